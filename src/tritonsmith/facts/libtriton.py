@@ -37,6 +37,7 @@ class Libtriton:
         llvm_commit: 40 hex digits; empty if LLVM did not record it.
         compilers: what compiled and linked it, as they named themselves.
         debug_info: it carries DWARF.
+        asan: it calls AddressSanitizer's runtime.
         asserts: it calls `assert`'s failure: of Triton or of LLVM, at least one has assertions.
     """
 
@@ -48,6 +49,7 @@ class Libtriton:
     compilers: tuple[str, ...] = ()
     debug_info: bool = False
     asserts: bool = False
+    asan: bool = False
 
 
 def find(package: Path) -> tuple[Path, ...]:
@@ -108,6 +110,7 @@ def read(path: Path) -> Libtriton:
             _compilers(content, sections),
             debug_info=".debug_info" in sections,
             asserts=_has(content, sections, ".dynstr", b"\0__assert_fail\0"),
+            asan=_has(content, sections, ".dynstr", b"\0__asan_init\0"),
         )
 
 

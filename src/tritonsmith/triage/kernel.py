@@ -14,7 +14,7 @@ from tritonsmith.bisect.outcome import Verdict
 from tritonsmith.bisect.predicate import failing_compile, limit
 from tritonsmith.bisect.predicate.limit import TextTerm
 from tritonsmith.command_line import command
-from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.errors import InterruptedRunError, SmithError, UsageError
 from tritonsmith.kernels.batch import spec, wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare import metrics
@@ -30,7 +30,7 @@ from tritonsmith.kernels.show import stage as show_stage
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.plan import digest
-from tritonsmith.triage import other_ptxas, where_time_goes
+from tritonsmith.triage import observation, other_ptxas, where_time_goes, witness_build
 from tritonsmith.triage.observation import Observation, Seen
 from tritonsmith.triage.other_ptxas import OwnPtxas
 from tritonsmith.triage.variant import TriageVariant
@@ -119,7 +119,21 @@ class KernelSubject:
         """Compiled with a variant's options and variables, or by its release."""
         if variant.assembler:
             return self._assembled(variant)
+        if variant.build:
+            return self._told(variant)
         return self._observed(variant)
+
+    def _told(self, variant: TriageVariant) -> Observation:
+        """What a build says of it that says more."""
+        began, space = time.monotonic(), self.where.space
+        try:
+            build = witness_build.find(variant.build, self.where.python, self.triton, space)
+            seen = witness_build.test(variant, build, space, self._observed, self._log)
+        except InterruptedRunError:
+            raise
+        except SmithError as error:
+            return observation.refused(error)
+        return replace(seen, seconds=time.monotonic() - began)
 
     def _assembled(self, variant: TriageVariant) -> Observation:
         """By another ptxas, where its own is reached at all."""
@@ -142,7 +156,7 @@ class KernelSubject:
         points = manifest.read(folder).points if (folder / manifest.FILE).is_file() else ()
         return "\n".join(f"{point.log}\n{point.error}" for point in points)
 
-    def _observed(self, variant: TriageVariant) -> Observation:
+    def _observed(self, variant: TriageVariant, python: Path | None = None) -> Observation:
         began = time.monotonic()
         asked = replace(self.asked, options={**self.asked.options, **variant.options})
         if variant.skip or variant.ptxas:
@@ -152,6 +166,7 @@ class KernelSubject:
             asked = replace(asked, surgery=surgery)
         try:
             where = self.place(variant)
+            where = replace(where, python=python) if python else where
             made = run.compile_all(asked, where, self.out / folder_name(variant.name), silent=True)
         except SmithError as error:
             why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))

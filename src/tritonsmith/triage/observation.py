@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from tritonsmith.errors import SmithError
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.triage.variant import TriageVariant
 
@@ -45,6 +46,12 @@ class Observation:
     notes: tuple[str, ...] = ()
     cause: str = ""
     swapped: tuple[str, ...] = ()
+
+
+def refused(error: SmithError) -> Observation:
+    """Why something was not tested, and what to do."""
+    why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
+    return Observation(Seen.UNTESTED, why="; ".join((why, *error.hints)))
 
 
 class Subject(Protocol):

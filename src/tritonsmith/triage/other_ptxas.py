@@ -12,6 +12,7 @@ from tritonsmith.command_line import command
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, InterruptedRunError, SmithError
 from tritonsmith.facts import machine
+from tritonsmith.triage import observation
 from tritonsmith.triage.observation import Observation, Seen
 from tritonsmith.triage.variant import TriageVariant
 from tritonsmith.versions import version_key
@@ -72,8 +73,7 @@ def test(
     except InterruptedRunError:
         raise
     except SmithError as error:
-        why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
-        return Observation(Seen.UNTESTED, why="; ".join((why, *error.hints)))
+        return observation.refused(error)
     options, variables = {OPTION: level}, ptxas.variables(other.path, triton)
     seen = look(replace(variant, options=options, variables=variables))
     by = f"PTX {level // 10}.{level % 10} by ptxas {other.version} instead of {version}"

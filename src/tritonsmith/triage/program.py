@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import untrusted
-from tritonsmith.errors import FactError, StepError
+from tritonsmith.envs import workspace
+from tritonsmith.errors import FactError, InterruptedRunError, SmithError, StepError
 from tritonsmith.facts import compute_sanitizer, gpus
 from tritonsmith.kernels.batch import spec
 from tritonsmith.kernels.compile import watched_program
@@ -23,7 +24,7 @@ from tritonsmith.kernels.compile.surgery import Surgery
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.plan import files, process
-from tritonsmith.triage import check, other_ptxas
+from tritonsmith.triage import check, observation, other_ptxas, witness_build
 from tritonsmith.triage.check import ResultCheck
 from tritonsmith.triage.kernel import BASELINE, lines_of
 from tritonsmith.triage.observation import Observation, Seen
@@ -34,6 +35,7 @@ SKIP = 125
 _SHOWN = 100  # characters of the last line
 _STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tells the backend
 _TARGET = re.compile(r"^\.target sm_(\d+)(\d)", re.MULTILINE)
+_PYTHON = re.compile(r"python(3(\.\d+)?)?$")
 _COUNTED = "passes counted"
 _INTERPRETED = "TRITON_INTERPRET"
 _CHECKED = {
@@ -105,18 +107,39 @@ class CommandSubject:
         """Under a variant; twice where the symptom is gone, for it may come and go."""
         if variant.assembler:
             return self._assembled(variant)
+        if variant.build:
+            return self._told(variant)
         return self._steady(variant)
+
+    def _told(self, variant: TriageVariant) -> Observation:
+        """What a build says of it that says more: its interpreter runs the script."""
+        space = workspace.default()
+        if not _PYTHON.match(Path(self.argv[0]).name):
+            return Observation(Seen.UNTESTED, why=f"{self.argv[0]} is no python that another can stand for")
+
+        def look(one: TriageVariant, python: Path) -> Observation:
+            other = replace(self, argv=(str(python), *self.argv[1:]), python=python)
+            other._first = self._first  # noqa: SLF001 - the same symptom
+            return other.observe(one)
+
+        try:
+            build = witness_build.find(variant.build, self._python, self.triton, space)
+            return witness_build.test(variant, build, space, look, self._log)
+        except InterruptedRunError:
+            raise
+        except SmithError as error:
+            return observation.refused(error)
+
+    def _log(self, name: str) -> str:
+        """What the last run of a variant printed."""
+        return untrusted.text_if_any(self._folder(name) / "log")
 
     def _assembled(self, variant: TriageVariant) -> Observation:
         """By another ptxas: its own is that of the GPUs of the PTX in the baseline's cache."""
         texts = map(untrusted.read_text, sorted((self._folder(BASELINE) / "cache").rglob("*.ptx")))
         capabilities = frozenset(f"{one[1]}.{one[2]}" for text in texts for one in _TARGET.finditer(text))
         own = OwnPtxas(self._python, spec.package(self._python), capabilities, None, self.out)
-
-        def log(name: str) -> str:
-            return untrusted.text_if_any(self._folder(name) / "log")
-
-        return other_ptxas.test(variant, self.triton, own, self._steady, log)
+        return other_ptxas.test(variant, self.triton, own, self._steady, self._log)
 
     def _steady(self, variant: TriageVariant) -> Observation:
         seen = self.observe(variant)
@@ -137,10 +160,9 @@ class CommandSubject:
         if variant.options or variant.skip or variant.allocator:
             variables |= self._operated(variant, results)
         seen = self._run(variant.name, variables)
-        if variant.says and seen.seen is not Seen.GONE:
-            log = untrusted.text_if_any(self._folder(variant.name) / "log")
-            if said := re.search(variant.says, log):
-                return replace(seen, seen=Seen.OTHER, figures=said[1])
+        said = re.search(variant.says, self._log(variant.name)) if variant.says else None
+        if said and seen.seen is not Seen.GONE:
+            return replace(seen, seen=Seen.OTHER, figures=said[1])
         why = self._unmet(variant, seen, results)
         return replace(seen, seen=Seen.UNTESTED, why=why) if why else seen
 

@@ -21,7 +21,7 @@ class TriageVariant:
         name: in tables, and of its folder.
         role: `cause` names what is to blame; `side` says on which side of a line that is; `witness` reports
             faults of its own, and is no cause if the symptom is gone.
-        family: causes of one family are one cause.
+        family: causes of one family are one cause; empty for a witness that contradicts none.
         gone: what it means if the symptom is gone.
         source: of the row.
         stays: what it means if the symptom stays; empty if that means nothing.
@@ -38,6 +38,7 @@ class TriageVariant:
         skip: a pass that is left out.
         ptxas: an option of ptxas.
         assembler: `newer` or `older`: another ptxas; empty for its own.
+        build: `assertions` or `address`: a Triton that was built with it; empty for the one under test.
         tool: of compute-sanitizer, under which a command runs.
         alone: what it means if the symptom is `gone` or `shows`, where without it nothing can be tested.
         needs: what has to be there to run it; empty where nothing has to. Only `a GPU` is ever found.
@@ -67,6 +68,7 @@ class TriageVariant:
     skip: str = ""
     ptxas: str = ""
     assembler: Literal["", "newer", "older"] = ""
+    build: Literal["", "assertions", "address"] = ""
     tool: str = ""
     says: str = ""
     allocator: bool = False

@@ -126,7 +126,7 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     heard = [row for row in tried if row.variant.role == "witness" and row.observation.seen is Seen.OTHER]
     families = list(dict.fromkeys(row.variant.family for row in narrow))
     if families:  # a race goes with the timing, and so under many a change
-        families += [row.variant.family for row in heard]
+        families += [row.variant.family for row in heard if row.variant.family]
     reasons = [*baseline.notes, *(_reason(row) for row in (*narrow, *sides))]
     hints = [subject_hint for row in (*narrow, *sides) if (subject_hint := _next(subject, row))]
     reasons += [

@@ -74,6 +74,19 @@ def test_what_a_sanitizer_finds_is_not_blamed_on_a_change_that_hides_it() -> Non
     assert "accesses outside of memory" in found.text
 
 
+def test_what_an_assertion_says_does_not_contradict_a_cause() -> None:
+    found, _ = judged("num_stages=1", otherwise=frozenset(("an assertions build",)))
+    assert found.answer is Answer.DECIDED
+    assert found.text.startswith("software pipelining")
+    assert "an assertions build says: error: needs 4 warps" in found.reasons
+
+
+def test_a_memory_error_of_the_compiler_does() -> None:
+    found, _ = judged("num_stages=1", otherwise=frozenset(("an ASan build",)))
+    assert found.answer is Answer.SEVERAL
+    assert "memory errors of the compiler" in found.text
+
+
 def test_all_passes_are_tried_though_one_helps() -> None:
     """A pass that feeds the wrong one helps too, as on triton#11836."""
     names = ("tritongpu-remove-layout-conversions", "tritongpu-optimize-thread-locality")
@@ -191,7 +204,8 @@ def test_rows_are_sound() -> None:
     assert len(set(told)) == len(told)
     for number, one in enumerate(every):
         assert not one.after or one.after in names[:number], one.name
-        changed = one.options or one.variables or one.skip or one.tool or one.assembler
+        changed = one.options or one.variables or one.skip or one.tool
+        changed = changed or one.assembler or one.build
         assert changed or one.release or one.ptxas, one.name
         assert one.role == "side" or (one.gone and one.next), one.name
         assert changed or not one.commands, one.name
