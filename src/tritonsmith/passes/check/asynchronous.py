@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tritonsmith.passes.check.in_flight import Order, unwritten
-from tritonsmith.passes.check.module import integer, integers, name_of
+from tritonsmith.passes.check.module import attribute, integer, integers, name_of
 from tritonsmith.passes.check.registry import known
 from tritonsmith.passes.check.triton import TensorDescriptor, dot, load, read, segments, store
 
@@ -103,8 +103,19 @@ def _expect(run: Any, operation: Operation, memory: Array, pred: Array) -> tuple
 @known("ttng.arrive_barrier", "triton_nvidia_gpu.arrive_barrier")
 def _arrive(run: Any, operation: Operation, memory: Array, pred: Array | None = None) -> tuple[()]:
     if pred is None or bool(pred):
-        run.flight.arrive(memory, integer(operation, "count"))
+        many = _threads(operation) if attribute(operation, "perThread") is not None else 1
+        run.flight.arrive(memory, many * integer(operation, "count"))
     return ()
+
+
+def _threads(operation: Operation) -> int:
+    """How many threads run an operation: those of its part, if warps are specialized."""
+    warps, region = 0, operation.parent_region()
+    while region is not None and (parent := region.parent) is not None:
+        if name_of(parent) == "ttg.warp_specialize.partitions" and (whole := parent.parent_op()):
+            warps = integers(whole, "partitionNumWarps")[parent.regions.index(region)]
+        operation, region = parent, parent.parent_region()
+    return (warps or integer(operation, "ttg.num-warps")) * integer(operation, "ttg.threads-per-warp")
 
 
 @known("ttng.wait_barrier", "triton_nvidia_gpu.wait_barrier")
@@ -112,7 +123,7 @@ def _wait_barrier(run: Any, operation: Operation, *values: Array) -> tuple[()]:
     memory, phase = values[:2]
     pred = segments(operation, values)[2] if integers(operation, "operandSegmentSizes") else ()
     if not pred or bool(pred[0]):
-        run.flight.wait_barrier(memory, int(phase))
+        run.flight.wait_barrier(memory, int(phase) & 1)  # -1, an extended i1, is odd
     return ()
 
 

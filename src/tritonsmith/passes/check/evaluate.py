@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -22,10 +24,11 @@ from tritonsmith.passes.check.in_flight import InFlight
 from tritonsmith.passes.check.memory import GlobalMemory
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integers, name_of, text
 from tritonsmith.passes.check.registry import OPERATIONS
+from tritonsmith.passes.check.warps import Turns
 
 _ENDS = {
     "scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return", "scf.condition",
-    "tt.map_elementwise.return",
+    "tt.map_elementwise.return", "ttg.warp_yield", "ttg.warp_return",
 }  # fmt: skip
 
 
@@ -45,7 +48,7 @@ class EvaluatedProgram:
         limit: operations; a spin lock that nobody opens never ends.
         name: of the operation that runs.
         seen: gets each operation and its results, if somebody looks.
-        scratch: how many pieces of scratch memory were given out.
+        scratch: numbers of pieces of scratch memory.
         descriptors: those that were made there, by address.
         flight: what is asynchronous, and under way.
     """
@@ -57,7 +60,7 @@ class EvaluatedProgram:
     limit: int
     name: str = ""
     seen: Any = None
-    scratch: int = 0
+    scratch: Iterator[int] = field(default_factory=count)
     descriptors: dict[int, Any] = field(default_factory=dict)
     flight: InFlight = field(default_factory=InFlight)
     _values: dict[SSAValue, Any] = field(default_factory=dict)
@@ -161,4 +164,31 @@ def _call(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) 
     return found
 
 
-_STRUCTURED = {"scf.for": _for, "scf.if": _if, "scf.while": _while, "tt.call": _call}
+def _warp_specialize(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The default part, and the others, which see only what they are given: by one operation or the other."""
+    default, rest = operation.regions
+    partitions = rest.blocks[0].last_op
+    if partitions is None:
+        raise UnsupportedIrError("ttg.warp_specialize without partitions")
+    given = tuple(run._values[one] for one in partitions.operands) or values  # noqa: SLF001
+    turns, outer = Turns(), run.flight
+
+    def part(region: Region) -> Callable[[], Any]:
+        mine = replace(run, flight=outer.part(turns), _values={}, _steps=0)
+        return lambda: mine.region(region, given)
+
+    run.flight = outer.part(turns)
+    try:
+        found = turns.run([lambda: run.region(default, ()), *map(part, partitions.regions)])
+    finally:
+        run.flight = outer
+    return tuple(found)
+
+
+_STRUCTURED = {
+    "scf.for": _for,
+    "scf.if": _if,
+    "scf.while": _while,
+    "tt.call": _call,
+    "ttg.warp_specialize": _warp_specialize,
+}

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tritonsmith.passes.check.module import UnsupportedIrError
+from tritonsmith.passes.check.warps import Turns
 
 Array = np.ndarray[Any, Any]
 _UNKNOWN = b"\x5a"  # each byte of shared memory that nobody wrote
@@ -91,9 +92,13 @@ class InFlight:
 
     Attributes:
         order: when it is done.
+        counted: whether barriers count: those of a program in parts always do.
+        turns: of the parts of a program, while there are any.
     """
 
     order: Order = Order.AT_ONCE
+    counted: bool = False
+    turns: Turns | None = None
     _copies: list[_Copy] = field(default_factory=list)
     _groups: deque[list[_Copy]] = field(default_factory=deque)
     _dots: deque[Callable[[], None]] = field(default_factory=deque)
@@ -101,6 +106,17 @@ class InFlight:
     _products: deque[tuple[Callable[[], None], list[_Barrier]]] = field(default_factory=deque)
     _barriers: list[_Barrier] = field(default_factory=list)
     _allocated: dict[Any, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Late copies and reads are over when a barrier says so."""
+        self.counted |= self.order is not Order.AT_ONCE
+
+    def part(self, turns: Turns) -> InFlight:
+        """What a part of the program has under way: barriers and products in tensor memory are common."""
+        found = InFlight(self.order, self.counted, turns)
+        found._barriers, found._products = self._barriers, self._products
+        found._allocated = self._allocated
+        return found
 
     @property
     def copies_late(self) -> bool:
@@ -189,6 +205,7 @@ class InFlight:
         """A product in tensor memory, or none: done after those before it; then it arrives at barriers."""
         if self.reads_late:
             self._products.append((compute, [self._at(one) for one in barriers]))
+            self._tell()
             return
         compute()
         for one in barriers:
@@ -196,29 +213,44 @@ class InFlight:
 
     def barrier(self, memory: Array, count: int) -> None:
         """Make a barrier: its memory holds its number."""
-        if self.order is not Order.AT_ONCE:
+        if self.counted:
             memory[...] = _FIRST + len(self._barriers)
             self._barriers.append(_Barrier(count, count))
 
     def expect(self, memory: Array, size: int) -> None:
         """Arrive, and let the phase end only after so many bytes more."""
-        if self.order is not Order.AT_ONCE:
+        if self.counted:
             found = self._at(memory)
             found.expected += size
-            found.arrive(1)
+            self._arrive(found, 1)
 
     def arrive(self, memory: Array, many: int) -> None:
-        """Arrive at a barrier."""
-        if self.order is not Order.AT_ONCE:
-            self._at(memory).arrive(many)
+        """Arrive at a barrier; where reads are late, those who waited for it go on before this part does."""
+        if self.counted:
+            self._arrive(self._at(memory), many)
+            if self.turns and self.reads_late:
+                self.turns.pass_on()
+
+    def _arrive(self, barrier: _Barrier, many: int) -> None:
+        barrier.arrive(many)
+        self._tell()
+
+    def _land(self, barrier: _Barrier) -> None:
+        barrier.land()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.turns:
+            self.turns.moved()
 
     def copy_to_barrier(self, barrier: Array, memory: Array, land: Callable[[], None]) -> None:
         """A copy into shared memory whose bytes a barrier counts."""
-        if self.order is Order.AT_ONCE:
+        if not self.counted:
             land()
             return
         found = self._at(barrier)
         found.copies.append(_Copy(memory, land, memory.nbytes))
+        self._tell()
         if not self.copies_late:
             found.land()
 
@@ -228,19 +260,23 @@ class InFlight:
         Raises:
             BarrierError: nothing that is under way can end it.
         """
-        if self.order is Order.AT_ONCE:
+        if not self.counted:
             return
         found = self._at(memory)
         while found.phase == phase:
             if found.copies:
-                found.land()
+                self._land(found)
             elif any(found is one for _, barriers in self._products for one in barriers):
                 compute, barriers = self._products.popleft()
                 compute()
                 for one in barriers:
-                    one.arrive(1)
+                    self._arrive(one, 1)
             else:
-                raise BarrierError("a barrier is waited for that nothing here completes")
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        if self.turns is None or not self.turns.pass_on():
+            raise BarrierError("a barrier is waited for that nothing here completes")
 
     def _at(self, memory: Array) -> _Barrier:
         number = int(memory.reshape(-1)[0]) - _FIRST

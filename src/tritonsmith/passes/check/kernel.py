@@ -20,11 +20,13 @@ class TritonKernel:
         functions: by name.
         main: the kernel's.
         orders: in which it runs for its waits to be checked; none if nothing is asynchronous.
+        in_parts: whether warps are specialized.
     """
 
     functions: dict[str, Operation]
     main: str
     orders: tuple[Order, ...]
+    in_parts: bool
 
     @property
     def function(self) -> Operation:
@@ -53,4 +55,5 @@ def parsed(raw: str) -> TritonKernel | None:
         return None
     if len(shown) != 1:
         raise SmithError("the module has no kernel, or more than one", why=", ".join(functions))
-    return TritonKernel(functions, shown[0], asynchronous.orders(module))
+    in_parts = any(name_of(one) == "ttg.warp_specialize" for one in module.walk())
+    return TritonKernel(functions, shown[0], asynchronous.orders(module), in_parts)

@@ -187,7 +187,7 @@ class ReferenceRuns:
             inputs.program,
             (table["grid"][0], table["grid"][1], table["grid"][2]),
             self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else table["steps"],
-            flight=InFlight(order),
+            flight=InFlight(order, counted=kernel.in_parts),
         )
         run.seen = seen
         if inputs.seed not in self.given:

@@ -20,8 +20,7 @@ _NAN = 1  # fill_mode: what lies outside is NaN
 @known("ttg.global_scratch_alloc", "triton_gpu.global_scratch_alloc")
 def _scratch(run: Any, _operation: Operation) -> tuple[Array]:
     """Memory of the program's own; only descriptors may be put there."""
-    run.scratch += 1
-    return (np.asarray(np.int64(_SCRATCH + run.scratch * _APART)),)
+    return (np.asarray(np.int64(_SCRATCH + next(run.scratch) * _APART)),)
 
 
 @known("ttng.tensormap_create", "triton_nvidia_gpu.tensormap_create")

@@ -1,0 +1,88 @@
+"""Warp specialization: a program in parts that run side by side, and wait for each other at barriers.
+
+Each part has a thread of its own, but one runs at a time: until it waits for a barrier that nothing completes
+yet, or ends. So a run is the same each time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Turns:
+    """Whose turn it is among the parts of a program.
+
+    Attributes:
+        now: number of the part that runs.
+        alive: those that have not ended.
+        waiting: those that wait, since the last time that something moved.
+    """
+
+    now: int = 0
+    alive: list[int] = field(default_factory=list)
+    waiting: set[int] = field(default_factory=set)
+    _moved: threading.Condition = field(default_factory=threading.Condition)
+    _failed: list[BaseException] = field(default_factory=list)
+
+    def run(self, parts: Sequence[Callable[[], Any]]) -> Any:
+        """Run all parts; what the first one gives, which runs in this thread. The first error is raised."""
+        self.alive = list(range(len(parts)))
+        threads = [
+            threading.Thread(target=self._part, args=(number, part), daemon=True)
+            for number, part in enumerate(parts)
+            if number
+        ]
+        for thread in threads:
+            thread.start()
+        found = self._part(0, parts[0])
+        for thread in threads:
+            thread.join()
+        if self._failed:
+            raise self._failed[0]
+        return found
+
+    def _part(self, number: int, part: Callable[[], Any]) -> Any:
+        with self._moved:
+            self._moved.wait_for(lambda: self.now == number)
+        found = None
+        try:
+            if not self._failed:
+                found = part()
+        except BaseException as error:  # noqa: BLE001 - raised again where the parts began
+            self._failed.append(error)
+        with self._moved:
+            following = self._after(number)
+            self.alive.remove(number)
+            self.waiting.clear()
+            self._go(following)
+        return found
+
+    def pass_on(self) -> bool:
+        """Let the others run; it is this part's turn again afterwards. False if they wait, too, or failed."""
+        with self._moved:
+            number = self.now
+            self.waiting.add(number)
+            stuck = self.waiting.issuperset(self.alive)
+            if not stuck and not self._failed:
+                self._go(self._after(number))
+                self._moved.wait_for(lambda: self.now == number)
+            self.waiting.discard(number)
+        if stuck:
+            return False
+        return not self._failed
+
+    def moved(self) -> None:
+        """Those that wait may go on: a barrier has moved, or something came that moves it."""
+        self.waiting.clear()
+
+    def _after(self, number: int) -> int:
+        place = self.alive.index(number) + 1
+        return self.alive[place % len(self.alive)]
+
+    def _go(self, number: int) -> None:
+        self.now = number
+        self._moved.notify_all()
