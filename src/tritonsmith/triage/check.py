@@ -79,15 +79,19 @@ def parse(text: str) -> ResultCheck:
     return ResultCheck(text, left, right, **tolerances)
 
 
-def script_of(argv: Sequence[str]) -> int:
+def script_of(argv: Sequence[str], what: str = "--check") -> int:
     """Where in a command the script is.
+
+    Args:
+        argv: the command.
+        what: wants one.
 
     Raises:
         UsageError: the command is not `python script.py`.
     """
     at = next((number for number, word in enumerate(argv) if word.endswith(".py")), -1)
     if at < 0 or (at and "python" not in Path(argv[0]).name) or not all(map(_FLAG.match, argv[1:at])):
-        raise UsageError("--check is about a Python script", hints=["-- python script.py ARGUMENTS"])
+        raise UsageError(f"{what} is about a Python script", hints=["-- python script.py ARGUMENTS"])
     return at
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tritonsmith import untrusted
 from tritonsmith.envs import workspace
-from tritonsmith.errors import FactError, InterruptedRunError, SmithError, StepError
+from tritonsmith.errors import FactError, InterruptedRunError, SmithError, StepError, UsageError
 from tritonsmith.facts import compute_sanitizer, gpus
 from tritonsmith.kernels.batch import spec
 from tritonsmith.kernels.compile import watched_program
@@ -159,7 +159,10 @@ class CommandSubject:
         variables, results = {**variant.variables}, self._folder(variant.name) / "results"
         if variant.options or variant.skip or variant.allocator:
             variables |= self._operated(variant, results)
-        seen = self._run(variant.name, variables)
+        try:
+            seen = self._run(variant.name, variables, launcher=variant.launcher)
+        except UsageError as error:
+            return observation.refused(error)
         said = re.search(variant.says, self._log(variant.name)) if variant.says else None
         if said and seen.seen is not Seen.GONE:
             return replace(seen, seen=Seen.OTHER, figures=said[1])
@@ -241,7 +244,9 @@ class CommandSubject:
         known = os.environ.get("PYTHONPATH", "")
         return {"PYTHONPATH": os.pathsep.join(filter(None, (str(site), known)))}
 
-    def _run(self, name: str, variables: Mapping[str, str], under: Sequence[str] = ()) -> Observation:
+    def _run(
+        self, name: str, variables: Mapping[str, str], under: Sequence[str] = (), launcher: str = ""
+    ) -> Observation:
         scratch = self._folder(name)
         files.make_folder(scratch)
         self._tests += 1
@@ -253,6 +258,9 @@ class CommandSubject:
         argv, result = tuple(self.argv), scratch / "no check"
         if self.check:
             argv, result = self.check.argv(argv, scratch, f"check-{self._tests}")
+        if launcher:
+            at = check.script_of(argv, launcher)
+            argv = (*(argv[:at] or ("python",)), "-m", launcher, *argv[at:])
         program = process.which(argv[0], environ["PATH"]) or argv[0]
         began, last = time.monotonic(), ""
         with files.opened_log(log) as written:

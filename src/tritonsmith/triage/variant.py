@@ -42,6 +42,7 @@ class TriageVariant:
         tool: of compute-sanitizer, under which a command runs.
         alone: what it means if the symptom is `gone` or `shows`, where without it nothing can be tested.
         needs: what has to be there to run it; empty where nothing has to. Only `a GPU` is ever found.
+        launcher: a module that runs the script: `python -m LAUNCHER script.py`.
         says: how a witness says what it found, in what the program prints: a pattern with one group.
         allocator: it wants memory of Triton's allocator: torch's, unless the program sets another.
         last: tried only where no cause was found among those that are not.
@@ -70,6 +71,7 @@ class TriageVariant:
     assembler: Literal["", "newer", "older"] = ""
     build: Literal["", "assertions", "address"] = ""
     tool: str = ""
+    launcher: str = ""
     says: str = ""
     allocator: bool = False
     alone: Mapping[str, str] = field(default_factory=dict)

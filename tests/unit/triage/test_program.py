@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tritonsmith.errors import StepError
 from tritonsmith.facts import gpus
+from tritonsmith.triage import check as result_check
 from tritonsmith.triage import knockout, program, verdict
 from tritonsmith.triage import variant as variants
 from tritonsmith.triage.observation import Seen
 from tritonsmith.triage.program import CommandSubject
 from tritonsmith.triage.variant import TriageVariant
 from tritonsmith.triage.verdict import Answer, TriageVerdict
+
+COMPILES = (  # as Triton leaves it
+    "p = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\np.mkdir(parents=True)\n(p / 'k.ptx').touch()\n"
+)
 
 
 def subject(folder: Path, text: str, timeout: int = 0) -> CommandSubject:
@@ -128,6 +134,36 @@ def test_a_witness_that_cannot_run_says_nothing(tmp_path: Path) -> None:
     )
     runner.baseline()
     assert runner.test(witness).seen is Seen.UNTESTED
+
+
+@pytest.mark.parametrize("checked", ["", "out ~ 1"])
+def test_a_launcher_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checked: str) -> None:
+    """As gsan's: a module that runs the script, here one that finds something."""
+    monkeypatch.setattr(gpus, "read", lambda: gpus.Gpus((gpus.Gpu("nvidia", "", "9.0"),)))
+    said = "k.py:3: block: [0,0,0] Assertion `Write after read race detected` failed."
+    runs = "sys.argv.pop(0)\nrunpy.run_path(sys.argv[0], run_name='__main__')"
+    launcher = f"import runpy, sys\nprint({said!r})\n{runs}"
+    (tmp_path / "launched.py").write_text(launcher, encoding="utf-8")
+    [gsan] = [one for one in variants.every() if one.launcher]
+    assert gsan.launcher == "triton.tools.gsan"
+    ends = f"assert sys.argv[1:] == ['more']\nout = 2\nassert {bool(checked)}"
+    text = f"import os, pathlib, sys\n{COMPILES}{ends}"
+    runner = subject(tmp_path, text)
+    runner.argv = (*runner.argv, "more")
+    runner.check = result_check.parse(checked) if checked else None
+    assert runner.baseline().seen is Seen.SHOWS
+    seen = runner.test(replace(gsan, launcher="launched"))
+    assert (seen.seen, seen.figures) == (Seen.OTHER, "Write after read race detected")
+
+
+def test_a_launcher_needs_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpus, "read", lambda: gpus.Gpus((gpus.Gpu("nvidia", "", "9.0"),)))
+    [gsan] = [one for one in variants.every() if one.launcher]
+    runner = CommandSubject(("false",), None, tmp_path, tmp_path / "out")
+    runner.baseline()
+    seen = runner.test(gsan)
+    assert seen.seen is Seen.UNTESTED
+    assert "about a Python script" in seen.why
 
 
 def test_a_tool_of_compute_sanitizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,7 @@ def test_rows_are_sound() -> None:
     for number, one in enumerate(every):
         assert not one.after or one.after in names[:number], one.name
         changed = one.options or one.variables or one.skip or one.tool
-        changed = changed or one.assembler or one.build
+        changed = changed or one.assembler or one.build or one.launcher
         assert changed or one.release or one.ptxas, one.name
         assert one.role == "side" or (one.gone and one.next), one.name
         assert changed or not one.commands, one.name
