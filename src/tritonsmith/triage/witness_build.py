@@ -125,9 +125,13 @@ def _name(signature: str) -> str:
 
 
 def _builds(space: Workspace) -> Iterator[tuple[EnvDir, Mapping[str, Any]]]:
+    """Environments with the receipt of what made their library last: a build of some targets did not."""
     for path in sorted((space.root / "envs").glob("*/receipts/build-triton.json")):
-        if receipt := receipts.read(path):
-            yield space.env(path.parent.parent.name), receipt
+        env = space.env(path.parent.parent.name)
+        built, installed = receipts.read(path), receipts.read(env.receipt("install-triton"))
+        every = [one for one in (installed, built) if one and (one is installed or not one.get("targets"))]
+        if every:
+            yield env, max(every, key=lambda one: str(one["finished"]))
 
 
 def _is(kind: BuildKind, receipt: Mapping[str, Any] | None, python: Path) -> bool:

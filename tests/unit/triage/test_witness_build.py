@@ -75,6 +75,21 @@ def test_a_commit_with_changes_is_not_the_one_under_test(make: Callable[..., Pat
     assert found("assertions", tested).about == f"by env dev of {'a' * 10} with changes"
 
 
+def test_a_build_of_one_target_does_not_make_the_library(make: Callable[..., Path]) -> None:
+    wheel = make("wheel", "")
+    python = make("dev", "asserts", "b" * 40, finished="2", targets=["triton-opt"])
+    with pytest.raises(FactError, match="needs a build with assertions"):
+        found("assertions", wheel)
+    build = Workspace(python.parents[4]).env("dev").receipt("build-triton")
+    older = json.loads(build.read_text(encoding="utf-8")) | {"commit": "a" * 40, "finished": "1"}
+    build.with_name("install-triton.json").write_text(json.dumps(older), encoding="utf-8")
+    assert found("assertions", wheel).about.startswith(f"by env dev of {'a' * 10},")
+    build.write_text(
+        json.dumps(older | {"commit": "b" * 40, "finished": "2", "targets": []}), encoding="utf-8"
+    )
+    assert found("assertions", wheel).about.startswith(f"by env dev of {'b' * 10},")
+
+
 def test_the_commit_of_a_wheel_is_not_known(make: Callable[..., Path]) -> None:
     wheel = make("wheel", "")
     make("dev", "asserts", "b" * 40)
