@@ -200,8 +200,9 @@ class PassCheck:
         old, new = ValueRecorder(), ValueRecorder()
         kernels = [one for one in map(self._kernel_in, map(without_locations, (before, after))) if one]
         with suppress(EndlessError, FreedError):  # that is the finding; there are values up to then
-            for kernel, seen, order in zip(kernels, (old, new), (Order.AT_ONCE, found.order), strict=True):
-                self._reference.run(kernel, inputs, seen, order)
+            for kernel, seen, timed in zip(kernels, (old, new), (False, True), strict=True):
+                order, slow = (found.order, found.slow) if timed else (Order.AT_ONCE, None)
+                self._reference.run(kernel, inputs, seen, order, slow)
         given = self._reference.given[inputs.seed]
         one_level = len({isinstance(kernel, LoweredKernel) for kernel in kernels}) == 1
         operation = blame.first_new(old, new) if one_level else None

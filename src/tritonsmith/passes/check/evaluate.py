@@ -171,7 +171,7 @@ def _warp_specialize(run: EvaluatedProgram, operation: Operation, values: tuple[
     if partitions is None:
         raise UnsupportedIrError("ttg.warp_specialize without partitions")
     given = tuple(run._values[one] for one in partitions.operands) or values  # noqa: SLF001
-    turns, outer = Turns(), run.flight
+    turns, outer = Turns(run.flight.slow), run.flight
 
     def part(region: Region) -> Callable[[], Any]:
         mine = replace(run, flight=outer.part(turns), _values={}, _steps=0)

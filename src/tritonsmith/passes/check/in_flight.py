@@ -92,11 +92,13 @@ class InFlight:
 
     Attributes:
         order: when it is done.
+        slow: part of a program in parts that comes last.
         counted: whether barriers count: those of a program in parts always do.
         turns: of the parts of a program, while there are any.
     """
 
     order: Order = Order.AT_ONCE
+    slow: int | None = None
     counted: bool = False
     turns: Turns | None = None
     _copies: list[_Copy] = field(default_factory=list)
@@ -113,7 +115,7 @@ class InFlight:
 
     def part(self, turns: Turns) -> InFlight:
         """What a part of the program has under way: barriers and products in tensor memory are common."""
-        found = InFlight(self.order, self.counted, turns)
+        found = InFlight(self.order, self.slow, self.counted, turns)
         found._barriers, found._products = self._barriers, self._products
         found._allocated = self._allocated
         return found
@@ -229,7 +231,7 @@ class InFlight:
         if self.counted:
             self._arrive(self._at(memory), many)
             if self.turns and self.reads_late:
-                self.turns.pass_on()
+                self.turns.step_aside()
 
     def _arrive(self, barrier: _Barrier, many: int) -> None:
         barrier.arrive(many)

@@ -20,13 +20,13 @@ class TritonKernel:
         functions: by name.
         main: the kernel's.
         orders: in which it runs for its waits to be checked; none if nothing is asynchronous.
-        in_parts: whether warps are specialized.
+        parts: how many there are, if warps are specialized; or 0.
     """
 
     functions: dict[str, Operation]
     main: str
     orders: tuple[Order, ...]
-    in_parts: bool
+    parts: int
 
     @property
     def function(self) -> Operation:
@@ -55,5 +55,7 @@ def parsed(raw: str) -> TritonKernel | None:
         return None
     if len(shown) != 1:
         raise SmithError("the module has no kernel, or more than one", why=", ".join(functions))
-    in_parts = any(name_of(one) == "ttg.warp_specialize" for one in module.walk())
-    return TritonKernel(functions, shown[0], asynchronous.orders(module), in_parts)
+    others = [len(one.regions) for one in module.walk() if name_of(one) == "ttg.warp_specialize.partitions"]
+    parts = max(others, default=-1) + 1
+    orders = (Order.COPIES_LATE, Order.READS_LATE) if parts else asynchronous.orders(module)
+    return TritonKernel(functions, shown[0], orders, parts)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tritonsmith import configs
@@ -48,12 +50,14 @@ class ChangedRun:
         change: how.
         inputs: of the run.
         order: in which what is asynchronous was done.
+        slow: part of a program in parts that came last; None for none.
         difference: the first element; None where the run does not end, or a copy outlives its memory.
     """
 
     change: Change
     inputs: CheckInputs
     order: Order
+    slow: int | None
     difference: Difference | None
 
 
@@ -118,9 +122,9 @@ class ReferenceRuns:
         if orders and self._untimed:
             orders, waits = (), self._untimed
         for inputs, memory in self.memories.items():
-            for order in orders or (Order.AT_ONCE,):
+            for order, slow in _schedules(kernel, orders):
                 try:
-                    most, found = self._compared(kernel, inputs, memory, order)
+                    most, found = self._compared(kernel, inputs, memory, order, slow)
                     if found and order is not Order.AT_ONCE:
                         _, at_once = self._compared(kernel, inputs, memory, Order.AT_ONCE)
                         found = at_once or found
@@ -138,20 +142,22 @@ class ReferenceRuns:
         inputs: CheckInputs,
         memory: RecordingMemory,
         order: Order,
+        slow: int | None = None,
     ) -> tuple[float, ChangedRun | None]:
+        changed = partial(ChangedRun, inputs=inputs, order=order, slow=slow)
         try:
-            mine = self.run(kernel, inputs, order=order)
+            mine = self.run(kernel, inputs, order=order, slow=slow)
         except EndlessError as error:
             if isinstance(kernel, LoweredKernel):
                 raise UnsupportedIrError(str(error)) from error
-            return 0.0, ChangedRun(Change.ENDLESS, inputs, order, None)
+            return 0.0, changed(Change.ENDLESS, difference=None)
         except FreedError:
-            return 0.0, ChangedRun(_CHANGES[order], inputs, order, None)
+            return 0.0, changed(_CHANGES[order], difference=None)
         apart, difference = compare(memory, mine)
         if difference:
-            return apart, ChangedRun(_CHANGES[order], inputs, order, difference)
+            return apart, changed(_CHANGES[order], difference=difference)
         if isinstance(mine, RecordingMemory) and (outside := self._range(inputs.seed).outside(mine)):
-            return apart, ChangedRun(Change.OUTSIDE, inputs, order, outside)
+            return apart, changed(Change.OUTSIDE, difference=outside)
         return apart, None
 
     def _range(self, seed: int) -> ReadRange:
@@ -167,6 +173,7 @@ class ReferenceRuns:
         inputs: CheckInputs,
         seen: ValueRecorder | None = None,
         order: Order = Order.AT_ONCE,
+        slow: int | None = None,
     ) -> Any:
         """Run a text; the memory that it leaves.
 
@@ -187,7 +194,7 @@ class ReferenceRuns:
             inputs.program,
             (table["grid"][0], table["grid"][1], table["grid"][2]),
             self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else table["steps"],
-            flight=InFlight(order, counted=kernel.in_parts),
+            flight=InFlight(order, slow, counted=kernel.parts > 0),
         )
         run.seen = seen
         if inputs.seed not in self.given:
@@ -196,3 +203,13 @@ class ReferenceRuns:
         steps = run.launch(kernel.main, taken_apart(given, len(kernel.function.regions[0].blocks[0].args)))
         self._steps.setdefault(inputs, steps)
         return memory
+
+
+def _schedules(
+    kernel: TritonKernel | LoweredKernel, orders: tuple[Order, ...]
+) -> Iterator[tuple[Order, int | None]]:
+    """Orders; and where reads are late, each part of a program that has parts is once the last one."""
+    for order in orders or (Order.AT_ONCE,):
+        yield order, None
+        if order is Order.READS_LATE and isinstance(kernel, TritonKernel):
+            yield from ((order, part) for part in range(kernel.parts))

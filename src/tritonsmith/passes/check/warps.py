@@ -17,11 +17,13 @@ class Turns:
     """Whose turn it is among the parts of a program.
 
     Attributes:
+        slow: number of the part that runs only while all others wait; None if there is no such part.
         now: number of the part that runs.
         alive: those that have not ended.
         waiting: those that wait, since the last time that something moved.
     """
 
+    slow: int | None = None
     now: int = 0
     alive: list[int] = field(default_factory=list)
     waiting: set[int] = field(default_factory=set)
@@ -62,18 +64,22 @@ class Turns:
         return found
 
     def pass_on(self) -> bool:
-        """Let the others run; it is this part's turn again afterwards. False if they wait, too, or failed."""
-        with self._moved:
-            number = self.now
-            self.waiting.add(number)
-            stuck = self.waiting.issuperset(self.alive)
-            if not stuck and not self._failed:
-                self._go(self._after(number))
-                self._moved.wait_for(lambda: self.now == number)
+        """Let the others run while this part waits. False if they wait, too, or if one has failed."""
+        number = self.now
+        self.waiting.add(number)
+        if stuck := self.waiting.issuperset(self.alive):
             self.waiting.discard(number)
-        if stuck:
-            return False
-        return not self._failed
+        else:
+            self.step_aside()
+        return not stuck and not self._failed
+
+    def step_aside(self) -> None:
+        """Let the others run until they wait."""
+        number = self.now
+        with self._moved:
+            self._go(self._after(number))
+            self._moved.wait_for(lambda: self.now == number)
+            self.waiting.discard(number)
 
     def moved(self) -> None:
         """Those that wait may go on: a barrier has moved, or something came that moves it."""
@@ -81,7 +87,9 @@ class Turns:
 
     def _after(self, number: int) -> int:
         place = self.alive.index(number) + 1
-        return self.alive[place % len(self.alive)]
+        following = [*self.alive[place:], *self.alive[:place]]
+        quick = [one for one in following if one not in (self.slow, number) and one not in self.waiting]
+        return quick[0] if quick else following[0]
 
     def _go(self, number: int) -> None:
         self.now = number

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.unit.passes.check.test_in_flight import module
@@ -153,3 +155,51 @@ def test_what_is_not_known_in_a_part_is_named(which: str) -> None:
     parts[which] = parts[which].replace('"arith.xori"', '"arith.strange"')
     answer = checked(plain(), kernel(**parts))
     assert answer.reasons == ["arith.strange"]
+
+
+def _two_consumers(produce: str) -> str:
+    """A second consumer, of one warp, stores the same blocks to y; it has a barrier of its own."""
+    each = (*_EACH, _DESCRIPTOR, _BARRIER)
+    here = ", ".join(f"%{name}: {of}" for name, of in zip("dotfewg", each, strict=True))
+    other = _CONSUME.replace("(%o,", "(%w,").replace("(%e)", "(%g)")
+    second = re.sub(r"%(\w+)", r"%\1_2", f"      ^bb0({here}):\n{other}")
+    return module(
+        f"""\
+    %memory = "ttg.local_alloc"() : () -> {_MEMORY}
+    %full = "ttg.local_alloc"() : () -> {_BARRIER}
+    %empty = "ttg.local_alloc"() : () -> {_BARRIER}
+    %free = "ttg.local_alloc"() : () -> {_BARRIER}
+    "ttng.init_barrier"(%full) <{{count = 1 : i32}}> : ({_BARRIER}) -> ()
+    "ttng.init_barrier"(%empty) <{{count = 1 : i32}}> : ({_BARRIER}) -> ()
+    "ttng.init_barrier"(%free) <{{count = 1 : i32}}> : ({_BARRIER}) -> ()
+    "ttg.warp_specialize"() <{{partitionNumWarps = array<i32: 2, 1>}}> ({{
+{produce}
+      "ttg.warp_yield"() : () -> ()
+    }}, {{
+      "ttg.warp_specialize.partitions"({_GIVEN}, %y, %free) ({{
+      ^bb0({here}):
+{_CONSUME}
+        "ttg.warp_return"() : () -> ()
+      }}, {{
+{second}
+        "ttg.warp_return"() : () -> ()
+      }}) : ({", ".join(each)}) -> ()
+    }}) : () -> ()
+""".replace(", perThread", ""),
+        x=_DESCRIPTOR,
+        out=_DESCRIPTOR,
+        y=_DESCRIPTOR,
+    )
+
+
+def test_a_consumer_that_comes_last() -> None:
+    """In turn, both are as quick; where one of them lags, it misses a phase, and waits for ever."""
+    lines = _PRODUCE.splitlines()
+    at = next(number for number, line in enumerate(lines) if '"ttng.wait_barrier"(%empty' in line)
+    both = "\n".join((*lines[: at + 1], lines[at].replace("%empty", "%free"), *lines[at + 1 :]))
+    right = _two_consumers(both)
+    answer = checked(right, right.replace("%row", "%line"))
+    assert [(one.status, one.waits) for one in answer.passes] == [("reference", ""), ("equal", "")]
+    answer = checked(right, _two_consumers(_PRODUCE))
+    assert answer.passes[-1].status == "equal"
+    assert "barrier" in answer.reasons[0]
