@@ -66,14 +66,13 @@ def _amd_wait(run: Any, operation: Operation, *_tokens: Any) -> tuple[None, ...]
 def _warp_group_dot(
     run: Any, operation: Operation, one: Array, other: Array, more: Array, use: Array | None = None
 ) -> tuple[Array]:
-    """What the result holds before its wait is unknown."""
     found = unwritten(more.shape, more.dtype)
 
     def compute() -> None:
         start = more if use is None or bool(use) else np.zeros_like(more)
         found[...] = dot(one, other, start)
 
-    run.flight.dot(compute)
+    run.flight.dot(found, compute)
     if not _is_async_dot(operation):
         run.flight.wait_dots(0)
     return (found,)

@@ -30,6 +30,7 @@ _ENDS = {
     "scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return", "scf.condition",
     "tt.map_elementwise.return", "ttg.warp_yield", "ttg.warp_return",
 }  # fmt: skip
+_DOTS = ("warp_group_dot", "warp_group_dot_wait", "dot_async", "dot_wait")
 
 
 class EndlessError(Exception):
@@ -121,6 +122,8 @@ class EvaluatedProgram:
             found = structured(self, operation, values)
         elif (function := OPERATIONS.get(name)) is not None:
             self.name = name
+            if not name.endswith(_DOTS):
+                self.flight.use(values)
             try:
                 found = function(self, operation, *values)
             except (ValueError, IndexError) as error:  # shapes and places that this operation cannot have

@@ -103,7 +103,7 @@ class InFlight:
     turns: Turns | None = None
     _copies: list[_Copy] = field(default_factory=list)
     _groups: deque[list[_Copy]] = field(default_factory=deque)
-    _dots: deque[Callable[[], None]] = field(default_factory=deque)
+    _dots: deque[tuple[Array, Callable[[], None]]] = field(default_factory=deque)
     _stores: deque[Callable[[], None]] = field(default_factory=deque)
     _products: deque[tuple[Callable[[], None], list[_Barrier]]] = field(default_factory=deque)
     _barriers: list[_Barrier] = field(default_factory=list)
@@ -174,17 +174,23 @@ class InFlight:
         self.commit()
         self.wait_groups(0)
 
-    def dot(self, compute: Callable[[], None]) -> None:
+    def dot(self, result: Array, compute: Callable[[], None]) -> None:
         """An asynchronous dot."""
         if self.reads_late:
-            self._dots.append(compute)
+            self._dots.append((result, compute))
         else:
             compute()
+
+    def use(self, values: tuple[Any, ...]) -> None:
+        """Something other than a dot takes these: a result that is under way is waited for, as ptxas does."""
+        while any(result is value for result, _ in self._dots for value in values):
+            self.wait_dots(len(self._dots) - 1)
 
     def wait_dots(self, pending: int) -> None:
         """Until no more than so many dots are under way, the newest ones."""
         while len(self._dots) > pending:
-            self._dots.popleft()()
+            _, compute = self._dots.popleft()
+            compute()
 
     def store(self, write: Callable[[], None]) -> None:
         """A store from shared memory to global memory."""
