@@ -17,6 +17,7 @@ from tritonsmith import untrusted
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, InterruptedRunError, SmithError, StepError, UsageError
 from tritonsmith.facts import compute_sanitizer, gpus
+from tritonsmith.facts.installed_tritons import version_of
 from tritonsmith.kernels.batch import spec
 from tritonsmith.kernels.compile import watched_program
 from tritonsmith.kernels.compile.folder_name import folder_name
@@ -70,8 +71,10 @@ class CommandSubject:
 
     @property
     def triton(self) -> str:
-        """The version beside the interpreter, from its files."""
-        return spec.installed(self._python)
+        """The version that PYTHONPATH leads to, or the one beside the interpreter; from its files."""
+        first = map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+        found = next((version for folder in first if (version := version_of(folder / "triton"))), "")
+        return found or spec.installed(self._python)
 
     @property
     def _python(self) -> Path:

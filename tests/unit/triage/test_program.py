@@ -190,3 +190,14 @@ def test_a_program_without_each_pass(tmp_path: Path, monkeypatch: pytest.MonkeyP
     found = knockout.run(runner, lambda _name, _seen: None)
     words = [row["without"] for row in knockout.as_json(found, check=False)["passes"]]
     assert words == ["succeeds", "succeeds", "fails"]
+
+
+def test_the_triton_that_pythonpath_leads_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As who works in a checkout has it: rows are of its release, not of the one beside the interpreter."""
+    asked = subject(tmp_path, "")
+    beside = asked.triton
+    package = tmp_path / "checkout" / "triton"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("__version__ = '3.7.1'\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'nothing'}:{package.parent}")
+    assert asked.triton == "3.7.1" != beside
