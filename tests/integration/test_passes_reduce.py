@@ -200,3 +200,46 @@ def test_interrupted_it_keeps_the_best(smith: Smith, isolated: tuple[Path, Done]
     left = (tmp_path / "whole.reduced.mlir").read_text()
     assert "tt.dot" in left
     assert len(left) < len((tmp_path / "before.mlir").read_text())
+
+
+# What is undefined is 0 to passes.check, and anything to a pass: so canonicalize changes the result here.
+UNDEFINED = """\
+module {
+  tt.func public @k(%x: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32) {
+    %c3 = arith.constant 3 : i32
+    %poison = ub.poison : f32
+    %v = tt.load %x : !tt.ptr<f32>
+    %w = arith.addf %v, %v : f32
+    %cond = arith.cmpi sgt, %n, %c3 : i32
+    %s = arith.select %cond, %poison, %w : f32
+    %t = arith.mulf %s, %w : f32
+    tt.store %out, %t : !tt.ptr<f32>
+    tt.return
+  }
+}
+"""
+
+
+def test_a_pass_that_changes_the_result(smith: Smith) -> None:
+    file = smith.cwd / "undefined.mlir"
+    file.write_text(UNDEFINED, encoding="utf-8")
+    told = json.loads(smith("passes.reduce", file, "--pass", "canonicalize", "--when", "wrong", "--json").out)
+    assert (told["kind"], told["failure"]) == ("wrong", "result")
+    left = Path(told["path"]).read_text(encoding="utf-8")
+    assert "arith.select" in left
+    assert "tt.store" in left
+    assert "tt.load" not in left
+
+
+def test_a_pass_that_changes_nothing(smith: Smith) -> None:
+    file = smith.cwd / "defined.mlir"
+    file.write_text(UNDEFINED.replace("%cond, %poison, %w", "%cond, %v, %w"), encoding="utf-8")
+    done = smith("passes.reduce", file, "--pass", "canonicalize", "--when", "wrong", code=1)
+    assert "the passes do not change the result" in done.err
+    done = smith("passes.reduce", "fine", "--when", "wrong", code=1)
+    assert re.search(r"none of \d+ passes changes the result", done.err)
+
+
+@pytest.mark.parametrize("words", [("--when", "slow"), ("--when", "wrong", "--", "true")])
+def test_other_words_for_when(smith: Smith, words: tuple[str, ...]) -> None:
+    smith("passes.reduce", "fine", *words, code=2)

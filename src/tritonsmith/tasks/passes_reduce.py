@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.envs.workspace import Workspace
+    from tritonsmith.errors import SmithError
+    from tritonsmith.passes.dump.index import DumpIndex
+    from tritonsmith.passes.reduce.command import Reduced
     from tritonsmith.passes.reduce.pass_runner import PassRunner
 
 
@@ -22,6 +26,7 @@ def reduce_(
     by: ReplayerOptions,
     file: Path = word(".mlir file, or a folder of passes.dump or passes.isolate"),
     pass_: str = flag("failing passes: tritongpu-pipeline{num-stages=3}", "", unset="RUN line's"),
+    when: str = flag("wrong: the passes change what a kernel computes", "", unset="they fail"),
     kernel: str = DUMPED_KERNEL,
     out: OutFile | None = again(OUT_FILE, "NAME.reduced.mlir"),
     timeout: float | None = REDUCE_TIMEOUT,
@@ -41,11 +46,14 @@ def reduce_(
     from tritonsmith.passes.reduce.pass_runner import PassRunner
     from tritonsmith.passes.replay import replayer
     from tritonsmith.plan import Plan, Write
-    from tritonsmith.ui import console
 
     space = workspace.default()
     _, command = command_line()
-    if file.is_dir() and (file / index.FILE).is_file() and not (pass_ or command):
+    wrong = _is_wrong(when, command)
+    if wrong and file.is_dir() and (file / index.FILE).is_file():
+        text, way = _wrong_pass(index.read(file), kernel, space, by)
+        to = file / "reduced.mlir"
+    elif file.is_dir() and (file / index.FILE).is_file() and not (pass_ or command):
         dump = index.read(file)
         chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt)
         made = failing_pass.isolate(dump, select.kernel(dump, kernel), chosen, space, options_of(by.option))
@@ -67,7 +75,7 @@ def reduce_(
                     where=path,
                     hints=["--pass tritongpu-coalesce", "-- command {}", "a RUN line in the file names them"],
                 )
-            way = _way(pipeline, space, path, by)
+            way = _way(pipeline, space, path, by, wrong=wrong)
     if out:
         to = out.path(to.name)
     options = reduce_command.ReduceOptions(
@@ -79,14 +87,34 @@ def reduce_(
     found = reduce_command.reduce(text, way, space, options, report.progress())
     text = files.headed(found.text, way.pipeline) if way.pipeline else found.text
     space.run(Plan("keep", (Write(to, text, phase="keep"),)), "passes.reduce", quiet=True)
+    _print(found, to, json=json)
+    if found.why == reduce_command.INTERRUPTED:
+        raise InterruptedRunError("interrupted; the best so far is kept", where=to)
+
+
+def _print(found: Reduced, to: Path, *, json: bool) -> None:
+    from tritonsmith.passes.reduce import report
+    from tritonsmith.ui import console
+
     if json:
         output.json({**report.as_json(found), "path": str(to)}, indent=None)
     else:
         console.out().print(report.sizes(found))
         console.out().print(report.summary(found), markup=False)
         console.write(to)
-    if found.why == reduce_command.INTERRUPTED:
-        raise InterruptedRunError("interrupted; the best so far is kept", where=to)
+
+
+def _is_wrong(when: str, command: Sequence[str]) -> bool:
+    """Whether `--when wrong` is asked for."""
+    from tritonsmith.errors import UsageError
+    from tritonsmith.passes.check import predicate
+
+    if not when:
+        return False
+    if command or not predicate.asked_for([when]):
+        what = "--when and a command contradict each other" if command else f"--when cannot be {when!r}"
+        raise UsageError(what, hints=["--when wrong", "-- command {}"])
+    return True
 
 
 def _read(path: Path) -> str:
@@ -108,18 +136,61 @@ def _runnable(program: str) -> None:
         raise FactError(f"no program {program}", hints=["a path, or a name on PATH"])
 
 
-def _way(pipeline: str, space: Workspace, path: Path, by: ReplayerOptions) -> PassRunner:
+def _wrong_pass(
+    dump: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions
+) -> tuple[str, PassRunner]:
+    """The first pass of a dump that changes the result, and what it is given."""
+    from tritonsmith.errors import SmithError, UndecidedError
+    from tritonsmith.passes.check import check, report
+    from tritonsmith.passes.dump import select
+    from tritonsmith.passes.replay import replayer
+
+    one = select.kernel(dump, kernel)
+    chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=None)
+    if chosen.python is None:
+        raise _no_bindings()
+    answer = check.check(dump, one, chosen.python, space)
+    if answer.culprit is None or len(answer.culprit.suspects) > 1:
+        error = UndecidedError if answer.culprit or answer.open else SmithError
+        raise error(report.verdict(answer), where=dump.folder, hints=answer.reasons)
+    given = check.given_to(dump, one, answer.culprit.checked)
+    text = dump.content(given).decode()
+    return text, _by_bindings(given.pipeline, chosen.python, space, wrong=True)
+
+
+def _by_bindings(pipeline: str, python: Path, space: Workspace, *, wrong: bool) -> PassRunner:
+    from tritonsmith.passes.reduce import pass_runner
+    from tritonsmith.passes.replay import introspect
+
+    calls = pass_runner.calls(pipeline, introspect.known(python, space), python)
+    kind = pass_runner.PassRunner
+    if wrong:
+        from tritonsmith.passes.check.reduction import WrongPassRunner
+
+        kind = WrongPassRunner
+    return kind(pass_runner.spelled(pipeline), python=python, calls=calls)
+
+
+def _no_bindings() -> SmithError:
+    from tritonsmith.errors import FactError
+
+    return FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
+
+
+def _way(
+    pipeline: str, space: Workspace, path: Path, by: ReplayerOptions, *, wrong: bool = False
+) -> PassRunner:
     """The program that runs the passes of a file."""
     from tritonsmith.passes.dump.index import DumpIndex
     from tritonsmith.passes.reduce import pass_runner
-    from tritonsmith.passes.replay import introspect, replayer
+    from tritonsmith.passes.replay import replayer
 
     nothing = DumpIndex(path.parent)
     env = by.env if by.env or by.python or by.triton_opt else "wheel"
     chosen = replayer.choose(nothing, space, env=env, python=by.python, triton_opt=by.triton_opt)
-    spelled = pass_runner.spelled(pipeline)
+    if chosen.opt and wrong:
+        raise _no_bindings()
     if chosen.opt:
-        return pass_runner.PassRunner(spelled, opt=chosen.opt)
+        return pass_runner.PassRunner(pass_runner.spelled(pipeline), opt=chosen.opt)
     assert chosen.python is not None  # noqa: S101 - `replayer.choose` found one of the two
-    calls = pass_runner.calls(pipeline, introspect.known(chosen.python, space), chosen.python)
-    return pass_runner.PassRunner(spelled, python=chosen.python, calls=calls)
+    return _by_bindings(pipeline, chosen.python, space, wrong=wrong)

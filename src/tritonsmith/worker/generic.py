@@ -38,8 +38,12 @@ def print_all(request_path: str) -> int:
 
 def _print(lib: Any, path: str, out: str) -> None:
     context = context_of(lib)
-    module = lib.ir.parse_mlir_module(path, context)
+    write(out, text_of(lib, context, lib.ir.parse_mlir_module(path, context)))
+
+
+def text_of(lib: Any, context: Any, module: Any) -> str:
+    """A module in generic form; it is not valid any more."""
     builder = lib.ir.builder(context)
     unit = getattr(builder, "get_unit_attr", None)  # 3.0 and others have it not; any attribute will do
     module.set_attr(_INVALID, unit() if unit else builder.get_bool_attr(True))
-    write(out, str(module))
+    return str(module)

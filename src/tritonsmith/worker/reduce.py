@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from .forked_call import in_child
+from .generic import text_of
 from .libtriton import UnusableError, add, context_of, library, load
 from .refusal import EXIT_REFUSED
 from .replay import write
@@ -37,7 +38,7 @@ def answer_requests() -> int:
 
 
 def run(lib: Any, request: Any) -> None:
-    """In the child: parse, run the passes, and write the output if a file is named."""
+    """In the child: parse, run the passes, and write the output if a file is named; or generic form."""
     context = context_of(lib)
     if hasattr(context, "disable_multithreading"):
         context.disable_multithreading()
@@ -49,6 +50,8 @@ def run(lib: Any, request: Any) -> None:
         os.write(2, MARK.encode())
         tagged = ": str" in (manager.run.__doc__ or "")  # since 3.5: a name for the reproducer
         manager.run(module, *(["reduce"] if tagged else []))
-    if request["out"]:
+    if request["generic"]:
+        write(request["out"], text_of(lib, context, module))
+    elif request["out"]:
         text = module.str_nodebug() if hasattr(module, "str_nodebug") else str(module)  # since 3.3
         write(request["out"], text)

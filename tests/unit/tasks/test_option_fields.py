@@ -115,7 +115,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--to": ["blame rehearse", "passes.diff"],
     "--triton": ["ir-env", "kernel.study", "pins", "pipeline"],
     "--llvm-source": ["bisect.resume bisect.run", "debug-library setup-mlir"],
-    "--when": ["bisect.run kernel.reduce triage", "passes.isolate"],
+    "--when": ["bisect.run kernel.reduce triage", "passes.isolate", "passes.reduce"],
 }
 
 

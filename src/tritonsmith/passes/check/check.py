@@ -84,6 +84,13 @@ def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:
     ]
 
 
+def given_to(index: DumpIndex, kernel: DumpedKernel, checked: CheckedPass) -> Dump:
+    """The dump that a pass was given which left this one; its `pipeline` is that pass."""
+    dumps = _of_modules(index, kernel)
+    place = next(number for number, one in enumerate(dumps) if one.number == checked.number)
+    return dumps[place - 1]
+
+
 def _generic(
     index: DumpIndex, dumps: list[Dump], python: Path, space: Workspace, *, silent: bool
 ) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,16 @@ from typing import Literal
 from tritonsmith.passes.dump import strip_locations
 
 Kind = Literal[
-    "assertion", "fatal error", "error", "exception", "signal", "timeout", "failure", "exit code", "command"
+    "assertion",
+    "fatal error",
+    "error",
+    "exception",
+    "signal",
+    "timeout",
+    "failure",
+    "exit code",
+    "command",
+    "wrong",
 ]
 
 FRAMES = 3  # of a stack trace, above the handler's own

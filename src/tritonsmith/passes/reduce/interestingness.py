@@ -115,13 +115,14 @@ class BindingsOracle(Oracle):
         """Stop the worker."""
         self._dialogue.close()
 
-    def _run(self, text: str, *, passes: bool) -> tuple[dict[str, Any], str]:
+    def _run(self, text: str, *, passes: bool, generic: bool = False) -> tuple[dict[str, Any], str]:
         files.write(self._input, text)
         request = {
             "input": str(self._input),
             "calls": self._calls if passes else [],
             "log": str(self._log),
-            "out": "" if passes else str(self._out),
+            "out": "" if passes and not generic else str(self._out),
+            "generic": generic,
             "timeout": self.limit,
         }
         self._dialogue.say(json.dumps(request))

@@ -1,0 +1,64 @@
+"""`passes.reduce --when wrong`: passes that change what the functions of a file compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.errors import SmithError
+from tritonsmith.passes.check.check import inputs_of
+from tritonsmith.passes.check.kernel import parsed
+from tritonsmith.passes.check.module import UnsupportedIrError
+from tritonsmith.passes.check.runs import ReferenceRuns
+from tritonsmith.passes.reduce.failure import Failure
+from tritonsmith.passes.reduce.interestingness import BindingsOracle, OracleAnswer
+from tritonsmith.passes.reduce.pass_runner import PassRunner
+
+
+class WrongPassRunner(PassRunner):
+    """Passes of a libtriton that do not fail, and change what a kernel computes."""
+
+    def oracle(self, folder: Path, limit: float, name: str = "in.mlir") -> WrongPassOracle:  # noqa: ARG002
+        """One that runs the IR before and after these passes."""
+        assert self.python is not None  # noqa: S101 - only bindings print the generic form
+        return WrongPassOracle(self.python, self.calls, folder, limit)
+
+
+class WrongPassOracle(BindingsOracle):
+    """Reports how the passes change a result: only that has to stay, not which element it is."""
+
+    def ask(self, text: str) -> OracleAnswer:
+        """What becomes of a text: nothing if it cannot be run, or if the passes fail."""
+        before, log = self._generic(text, passes=False)
+        if before is None:
+            return OracleAnswer(None, began=False, log=log)
+        after, log = self._generic(text, passes=True)
+        if after is None:
+            return OracleAnswer(None, began=True, log=log)
+        failure, said = changed(before, after)
+        return OracleAnswer(failure, began=True, log=said)
+
+    def _generic(self, text: str, *, passes: bool) -> tuple[str | None, str]:
+        answer, log = self._run(text, passes=passes, generic=True)
+        if answer["status"] != "ok":
+            return None, f"{log.rstrip()}\n{answer['error']}\n".lstrip()
+        return self._out.read_text(encoding="utf-8"), log
+
+
+def changed(before: str, after: str) -> tuple[Failure | None, str]:
+    """How a text computes something else than the one before, both in generic form; and what to say of it."""
+    seeds = configs.load("passes-check")["inputs"]["seeds"]
+    runs = ReferenceRuns(seeds, inputs_of(seeds))
+    try:
+        one, other = parsed(before), parsed(after)
+        if one is None or other is None:
+            return None, "this is no IR of Triton's dialects"
+        runs.refer(one)
+        found = runs.compare(other)
+    except UnsupportedIrError as error:
+        return None, f"the IR cannot be run: {error}"
+    except SmithError as error:
+        return None, f"the IR cannot be run: {error.why or error.what}"
+    if found.found is None:
+        return None, "the passes do not change the result"
+    return Failure("wrong", str(found.found.change)), f"wrong: {found.found.change}"
