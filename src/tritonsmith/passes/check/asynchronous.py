@@ -13,16 +13,23 @@ from tritonsmith.passes.check.registry import known
 from tritonsmith.passes.check.triton import TensorDescriptor, dot, load, read, segments, store
 
 Array = np.ndarray[Any, Any]
-_COPIES = ("async_copy_global_to_local", "async_tma_copy_global_to_local")
-_READERS = ("async_tma_copy_local_to_global", "tc_gen5_mma")
+_TIMED = (
+    "async_copy_global_to_local",
+    "async_tma_copy_global_to_local",
+    "async_tma_copy_local_to_global",
+    "tc_gen5_mma",
+    "warp_specialize",
+)
 
 
 def orders(module: Operation) -> tuple[Order, ...]:
-    """Those in which the kernel of a module has to run for its waits to be checked."""
-    every = [(name_of(one).rpartition(".")[2], one) for one in module.walk()]
-    late = any(name in _COPIES for name, _ in every)
-    read = any(name in _READERS or _is_async_dot(one) for name, one in every)
-    return (*([Order.COPIES_LATE] if late else ()), *([Order.READS_LATE] if read else ()))
+    """Those in which the kernel of a module has to run for its waits to be checked: both, or none.
+
+    Copies that land late hide a buffer that is filled too early, and the other way round.
+    """
+    if any(name_of(one).rpartition(".")[2] in _TIMED or _is_async_dot(one) for one in module.walk()):
+        return (Order.COPIES_LATE, Order.READS_LATE)
+    return ()
 
 
 def _is_async_dot(operation: Operation) -> bool:

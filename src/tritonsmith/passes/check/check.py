@@ -145,7 +145,8 @@ class PassCheck:
         """Run each text that is new, until one differs."""
         rows: list[CheckedPass] = []
         culprit: Culprit | None = None
-        before, key, runs = "", "", self._reference
+        before, key, waits, runs = "", "", "", self._reference
+        last = CheckedPass(0, "", "unknown")  # of the text that is the key
         for dump, made_by in zip(self._dumps, ["", *(one.label for one in self._dumps)], strict=False):
             raw = self._texts.get(dump.sha256, "")
             plain = without_locations(raw)
@@ -154,7 +155,6 @@ class PassCheck:
                 rows.append(say("unknown", "this Triton cannot print it"))
                 continue
             if plain == key:  # where that could not be run, this cannot either
-                last = rows[-1]
                 status = "unknown" if last.status == "unknown" else "same text"
                 rows.append(say(status, last.why, waits=last.waits))
                 continue
@@ -174,12 +174,14 @@ class PassCheck:
                         culprit = self._blamed(_suspects(rows, made.found), row, made.found, before, raw)
                         break
                     status = "close" if made.apart else "equal"
-                    rows.append(say(status, apart=made.apart, waits=made.waits))
+                    if isinstance(kernel, TritonKernel):
+                        waits = made.waits  # LLVM's texts are not asked for theirs
+                    rows.append(say(status, apart=made.apart, waits=waits))
                 before = raw
             except (UnsupportedIrError, FactError) as error:
                 why = str(error) if isinstance(error, UnsupportedIrError) else error.why or error.what
                 rows.append(say("unknown", why))
-            key = plain
+            key, last = plain, rows[-1]
         if not runs.memories:
             whys = sorted({row.why for row in rows if row.why})
             raise FactError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -138,9 +139,9 @@ class EvaluatedProgram:
 def _for(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
     lower, upper, step = (int(one) for one in values[:3])
     carried = values[3:]
-    if step <= 0:
+    if step <= 0 and lower < upper:
         raise EndlessError(f"a loop has a step of {step}")
-    for number in range(lower, upper, step):
+    for number in range(lower, upper, step) if lower < upper else ():
         at = np.asarray(values[0].dtype.type(number))
         carried = run.region(operation.regions[0], (at, *carried))
     return carried
@@ -174,17 +175,20 @@ def _warp_specialize(run: EvaluatedProgram, operation: Operation, values: tuple[
     if partitions is None:
         raise UnsupportedIrError("ttg.warp_specialize without partitions")
     given = tuple(run._values[one] for one in partitions.operands) or values  # noqa: SLF001
-    turns, outer = Turns(run.flight.slow), run.flight
+    turns = Turns(run.flight.slow)
+    others = [replace(run, flight=run.flight.part(turns), _values={}, _steps=0) for _ in partitions.regions]
 
-    def part(region: Region) -> Callable[[], Any]:
-        mine = replace(run, flight=outer.part(turns), _values={}, _steps=0)
-        return lambda: mine.region(region, given)
+    def part(mine: EvaluatedProgram, region: Region) -> None:
+        mine.region(region, given)
+        mine.flight.finish()
 
-    run.flight = outer.part(turns)
+    run.flight.turns = turns  # the default part is the warps that came here, with what they have under way
     try:
-        found = turns.run([lambda: run.region(default, ()), *map(part, partitions.regions)])
+        parts = [partial(part, mine, region) for mine, region in zip(others, partitions.regions, strict=True)]
+        found = turns.run([lambda: run.region(default, ()), *parts])
     finally:
-        run.flight = outer
+        run.flight.turns = None
+    run._steps += sum(one._steps for one in others)  # noqa: SLF001
     return tuple(found)
 
 

@@ -275,12 +275,20 @@ class InFlight:
             if found.copies:
                 self._land(found)
             elif any(found is one for _, barriers in self._products for one in barriers):
-                compute, barriers = self._products.popleft()
-                compute()
-                for one in barriers:
-                    self._arrive(one, 1)
+                self._next_product()
             else:
                 self._pass_on()
+
+    def wait_products(self) -> None:
+        """Until all products are done: they keep their order."""
+        while self._products:
+            self._next_product()
+
+    def _next_product(self) -> None:
+        compute, barriers = self._products.popleft()
+        compute()
+        for one in barriers:
+            self._arrive(one, 1)
 
     def _pass_on(self) -> None:
         if self.turns is None or not self.turns.pass_on():

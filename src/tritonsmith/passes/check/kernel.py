@@ -57,5 +57,4 @@ def parsed(raw: str) -> TritonKernel | None:
         raise SmithError("the module has no kernel, or more than one", why=", ".join(functions))
     others = [len(one.regions) for one in module.walk() if name_of(one) == "ttg.warp_specialize.partitions"]
     parts = max(others, default=-1) + 1
-    orders = (Order.COPIES_LATE, Order.READS_LATE) if parts else asynchronous.orders(module)
-    return TritonKernel(functions, shown[0], orders, parts)
+    return TritonKernel(functions, shown[0], asynchronous.orders(module), parts)

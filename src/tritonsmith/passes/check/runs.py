@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -103,16 +103,23 @@ class ReferenceRuns:
         Raises:
             UnsupportedIrError: it cannot be run, or does not end or write anything under any inputs.
         """
-        for inputs in self._wanted:
-            with suppress(EndlessError):
-                self.memories[inputs] = self.run(kernel, inputs)
+        try:
+            for inputs in self._wanted:
+                with suppress(EndlessError):
+                    self.memories[inputs] = self.run(kernel, inputs)
+        except UnsupportedIrError:  # under some inputs only: the next text begins anew
+            for kept in (self.memories, self.given, self._steps):
+                kept.clear()
+            raise
         if not any(memory.written.at.size for memory in self.memories.values()):
             self.memories.clear()
             raise UnsupportedIrError("it writes nothing, or does not end, under all inputs")
-        made = self.compare(kernel)
-        self._untimed = made.waits
-        if made.found:
-            self._untimed = f"the kernel itself has a race: {made.found.change}"
+        try:
+            made = self.compare(kernel)
+            race = made.found and f"the kernel itself has a race: {made.found.change}"
+            self._untimed = race or made.waits
+        except UnsupportedIrError as error:
+            self._untimed = str(error)
         return RunComparison(waits=self._untimed)
 
     def compare(self, kernel: TritonKernel | LoweredKernel) -> RunComparison:
@@ -127,7 +134,7 @@ class ReferenceRuns:
                     most, found = self._compared(kernel, inputs, memory, order, slow)
                     if found and order is not Order.AT_ONCE:
                         _, at_once = self._compared(kernel, inputs, memory, Order.AT_ONCE)
-                        found = at_once or found
+                        found = at_once or _race(found)
                 except BarrierError as error:
                     waits = str(error)
                     most, found = self._compared(kernel, inputs, memory, Order.AT_ONCE)
@@ -213,3 +220,9 @@ def _schedules(
         yield order, None
         if order is Order.READS_LATE and isinstance(kernel, TritonKernel):
             yield from ((order, part) for part in range(kernel.parts))
+
+
+def _race(found: ChangedRun) -> ChangedRun:
+    """What does not end, or reads elsewhere, only in some order is a race as well."""
+    difference = found.difference if found.change is _CHANGES[found.order] else None
+    return replace(found, change=_CHANGES[found.order], difference=difference)

@@ -62,6 +62,7 @@ def _product(run: Any, operation: Operation, *values: Any) -> tuple[None, ...]:
             memory[0][...] = dot(one[0], other[0], start)
 
     if attribute(operation, "is_async") is None and not barriers:
+        run.flight.wait_products()
         compute()
     else:
         taken = [barrier for barrier, when in zip(barriers, preds, strict=True) if bool(when)]

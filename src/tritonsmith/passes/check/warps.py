@@ -43,8 +43,8 @@ class Turns:
         found = self._part(0, parts[0])
         for thread in threads:
             thread.join()
-        if self._failed:
-            raise self._failed[0]
+        if self._failed:  # an interrupt, or the first error
+            raise next((one for one in self._failed if not isinstance(one, Exception)), self._failed[0])
         return found
 
     def _part(self, number: int, part: Callable[[], Any]) -> Any:

@@ -111,6 +111,25 @@ def test_what_is_not_known_stops_nothing_but_the_verdict() -> None:
     assert found.suspects == ("pass-0", "pass-1")
 
 
+def test_a_text_that_runs_under_some_inputs_only_is_no_reference() -> None:
+    strange = """\
+    %first = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %later = "arith.cmpi"(%pid, %first) <{predicate = 4 : i64}> : (i32, i32) -> i1
+    "scf.if"(%later) ({
+      "tt.strange"() : () -> ()
+      "scf.yield"() : () -> ()
+    }, {
+    }) : (i1) -> ()
+"""
+    line = '    %os = "tt.splat"(%out)'
+    partly = ADD.replace(line, strange + line, 1)
+    answer = checked(partly, ADD, renamed(ADD))
+    assert [one.status for one in answer.passes] == ["unknown", "reference", "equal"]
+    assert answer.reasons == ["tt.strange"]
+    wrong = ADD.replace('"arith.mulf"', '"arith.divf"')
+    assert [one.status for one in checked(partly, ADD, wrong).passes] == ["unknown", "reference", "differs"]
+
+
 def test_passes_before_the_first_text_that_runs_are_open() -> None:
     answer = checked(ADD.replace('"arith.mulf"', '"tt.strange"'), ADD, renamed(ADD))
     assert [one.status for one in answer.passes] == ["unknown", "reference", "equal"]

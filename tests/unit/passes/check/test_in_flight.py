@@ -125,6 +125,25 @@ def test_a_copy_that_nobody_commits_is_not_waited_for() -> None:
     assert found.change is Change.COPIES
 
 
+def _without(text: str, start: str) -> tuple[list[str], str]:
+    """The lines but one, and that one."""
+    lines = text.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.lstrip().startswith(start))
+    return lines[:at] + lines[at + 1 :], lines[at]
+
+
+def test_a_copy_into_the_buffer_that_is_read_next() -> None:
+    """With one buffer, and all that is under way waited for first: a copy that lands late hides it."""
+    lines, wait = _without(PIPELINED, "%w =")
+    at = next(number for number, line in enumerate(lines) if line.lstrip().startswith("%mine =")) + 1
+    two = "\n".join((*lines[:at], wait.replace("num = 1", "num = 0"), *lines[at:]))
+    assert checked(PIPELINED, two).culprit is None
+    one = two.replace("(%buffer, %slot)", "(%buffer, %zero)").replace("(%buffer, %mine)", "(%buffer, %zero)")
+    found = checked(PIPELINED, one).culprit
+    assert found
+    assert (found.change, found.suspects) == (Change.RESULT, ("pass-0",))
+
+
 def test_a_kernel_with_a_race_of_its_own_blames_no_pass() -> None:
     racing = _changed(PIPELINED, "num = 1 : i32", "num = 2 : i32")
     answer = checked(racing, racing.replace("%new", "%more"))
@@ -167,6 +186,11 @@ def test_a_loop_that_does_not_end_any_more() -> None:
     assert found
     assert (found.change, found.difference) == (Change.ENDLESS, None)
     assert report.verdict(answer) == "k: pass-0 makes the kernel run without an end"
+
+
+def test_a_loop_that_does_not_run_has_any_step() -> None:
+    none = LOOP.replace('"scf.for"(%zero, %n, %one', '"scf.for"(%zero, %zero, %one')
+    assert checked(none, none.replace("%zero, %zero, %one", "%zero, %zero, %zero")).culprit is None
 
 
 _TILE, _TILES, _MEMORY = "tensor<8x8xf32>", "tensor<8x8x!tt.ptr<f32>>", "!ttg.memdesc<8x8xf32, mutable>"
@@ -219,6 +243,15 @@ def test_a_dot_whose_memory_is_written_again_before_it_is_waited_for() -> None:
     found = checked(_dots(is_async="false"), _late("%d")).culprit
     assert found
     assert (found.change, found.suspects) == (Change.READS, ("pass-0",))
+
+
+def test_a_dot_before_the_store_that_it_needs() -> None:
+    """Read late it would see it."""
+    lines, store = _without(_dots(is_async="true"), '"ttg.local_store"')
+    at = next(number for number, line in enumerate(lines) if line.lstrip().startswith("%e =")) + 1
+    found = checked(_dots(is_async="false"), "\n".join((*lines[:at], store, *lines[at:]))).culprit
+    assert found
+    assert found.change is Change.RESULT
 
 
 def test_a_result_that_is_used_before_its_wait() -> None:

@@ -70,7 +70,10 @@ WITH_BARRIERS = kernel(
 WITH_A_COMMIT = kernel([_product(late=True)], [_product(late=True), COMMIT, _wait("%zero")])
 
 
-@pytest.mark.parametrize("text", [WITH_BARRIERS, WITH_A_COMMIT])
+WITH_ONE_THAT_IS_DONE_AT_ONCE = kernel([_product(late=True)], [_product()])
+
+
+@pytest.mark.parametrize("text", [WITH_BARRIERS, WITH_A_COMMIT, WITH_ONE_THAT_IS_DONE_AT_ONCE])
 def test_products_that_are_waited_for(text: str) -> None:
     answer = checked(SIMPLE, text)
     assert [(one.status, one.waits) for one in answer.passes] == [("reference", ""), ("equal", "")]

@@ -203,3 +203,50 @@ def test_a_consumer_that_comes_last() -> None:
     answer = checked(right, _two_consumers(_PRODUCE))
     assert answer.passes[-1].status == "equal"
     assert "barrier" in answer.reasons[0]
+
+
+def test_a_part_with_more_to_do_than_the_first_one() -> None:
+    """The limit of a run counts what all parts did in the reference."""
+    busy = """\
+      %low = "arith.constant"() <{value = 0 : i32}> : () -> i32
+      %by = "arith.constant"() <{value = 1 : i32}> : () -> i32
+      %high = "arith.constant"() <{value = 12000 : i32}> : () -> i32
+      "scf.for"(%low, %high, %by) ({
+      ^bb0(%turn: i32):
+        %more = "arith.addi"(%turn, %by) : (i32, i32) -> i32
+        "scf.yield"() : () -> ()
+      }) : (i32, i32, i32) -> ()
+"""
+    text = kernel(consume=busy + _CONSUME)
+    answer = checked(text, text.replace("%row", "%line"))
+    assert [(one.status, one.waits) for one in answer.passes] == [("reference", ""), ("equal", "")]
+
+
+def test_what_a_part_has_under_way_when_it_ends_is_done() -> None:
+    once = [text.replace("value = 3 : i32", "value = 1 : i32") for text in (plain(), _PRODUCE, _CONSUME)]
+    unwanted = ("store_wait", "arrive_barrier")
+    consume = "\n".join(line for line in once[2].splitlines() if not any(word in line for word in unwanted))
+    assert [one.status for one in checked(once[0], kernel(once[1], consume)).passes] == ["reference", "equal"]
+
+
+_BEFORE = f"""\
+    %nought = "arith.constant"() <{{value = 0 : i32}}> : () -> i32
+    %ones = "arith.constant"() <{{value = dense<1.000000e+00> : {_TILE}}}> : () -> {_TILE}
+    %at = "arith.constant"() <{{value = 8 : i32}}> : () -> i32
+    %own = "ttg.local_alloc"(%ones) : ({_TILE}) -> {_MEMORY}
+    "ttng.async_tma_copy_local_to_global"(%out, %at, %nought, %own) : {_STORED}
+"""
+_INSIDE = f"""\
+      "ttng.async_tma_store_wait"() <{{pendings = 0 : i32}}> : () -> ()
+      %twos = "arith.addf"(%ones, %ones) : ({_TILE}, {_TILE}) -> {_TILE}
+      "ttg.local_store"(%twos, %own) : ({_TILE}, {_MEMORY}) -> ()
+"""
+
+
+def test_the_first_part_has_under_way_what_was_before_it() -> None:
+    once = [text.replace("value = 3 : i32", "value = 1 : i32") for text in (plain(), _PRODUCE, _CONSUME)]
+    first, parts = "      %none = ", '    "ttg.warp_specialize"('
+    before = once[0].replace(first, _BEFORE + first, 1)
+    after = kernel(_INSIDE + once[1], once[2]).replace(parts, _BEFORE + parts, 1)
+    answer = checked(before, after)
+    assert [(one.status, one.waits) for one in answer.passes] == [("reference", ""), ("equal", "")]
