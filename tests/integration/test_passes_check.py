@@ -88,6 +88,76 @@ def test_a_kernel_by_its_name(with_wheel: Smith, tmp_path: Path) -> None:
     assert "no --when wrong" in smith("kernel.reduce", *kernel, "--when", "wrong", code=2).err
 
 
+INTERPRETED = """
+import os
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+FACTOR = tl.constexpr(3.0 if os.environ.get("TRITON_INTERPRET") == "1" else 2.0)
+
+
+@triton.jit
+def scaled(x, out, n, SIZE: tl.constexpr):
+    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(out + at, tl.load(x + at, at < n, other=0.0) * FACTOR, at < n)
+
+
+@triton.jit
+def counted(x, total, largest, n, scale, MORE, SIZE: tl.constexpr):
+    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    values = tl.load(x + at, at < n, other=0.0).to(tl.float32) * scale
+    tl.atomic_add(total + at % 4, values, at < n)
+    tl.atomic_max(largest + MORE, tl.max((values * 32).to(tl.int32), axis=0))
+
+
+@triton.jit
+def angled(x, out, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    tl.store(out + at, libdevice.asin(tl.load(x + at)))
+"""
+
+
+def test_the_interpreter_computes_the_same(with_wheel: Smith, tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    (tmp_path / "interpreted.py").write_text(INTERPRETED, encoding="utf-8")
+    smith = with_wheel.beside(tmp_path)
+    for kernel, signature in (
+        ("kernels.py:product", SIGNATURES["product"]),
+        ("kernels.py:normed", SIGNATURES["normed"]),
+        ("interpreted.py:counted", "*bf16:16,*fp32:16,*i32:16,i32,fp32,i32:1,64"),
+    ):
+        asked = ("--signature", signature, "--target", "cuda:80", "--against", "interpreter")
+        told = json.loads(smith("passes.check", kernel, *asked, "--json").out)
+        assert told["interpreted"]["status"] in ("equal", "close"), told["interpreted"]
+        assert told["culprit"] is None
+
+
+def test_an_interpreter_that_computes_something_else(with_wheel: Smith, tmp_path: Path) -> None:
+    """The file itself makes the difference, by the variable."""
+    (tmp_path / "interpreted.py").write_text(INTERPRETED, encoding="utf-8")
+    smith = with_wheel.beside(tmp_path)
+    asked = ("--target", "cuda:80", "--against", "interpreter")
+    done = smith("passes.check", "interpreted.py:scaled", "--signature", "*fp32,*fp32,i32,64", *asked, code=1)
+    assert "scaled: the front end and TRITON_INTERPRET=1 disagree: one of them is wrong" in done.error
+    assert "none of" in done.out
+    assert re.search(r"first: out\[0\]: \S+ by the first text, \S+ by the interpreter", done.out)
+
+
+def test_what_the_interpreter_lacks_is_not_decided(with_wheel: Smith, tmp_path: Path) -> None:
+    """It has no functions of libdevice; the passes are checked all the same."""
+    (tmp_path / "interpreted.py").write_text(INTERPRETED, encoding="utf-8")
+    smith = with_wheel.beside(tmp_path)
+    asked = ("--signature", "*fp32,*fp32,64", "--target", "cuda:80", "--out", "dump")
+    done = smith("passes.check", "interpreted.py:angled", *asked, "--against", "interpreter", code=5)
+    assert "none of" in done.out
+    assert "TRITON_INTERPRET=1: not compared" in done.out
+    assert "was not compared" in done.err
+    assert "needs the source" in smith("passes.check", "dump", "--against", "interpreter", code=2).err
+    assert "--against interpreter" in smith("passes.check", "dump", "--against", "torch", code=2).err
+
+
 def _planted(dump: Path, broken: Path, name: str) -> Path:
     """The dump with other texts after the first pass of this name."""
     made = indexes.read(dump)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.errors import UndecidedError
 from tritonsmith.tasks.kernel_options import KernelOptions
 from tritonsmith.tasks.option_fields import again, flag, word
 from tritonsmith.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYTHON
@@ -24,14 +23,14 @@ def check(
     kernel: str = DUMPED_KERNEL,
     seeds: int | None = flag("how many inputs; of several the last has edge cases", None, unset="3", least=1),
     through_llvm: bool = flag("also run the IR in LLVM's dialect, by the threads of a block", default=False),
+    against: str = flag("interpreter: compare the first text with TRITON_INTERPRET=1", ""),
     out: Path | None = again(OUT, "in the workspace"),
     env: str = ANY_ENV,
     python: Path | None = again(PYTHON, "the dump's"),
     json: bool = JSON,
 ) -> None:
     """Run the IR after each pass: which is the first to change the result."""
-    from tritonsmith.command_line import command
-    from tritonsmith.errors import SmithError, UsageError
+    from tritonsmith.errors import UsageError
     from tritonsmith.passes.check import predicate
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
@@ -39,10 +38,15 @@ def check(
     predicate.require()
     from tritonsmith.passes.check import report
 
+    if against not in ("", "interpreter"):
+        raise UsageError(f"--against {against}", hints=["--against interpreter"])
     made: DumpIndex
     if Path(folder).is_dir():
         if out or what != KernelOptions():
             raise UsageError("flags of a compile are about a kernel, not about a dump")
+        if against:
+            hints = ["FILE:KERNEL with its --signature and --target"]
+            raise UsageError("--against interpreter needs the source of the kernel, not a dump", hints=hints)
         made, answer = _of_dump(
             Path(folder), kernel, seeds, env, python, silent=json, through_llvm=through_llvm
         )
@@ -50,7 +54,15 @@ def check(
         if kernel:
             raise UsageError("--kernel is about a dump", hints=["FILE:KERNEL names the kernel"])
         made, answer = _of_kernel(
-            folder, what, out, seeds, env, python, silent=json, through_llvm=through_llvm
+            folder,
+            what,
+            out,
+            seeds,
+            env,
+            python,
+            silent=json,
+            through_llvm=through_llvm,
+            interpreted=bool(against),
         )
     if json:
         output.json(report.as_json(answer))
@@ -58,14 +70,32 @@ def check(
         console.out().print(report.table(answer))
         for line in report.lines(answer):
             console.out().print(line, markup=False)
+    _judge(made, answer)
+
+
+def _judge(made: DumpIndex, answer: CheckAnswer) -> None:
+    """End with the exit code of the answer.
+
+    Raises:
+        SmithError: something changes the result.
+        UndecidedError: something that was asked for could not be checked.
+    """
+    from tritonsmith.command_line import command
+    from tritonsmith.errors import SmithError, UndecidedError
+    from tritonsmith.passes.check import report
+
+    page = "docs/passes-check.md says what is compared"
     if answer.culprit:
-        hints = [
-            command("passes.diff", made.folder, answer.culprit.checked.name),
-            "docs/passes-check.md says what is compared",
-        ]
+        hints = [command("passes.diff", made.folder, answer.culprit.checked.name), page]
         raise SmithError(report.verdict(answer), hints=hints)
+    beside = answer.interpreted
+    if beside and beside.status == "differs":
+        raise SmithError(report.interpreter_verdict(answer.kernel), hints=[page])
     if answer.open:
         raise UndecidedError(report.verdict(answer), hints=answer.reasons)
+    if beside and beside.status == "unknown":
+        what = "the first text was not compared with TRITON_INTERPRET=1"
+        raise UndecidedError(what, why=beside.why, hints=beside.hints)
 
 
 def _of_dump(
@@ -105,6 +135,7 @@ def _of_kernel(
     *,
     silent: bool,
     through_llvm: bool,
+    interpreted: bool,
 ) -> tuple[DumpIndex, CheckAnswer]:
     from tritonsmith.kernels.compile import run
     from tritonsmith.passes.check.kernel_check import check_kernel
@@ -113,4 +144,6 @@ def _of_kernel(
     asked = what.request(kernel, target=target_of("ttgir"))
     run.check(asked)
     where = run.toolchain(env or "wheel", str(python or ""), jobs=1)
-    return check_kernel(asked, where, out, seeds, silent=silent, through_llvm=through_llvm)
+    return check_kernel(
+        asked, where, out, seeds, silent=silent, through_llvm=through_llvm, interpreted=interpreted
+    )

@@ -15,6 +15,7 @@
     capture REQUEST      record the launches of this process from here on: called, not started
     reduce               run passes on one piece of IR after the other
     generic REQUEST      print IR in MLIR's generic form
+    interpret REQUEST    run programs of a kernel by Triton's interpreter, on a memory that is given
     profile REQUEST      measure what this process launches from here on, by Proton
 
 The folder is removed from `sys.path`, and the modules beside this one become a package with a unique name: a
@@ -42,6 +43,7 @@ COMMANDS = {  # module and function of each
     "stage": ("stage", "run_stage"),
     "reduce": ("reduce", "answer_requests"),
     "generic": ("generic", "print_all"),
+    "interpret": ("interpret", "run_programs"),
     "capture": ("capture", "start"),
     "layout": ("layout", "convert"),
     "profile": ("profile", "start"),

@@ -174,12 +174,10 @@ def _inside(function: Any, name: str) -> Any:
 
 def _unwrapped(whole: Any, name: str, tree: ast.Module) -> LoadedKernel:
     """The JITFunction below the decorators."""
-    import triton
-
     kernel = whole
     configs: list[Any] = []
     heuristics: Table = {}
-    while not isinstance(kernel, triton.runtime.jit.JITFunction):
+    while not _is_kernel(kernel):
         configs += getattr(kernel, "configs", [])
         if isinstance(getattr(kernel, "values", None), dict):
             heuristics.update(kernel.values)
@@ -190,6 +188,13 @@ def _unwrapped(whole: Any, name: str, tree: ast.Module) -> LoadedKernel:
             )
         kernel = kernel.fn
     return LoadedKernel(kernel, configs, heuristics)
+
+
+def _is_kernel(found: Any) -> bool:
+    """Whether it is what `@triton.jit` returns: another class under TRITON_INTERPRET=1, which needs NumPy."""
+    import triton
+
+    return isinstance(found, triton.runtime.jit.JITFunction) or type(found).__name__ == "InterpretedFunction"
 
 
 def check_globals(kernel: Any, ledger: Any) -> None:

@@ -32,7 +32,7 @@ from tritonsmith.tasks.task import task
 _WIDTH = 72
 _FEW = 4  # tasks
 _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text mean the same
-    "--against": ["passes.diff", "passes.report"],
+    "--against": ["passes.check", "passes.diff", "passes.report"],
     "--by": ["kernel.profile", "layout"],
     "--check": ["kernel.aot", "passes.knockout triage"],
     "--all": ["clear-cache", "explain", "kernel.compile", "passes.replay"],

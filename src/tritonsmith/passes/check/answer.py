@@ -78,6 +78,31 @@ class Culprit:
 
 
 @dataclass(frozen=True)
+class InterpretedRuns:
+    """What TRITON_INTERPRET=1 computes, beside the first text.
+
+    Attributes:
+        status: `equal`, `close`, `differs` or `unknown`.
+        why: what the interpreter, or the comparison, does not know.
+        apart: the largest relative difference of those that are close.
+        seed: of the inputs under which it differs.
+        program: that differs.
+        difference: the first element; None where the interpreter only reads what the first text does not.
+        store: name of the argument that it lies behind.
+        hints: what to try where it is unknown.
+    """
+
+    status: str
+    why: str = ""
+    apart: float = 0.0
+    seed: int = 0
+    program: tuple[int, int, int] = (0, 0, 0)
+    difference: Difference | None = None
+    store: str = ""
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class CheckAnswer:
     """The result.
 
@@ -89,6 +114,7 @@ class CheckAnswer:
         runs: inputs under which the kernel was run: seed and program.
         left_out: inputs under which it does not end.
         racing: elements that one operation wrote more than once, with different values.
+        interpreted: what the interpreter computes; None if nobody asked.
     """
 
     kernel: str
@@ -98,6 +124,7 @@ class CheckAnswer:
     runs: int
     left_out: int
     racing: int
+    interpreted: InterpretedRuns | None = None
 
     @property
     def checked(self) -> int:

@@ -16,11 +16,12 @@ from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.passes.check import blame
-from tritonsmith.passes.check.answer import KNOWN, CheckAnswer, CheckedPass, Culprit
+from tritonsmith.passes.check.answer import KNOWN, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
 from tritonsmith.passes.check.blame import ValueRecorder
 from tritonsmith.passes.check.evaluate import EndlessError
 from tritonsmith.passes.check.in_flight import FreedError, Order
 from tritonsmith.passes.check.inputs import Argument, is_far
+from tritonsmith.passes.check.interpreter import TritonInterpreter
 from tritonsmith.passes.check.kernel import TritonKernel, parsed
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel, lowered
 from tritonsmith.passes.check.module import UnsupportedIrError, name_of, without_locations
@@ -38,6 +39,7 @@ def check(
     *,
     silent: bool = False,
     through_llvm: bool = False,
+    against: TritonInterpreter | None = None,
 ) -> CheckAnswer:
     """Check a kernel of a dump.
 
@@ -49,6 +51,7 @@ def check(
         seeds: how many inputs; None for the usual number.
         silent: show no progress.
         through_llvm: run the texts in LLVM's dialect as well.
+        against: compare the first text with this.
 
     Raises:
         FactError: the dump has no Triton IR, or the reference cannot be run.
@@ -60,8 +63,18 @@ def check(
         )
     texts = dict(_generic(index, dumps, python, space, silent=silent))
     count = seeds or configs.load("passes-check")["inputs"]["seeds"]
-    found = PassCheck(index, kernel, dumps, texts, count, inputs_of(count), through_llvm=through_llvm)
-    return found.run()
+    made = PassCheck(index, kernel, dumps, texts, count, inputs_of(count), through_llvm=through_llvm)
+    answer = made.run()
+    return replace(answer, interpreted=_interpreted(answer, made.reference, against)) if against else answer
+
+
+def _interpreted(
+    answer: CheckAnswer, reference: ReferenceRuns, against: TritonInterpreter
+) -> InterpretedRuns:
+    first = answer.passes[0]
+    if first.status != "reference":
+        return InterpretedRuns("unknown", f"the first text cannot be run: {first.why}")
+    return against.compare(reference)
 
 
 def inputs_of(seeds: int) -> list[CheckInputs]:
@@ -124,7 +137,11 @@ def _generic(
 
 
 class PassCheck:
-    """A check of one kernel, from the generic form of its dumps, by their digests."""
+    """A check of one kernel, from the generic form of its dumps, by their digests.
+
+    Attributes:
+        reference: the runs of the first text that could be run.
+    """
 
     def __init__(
         self,
@@ -139,13 +156,13 @@ class PassCheck:
     ) -> None:
         self._index, self._kernel, self._dumps, self._texts = index, kernel, dumps, texts
         self._through_llvm = through_llvm
-        self._reference = ReferenceRuns(seeds, wanted)
+        self.reference = ReferenceRuns(seeds, wanted)
 
     def run(self) -> CheckAnswer:
         """Run each text that is new, until one differs."""
         rows: list[CheckedPass] = []
         culprit: Culprit | None = None
-        before, key, waits, runs = "", "", "", self._reference
+        before, key, waits, runs = "", "", "", self.reference
         last = CheckedPass(0, "", "unknown")  # of the text that is the key
         for dump, made_by in zip(self._dumps, ["", *(one.label for one in self._dumps)], strict=False):
             raw = self._texts.get(dump.sha256, "")
@@ -211,8 +228,8 @@ class PassCheck:
         with suppress(EndlessError, FreedError):  # that is the finding; there are values up to then
             for kernel, seen, timed in zip(kernels, (old, new), (False, True), strict=True):
                 order, slow = (found.order, found.slow) if timed else (Order.AT_ONCE, None)
-                self._reference.run(kernel, inputs, seen, order, slow)
-        given = self._reference.given[inputs.seed]
+                self.reference.run(kernel, inputs, seen, order, slow)
+        given = self.reference.given[inputs.seed]
         one_level = len({isinstance(kernel, LoweredKernel) for kernel in kernels}) == 1
         operation = blame.first_new(old, new) if one_level else None
         behind = difference.argument if difference else None

@@ -54,18 +54,23 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
     attributes = attribute(function, "arg_attrs")
     hints = attributes.data if isinstance(attributes, builtin.ArrayAttr) else ()
     found = []
-    grouped = [one for one in function.regions[0].blocks[0].args if is_far(seed) and _grouped(one)]
-    for number, parameter in enumerate(function.regions[0].blocks[0].args):
+    every = function.regions[0].blocks[0].args
+    grouped = [one for one in every if is_far(seed) and _grouped(one)]
+    parts: list[int] = []  # of the descriptor before: the kernel's source has no such parameters
+    for number, parameter in enumerate(every):
         of = type_of(parameter.type)
         hint = hints[number].data.get("tt.divisibility") if number < len(hints) else None
         unit = hint.value.data if isinstance(hint, builtin.IntegerAttr) else 1
         small, eighths = rule.randrange(1, 7), rule.randrange(1, 16)
-        if of.kind == "pointer":
-            value: Any = np.asarray(np.int64(base(number)))
+        if parts:
+            value: Any = np.asarray(of.dtype.type(parts.pop(0)))
+        elif of.kind == "pointer":
+            value = np.asarray(np.int64(base(number)))
         elif of.kind == "descriptor":
             shape = tuple(size * _BLOCKS - 1 for size in of.shape)
             strides = tuple(_STRIDE ** (len(shape) - 1 - axis) for axis in range(len(shape)))
             value = TensorDescriptor(base(number), shape, strides, of.shape, of.dtype)
+            parts = [*shape, *strides] if described(every[number + 1 :], len(shape)) else []
         elif of.kind != "number" or of.shape:
             raise UnsupportedIrError(f"a parameter of type {parameter.type}")
         elif of.dtype.kind in "fV":
@@ -80,6 +85,12 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
             value = np.asarray(of.dtype.type(min(stride, np.iinfo(of.dtype).max)))
         found.append(Argument(parameter.name_hint or "", value))
     return tuple(found)
+
+
+def described(following: Sequence[SSAValue], rank: int) -> bool:
+    """Whether sizes and strides of a descriptor are the next parameters, which `desc.shape` reads."""
+    kinds = [type_of(one.type).dtype for one in following[: 2 * rank]]
+    return kinds == [np.dtype(np.int32)] * rank + [np.dtype(np.int64)] * rank
 
 
 def taken_apart(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:

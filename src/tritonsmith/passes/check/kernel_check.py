@@ -9,6 +9,7 @@ from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.passes.check import check
 from tritonsmith.passes.check.answer import CheckAnswer
+from tritonsmith.passes.check.interpreter import TritonInterpreter
 from tritonsmith.passes.dump import run, select
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
@@ -22,6 +23,7 @@ def check_kernel(
     *,
     silent: bool = False,
     through_llvm: bool = False,
+    interpreted: bool = False,
 ) -> tuple[DumpIndex, CheckAnswer]:
     """Dump a kernel for the first of its targets, and check it.
 
@@ -32,6 +34,7 @@ def check_kernel(
         seeds: how many inputs; None for the usual number.
         silent: show no progress.
         through_llvm: the IR in LLVM's dialect, too.
+        interpreted: compare the first text with TRITON_INTERPRET=1.
 
     Raises:
         SmithError: it does not compile, or its IR cannot be run.
@@ -40,7 +43,15 @@ def check_kernel(
     index, _ = run.dump_kernel(prepared, silent=silent)
     run.check(index)
     kernel = select.kernel(index, index.kernels[0].name)
+    against = TritonInterpreter(prepared.compile, where, silent=silent) if interpreted else None
     answer = check.check(
-        index, kernel, where.python, where.space, seeds, silent=silent, through_llvm=through_llvm
+        index,
+        kernel,
+        where.python,
+        where.space,
+        seeds,
+        silent=silent,
+        through_llvm=through_llvm,
+        against=against,
     )
     return index, answer

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from tritonsmith.passes.check.answer import Change, CheckAnswer, CheckedPass, Culprit
+from tritonsmith.passes.check.answer import Change, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -52,11 +52,34 @@ def lines(answer: CheckAnswer) -> Iterator[str]:
         yield from ([f"  with {given}"] if given else [])
         if found.operation:
             yield f"  first new value: {found.operation}" + (f", {found.line}" if found.line else "")
+    if answer.interpreted:
+        yield from _interpreted(answer.kernel, answer.interpreted)
     yield f"  {answer.runs} runs, {answer.elements} elements written" + (
         f"; {answer.left_out} inputs left out: it does not end" if answer.left_out else ""
     )
     if answer.racing:
         yield f"  {answer.racing} elements were written twice by one operation; the last one counts"
+
+
+def _interpreted(kernel: str, runs: InterpretedRuns) -> Iterator[str]:
+    """What the interpreter computes, beside what the first pass is given."""
+    if runs.status != "differs":
+        said = {"equal": "the same", "close": f"the same, up to {runs.apart:.1e} apart"}.get(runs.status)
+        yield f"  TRITON_INTERPRET=1: {said or f'not compared: {runs.why}'}"
+        return
+    yield interpreter_verdict(kernel)
+    run = f"program {runs.program}, inputs {runs.seed}"
+    if (at := runs.difference) is None:
+        yield f"  it reads memory that the first text does not; {run}"
+        return
+    values = f"{_shown(at.before)} by the first text, {_shown(at.after)} by the interpreter"
+    yield f"  first: {runs.store or 'memory'}[{at.offset}]: {values}"
+    yield f"  {at.count} of {at.written} elements differ; {run}"
+
+
+def interpreter_verdict(kernel: str) -> str:
+    """One sentence: which of both is wrong is open."""
+    return f"{kernel}: the front end and TRITON_INTERPRET=1 disagree: one of them is wrong"
 
 
 def _first(found: Culprit) -> Iterator[str]:

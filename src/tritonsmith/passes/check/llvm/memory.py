@@ -96,6 +96,19 @@ class ByteMemory:
         index = self._index(at[:, None] + np.arange(raw.shape[1]))
         self._data[index], self._state[index] = raw, _WRITTEN
 
+    def unwritten(self) -> tuple[Array, Array]:
+        """Addresses and bytes of what the reference read and nobody wrote, in order."""
+        slots = np.flatnonzero(self._state == _KNOWN)
+        at = self._addresses(slots)
+        order = np.argsort(at)
+        return at[order], self._data[slots[order]]
+
+    def _addresses(self, slots: Array) -> Array:
+        pages = np.empty(self._pages.size, np.int64)
+        pages[self._slots] = self._pages
+        found: Array = (pages[slots >> _PAGE] << _PAGE) + (slots & (1 << _PAGE) - 1)
+        return found
+
     def result(self, arguments: int) -> GlobalMemory:
         """What was written, as elements of the reference; memory that is not the arguments' is scratch."""
         found = GlobalMemory(self._reference.seed, self._reference.edges)
@@ -112,9 +125,7 @@ class ByteMemory:
             found.store(at[whole], raw.view(dtype).reshape(-1))
             left[index[whole]] = False
         slots = np.flatnonzero(left)
-        pages = np.empty(self._pages.size, np.int64)
-        pages[self._slots] = self._pages
-        rest = (pages[slots >> _PAGE] << _PAGE) + (slots & (1 << _PAGE) - 1)
+        rest = self._addresses(slots)
         mine = np.asarray([(where(one)[0] or 0) < arguments for one in rest.tolist()], np.bool_)  # few
         found.store(rest[mine], self._data[slots[mine]])
         return found

@@ -1,0 +1,145 @@
+"""Run programs of a kernel by Triton's interpreter (TRITON_INTERPRET=1), on the memory that a request gives.
+
+The interpreter is Triton's own, runtime/interpreter.py, in the steps of its GridExecutor. Only its access to
+memory is replaced: addresses are those of the request, not of this process. It needs NumPy, and no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from . import parent_death
+from .compile_point import complete
+from .file_context import prepare
+from .forked_call import in_child
+from .load import LoadedKernel, load_checked
+from .refusal import EXIT_REFUSED, RequestRefusedError
+from .replay import write
+from .values import decoded
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+
+def run_programs(request_path: str) -> int:
+    """Run every program of a request, each in a process of its own; results go to the file that it names."""
+    parent_death.interrupt()
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    rows: list[Table] = []
+    code = 0
+    try:
+        _find_numpy(request["numpy"])
+        loaded = load_checked(request, prepare(request))
+        assert loaded is not None  # noqa: S101 - a kernel, no IR
+        for one in request["runs"]:
+            rows.append(in_child(partial(_run, request["points"][0], loaded, one), timeout=request["limit"]))
+            print(f"[{len(rows)}/{len(request['runs'])}] {rows[-1]['status']}", flush=True)
+    except RequestRefusedError as error:
+        rows.append({"refused": error.about})
+        print(error)
+        code = EXIT_REFUSED
+    write(request["results"], "".join(json.dumps(row) + "\n" for row in rows))
+    return code
+
+
+def _find_numpy(folder: str) -> None:
+    """Import NumPy; where this interpreter has none, that of a folder, if it fits."""
+    try:
+        importlib.import_module("numpy")
+    except ImportError:
+        sys.path.append(folder)
+        try:
+            importlib.import_module("numpy")
+        except ImportError as error:
+            what = "TRITON_INTERPRET=1 needs NumPy, which this interpreter lacks"
+            raise RequestRefusedError("import", what, why=str(error), module="numpy") from None
+
+
+def _run(point: Table, loaded: LoadedKernel, one: Table) -> Table:
+    """Run one program: what it wrote, and how many bytes it read that the memory does not have."""
+    from triton.runtime import interpreter
+
+    from .interpreted_memory import InterpretedMemory, MemoryModule  # needs NumPy
+
+    memory = InterpretedMemory(one["memory"])
+    interpreter._interpreter = MemoryModule(interpreter._interpreter, memory)  # noqa: SLF001
+    kernel = loaded.fn
+    function = kernel.rewrite() if hasattr(kernel, "rewrite") else kernel.fn  # 3.1 and later rewrite its AST
+    interpreter._patch_lang(function)  # noqa: SLF001
+    interpreter.interpreter_builder.grid_dim = tuple(one["grid"])
+    interpreter.interpreter_builder.grid_idx = tuple(one["program"])
+    function(**_arguments(point, loaded, iter(one["arguments"])))
+    return {"written": list(memory.written()), "outside": memory.outside}
+
+
+def _arguments(point: Table, loaded: LoadedKernel, given: Iterator[Any]) -> Table:
+    """The arguments by name: constants as they are, others as the signature types them."""
+    constants = {name: decoded(value) for name, value in complete(loaded, point).items()}
+    constants.update({name: 1 for name, hint in point["hints"].items() if hint == 1})
+    return {
+        name: constants[name] if name in constants else _typed(kind, next(given))
+        for name, kind in point["signature"].items()
+    }
+
+
+def _typed(kind: str, value: Any) -> Any:
+    """A value of a type of the signature: bits of a number, an address, or a descriptor."""
+    import numpy as np
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    if kind.startswith("tensordesc<"):
+        return _descriptor(kind, value)
+    if kind.startswith("("):
+        raise RequestRefusedError("value", "a tuple as a parameter")
+    of = tl.pointer_type(_element(kind[1:])) if kind[0] == "*" else _element(kind)
+    dtype = np.dtype(interpreter._get_np_dtype(of))  # noqa: SLF001
+    data = np.array([value], f"u{dtype.itemsize}").view(dtype)
+    return tl.tensor(interpreter.TensorHandle(data, of), of)
+
+
+def _element(kind: str) -> Any:
+    """The type of `fp16` or `i32`."""
+    import triton.language as tl
+
+    if kind[0] == "*":
+        return tl.pointer_type(_element(kind[1:]))
+    spelled = {"i": "int", "u": "uint"}.get(kind[0]) if kind[1:].isdigit() else None
+    return tl.dtype(spelled + kind[1:] if spelled else kind)
+
+
+class _ElementType:
+    """A type as the base of a descriptor has it: its name is a word that Triton knows."""
+
+    def __init__(self, kind: str) -> None:
+        of = _element(kind)
+        self.name, self.itemsize, self.is_floating_point = kind, of.primitive_bitwidth // 8, of.is_floating()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class _DescribedTensor:
+    """What a descriptor is made of: an address and a type, as of a tensor."""
+
+    def __init__(self, address: int, kind: str) -> None:
+        self._address, self.dtype = address, _ElementType(kind)
+
+    def data_ptr(self) -> int:
+        return self._address
+
+
+def _descriptor(kind: str, value: Table) -> Any:
+    """A descriptor of `tensordesc<fp16[128,64]>`."""
+    from triton.runtime import interpreter
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    base = _DescribedTensor(value["base"], kind[len("tensordesc<") :].partition("[")[0])
+    made = TensorDescriptor(base, value["shape"], value["strides"], value["block"])
+    return interpreter._implicit_cvt(made)  # noqa: SLF001

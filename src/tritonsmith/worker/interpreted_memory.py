@@ -1,0 +1,126 @@
+"""Global memory for Triton's interpreter: bytes at addresses that no process has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+Array = Any  # of NumPy, which has no types in the Pythons that run this
+
+
+class InterpretedMemory:
+    """Bytes at addresses.
+
+    Attributes:
+        outside: how many bytes were read that nobody gave or wrote; they are 0.
+    """
+
+    def __init__(self, runs: list[tuple[int, str]]) -> None:
+        """From runs of bytes: the first address, and the bytes in hexadecimal."""
+        self.outside = 0
+        parts = [(start, np.frombuffer(bytes.fromhex(said), np.uint8)) for start, said in runs]
+        self._at = np.concatenate([[0], *(start + np.arange(part.size) for start, part in parts)]).astype(
+            np.int64
+        )
+        self._data = np.concatenate([np.zeros(1, np.uint8), *(part for _, part in parts)])
+        order = np.argsort(self._at)
+        self._at, self._data = self._at[order], self._data[order]
+        self._written = np.zeros(self._at.size, bool)
+
+    def load(self, pointers: Array, dtype: Any) -> Array:
+        """Elements at addresses, in one row."""
+        dtype = np.dtype(dtype)
+        at = pointers.astype(np.int64).reshape(-1, 1) + np.arange(dtype.itemsize)
+        place = np.minimum(np.searchsorted(self._at, at), self._at.size - 1)
+        there = self._at[place] == at
+        self.outside += int(at.size - np.count_nonzero(there))
+        return (
+            np.ascontiguousarray(np.where(there, self._data[place], 0).astype(np.uint8))
+            .view(dtype)
+            .reshape(-1)
+        )
+
+    def store(self, pointers: Array, values: Array) -> None:
+        """Write elements; of several to one address the last one stays."""
+        values = np.ascontiguousarray(values).reshape(-1)
+        at = pointers.astype(np.int64).reshape(-1, 1) + np.arange(values.dtype.itemsize)
+        fresh = np.setdiff1d(at, self._at)
+        if fresh.size:
+            order = np.argsort(every := np.concatenate((self._at, fresh)), kind="stable")
+            self._at = every[order]
+            self._data = np.concatenate((self._data, np.zeros(fresh.size, np.uint8)))[order]
+            self._written = np.concatenate((self._written, np.zeros(fresh.size, bool)))[order]
+        place = np.searchsorted(self._at, at)
+        self._data[place] = values.view(np.uint8).reshape(at.shape)
+        self._written[place] = True
+
+    def written(self) -> Iterator[tuple[int, str]]:
+        """Runs of the bytes that were written."""
+        at, data = self._at[self._written], self._data[self._written]
+        ends = np.flatnonzero(np.diff(at) != 1) + 1
+        for part, content in zip(np.split(at, ends), np.split(data, ends)):
+            if part.size:
+                yield int(part[0]), content.tobytes().hex()
+
+
+class MemoryModule:
+    """In place of `triton._C.libtriton.interpreter`: its functions that touch memory, the rest as it is."""
+
+    def __init__(self, rest: Any, memory: InterpretedMemory) -> None:
+        self._rest, self._memory = rest, memory
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rest, name)
+
+    def load(self, pointers: Array, mask: Array, other: Array, dtype: Any) -> Array:
+        """Elements where the mask is true, others elsewhere."""
+        pointers, mask, other = np.broadcast_arrays(pointers, mask, other)
+        found = np.array(other, dtype=dtype)
+        found[mask] = self._memory.load(pointers[mask], dtype)
+        return found
+
+    def store(self, pointers: Array, values: Array, mask: Array) -> None:
+        """Write elements where the mask is true."""
+        pointers, values, mask = np.broadcast_arrays(pointers, values, mask)
+        self._memory.store(pointers[mask], values[mask])
+
+    def atomic_rmw(self, operation: Any, pointers: Array, values: Array, mask: Array, _order: Any) -> Array:
+        """One element after another; what was there before."""
+        pointers, values, mask = np.broadcast_arrays(pointers, values, mask)
+        found = np.zeros(pointers.shape, values.dtype)
+        act = _OPERATIONS[operation.name]
+        if operation.name == "FADD" and values.dtype.kind != "f":  # bf16 is an integer here
+            raise ValueError("the interpreter has no atomic addition of this type")
+        for at in zip(*np.nonzero(mask)):
+            place = pointers[at].reshape(1)
+            before = self._memory.load(place, values.dtype)
+            with np.errstate(all="ignore"):
+                self._memory.store(place, act(before, values[at].reshape(1)).astype(values.dtype))
+            found[at] = before[0]
+        return found
+
+    def atomic_cas(self, pointers: Array, expected: Array, values: Array, _order: Any) -> Array:
+        """One element after another; what was there before."""
+        pointers, expected, values = np.broadcast_arrays(pointers, expected, values)
+        found = np.zeros(pointers.shape, values.dtype)
+        for at in np.ndindex(*pointers.shape):
+            place = pointers[at].reshape(1)
+            found[at] = self._memory.load(place, values.dtype)[0]
+            if found[at] == expected[at]:
+                self._memory.store(place, values[at].reshape(1))
+        return found
+
+
+def _unsigned(act: Any) -> Any:
+    return lambda one, other: act(one.view(f"u{one.itemsize}"), other.view(f"u{other.itemsize}")).view(
+        one.dtype
+    )
+
+
+_OPERATIONS = {  # RMWOp, python/src/interpreter.cc
+    "ADD": np.add, "FADD": np.add, "MIN": np.minimum, "MAX": np.maximum, "UMIN": _unsigned(np.minimum),
+    "UMAX": _unsigned(np.maximum), "AND": np.bitwise_and, "OR": np.bitwise_or, "XOR": np.bitwise_xor,
+    "XCHG": lambda _, value: value,
+}  # fmt: skip
