@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.tasks.kernel_options import KernelOptions
 from tritonsmith.tasks.option_fields import again, flag, word
-from tritonsmith.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYTHON
+from tritonsmith.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYTHON, SOURCE
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 def check(
     context: Any,
     what: KernelOptions,
-    folder: str = word("folder of passes.dump, or a kernel to dump: FILE:KERNEL"),
+    folder: str = word("folder of passes.dump, or a kernel to dump: FILE:KERNEL", ""),
     kernel: str = DUMPED_KERNEL,
     seeds: int | None = flag("how many inputs; of several the last has edge cases", None, unset="3", least=1),
     through_llvm: bool = flag("also run the IR in LLVM's dialect, by the threads of a block", default=False),
     against: str = flag("interpreter: compare the first text with TRITON_INTERPRET=1", ""),
+    list_: bool = flag("list the operations that are known; of a checkout: --source", default=False),
+    source: str = SOURCE,
     out: Path | None = again(OUT, "in the workspace"),
     env: str = ANY_ENV,
     python: Path | None = again(PYTHON, "the dump's"),
@@ -38,6 +40,12 @@ def check(
     predicate.require()
     from tritonsmith.passes.check import report
 
+    if bool(folder) == list_ or (source and not list_):
+        hints = ["invoke passes.check DIR, or FILE:KERNEL", "invoke passes.check --list --source CHECKOUT"]
+        raise UsageError("give a dump or a kernel, or --list", hints=hints)
+    if list_:
+        _list(source, json=json)
+        return
     if against not in ("", "interpreter"):
         raise UsageError(f"--against {against}", hints=["--against interpreter"])
     made: DumpIndex
@@ -71,6 +79,27 @@ def check(
         for line in report.lines(answer):
             console.out().print(line, markup=False)
     _judge(made, answer)
+
+
+def _list(source: str, *, json: bool) -> None:
+    """Print which operations are known: of all, or of a checkout."""
+    from dataclasses import asdict
+
+    from tritonsmith.builder.triton import commands
+    from tritonsmith.envs import settings
+    from tritonsmith.passes.check import coverage, report
+    from tritonsmith.tasks import output
+    from tritonsmith.ui import console
+
+    if source:
+        root = commands.find_triton(settings.load("dev", {"triton.source": source}))[1].root
+        rows = coverage.of_checkout(root)
+    else:
+        rows = coverage.of_all()
+    if json:
+        output.json({"schema": 1, "dialects": [asdict(one) for one in rows]})
+        return
+    console.out().print(report.coverage(rows))
 
 
 def _judge(made: DumpIndex, answer: CheckAnswer) -> None:

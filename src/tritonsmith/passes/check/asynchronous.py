@@ -7,17 +7,24 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
+from tritonsmith.passes.check.descriptors import read, read_rows, reduce, write_rows
 from tritonsmith.passes.check.in_flight import Order, unwritten
 from tritonsmith.passes.check.module import attribute, integer, integers, name_of
 from tritonsmith.passes.check.registry import known
-from tritonsmith.passes.check.triton import TensorDescriptor, dot, load, read, segments, store
+from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
+from tritonsmith.passes.check.triton import dot, load, segments, store
 
 Array = np.ndarray[Any, Any]
 _TIMED = (
     "async_copy_global_to_local",
     "async_tma_copy_global_to_local",
     "async_tma_copy_local_to_global",
+    "async_tma_gather",
+    "async_tma_scatter",
+    "async_tma_reduce",
+    "buffer_load_to_local",
     "tc_gen5_mma",
+    "tc_gen5_mma_scaled",
     "warp_specialize",
 )
 
@@ -48,6 +55,15 @@ def _async_copy(run: Any, operation: Operation, *values: Any) -> tuple[None]:
 
 def _put(memory: Array, value: Array) -> None:
     memory[...] = value.reshape(memory.shape)
+
+
+@known("amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
+def _buffer_load_to_local(run: Any, operation: Operation, *values: Any) -> tuple[None]:
+    (into,), (pointer,), (offsets,), mask, other = segments(operation, values)[:5]
+    at = pointer + offsets.astype(np.int64) * into.dtype.itemsize
+    found = load(run, at, into.dtype, mask[0] if mask else None, other[0] if other else None)
+    run.flight.copy(into, lambda: _put(into, found))
+    return (None,)
 
 
 @known("ttg.async_commit_group", "triton_gpu.async_commit_group")
@@ -144,6 +160,46 @@ def _tma_load(run: Any, operation: Operation, *values: Any) -> tuple[()]:
         found = read(run, descriptor, tuple(at))
         run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, found))
     return ()
+
+
+@known("ttng.async_tma_gather", "triton_nvidia_gpu.async_tma_gather")
+def _tma_gather(
+    run: Any,
+    _operation: Operation,
+    descriptor: TensorDescriptor,
+    rows: Array,
+    column: Array,
+    barrier: Array,
+    memory: Array,
+    pred: Array,
+) -> tuple[()]:
+    if bool(pred):
+        found = read_rows(run, descriptor, rows, column)
+        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, found))
+    return ()
+
+
+@known("ttng.async_tma_scatter", "triton_nvidia_gpu.async_tma_scatter")
+def _tma_scatter(
+    run: Any,
+    operation: Operation,
+    descriptor: TensorDescriptor,
+    rows: Array,
+    column: Array,
+    memory: Array,
+) -> tuple[None, ...]:
+    run.flight.store(lambda: write_rows(run, descriptor, rows, column, memory))
+    return (None,) * len(operation.results)
+
+
+@known("ttng.async_tma_reduce", "triton_nvidia_gpu.async_tma_reduce")
+def _tma_reduce(
+    run: Any, operation: Operation, descriptor: TensorDescriptor, *values: Any
+) -> tuple[None, ...]:
+    *at, memory = values
+    place = tuple(map(int, at))
+    run.flight.store(lambda: reduce(run, operation, descriptor, place, memory))
+    return (None,) * len(operation.results)
 
 
 @known("ttng.async_tma_copy_local_to_global", "triton_nvidia_gpu.async_tma_copy_local_to_global")

@@ -199,6 +199,13 @@ class PassCheck:
                 why = str(error) if isinstance(error, UnsupportedIrError) else error.why or error.what
                 rows.append(say("unknown", why))
             key, last = plain, rows[-1]
+        return self._answer(rows, culprit)
+
+    def _answer(self, rows: list[CheckedPass], culprit: Culprit | None) -> CheckAnswer:
+        runs = self.reference
+        if self._kernel.failed and not culprit and rows[-1].status != "lowered":
+            number = self._dumps[-1].number + 1  # what it would have left
+            rows.append(CheckedPass(number, self._kernel.failed, "unknown", "the pass fails"))
         if not runs.memories:
             whys = sorted({row.why for row in rows if row.why})
             raise FactError(

@@ -15,8 +15,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tritonsmith.passes.check import (  # noqa: F401 - they register their operations
     arith,
     asynchronous,
+    descriptors,
     gathers,
     gpu,
+    scaled,
     tensor_memory,
     tensormap,
     triton,
@@ -29,8 +31,9 @@ from tritonsmith.passes.check.warps import Turns
 
 _ENDS = {
     "scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return", "scf.condition",
-    "tt.map_elementwise.return", "ttg.warp_yield", "ttg.warp_return",
+    "tt.map_elementwise.return", "ttg.warp_yield", "ttg.warp_return", "ttg.mask.return",
 }  # fmt: skip
+_REST = {"cf.br", "cf.cond_br", "tt.func", "ttg.warp_specialize.partitions"}
 _DOTS = ("warp_group_dot", "warp_group_dot_wait", "dot_async", "dot_wait")
 
 
@@ -199,3 +202,8 @@ _STRUCTURED = {
     "tt.call": _call,
     "ttg.warp_specialize": _warp_specialize,
 }
+
+
+def known_operations() -> frozenset[str]:
+    """The names of all operations that a program may have."""
+    return frozenset({*OPERATIONS, *_STRUCTURED, *_ENDS, *_REST})

@@ -19,8 +19,8 @@ from tritonsmith.passes.check.triton import by_element
 Array = np.ndarray[Any, Any]
 
 
-@known("tt.gather")
-def _gather(_run: Any, operation: Operation, source: Array, indices: Array) -> tuple[Array]:
+@known("tt.gather", "ttg.local_gather")
+def _gather(_run: Any, operation: Operation, source: Array, indices: Array, *_token: Any) -> tuple[Array]:
     """Along one axis; along the others the source may be larger than the indices."""
     axis = integer(operation, "axis")
     size = source.shape[axis]
@@ -28,6 +28,20 @@ def _gather(_run: Any, operation: Operation, source: Array, indices: Array) -> t
     at = unsigned(indices).astype(np.uint64)
     found = np.take_along_axis(part, np.minimum(at, np.uint64(size - 1)).astype(np.int64), axis)
     return (np.where(at < size, found, np.zeros_like(found)).astype(source.dtype),)
+
+
+@known("ttg.local_scatter")
+def _local_scatter(
+    _run: Any, operation: Operation, memory: Array, values: Array, indices: Array, *_token: Any
+) -> tuple[()]:
+    """The opposite of a gather from shared memory; of two elements to one place the last one stays."""
+    axis = integer(operation, "axis")
+    at = unsigned(indices).astype(np.uint64)
+    if (at >= memory.shape[axis]).any():
+        raise UnsupportedIrError("ttg.local_scatter outside of its memory")
+    part = memory[tuple(slice(None if one == axis else most) for one, most in enumerate(indices.shape))]
+    np.put_along_axis(part, at.astype(np.int64), values, axis)
+    return ()
 
 
 @known("tt.histogram")

@@ -14,7 +14,7 @@ from tritonsmith.passes.check.arith import wanted
 from tritonsmith.passes.check.in_flight import unwritten
 from tritonsmith.passes.check.module import UnsupportedIrError, integers, type_of
 from tritonsmith.passes.check.registry import known
-from tritonsmith.passes.check.triton import load, segments, store
+from tritonsmith.passes.check.triton import atomic_rmw, load, segments, store
 
 Array = np.ndarray[Any, Any]
 
@@ -42,7 +42,10 @@ def _local_dealloc(run: Any, _operation: Operation, memory: Array) -> tuple[()]:
     return ()
 
 
-@known("ttg.local_load", "triton_gpu.local_load", "amdg.local_load_packed_tranposed")
+@known(
+    "ttg.local_load", "triton_gpu.local_load", "amdg.local_load_packed_tranposed",
+    "amdg.local_load_packed_transposed",
+)  # fmt: skip
 def _local_load(_run: Any, _operation: Operation, memory: Array, *_token: Any) -> tuple[Array]:
     return (np.array(memory),)
 
@@ -88,6 +91,27 @@ def _memdesc_reshape(_run: Any, operation: Operation, memory: Array) -> tuple[Ar
     return (view,)
 
 
+@known("ttg.memdesc_reinterpret")
+def _memdesc_reinterpret(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
+    """The same bytes by another layout: known where neither the elements nor their places are other ones."""
+    found = type_of(operation.results[0].type)
+    sizes = [[one for one in shape if one != 1] for shape in (memory.shape, found.shape)]
+    view = memory.reshape(found.shape) if sizes[0] == sizes[1] else memory[:0]
+    if found.dtype != memory.dtype or not np.shares_memory(view, memory):
+        raise UnsupportedIrError("ttg.memdesc_reinterpret as another shape or type")
+    return (view,)
+
+
+@known("ttg.mask")
+def _mask(run: Any, operation: Operation, pred: Array) -> tuple[Any, ...]:
+    """What comes of a region that is not run is undefined: 0."""
+    if bool(pred):
+        found: tuple[Any, ...] = run.region(operation.regions[0], ())
+        return found
+    shapes = [type_of(one.type) for one in operation.results]
+    return tuple(np.zeros(one.shape, one.dtype if one.kind == "number" else np.int64) for one in shapes)
+
+
 @known(
     "ttg.barrier", "gpu.barrier", "ttg.local_barrier",
     "ttng.fence_async_shared", "triton_nvidia_gpu.fence_async_shared", "ttng.inval_barrier",
@@ -96,7 +120,8 @@ def _memdesc_reshape(_run: Any, operation: Operation, memory: Array) -> tuple[Ar
     "amdgpu.instruction_sched_hint", "amdg.instruction_sched_hint", "rocdl.sched.barrier", "rocdl.s.setprio",
     "rocdl.s.barrier", "rocdl.sched.group.barrier",
     "llvm.intr.assume", "ttng.fence", "ttng.cluster_barrier",
-    "ttg.predicate_stage", "ttng.fence_mbarrier_init_release_cluster", "ttg.mask.return",
+    "ttg.predicate_stage", "ttng.fence_mbarrier_init_release_cluster", "amdg.cond_barrier",
+    "amdgpu.cond_barrier",
 )  # fmt: skip
 def _nothing(_run: Any, operation: Operation, *_: Any) -> tuple[Any, ...]:
     if operation.results:
@@ -118,6 +143,30 @@ def _buffer_store(run: Any, operation: Operation, *values: Array) -> tuple[()]:
     at = pointer[0] + offsets[0].astype(np.int64) * value[0].dtype.itemsize
     store(run, at, value[0], mask[0] if mask else None)
     return ()
+
+
+@known("amdg.buffer_atomic_rmw", "amdgpu.buffer_atomic_rmw")
+def _buffer_atomic(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
+    pointer, offsets, value, _stride, mask = segments(operation, values)
+    at = pointer[0] + offsets[0].astype(np.int64) * value[0].dtype.itemsize
+    return (atomic_rmw(run, operation, at, value[0], mask[0] if mask else None),)
+
+
+@known("amdg.extract_slice", "amdgpu.extract_slice")
+def _extract_slice(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    starts, shape = integers(operation, "static_offsets"), wanted(operation).shape
+    return (value[tuple(slice(start, start + size) for start, size in zip(starts, shape, strict=True))],)
+
+
+@known("amdg.concat", "amdgpu.concat")
+def _concat(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
+    """The tensors are the elements of a grid, the last axis first."""
+    shape, part = wanted(operation).shape, values[0].shape
+    found = np.empty(shape, values[0].dtype)
+    grid = tuple(whole // size for whole, size in zip(shape, part, strict=True))
+    for place, value in zip(np.ndindex(*grid), values, strict=True):
+        found[tuple(slice(at * size, (at + 1) * size) for at, size in zip(place, part, strict=True))] = value
+    return (found,)
 
 
 @known("ub.poison", "llvm.mlir.undef", "llvm.mlir.poison")

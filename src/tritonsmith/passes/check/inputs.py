@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tritonsmith.passes.check.memory import base
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, name_of, type_of
-from tritonsmith.passes.check.triton import TensorDescriptor
+from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
 
 _PASSED_ON = {
     "arith.addi", "arith.subi", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "tt.splat",

@@ -22,7 +22,7 @@ from tritonsmith.passes.check.compare import compare
 from tritonsmith.passes.check.llvm.memory import ByteMemory
 from tritonsmith.passes.check.module import UnsupportedIrError
 from tritonsmith.passes.check.runs import ReferenceRuns
-from tritonsmith.passes.check.triton import TensorDescriptor
+from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
 from tritonsmith.plan import MakeDir, Plan, Run, Write, digest
 from tritonsmith.plan.steps.base import CommandFailedError
 

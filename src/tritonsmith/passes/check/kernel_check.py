@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tritonsmith.errors import SmithError
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.passes.check import check
@@ -40,7 +41,10 @@ def check_kernel(
         SmithError: it does not compile, or its IR cannot be run.
     """
     prepared = run.of_kernel(replace(asked, targets=asked.targets[:1]), where, Choices(), out)
-    index, _ = run.dump_kernel(prepared, silent=silent)
+    index, made = run.dump_kernel(prepared, silent=silent)
+    failed = next((one for one in made.points if one.status != "ok"), None)
+    if failed and not index.dumps:  # in the front end: no pass ran
+        raise SmithError("the kernel does not compile", where=asked.file, why=failed.error)
     run.check(index)
     kernel = select.kernel(index, index.kernels[0].name)
     against = TritonInterpreter(prepared.compile, where, silent=silent) if interpreted else None

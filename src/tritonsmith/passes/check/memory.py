@@ -13,6 +13,7 @@ _REGION = 40  # bits: each argument's memory reaches half of that to both sides 
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _OWN = 1 << 39  # addresses below are scratch memory of the program's own: no result lies there
 _SMALL = 8  # integers in memory lie below this, as indices and counts do
+_NEAR_ONE = np.uint64(125)  # of those of one byte, most are this or one of the next three: 127 is the scale 1
 
 Array = np.ndarray[Any, Any]
 
@@ -145,6 +146,11 @@ class GlobalMemory:
         mixed = _mixed(flat.astype(np.uint64) + np.uint64(self.seed * 0x9E37_79B9_7F4A_7C15 % (1 << 64)))
         if dtype == np.bool_:
             return (mixed & np.uint64(1)).astype(np.uint8)
+        if dtype.kind in "iu" and dtype.itemsize == 1:  # both signs; as a scale of e8m0, powers of two near 1
+            more = mixed >> np.uint64(8)
+            small = more % np.uint64(_SMALL) + np.uint64(not self.edges)  # 0 is an edge
+            found = np.where(mixed % np.uint64(8), _NEAR_ONE + more % np.uint64(4), small)
+            return found.astype(np.uint8).view(dtype)
         if dtype.kind in "iu":
             return (mixed % np.uint64(_SMALL)).astype(dtype)
         # Multiples of 1/32 in [-2, 2): exact in each type of float but the smallest, and sums of them in f32.

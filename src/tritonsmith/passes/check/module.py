@@ -169,6 +169,7 @@ def element_type(said: str) -> np.dtype[Any]:
     """
     if said in _FLOATS:
         return _FLOATS[said]
+    said = said[1:] if said[:2] in ("si", "ui") else said  # of a descriptor
     if said[:1] == "i" and said[1:].isdigit():
         return _INTEGERS.get(int(said[1:]), np.dtype(np.int64))
     raise UnsupportedIrError(f"element type {said}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from tritonsmith.passes.check.answer import Change, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
+from tritonsmith.passes.check.coverage import DialectCoverage
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -36,6 +37,23 @@ def table(answer: CheckAnswer) -> Grid:
         if one.status != _SAME
     ]
     return tables.plain(answer.kernel, ["dump", "pass before it", "result", ""], rows, right=["dump"])
+
+
+def coverage(rows: Sequence[DialectCoverage]) -> Grid:
+    """One line per dialect; of a checkout, what is not known of it, else what is."""
+    every = any(one.unknown for one in rows)
+    cells = [
+        (
+            one.dialect,
+            f"{len(one.known)} of {len(one.known) + len(one.unknown)}" if every else str(len(one.known)),
+            " ".join(one.unknown if every else one.known),
+        )
+        for one in rows
+    ]
+    title = "operations that passes.check knows"
+    return tables.plain(
+        title, ["dialect", "known", "not known" if every else "operations"], cells, right=["known"]
+    )
 
 
 def _detail(one: CheckedPass) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from xdsl.ir import Operation
 from tritonsmith.passes.check.in_flight import unwritten
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integer, integers, type_of
 from tritonsmith.passes.check.registry import known
+from tritonsmith.passes.check.scaled import tensor_core_product
 from tritonsmith.passes.check.triton import dot, segments
 
 Array = np.ndarray[Any, Any]
@@ -56,18 +59,45 @@ def _product(run: Any, operation: Operation, *values: Any) -> tuple[None, ...]:
     if attribute(operation, "is_unsigned") is not None or attribute(operation, "two_ctas") is not None:
         raise UnsupportedIrError("ttng.tc_gen5_mma of unsigned integers, or by two CTAs")
 
-    def compute() -> None:
-        if bool(pred[0]):
-            start = memory[0] if bool(use[0]) else np.zeros_like(memory[0])
-            memory[0][...] = dot(one[0], other[0], start)
+    _multiply(run, operation, partial(dot, one[0], other[0]), memory[0], (use, pred), (barriers, preds))
+    return (None,) * len(operation.results)
 
-    if attribute(operation, "is_async") is None and not barriers:
+
+@known("ttng.tc_gen5_mma_scaled")
+def _scaled_product(run: Any, operation: Operation, *values: Any) -> tuple[None, ...]:
+    """Scales lie in tensor memory as a matrix: a row of them for each row of an operand."""
+    (one,), (other,), (memory,), _, *scales, use, pred, barriers, preds = segments(operation, values)
+    kinds = integer(operation, "a_type"), integer(operation, "b_type")
+    if attribute(operation, "two_ctas") is not None:
+        raise UnsupportedIrError("ttng.tc_gen5_mma_scaled by two CTAs")
+
+    def product(start: Array) -> Array:
+        return tensor_core_product(one, other, start, (scales[0][0], scales[1][0]), kinds)
+
+    _multiply(run, operation, product, memory, (use, pred), (barriers, preds))
+    return (None,) * len(operation.results)
+
+
+def _multiply(
+    run: Any,
+    operation: Operation,
+    product: Callable[[Array], Array],
+    memory: Array,
+    flags: tuple[Any, Any],
+    arrivals: tuple[Any, Any],
+) -> None:
+    """Add a product to memory, or put it there; now, or when a barrier says so."""
+    (use,), (pred,) = flags
+
+    def compute() -> None:
+        if bool(pred):
+            memory[...] = product(memory if bool(use) else np.zeros_like(memory))
+
+    if attribute(operation, "is_async") is None and not arrivals[0]:
         run.flight.wait_products()
         compute()
     else:
-        taken = [barrier for barrier, when in zip(barriers, preds, strict=True) if bool(when)]
-        run.flight.product(compute, taken)
-    return (None,) * len(operation.results)
+        run.flight.product(compute, [one for one, when in zip(*arrivals, strict=True) if bool(when)])
 
 
 @known("ttng.tc_gen5_commit")

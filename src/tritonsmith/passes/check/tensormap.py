@@ -9,7 +9,8 @@ from xdsl.ir import Operation
 
 from tritonsmith.passes.check.module import UnsupportedIrError, integer, type_of
 from tritonsmith.passes.check.registry import known
-from tritonsmith.passes.check.triton import TensorDescriptor, segments
+from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
+from tritonsmith.passes.check.triton import segments
 
 Array = np.ndarray[Any, Any]
 _SCRATCH = 1 << 38  # below all arguments: what is written there is no result

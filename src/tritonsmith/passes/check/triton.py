@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,48 +19,13 @@ from tritonsmith.passes.check.module import (
     type_of,
 )
 from tritonsmith.passes.check.registry import known
+from tritonsmith.passes.check.tensor_descriptor import BlockPointer
 
 Array = np.ndarray[Any, Any]
 
 _SINGLE = 4  # bytes
 _UMAX, _UMIN, _XCHG = 8, 9, 10  # of RMWOp
 _NAN = 2  # of PaddingOption
-
-
-@dataclass(frozen=True)
-class TensorDescriptor:
-    """A tensor in global memory: address, sizes and strides in elements, block, what is read outside."""
-
-    base: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    block: tuple[int, ...]
-    dtype: np.dtype[Any]
-    nan: bool = False
-
-    def addresses(self, at: tuple[int, ...], axes: tuple[int, ...] | None = None) -> tuple[Array, Array]:
-        """Byte addresses of the block at these coordinates, and which lie inside: along all axes, or some."""
-        address, inside = np.asarray(np.int64(self.base)), np.asarray(True)
-        for axis, size in enumerate(self.block):
-            index = np.arange(size, dtype=np.int64) + at[axis]
-            shape = [1] * len(self.block)
-            shape[axis] = size
-            address = address + (index * self.strides[axis] * self.dtype.itemsize).reshape(shape)
-            if axes is None or axis in axes:
-                inside = inside & ((index >= 0) & (index < self.shape[axis])).reshape(shape)
-        return address, np.broadcast_to(inside, address.shape)
-
-
-@dataclass(frozen=True)
-class BlockPointer:
-    """A block of a tensor in global memory, and where it begins."""
-
-    tensor: TensorDescriptor
-    at: tuple[int, ...]
-
-    def addresses(self, operation: Operation) -> tuple[Array, Array]:
-        """Byte addresses, and which lie inside, as far as a load or a store asks."""
-        return self.tensor.addresses(self.at, integers(operation, "boundaryCheck"))
 
 
 def segments(operation: Operation, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -313,6 +277,10 @@ def _extern(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
 def _atomic_rmw(
     run: Any, operation: Operation, pointer: Array, value: Array, mask: Array | None = None
 ) -> tuple[Array]:
+    return (atomic_rmw(run, operation, pointer, value, mask),)
+
+
+def atomic_rmw(run: Any, operation: Operation, pointer: Array, value: Array, mask: Array | None) -> Array:
     """One lane after another. RMWOp: AND OR XOR ADD FADD MAX MIN UMAX UMIN XCHG, from 1."""
     kind = integer(operation, "atomic_rmw_op")
     at, values = (
@@ -330,7 +298,7 @@ def _atomic_rmw(
             before = run.memory.load(at[group], value.dtype)
             old[group] = before
             run.memory.store(at[group], _atomic(kind, before, values[group]))
-    return (old.reshape(np.shape(pointer)),)
+    return old.reshape(np.shape(pointer))
 
 
 def _atomic(kind: int, before: Array, value: Array) -> Array:
@@ -361,56 +329,9 @@ def _atomic_cas(
     return (old,)
 
 
-@known("tt.assert", "tt.print", "tt.device_print")
+@known(
+    "tt.assert", "tt.print", "tt.device_print", "tt.grid_dependency_wait",
+    "tt.grid_dependency_launch_dependents",
+)  # fmt: skip
 def _nothing(_run: Any, _operation: Operation, *_: Any) -> tuple[()]:
-    return ()
-
-
-@known("tt.make_tensor_descriptor")
-def _make_descriptor(_run: Any, operation: Operation, *values: Array) -> tuple[TensorDescriptor]:
-    found = type_of(operation.results[0].type)
-    rank = len(found.shape)
-    shape, strides = values[1 : 1 + rank], values[1 + rank : 1 + 2 * rank]
-    nan = integer(operation, "padding", 1) == _NAN
-    return (
-        TensorDescriptor(
-            int(values[0]), tuple(map(int, shape)), tuple(map(int, strides)), found.shape, found.dtype, nan
-        ),
-    )
-
-
-@known("tt.make_tensor_ptr")
-def _make_block_pointer(_run: Any, operation: Operation, base: Array, *values: Array) -> tuple[BlockPointer]:
-    """Sizes, strides, then where the block begins."""
-    found = type_of(operation.results[0].type)
-    numbers, rank = tuple(map(int, values)), len(found.shape)
-    tensor = TensorDescriptor(int(base), numbers[:rank], numbers[rank : 2 * rank], found.shape, found.dtype)
-    return (BlockPointer(tensor, numbers[2 * rank :]),)
-
-
-@known("tt.advance")
-def _advance(_run: Any, _operation: Operation, pointer: BlockPointer, *by: Array) -> tuple[BlockPointer]:
-    return (replace(pointer, at=tuple(one + int(more) for one, more in zip(pointer.at, by, strict=True))),)
-
-
-@known("tt.descriptor_load", "tt.experimental_descriptor_load")
-def _descriptor_load(
-    run: Any, operation: Operation, descriptor: TensorDescriptor, *at: Array
-) -> tuple[Array]:
-    return (read(run, descriptor, at).reshape(wanted(operation).shape),)
-
-
-def read(run: Any, descriptor: TensorDescriptor, at: tuple[Array, ...]) -> Array:
-    """A block of a tensor in global memory; what lies outside is 0, or NaN."""
-    address, inside = descriptor.addresses(tuple(map(int, at)))
-    outside = np.asarray(np.nan if descriptor.nan else 0).astype(descriptor.dtype)
-    return load(run, address, descriptor.dtype, inside, outside)
-
-
-@known("tt.descriptor_store", "tt.experimental_descriptor_store")
-def _descriptor_store(
-    run: Any, _operation: Operation, descriptor: TensorDescriptor, value: Array, *at: Array
-) -> tuple[()]:
-    address, inside = descriptor.addresses(tuple(map(int, at)))
-    store(run, address, value.reshape(address.shape), inside)
     return ()

@@ -1,0 +1,191 @@
+# ruff: noqa: E501 - as it is printed
+"""Operations that read and write at places of their own: rows of a tensor, shared memory, buffers, slices."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.passes.check.test_gathers import EIGHT, FLOATS, stored
+from tests.unit.passes.check.test_scaled import constant
+from tritonsmith.passes.check.module import UnsupportedIrError
+
+pytestmark = pytest.mark.unit
+
+# A tensor of 3 by 4 at %out, in blocks of one row of 2, or of 2 by 2.
+ROWS = "!tt.tensordesc<tensor<1x2xi32>>"
+BLOCK = "!tt.tensordesc<tensor<2x2xi32>>"
+TENSOR = (
+    '%three = "arith.constant"() <{value = 3 : i32}> : () -> i32',
+    '%four = "arith.constant"() <{value = 4 : i32}> : () -> i32',
+    '%zero = "arith.constant"() <{value = 0 : i32}> : () -> i32',
+    '%once = "arith.constant"() <{value = 1 : i32}> : () -> i32',
+    '%wide = "arith.constant"() <{value = 4 : i64}> : () -> i64',
+    '%unit = "arith.constant"() <{value = 1 : i64}> : () -> i64',
+    (
+        '%desc = "tt.make_tensor_descriptor"(%out, %three, %four, %wide, %unit) : '
+        "(!tt.ptr<i32>, i32, i32, i64, i64) -> TYPE"
+    ),
+    constant("%x", "[[1, 2], [3, 4], [5, 6]]", "tensor<3x2xi32>"),
+    constant("%at", "[2, 0, 7]", "tensor<3xi32>"),
+    constant("%b", "[[1, 2], [3, 4]]", "tensor<2x2xi32>"),
+)
+MEMORY = "!ttg.memdesc<3x2xi32, #s, #smem, mutable>"
+
+
+def by_rows(*lines: str, of: str = ROWS) -> str:
+    return "\n".join((*TENSOR, *lines)).replace("TYPE", of)
+
+
+def at_end(*lines: str) -> list[int]:
+    """The tensor after these lines, stored once more from its memory."""
+    read = '%v = "tt.load"(%ep) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (PS) -> tensor<12xi32>'
+    every = (
+        constant("%none", "0", "tensor<12xi32>"),
+        '%e = "tt.make_range"() <{end = 12 : i32, start = 0 : i32}> : () -> tensor<12xi32>',
+        '%ez = "tt.splat"(%out) : (!tt.ptr<i32>) -> PS',
+        '%ep = "tt.addptr"(%ez, %e) : (PS, tensor<12xi32>) -> PS',
+        '"tt.store"(%ep, %none) : (PS, tensor<12xi32>) -> ()',
+        *lines,
+        read,
+    )
+    return stored("\n".join(every).replace("PS", "tensor<12x!tt.ptr<i32>>"), size=12)
+
+
+def test_rows_are_scattered_and_gathered() -> None:
+    """Row 7 is outside."""
+    scatter = f'"tt.descriptor_scatter"(%desc, %at, %once, %x) : ({ROWS}, tensor<3xi32>, i32, tensor<3x2xi32>) -> ()'
+    assert at_end(by_rows(scatter)) == [0, 3, 4, 0, 0, 0, 0, 0, 0, 1, 2, 0]
+    gather = (
+        f'%g = "tt.descriptor_gather"(%desc, %at, %once) : ({ROWS}, tensor<3xi32>, i32) -> tensor<3x2xi32>',
+        f'"tt.descriptor_scatter"(%desc, %at, %zero, %g) : ({ROWS}, tensor<3xi32>, i32, tensor<3x2xi32>) -> ()',
+    )
+    assert at_end(by_rows(scatter, *gather)) == [3, 4, 4, 0, 0, 0, 0, 0, 1, 2, 2, 0]
+
+
+def test_rows_by_tma() -> None:
+    lines = (
+        f'%m = "ttg.local_alloc"(%x) : (tensor<3x2xi32>) -> {MEMORY}',
+        f'"ttng.async_tma_scatter"(%desc, %at, %once, %m) : ({ROWS}, tensor<3xi32>, i32, {MEMORY}) -> ()',
+        f'%n = "ttg.local_alloc"() : () -> {MEMORY}',
+        '%bar = "ttg.local_alloc"() : () -> !ttg.memdesc<1xi64, #s, #smem, mutable>',
+        '%yes = "arith.constant"() <{value = true}> : () -> i1',
+        (
+            '"ttng.async_tma_gather"(%desc, %at, %once, %bar, %n, %yes) : '
+            f"({ROWS}, tensor<3xi32>, i32, !ttg.memdesc<1xi64, #s, #smem, mutable>, {MEMORY}, i1) -> ()"
+        ),
+        f'"ttng.async_tma_scatter"(%desc, %at, %zero, %n) : ({ROWS}, tensor<3xi32>, i32, {MEMORY}) -> ()',
+    )
+    assert at_end(by_rows(*lines)) == [3, 4, 4, 0, 0, 0, 0, 0, 1, 2, 2, 0]
+
+
+@pytest.mark.parametrize(("kind", "corner"), [(1, [2, 4, 6, 8]), (7, [1, 2, 3, 4]), (8, [0, 0, 0, 0])])
+def test_a_block_is_combined_twice_with_what_is_there(kind: int, corner: list[int]) -> None:
+    types = f"({BLOCK}, tensor<2x2xi32>, i32, i32) -> ()"
+    line = f'"tt.descriptor_reduce"(%desc, %b, %zero, %zero) <{{kind = {kind} : i32}}> : {types}'
+    found = at_end(by_rows(line, line, of=BLOCK))
+    assert [*found[:2], *found[4:6]] == corner
+    assert sum(found) == sum(corner)
+
+
+def test_the_smaller_of_two_integers_depends_on_a_sign_that_is_not_known() -> None:
+    types = f"({BLOCK}, tensor<2x2xi32>, i32, i32) -> ()"
+    line = f'"tt.descriptor_reduce"(%desc, %b, %zero, %zero) <{{kind = 2 : i32}}> : {types}'
+    with pytest.raises(UnsupportedIrError, match="kind 2"):
+        at_end(by_rows(line, of=BLOCK))
+
+
+SHARED = "!ttg.memdesc<8xi32, #s, #smem, mutable>"
+
+
+def test_shared_memory_is_gathered_and_scattered() -> None:
+    lines = (
+        f'%m = "ttg.local_alloc"(%r) : ({EIGHT}) -> {SHARED}',
+        constant("%at", "[7, 0, 3]", "tensor<3xi32>"),
+        f'%g = "ttg.local_gather"(%m, %at) <{{axis = 0 : i32}}> : ({SHARED}, tensor<3xi32>) -> tensor<3xi32>',
+        constant("%to", "[1, 2, 0]", "tensor<3xi32>"),
+        f'"ttg.local_scatter"(%m, %g, %to) <{{axis = 0 : i32}}> : ({SHARED}, tensor<3xi32>, tensor<3xi32>) -> ()',
+        f'%v = "ttg.local_load"(%m) : ({SHARED}) -> {EIGHT}',
+    )
+    assert stored("\n".join(lines)) == [3, 7, 0, 3, 4, 5, 6, 7]
+    with pytest.raises(UnsupportedIrError, match="outside of its memory"):
+        stored("\n".join(lines).replace("[1, 2, 0]", "[1, 8, 0]"))
+
+
+@pytest.mark.parametrize(("shape", "known"), [("1x8", True), ("2x4", False)])
+def test_memory_by_another_layout(shape: str, *, known: bool) -> None:
+    other = SHARED.replace("<8x", f"<{shape}x")
+    lines = (
+        f'%m = "ttg.local_alloc"(%r) : ({EIGHT}) -> {SHARED}',
+        f'%n = "ttg.memdesc_reinterpret"(%m) : ({SHARED}) -> {other}',
+        f'%w = "ttg.local_load"(%n) : ({other}) -> tensor<{shape}xi32>',
+        f'%v = "tt.reshape"(%w) : (tensor<{shape}xi32>) -> {EIGHT}',
+    )
+    if known:
+        assert stored("\n".join(lines)) == list(range(8))
+        return
+    with pytest.raises(UnsupportedIrError, match="memdesc_reinterpret"):
+        stored("\n".join(lines))
+
+
+@pytest.mark.parametrize(("value", "found"), [("true", [2] * 8), ("false", [0] * 8)])
+def test_a_region_under_a_mask(value: str, found: list[int]) -> None:
+    lines = (
+        f'%p = "arith.constant"() <{{value = {value}}}> : () -> i1',
+        '%v = "ttg.mask"(%p) ({',
+        f'  "ttg.mask.return"(%two) : ({EIGHT}) -> ()',
+        f"}}) : (i1) -> {EIGHT}",
+    )
+    assert stored("\n".join(lines)) == found
+
+
+def test_atomics_on_a_buffer() -> None:
+    """The first two elements are masked, and what was there comes back."""
+    line = (
+        f'%m = "arith.cmpi"(%r, %two) <{{predicate = 5 : i64}}> : ({EIGHT}, {EIGHT}) -> tensor<8xi1>',
+        (
+            f'%o = "amdg.buffer_atomic_rmw"(%out, %r, %five, %m) <{{atomic_rmw_op = 4 : i32, '
+            f"operandSegmentSizes = array<i32: 1, 1, 1, 0, 1>}}> : (!tt.ptr<i32>, {EIGHT}, {EIGHT}, tensor<8xi1>) -> {EIGHT}"
+        ),
+        f'%v = "arith.subi"(%o, %o) : ({EIGHT}, {EIGHT}) -> {EIGHT}',
+    )
+    none = (
+        constant("%none", "0", EIGHT),
+        '%ps = "tt.splat"(%out) : (!tt.ptr<i32>) -> tensor<8x!tt.ptr<i32>>',
+        f'%pa = "tt.addptr"(%ps, %r) : (tensor<8x!tt.ptr<i32>>, {EIGHT}) -> tensor<8x!tt.ptr<i32>>',
+        f'"tt.store"(%pa, %none) : (tensor<8x!tt.ptr<i32>>, {EIGHT}) -> ()',
+    )
+    load = "<{operandSegmentSizes = array<i32: 1, 0, 0>}> : (tensor<8x!tt.ptr<i32>>)"
+    after = f'%v = "tt.load"(%pa) {load} -> {EIGHT}'
+    assert stored("\n".join((*none, *line[:2], after))) == [0, 0, 5, 5, 5, 5, 5, 5]
+    assert stored("\n".join((*none, *line))) == [0] * 8
+
+
+def test_a_copy_from_a_buffer_into_shared_memory() -> None:
+    lines = (
+        '%ps = "tt.splat"(%out) : (!tt.ptr<i32>) -> tensor<8x!tt.ptr<i32>>',
+        f'%pa = "tt.addptr"(%ps, %r) : (tensor<8x!tt.ptr<i32>>, {EIGHT}) -> tensor<8x!tt.ptr<i32>>',
+        f'"tt.store"(%pa, %five) : (tensor<8x!tt.ptr<i32>>, {EIGHT}) -> ()',
+        f'%m = "ttg.local_alloc"() : () -> {SHARED}',
+        f'%k = "arith.cmpi"(%r, %two) <{{predicate = 5 : i64}}> : ({EIGHT}, {EIGHT}) -> tensor<8xi1>',
+        (
+            f'%t = "amdg.buffer_load_to_local"(%m, %out, %r, %k, %two) <{{operandSegmentSizes = '
+            f"array<i32: 1, 1, 1, 1, 1, 0>}}> : ({SHARED}, !tt.ptr<i32>, {EIGHT}, tensor<8xi1>, {EIGHT}) -> !ttg.async.token"
+        ),
+        f'%v = "ttg.local_load"(%m, %t) : ({SHARED}, !ttg.async.token) -> {EIGHT}',
+    )
+    assert stored("\n".join(lines)) == [2, 2, 5, 5, 5, 5, 5, 5]
+
+
+def test_slices_and_grids_of_tensors() -> None:
+    lines = (
+        FLOATS,
+        '%m = "tt.reshape"(%r) : (tensor<8xi32>) -> tensor<2x4xi32>',
+        '%a = "amdg.extract_slice"(%m) <{static_offsets = array<i64: 0, 0>}> : (tensor<2x4xi32>) -> tensor<1x2xi32>',
+        '%b = "amdg.extract_slice"(%m) <{static_offsets = array<i64: 1, 2>}> : (tensor<2x4xi32>) -> tensor<1x2xi32>',
+        (
+            '%g = "amdg.concat"(%a, %b, %b, %a) : '
+            "(tensor<1x2xi32>, tensor<1x2xi32>, tensor<1x2xi32>, tensor<1x2xi32>) -> tensor<2x4xi32>"
+        ),
+        '%v = "tt.reshape"(%g) : (tensor<2x4xi32>) -> tensor<8xi32>',
+    )
+    assert stored("\n".join(lines)) == [0, 1, 6, 7, 6, 7, 0, 1]
