@@ -152,6 +152,41 @@ def test_an_interrupted_run_leaves_the_best_so_far(smith: Smith) -> None:
     assert "too wide" in smith("kernel.compile", "refused.reduced.py", *_flags(text), code=1).error
 
 
+PRODUCT = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product(x, out, n, unused, K: tl.constexpr):
+    m = tl.arange(0, 8)
+    total = tl.full((8,), 1.0, dtype=tl.float32)
+    for i in tl.range(0, n):
+        total = total * tl.sum(tl.load(x + m[:, None] * K + tl.arange(0, K)), axis=1)
+    tl.store(out + m, total)
+"""
+
+
+def test_a_wrong_result(smith: Smith) -> None:
+    """3.9.0 begins the product with 0 (triton-lang/triton#11305); a newer wheel may have that mended."""
+    (smith.cwd / "product.py").write_text(PRODUCT, encoding="utf-8")
+    asked = ("product.py:product", "--signature", "*fp32:16,*fp32:16,i32,i32,32", "--target", "sm_90")
+    checked = smith("passes.check", *asked, code=None)
+    if not checked.code:
+        assert "the symptom is not there" in smith("kernel.reduce", *asked, "--when", "wrong", code=1).err
+        return
+    file = smith.cwd / "product.reduced.py"
+    with smith.running("kernel.reduce", *asked, "--when", "wrong") as process:
+        wait_for(file.exists, process)
+        done = interrupt(process)
+    assert done.code == 130
+    text = file.read_text(encoding="utf-8")
+    assert "# Expected: product: tritongpu-optimize-thread-locality changes the result" in text
+    (line,) = (line for line in text.splitlines() if "passes.check" in line)
+    again = smith("passes.check", *shlex.split(line.removeprefix("#   invoke passes.check")), code=1)
+    assert "changes the result" in again.error
+
+
 def _flags(text: str) -> list[str]:
     """The flags of the command that a file names."""
     (line,) = (line for line in text.splitlines() if line.startswith("#   invoke"))

@@ -95,20 +95,24 @@ def _subject(
     jobs: int | None,
     timeout: int | None,
 ) -> KernelSubject:
+    from dataclasses import replace
+
     from tritonsmith.bisect.predicate import limit
     from tritonsmith.envs import workspace
-    from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile import run
-    from tritonsmith.passes.check.predicate import WRONG
+    from tritonsmith.passes.check import predicate
     from tritonsmith.plan import digest
     from tritonsmith.triage.kernel import KernelSubject
 
-    if WRONG in when:
-        hints = ["triage and bisect know it", "a command whose exit code tells: -- command {}"]
-        raise UsageError(f"kernel.reduce has no --when {WRONG}", hints=hints)
+    wrong = predicate.asked_for(when)
     run.check(asked)
     where = run.toolchain(env or "wheel", str(python or ""), jobs=jobs, timeout=timeout)
     folder = workspace.default().root / "reduce" / digest(str(file))[:16]
+    if wrong:
+        from tritonsmith.triage.wrong_kernel import WrongKernelSubject
+
+        asked = replace(asked, targets=asked.targets[:1])
+        return WrongKernelSubject(asked, replace(where, jobs=1), (), folder, silent=True)
     return KernelSubject(asked, where, limit.parse(when), folder)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from tritonsmith.errors import InterruptedRunError, SmithError
 from tritonsmith.kernels.compile.folder_name import folder_name
+from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.passes.check import report
 from tritonsmith.passes.check.kernel_check import check_kernel
@@ -20,6 +22,8 @@ from tritonsmith.triage.variant import TriageVariant
 class WrongKernelSubject(KernelSubject):
     """A kernel; its symptom is that a pass changes its result, as `passes.check` sees it."""
 
+    _cause: str = field(default="", init=False)  # of the baseline
+
     @property
     def kind(self) -> str:
         """Of the symptom."""
@@ -32,7 +36,9 @@ class WrongKernelSubject(KernelSubject):
 
     def baseline(self) -> Observation:
         """As it is."""
-        return self._checked(self.where, BASELINE)
+        seen = self._checked(self.where, BASELINE)
+        self._cause = seen.cause
+        return seen
 
     def test(self, variant: TriageVariant) -> Observation:
         """By another release: no other change tells more than the pass does."""
@@ -41,10 +47,20 @@ class WrongKernelSubject(KernelSubject):
         except SmithError as error:
             return Observation(Seen.UNTESTED, why=error.what)
 
+    def check(self, asked: CompileRequest, folder: Path) -> Observation:
+        """Another kernel: whether the same pass changes its result in the same way."""
+        seen = self._observed_of(asked, self.where, folder)
+        if seen.seen is Seen.SHOWS and seen.cause != self._cause:
+            return replace(seen, seen=Seen.OTHER)
+        return seen
+
     def _checked(self, where: Toolchain, name: str) -> Observation:
+        return self._observed_of(self.asked, where, self.out / folder_name(name))
+
+    def _observed_of(self, asked: CompileRequest, where: Toolchain, folder: Path) -> Observation:
         began = time.monotonic()
         try:
-            _, answer = check_kernel(self.asked, where, self.out / folder_name(name), silent=self.silent)
+            _, answer = check_kernel(asked, where, folder, silent=self.silent)
         except InterruptedRunError:
             raise
         except SmithError as error:

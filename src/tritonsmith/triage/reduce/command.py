@@ -29,6 +29,7 @@ from tritonsmith.triage.reduce.candidate import KernelCandidate, SourceCounts, c
 from tritonsmith.triage.reduce.reproducer import Symptom
 from tritonsmith.triage.reduce.search import KernelSearch
 from tritonsmith.triage.reduce.tester import (
+    CheckTester,
     CommandTester,
     CompileTester,
     Tester,
@@ -36,6 +37,7 @@ from tritonsmith.triage.reduce.tester import (
     request,
     with_file,
 )
+from tritonsmith.triage.wrong_kernel import WrongKernelSubject
 
 TIMEOUT = 600
 JOBS = 2  # of a command
@@ -191,23 +193,37 @@ def _of_compile(subject: KernelSubject, seen: Observation) -> _Start:
     expected = " or ".join(term.text for term in subject.terms) or seen.figures  # figures change on the way
     about = (subject.triton, expected, before, asked.file.name, subject.terms)
     unset = configs.load("kernels")["variables"]["unset"]
-    symptom = Symptom(*about, variables=_variables(without=unset))
+    checked = subject if isinstance(subject, WrongKernelSubject) else None
+    symptom = Symptom(*about, variables=_variables(without=unset), wrong=checked is not None)
     quick = math.ceil(_SECONDS + _SLOWER * seen.seconds)
     limit = where.timeout if subject.kind == "hang" else min(where.timeout, quick)
     warm = replace(where, timeout=limit)
+
+    def tester(number: int) -> Tester:
+        folder = subject.out / str(number)
+        if checked:
+            return CheckTester(checked, folder, asked.file.name)
+        return CompileTester(subject, warm, folder, asked.file.name)
+
+    def again(file: Path, one: KernelCandidate) -> Observation:
+        wanted, last = request(asked, one, file), subject.out / "last"
+        return checked.check(wanted, last) if checked else _compiled(subject, wanted, last)
+
     return _Start(
         candidate,
         name,
         name,
         symptom,
         asked,
-        lambda number: CompileTester(subject, warm, subject.out / str(number), asked.file.name),
+        tester,
         where.jobs,
-        lambda file, one: subject.look(
-            run.compile_all(request(asked, one, file), where, subject.out / "last", silent=True)
-        ),
+        again,
         partial(_alone, where, subject.out / "alone", limit),
     )
+
+
+def _compiled(subject: KernelSubject, asked: CompileRequest, folder: Path) -> Observation:
+    return subject.look(run.compile_all(asked, subject.where, folder, silent=True))
 
 
 def _alone(where: Toolchain, folder: Path, limit: float, file: Path, seen: Observation) -> bool:

@@ -35,6 +35,7 @@ class Symptom:
         terms: of `--when`.
         argv: the command that decides; empty for a compile.
         variables: of Triton's, that are set.
+        wrong: a pass changes the result.
     """
 
     triton: str
@@ -44,6 +45,7 @@ class Symptom:
     terms: tuple[Limit | TextTerm, ...] = ()
     argv: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
+    wrong: bool = False
 
     def shell(self, said: str) -> str:
         """A command under these variables."""
@@ -90,15 +92,17 @@ def _stages() -> list[str]:
 
 
 def _after(symptom: Symptom) -> str:
-    return (
-        "  # compiles it, and prints nothing" if any(isinstance(one, Limit) for one in symptom.terms) else ""
-    )
+    silent = symptom.wrong or any(isinstance(one, Limit) for one in symptom.terms)
+    return "  # compiles it, and prints nothing" if silent else ""
 
 
 def _commands(symptom: Symptom, asked: CompileRequest) -> Iterator[str]:
     """What shows it: limits in a table, texts in a stage, failures in a compile."""
     words = shlex.split(replace(asked, file=Path(asked.file.name)).flags())
     texts = [one for one in symptom.terms if isinstance(one, TextTerm)]
+    if symptom.wrong:
+        yield command("passes.check", *words)
+        return
     if len(texts) < len(symptom.terms):
         yield command("kernel.resources", *words)
     for stage in dict.fromkeys(one.stage for one in texts):

@@ -18,6 +18,7 @@ from tritonsmith.plan import files, process
 from tritonsmith.triage.kernel import KernelSubject
 from tritonsmith.triage.observation import Observation, Seen
 from tritonsmith.triage.reduce.candidate import KernelCandidate
+from tritonsmith.triage.wrong_kernel import WrongKernelSubject
 
 _SAID = 4000  # characters of what a command printed
 _NOTHING = Observation(Seen.OTHER, "the kernel, its signature or the file is refused")
@@ -64,6 +65,32 @@ class CompileTester:
     def close(self) -> None:
         """Stop the interpreter."""
         self._compiler.close()
+
+
+@dataclass(frozen=True)
+class CheckTester:
+    """Asks `passes.check` of candidates, each by new processes.
+
+    Attributes:
+        subject: the symptom, after its baseline.
+        folder: of its own.
+        name: of the file.
+    """
+
+    subject: WrongKernelSubject
+    folder: Path
+    name: str
+
+    def test(self, candidate: KernelCandidate) -> Observation:
+        """Dump and run its texts."""
+        file = self.folder / self.name
+        files.make_folder(self.folder)
+        files.write(file, candidate.text)
+        return self.subject.check(request(self.subject.asked, candidate, file), self.folder / "dump")
+
+    def close(self) -> None:
+        """Nothing runs between two tests."""
+        return
 
 
 @dataclass(frozen=True)
