@@ -239,7 +239,7 @@ class CheckedDump:
         self._dumps = check._of_modules(self.index, self.kernel)  # noqa: SLF001 - as the command has them
         python, space = Path(self.index.python), workspace.default()
         made = check._generic(self.index, self._dumps, python, space, silent=True)  # noqa: SLF001
-        self._texts = dict(made)
+        self._texts = made
         self.first = self._dumps[0]
 
     def run(self, dumps: list[Dump] | None = None, more: dict[str, str] | None = None) -> CheckAnswer:

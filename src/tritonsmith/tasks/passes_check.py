@@ -44,7 +44,8 @@ def check(
         hints = ["invoke passes.check DIR, or FILE:KERNEL", "invoke passes.check --list --source CHECKOUT"]
         raise UsageError("give a dump or a kernel, or --list", hints=hints)
     if list_:
-        _list(source, json=json)
+        others = kernel or seeds or through_llvm or against or out or env or python
+        _list(source, alone=not others and what == KernelOptions(), json=json)
         return
     if against not in ("", "interpreter"):
         raise UsageError(f"--against {against}", hints=["--against interpreter"])
@@ -81,16 +82,19 @@ def check(
     _judge(made, answer)
 
 
-def _list(source: str, *, json: bool) -> None:
+def _list(source: str, *, alone: bool, json: bool) -> None:
     """Print which operations are known: of all, or of a checkout."""
     from dataclasses import asdict
 
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import settings
+    from tritonsmith.errors import UsageError
     from tritonsmith.passes.check import coverage, report
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
+    if not alone:
+        raise UsageError("--list takes --source and --json alone")
     if source:
         root = commands.find_triton(settings.load("dev", {"triton.source": source}))[1].root
         rows = coverage.of_checkout(root)

@@ -40,6 +40,8 @@ def run_programs(request_path: str) -> int:
         for one in request["runs"]:
             rows.append(in_child(partial(_run, request["points"][0], loaded, one), timeout=request["limit"]))
             print(f"[{len(rows)}/{len(request['runs'])}] {rows[-1]['status']}", flush=True)
+            if rows[-1]["status"] != "ok":  # the next one would fail as well, perhaps after the same time
+                break
     except RequestRefusedError as error:
         rows.append({"refused": error.about})
         print(error)
@@ -98,18 +100,20 @@ def _typed(kind: str, value: Any) -> Any:
         return _descriptor(kind, value)
     if kind.startswith("("):
         raise RequestRefusedError("value", "a tuple as a parameter")
-    of = tl.pointer_type(_element(kind[1:])) if kind[0] == "*" else _element(kind)
+    of = _element(kind)
     dtype = np.dtype(interpreter._get_np_dtype(of))  # noqa: SLF001
     data = np.array([value], f"u{dtype.itemsize}").view(dtype)
     return tl.tensor(interpreter.TensorHandle(data, of), of)
 
 
 def _element(kind: str) -> Any:
-    """The type of `fp16` or `i32`."""
+    """The type of `fp16`, `i32`, `*fp16`, or `*kfp16`, a pointer that is only read from."""
     import triton.language as tl
 
     if kind[0] == "*":
-        return tl.pointer_type(_element(kind[1:]))
+        return tl.pointer_type(_element(kind[1:].lstrip("k")))
+    if kind == "u1":
+        return tl.int1
     spelled = {"i": "int", "u": "uint"}.get(kind[0]) if kind[1:].isdigit() else None
     return tl.dtype(spelled + kind[1:] if spelled else kind)
 

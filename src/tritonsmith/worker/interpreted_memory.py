@@ -46,13 +46,14 @@ class InterpretedMemory:
         """Write elements; of several to one address the last one stays."""
         values = np.ascontiguousarray(values).reshape(-1)
         at = pointers.astype(np.int64).reshape(-1, 1) + np.arange(values.dtype.itemsize)
-        fresh = np.setdiff1d(at, self._at)
+        place = np.minimum(np.searchsorted(self._at, at), self._at.size - 1)
+        fresh = np.unique(at[self._at[place] != at])
         if fresh.size:
             order = np.argsort(every := np.concatenate((self._at, fresh)), kind="stable")
             self._at = every[order]
             self._data = np.concatenate((self._data, np.zeros(fresh.size, np.uint8)))[order]
             self._written = np.concatenate((self._written, np.zeros(fresh.size, bool)))[order]
-        place = np.searchsorted(self._at, at)
+            place = np.searchsorted(self._at, at)
         self._data[place] = values.view(np.uint8).reshape(at.shape)
         self._written[place] = True
 
@@ -88,29 +89,39 @@ class MemoryModule:
 
     def atomic_rmw(self, operation: Any, pointers: Array, values: Array, mask: Array, _order: Any) -> Array:
         """One element after another; what was there before."""
-        pointers, values, mask = np.broadcast_arrays(pointers, values, mask)
-        found = np.zeros(pointers.shape, values.dtype)
-        act = _OPERATIONS[operation.name]
         if operation.name == "FADD" and values.dtype.kind != "f":  # bf16 is an integer here
             raise ValueError("the interpreter has no atomic addition of this type")
-        for at in zip(*np.nonzero(mask)):
-            place = pointers[at].reshape(1)
-            before = self._memory.load(place, values.dtype)
+        shape = np.shape(pointers)
+        at, new, chosen = (np.broadcast_to(one, shape).reshape(-1) for one in (pointers, values, mask))
+        found = np.zeros(at.shape, new.dtype)
+        for lanes in _lanes(at, np.flatnonzero(chosen)):
+            found[lanes] = self._memory.load(at[lanes], new.dtype)
             with np.errstate(all="ignore"):
-                self._memory.store(place, act(before, values[at].reshape(1)).astype(values.dtype))
-            found[at] = before[0]
-        return found
+                after = _OPERATIONS[operation.name](found[lanes], new[lanes]).astype(new.dtype)
+            self._memory.store(at[lanes], after)
+        return found.reshape(shape)
 
     def atomic_cas(self, pointers: Array, expected: Array, values: Array, _order: Any) -> Array:
-        """One element after another; what was there before."""
-        pointers, expected, values = np.broadcast_arrays(pointers, expected, values)
-        found = np.zeros(pointers.shape, values.dtype)
-        for at in np.ndindex(*pointers.shape):
-            place = pointers[at].reshape(1)
-            found[at] = self._memory.load(place, values.dtype)[0]
-            if found[at] == expected[at]:
-                self._memory.store(place, values[at].reshape(1))
-        return found
+        """One element after another, compared bit by bit; what was there before."""
+        shape = np.shape(pointers)
+        at, old, new = (np.broadcast_to(one, shape).reshape(-1) for one in (pointers, expected, values))
+        found = np.zeros(at.shape, new.dtype)
+        for lanes in _lanes(at, np.arange(at.size)):
+            found[lanes] = self._memory.load(at[lanes], new.dtype)
+            swapped = lanes[_bits(found[lanes]) == _bits(old[lanes])]
+            self._memory.store(at[swapped], new[swapped])
+        return found.reshape(shape)
+
+
+def _lanes(at: Array, chosen: Array) -> list[Array]:
+    """Elements that can act at once: all, or each by itself where two have one address."""
+    if np.unique(at[chosen]).size == chosen.size:
+        return [chosen]
+    return [np.asarray([one]) for one in chosen]
+
+
+def _bits(values: Array) -> Array:
+    return np.ascontiguousarray(values).view(f"u{values.itemsize}")
 
 
 def _unsigned(act: Any) -> Any:

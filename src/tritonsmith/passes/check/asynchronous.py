@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tritonsmith.passes.check.descriptors import read, read_rows, reduce, write_rows
+from tritonsmith.passes.check.gpu import read_buffer
 from tritonsmith.passes.check.in_flight import Order, unwritten
 from tritonsmith.passes.check.module import attribute, integer, integers, name_of
 from tritonsmith.passes.check.registry import known
@@ -60,8 +61,7 @@ def _put(memory: Array, value: Array) -> None:
 @known("amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
 def _buffer_load_to_local(run: Any, operation: Operation, *values: Any) -> tuple[None]:
     (into,), (pointer,), (offsets,), mask, other = segments(operation, values)[:5]
-    at = pointer + offsets.astype(np.int64) * into.dtype.itemsize
-    found = load(run, at, into.dtype, mask[0] if mask else None, other[0] if other else None)
+    found = read_buffer(run, pointer, offsets, into.dtype, mask, other)
     run.flight.copy(into, lambda: _put(into, found))
     return (None,)
 

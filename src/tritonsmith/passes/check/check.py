@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import os
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Any
 from tritonsmith import configs, worker
 from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError
+from tritonsmith.errors import FactError, UndecidedError
 from tritonsmith.passes.check import blame
 from tritonsmith.passes.check.answer import KNOWN, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
 from tritonsmith.passes.check.blame import ValueRecorder
@@ -27,7 +27,7 @@ from tritonsmith.passes.check.llvm.kernel import LoweredKernel, lowered
 from tritonsmith.passes.check.module import UnsupportedIrError, name_of, without_locations
 from tritonsmith.passes.check.runs import ChangedRun, CheckInputs, ReferenceRuns
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
-from tritonsmith.plan import MakeDir, Plan, Run, Write, digest
+from tritonsmith.plan import MakeDir, Plan, Remove, Run, Write, digest
 
 
 def check(
@@ -54,14 +54,15 @@ def check(
         against: compare the first text with this.
 
     Raises:
-        FactError: the dump has no Triton IR, or the reference cannot be run.
+        FactError: the dump has no Triton IR.
+        UndecidedError: nothing of it can be run.
     """
     dumps = _of_modules(index, kernel)
     if not dumps:
         raise FactError(
             "the dump has no module of Triton's IR", where=index.folder, hints=[command("passes.dump")]
         )
-    texts = dict(_generic(index, dumps, python, space, silent=silent))
+    texts = _generic(index, dumps, python, space, silent=silent)
     count = seeds or configs.load("passes-check")["inputs"]["seeds"]
     made = PassCheck(index, kernel, dumps, texts, count, inputs_of(count), through_llvm=through_llvm)
     answer = made.run()
@@ -106,10 +107,11 @@ def given_to(index: DumpIndex, kernel: DumpedKernel, checked: CheckedPass) -> Du
 
 def _generic(
     index: DumpIndex, dumps: list[Dump], python: Path, space: Workspace, *, silent: bool
-) -> Iterator[tuple[str, str]]:
+) -> dict[str, str]:
     """The generic form of each distinct file, by its digest; without those that cannot be printed."""
     distinct = {one.sha256: one for one in dumps}
-    work = space.root / "passes" / "check" / digest(str(python), *sorted(distinct))[:16]
+    own = digest(str(python), *sorted(distinct))[:16]
+    work = space.root / "passes" / "check" / f"{own}-{os.getpid()}"  # others may check it, too
     request, results = work / "request.json", work / "results.jsonl"
     jobs = [
         {"input": str(index.path(one).absolute()), "out": str(work / f"{name[:16]}.mlir")}
@@ -121,7 +123,9 @@ def _generic(
         "timeout": configs.load("passes-check")["inputs"]["timeout"],
     }
     argv = (str(python), str(worker.FOLDER), "generic", str(request))
+    gone = Remove((work,), space.root, phase="generic form")
     steps = (
+        gone,
         MakeDir(work, phase="generic form"),
         Write(request, json.dumps(content, indent=2) + "\n", phase="generic form"),
         Run(argv, cwd=work, env=(("TRITON_INTERPRET", None),), phase="generic form"),
@@ -131,9 +135,13 @@ def _generic(
     rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
     if rows and "refused" in rows[-1]:
         raise FactError("cannot print the IR in generic form", where=python, why=rows[-1]["refused"])
-    for row, name, job in zip(rows, distinct, jobs, strict=True):
-        if row["status"] == "ok":
-            yield name, Path(job["out"]).read_text(encoding="utf-8")
+    found = {
+        name: Path(job["out"]).read_text(encoding="utf-8")
+        for row, name, job in zip(rows, distinct, jobs, strict=True)
+        if row["status"] == "ok"
+    }
+    space.run(Plan("generic form", (gone,)), "passes.check", quiet=True)
+    return found
 
 
 class PassCheck:
@@ -169,6 +177,11 @@ class PassCheck:
             plain = without_locations(raw)
             say = partial(CheckedPass, dump.number, made_by)
             if not raw:
+                if not self._through_llvm and self._is_lowered(
+                    dump
+                ):  # 3.4 cannot read some of what it printed
+                    rows.append(say("lowered"))
+                    break
                 rows.append(say("unknown", "this Triton cannot print it"))
                 continue
             if plain == key:  # where that could not be run, this cannot either
@@ -208,7 +221,7 @@ class PassCheck:
             rows.append(CheckedPass(number, self._kernel.failed, "unknown", "the pass fails"))
         if not runs.memories:
             whys = sorted({row.why for row in rows if row.why})
-            raise FactError(
+            raise UndecidedError(
                 "nothing of this kernel can be run", where=self._index.folder, why="; ".join(whys)[:400]
             )
         return CheckAnswer(
@@ -220,6 +233,11 @@ class PassCheck:
             runs.left_out,
             sum(one.racing for one in runs.memories.values()),
         )
+
+    def _is_lowered(self, dump: Dump) -> bool:
+        """Whether a text that cannot be printed in generic form has left Triton's dialects."""
+        text = self._index.text(dump)
+        return "llvm.func" in text and "tt.func" not in text
 
     def _kernel_in(self, raw: str) -> TritonKernel | LoweredKernel | None:
         """A kernel; None where LLVM's dialect begins and is not asked for."""

@@ -73,8 +73,14 @@ class ReadRange:
         return low <= first and last <= high
 
 
-def compare(before: GlobalMemory, after: GlobalMemory) -> tuple[float, Difference | None]:
-    """The largest relative difference that is within the tolerance, and the first one beyond it."""
+def compare(before: GlobalMemory, after: GlobalMemory, least: float = 0.0) -> tuple[float, Difference | None]:
+    """The largest relative difference that is within the tolerance, and the first one beyond it.
+
+    Args:
+        before: one run.
+        after: another run.
+        least: numbers smaller than this are compared as if they were as large.
+    """
     one, other = before.written, after.written
     every = np.union1d(one.at, other.at)
     if not every.size:
@@ -90,7 +96,8 @@ def compare(before: GlobalMemory, after: GlobalMemory) -> tuple[float, Differenc
             chosen = (
                 unequal & (one.kinds[mine] == one.dtypes.index(dtype)) & (other.kind_of(yours) == str(dtype))
             )
-            close, most = _close(one.values(mine[chosen], dtype), other.values(yours[chosen], dtype), dtype)
+            values = one.values(mine[chosen], dtype), other.values(yours[chosen], dtype)
+            close, most = _close(*values, dtype, least)
             bad[np.flatnonzero(chosen)[close]] = False
             largest = max(largest, most)
         wrong[np.flatnonzero(~wrong)[bad]] = True
@@ -112,14 +119,15 @@ def compare(before: GlobalMemory, after: GlobalMemory) -> tuple[float, Differenc
     return largest, found
 
 
-def _close(one: Any, other: Any, dtype: Any) -> tuple[Any, float]:
+def _close(one: Any, other: Any, dtype: Any, least: float) -> tuple[Any, float]:
     """Which are close, and the largest relative difference among those."""
-    tolerance = configs.load("passes-check")["tolerance"].get(str(dtype))
+    table = configs.load("passes-check")["tolerance"]
+    tolerance, least = table.get(str(dtype)), max(least, table["least"])
     if tolerance is None:
         return np.zeros(one.shape, np.bool_), 0.0
-    wide, plain = one.astype(np.float64), other.astype(np.float64)
     with np.errstate(all="ignore"):
-        scale = np.maximum(np.abs(wide), np.abs(plain))
+        wide, plain = one.astype(np.float64), other.astype(np.float64)
+        scale = np.maximum(np.maximum(np.abs(wide), np.abs(plain)), least)
         apart = np.where(wide == plain, 0.0, np.abs(wide - plain) / np.where(scale > 0, scale, 1.0))
     apart = np.where(np.isnan(wide) & np.isnan(plain), 0.0, apart)
     close = apart <= tolerance  # NaN is not

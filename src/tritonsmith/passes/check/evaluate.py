@@ -25,7 +25,7 @@ from tritonsmith.passes.check import (  # noqa: F401 - they register their opera
 )
 from tritonsmith.passes.check.in_flight import InFlight
 from tritonsmith.passes.check.memory import GlobalMemory
-from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integers, name_of, text
+from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integers, name_of, symbol
 from tritonsmith.passes.check.registry import OPERATIONS
 from tritonsmith.passes.check.warps import Turns
 
@@ -83,10 +83,7 @@ class EvaluatedProgram:
 
     def callee(self, operation: Operation) -> Operation:
         """The function that `tt.call` calls."""
-        callee = attribute(operation, "callee")
-        if isinstance(callee, builtin.SymbolRefAttr):
-            return self.functions[callee.root_reference.data]
-        return self.functions[text(callee).strip('@"')]
+        return self.functions[symbol(attribute(operation, "callee"))]
 
     def region(self, region: Region, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run a region; what its terminator gives."""
@@ -134,7 +131,10 @@ class EvaluatedProgram:
                 raise UnsupportedIrError(f"{name}: {error}") from error
         else:
             raise UnsupportedIrError(name)
-        self._values.update(zip(operation.results, found, strict=True))
+        for result, value in zip(operation.results, found, strict=True):
+            if isinstance(result.type, builtin.TensorType) and np.shape(value) != result.type.get_shape():
+                raise UnsupportedIrError(f"{name} with a result of shape {np.shape(value)}")
+            self._values[result] = value
         if self.seen is not None:
             self.seen(operation, found)
 

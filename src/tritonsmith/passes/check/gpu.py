@@ -42,10 +42,7 @@ def _local_dealloc(run: Any, _operation: Operation, memory: Array) -> tuple[()]:
     return ()
 
 
-@known(
-    "ttg.local_load", "triton_gpu.local_load", "amdg.local_load_packed_tranposed",
-    "amdg.local_load_packed_transposed",
-)  # fmt: skip
+@known("ttg.local_load", "triton_gpu.local_load")
 def _local_load(_run: Any, _operation: Operation, memory: Array, *_token: Any) -> tuple[Array]:
     return (np.array(memory),)
 
@@ -132,24 +129,48 @@ def _nothing(_run: Any, operation: Operation, *_: Any) -> tuple[Any, ...]:
 @known("amdg.buffer_load", "amdgpu.buffer_load")
 def _buffer_load(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
     pointer, offsets, _stride, mask, other = segments(operation, values)
-    found = wanted(operation)
-    at = pointer[0] + offsets[0].astype(np.int64) * found.dtype.itemsize
-    return (load(run, at, found.dtype, mask[0] if mask else None, other[0] if other else None),)
+    return (read_buffer(run, pointer[0], offsets[0], wanted(operation).dtype, mask, other),)
+
+
+def read_buffer(
+    run: Any, pointer: Array, offsets: Array, dtype: Any, mask: tuple[Array, ...], other: tuple[Array, ...]
+) -> Array:
+    """Elements of a buffer; its descriptor takes an offset below 0 as one far outside, which gives 0.
+
+    third_party/amd/lib/TritonAMDGPUToLLVM/BufferOpsEmitter.cpp.
+    """
+    at, taken = _in_buffer(pointer, offsets, dtype, mask)
+    found = load(run, at, dtype, taken, other[0] if other else None)
+    outside = (offsets < 0) & (mask[0] if mask else True)
+    return np.where(outside, np.zeros((), dtype), found)
+
+
+def _in_buffer(pointer: Array, offsets: Array, dtype: Any, mask: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Addresses, and which of them are accessed."""
+    at = pointer + offsets.astype(np.int64) * dtype.itemsize
+    return at, (offsets >= 0) & (mask[0] if mask else True)
 
 
 @known("amdg.buffer_store", "amdgpu.buffer_store")
 def _buffer_store(run: Any, operation: Operation, *values: Array) -> tuple[()]:
     value, pointer, offsets, _stride, mask = segments(operation, values)
-    at = pointer[0] + offsets[0].astype(np.int64) * value[0].dtype.itemsize
-    store(run, at, value[0], mask[0] if mask else None)
+    at, taken = _in_buffer(pointer[0], offsets[0], value[0].dtype, mask)
+    store(run, at, value[0], taken)
     return ()
+
+
+@known("ub.poison", "llvm.mlir.undef", "llvm.mlir.poison")
+def _poison(_run: Any, operation: Operation) -> tuple[Any]:
+    """Any value is right, and none should be seen: 0."""
+    found = wanted(operation)
+    return (np.zeros(found.shape, found.dtype if found.kind == "number" else np.int64),)
 
 
 @known("amdg.buffer_atomic_rmw", "amdgpu.buffer_atomic_rmw")
 def _buffer_atomic(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
     pointer, offsets, value, _stride, mask = segments(operation, values)
-    at = pointer[0] + offsets[0].astype(np.int64) * value[0].dtype.itemsize
-    return (atomic_rmw(run, operation, at, value[0], mask[0] if mask else None),)
+    at, taken = _in_buffer(pointer[0], offsets[0], value[0].dtype, mask)
+    return (atomic_rmw(run, operation, at, value[0], taken),)
 
 
 @known("amdg.extract_slice", "amdgpu.extract_slice")
@@ -167,10 +188,3 @@ def _concat(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
     for place, value in zip(np.ndindex(*grid), values, strict=True):
         found[tuple(slice(at * size, (at + 1) * size) for at, size in zip(place, part, strict=True))] = value
     return (found,)
-
-
-@known("ub.poison", "llvm.mlir.undef", "llvm.mlir.poison")
-def _poison(_run: Any, operation: Operation) -> tuple[Any]:
-    """Any value is right, and none should be seen: 0."""
-    found = wanted(operation)
-    return (np.zeros(found.shape, found.dtype if found.kind == "number" else np.int64),)

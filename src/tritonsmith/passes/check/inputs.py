@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import builtin
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, Use
 
 from tritonsmith.passes.check.memory import base
-from tritonsmith.passes.check.module import UnsupportedIrError, attribute, name_of, type_of
+from tritonsmith.passes.check.module import UnsupportedIrError, attribute, name_of, symbol, type_of
 from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
 
 _PASSED_ON = {
@@ -85,6 +85,17 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
             value = np.asarray(of.dtype.type(min(stride, np.iinfo(of.dtype).max)))
         found.append(Argument(parameter.name_hint or "", value))
     return tuple(found)
+
+
+def flags(function: Operation) -> tuple[int, ...]:
+    """Numbers of the parameters, from 1, that point to i1: in memory those are bytes."""
+    every = function.regions[0].blocks[0].args
+    kinds = [type_of(one.type) for one in every]
+    return tuple(
+        number + 1
+        for number, one in enumerate(kinds)
+        if one.kind == "pointer" and one.dtype == np.bool_ and not one.shape
+    )
 
 
 def described(following: Sequence[SSAValue], rank: int) -> bool:
@@ -189,11 +200,31 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
             found.append(max(type_of(operation.operands[use.index].type).shape, default=_UNIT))
         elif name == "scf.for":
             found.append(_constant(operation.operands[2]) or _STEPS)
-        elif name == "tt.call":
-            found.append(_UNIT)
+        elif name == "tt.call":  # a stride is one in the function, too, unless a size may come of it
+            inside = None if any(map(_is_integer, operation.results)) else _inside(use)
+            found.append(_UNIT if inside is None or _block(inside, seen) else 0)
         elif name in _PASSED_ON:
             found += [_block(one, seen) for one in operation.results]
     return max(found)
+
+
+def _is_integer(value: SSAValue) -> bool:
+    of = type_of(value.type)
+    return of.kind == "number" and not of.shape and of.dtype.kind == "i"
+
+
+def _inside(use: Use) -> SSAValue | None:
+    """The parameter of a function that a call gives a value to; None if the function is not there."""
+    module = use.operation
+    while parent := module.parent_op():
+        module = parent
+    callee = symbol(attribute(use.operation, "callee"))
+    for function in module.regions[0].blocks[0].ops:
+        named = name_of(function) == "tt.func" and symbol(attribute(function, "sym_name")) == callee
+        if named and function.regions[0].blocks:
+            inside: SSAValue = function.regions[0].blocks[0].args[use.index]
+            return inside
+    return None
 
 
 def _counted_up_to(value: SSAValue, seen: set[SSAValue]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tritonsmith.errors import SmithError
+from tritonsmith.errors import UndecidedError
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.passes.check import check
@@ -44,7 +44,7 @@ def check_kernel(
     index, made = run.dump_kernel(prepared, silent=silent)
     failed = next((one for one in made.points if one.status != "ok"), None)
     if failed and not index.dumps:  # in the front end: no pass ran
-        raise SmithError("the kernel does not compile", where=asked.file, why=failed.error)
+        raise UndecidedError("the kernel does not compile", where=asked.file, why=failed.error)
     run.check(index)
     kernel = select.kernel(index, index.kernels[0].name)
     against = TritonInterpreter(prepared.compile, where, silent=silent) if interpreted else None

@@ -13,7 +13,8 @@ _REGION = 40  # bits: each argument's memory reaches half of that to both sides 
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _OWN = 1 << 39  # addresses below are scratch memory of the program's own: no result lies there
 _SMALL = 8  # integers in memory lie below this, as indices and counts do
-_NEAR_ONE = np.uint64(125)  # of those of one byte, most are this or one of the next three: 127 is the scale 1
+_NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1
+_HALF = 1 << _REGION - 1
 
 Array = np.ndarray[Any, Any]
 
@@ -88,11 +89,13 @@ class GlobalMemory:
     Attributes:
         seed: of its contents.
         edges: whether zeros, infinities, NaN and extremes are among the contents.
+        flags: numbers of regions, 1 for the first argument, whose bytes are 0 or 1.
         racing: elements that one operation wrote twice, with different values.
     """
 
     seed: int
     edges: bool = False
+    flags: tuple[int, ...] = ()
     racing: int = 0
     _at: Array = field(default_factory=lambda: np.empty(0, np.int64))
     _bits: Array = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -148,8 +151,10 @@ class GlobalMemory:
             return (mixed & np.uint64(1)).astype(np.uint8)
         if dtype.kind in "iu" and dtype.itemsize == 1:  # both signs; as a scale of e8m0, powers of two near 1
             more = mixed >> np.uint64(8)
-            small = more % np.uint64(_SMALL) + np.uint64(not self.edges)  # 0 is an edge
-            found = np.where(mixed % np.uint64(8), _NEAR_ONE + more % np.uint64(4), small)
+            found = np.where(mixed & np.uint64(1), _NEAR_ONE + more % np.uint64(6), more % np.uint64(_SMALL))
+            found = np.where(mixed & np.uint64(6), found, np.uint64(0))
+            if self.flags:
+                found = np.where(np.isin(flat + _HALF >> _REGION, self.flags), mixed & np.uint64(1), found)
             return found.astype(np.uint8).view(dtype)
         if dtype.kind in "iu":
             return (mixed % np.uint64(_SMALL)).astype(dtype)

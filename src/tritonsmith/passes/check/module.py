@@ -116,6 +116,13 @@ def text(found: Attribute | None) -> str:
     return str(getattr(value, "data", value if value is not None else found))
 
 
+def symbol(found: Attribute | None) -> str:
+    """The name of a function, or of the one that is called."""
+    if isinstance(found, builtin.SymbolRefAttr):
+        return found.root_reference.data
+    return text(found).strip('@"')
+
+
 @lru_cache(maxsize=4096)
 def type_of(found: Attribute) -> ValueType:
     """What a type is here.

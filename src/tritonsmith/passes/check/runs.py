@@ -14,7 +14,7 @@ from tritonsmith.passes.check.blame import ValueRecorder
 from tritonsmith.passes.check.compare import Difference, ReadRange, compare
 from tritonsmith.passes.check.evaluate import EndlessError, EvaluatedProgram
 from tritonsmith.passes.check.in_flight import BarrierError, FreedError, InFlight, Order
-from tritonsmith.passes.check.inputs import Argument, arguments, taken_apart
+from tritonsmith.passes.check.inputs import Argument, arguments, flags, taken_apart
 from tritonsmith.passes.check.kernel import TritonKernel
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel
 from tritonsmith.passes.check.memory import RecordingMemory
@@ -82,11 +82,13 @@ class ReferenceRuns:
     Attributes:
         memories: what it wrote, by inputs.
         given: the kernel's arguments, by seed, as that text has them.
+        function: the kernel in that text.
     """
 
     def __init__(self, seeds: int, wanted: list[CheckInputs]) -> None:
         self.memories: dict[CheckInputs, RecordingMemory] = {}
         self.given: dict[int, tuple[Argument, ...]] = {}
+        self.function: Any = None
         self._seeds, self._wanted = seeds, wanted
         self._steps: dict[CheckInputs, int] = {}
         self._ranges: dict[int, ReadRange] = {}
@@ -103,6 +105,7 @@ class ReferenceRuns:
         Raises:
             UnsupportedIrError: it cannot be run, or does not end or write anything under any inputs.
         """
+        self.function = kernel.function
         try:
             for inputs in self._wanted:
                 with suppress(EndlessError):
@@ -194,7 +197,8 @@ class ReferenceRuns:
             given = tuple(one.value for one in self.given[inputs.seed])
             reference, grid = self.memories[inputs], tuple(table["grid"])
             return kernel.run(given, reference, inputs.program, grid, table["llvm-steps"], seen)
-        memory = RecordingMemory(inputs.seed + 1, edges=inputs.seed > 0 and inputs.seed == self._seeds - 1)
+        edges = inputs.seed > 0 and inputs.seed == self._seeds - 1
+        memory = RecordingMemory(inputs.seed + 1, edges, flags(kernel.function))
         run = EvaluatedProgram(
             kernel.functions,
             memory,

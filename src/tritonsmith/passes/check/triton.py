@@ -291,13 +291,10 @@ def atomic_rmw(run: Any, operation: Operation, pointer: Array, value: Array, mas
         np.ones(at.shape, np.bool_) if mask is None else np.broadcast_to(mask, np.shape(pointer)).reshape(-1)
     )
     old = np.zeros(at.shape, value.dtype)
-    distinct = np.unique(at[masks]).size == int(masks.sum())
-    groups = [np.flatnonzero(masks)] if distinct else [np.asarray([one]) for one in np.flatnonzero(masks)]
-    for group in groups:
-        if group.size:
-            before = run.memory.load(at[group], value.dtype)
-            old[group] = before
-            run.memory.store(at[group], _atomic(kind, before, values[group]))
+    for group in _lanes(at, np.flatnonzero(masks)):
+        before = run.memory.load(at[group], value.dtype)
+        old[group] = before
+        run.memory.store(at[group], _atomic(kind, before, values[group]))
     return old.reshape(np.shape(pointer))
 
 
@@ -324,9 +321,27 @@ def _atomic(kind: int, before: Array, value: Array) -> Array:
 def _atomic_cas(
     run: Any, _operation: Operation, pointer: Array, compared: Array, value: Array
 ) -> tuple[Array]:
-    old = run.memory.load(pointer, value.dtype)
-    run.memory.store(pointer, np.where(old == compared, value, old).astype(value.dtype))
-    return (old,)
+    """One lane after another; what was there stays where it is not as expected, bit by bit."""
+    shape, dtype = np.shape(pointer), value.dtype
+    at, expected, new = (np.broadcast_to(one, shape).reshape(-1) for one in (pointer, compared, value))
+    old = np.zeros(at.shape, dtype)
+    for group in _lanes(at, np.arange(at.size)):
+        old[group] = run.memory.load(at[group], dtype)
+        swapped = group[(_bits(old[group]) == _bits(expected[group])).all(axis=1)]
+        if swapped.size:
+            run.memory.store(at[swapped], new[swapped])
+    return (old.reshape(shape),)
+
+
+def _lanes(at: Array, chosen: Array) -> list[Array]:
+    """Lanes that can act at once: all of them, or each by itself where two have one address."""
+    if np.unique(at[chosen]).size == chosen.size:
+        return [chosen] if chosen.size else []
+    return [np.asarray([one]) for one in chosen]
+
+
+def _bits(value: Array) -> Array:
+    return np.ascontiguousarray(value).view(np.uint8).reshape(value.size, -1)
 
 
 @known(

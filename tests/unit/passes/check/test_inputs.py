@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.passes.check.texts import ADD, checked
+from tritonsmith.passes.check.inputs import arguments
+from tritonsmith.passes.check.kernel import parsed
 
 pytestmark = pytest.mark.unit
 
@@ -39,6 +41,33 @@ GROUPED = """\
   }) : () -> ()
 }) : () -> ()
 """
+
+
+# A stride that only a function uses, which computes no numbers from it: rows do not overlap.
+CALLED = """\
+"builtin.module"() ({
+  "tt.func"() <{function_type = (!tt.ptr<i32>, i32) -> (), sym_name = "k", sym_visibility = "public"}> ({
+  ^bb0(%out: !tt.ptr<i32>, %stride: i32):
+    "tt.call"(%out, %stride) <{callee = @rows}> : (!tt.ptr<i32>, i32) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+  "tt.func"() <{function_type = (!tt.ptr<i32>, i32) -> (), sym_name = "rows", sym_visibility = "private"}> ({
+  ^bb0(%to: !tt.ptr<i32>, %apart: i32):
+    %row = "tt.addptr"(%to, %apart) : (!tt.ptr<i32>, i32) -> !tt.ptr<i32>
+    "tt.store"(%row, %apart) : (!tt.ptr<i32>, i32) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
+"""
+DIVIDED = CALLED.replace("%row =", '%half = "arith.divsi"(%apart, %apart) : (i32, i32) -> i32\n    %row =')
+
+
+@pytest.mark.parametrize(("text", "stride"), [(CALLED, True), (DIVIDED, False)])
+def test_what_a_function_takes_is_what_it_is_in_there(text: str, *, stride: bool) -> None:
+    kernel = parsed(text)
+    assert kernel
+    value = int(arguments(kernel.function, 0)[1].value)
+    assert (value >= 4096) is stride
 
 
 @pytest.mark.parametrize(

@@ -138,26 +138,87 @@ def test_a_region_under_a_mask(value: str, found: list[int]) -> None:
     assert stored("\n".join(lines)) == found
 
 
-def test_atomics_on_a_buffer() -> None:
-    """The first two elements are masked, and what was there comes back."""
-    line = (
+POINTERS = (
+    '%ps = "tt.splat"(%out) : (!tt.ptr<i32>) -> tensor<8x!tt.ptr<i32>>',
+    f'%pa = "tt.addptr"(%ps, %r) : (tensor<8x!tt.ptr<i32>>, {EIGHT}) -> tensor<8x!tt.ptr<i32>>',
+)
+LOAD = f'"tt.load"(%pa) <{{operandSegmentSizes = array<i32: 1, 0, 0>}}> : (tensor<8x!tt.ptr<i32>>) -> {EIGHT}'
+
+
+def store(value: str) -> str:
+    return f'"tt.store"(%pa, {value}) : (tensor<8x!tt.ptr<i32>>, {EIGHT}) -> ()'
+
+
+@pytest.mark.parametrize(
+    ("shown", "found"), [("%w", [0, 0, 5, 5, 5, 5, 5, 5]), ("%o", [0, 0, 1, 1, 1, 1, 1, 1])]
+)
+def test_atomics_on_a_buffer(shown: str, found: list[int]) -> None:
+    """The first two elements are masked; what is there afterwards, and what was there before."""
+    lines = (
+        *POINTERS,
+        constant("%none", "[0, 0, 1, 1, 1, 1, 1, 1]", EIGHT),
+        constant("%four", "4", EIGHT),
+        store("%none"),
         f'%m = "arith.cmpi"(%r, %two) <{{predicate = 5 : i64}}> : ({EIGHT}, {EIGHT}) -> tensor<8xi1>',
         (
-            f'%o = "amdg.buffer_atomic_rmw"(%out, %r, %five, %m) <{{atomic_rmw_op = 4 : i32, '
+            f'%o = "amdg.buffer_atomic_rmw"(%out, %r, %four, %m) <{{atomic_rmw_op = 4 : i32, '
             f"operandSegmentSizes = array<i32: 1, 1, 1, 0, 1>}}> : (!tt.ptr<i32>, {EIGHT}, {EIGHT}, tensor<8xi1>) -> {EIGHT}"
         ),
-        f'%v = "arith.subi"(%o, %o) : ({EIGHT}, {EIGHT}) -> {EIGHT}',
+        f"%w = {LOAD}",
+        f'%v = "arith.addi"({shown}, %zeros) : ({EIGHT}, {EIGHT}) -> {EIGHT}',
     )
-    none = (
-        constant("%none", "0", EIGHT),
-        '%ps = "tt.splat"(%out) : (!tt.ptr<i32>) -> tensor<8x!tt.ptr<i32>>',
-        f'%pa = "tt.addptr"(%ps, %r) : (tensor<8x!tt.ptr<i32>>, {EIGHT}) -> tensor<8x!tt.ptr<i32>>',
-        f'"tt.store"(%pa, %none) : (tensor<8x!tt.ptr<i32>>, {EIGHT}) -> ()',
+    assert stored("\n".join((constant("%zeros", "0", EIGHT), *lines))) == found
+
+
+def test_an_offset_below_0_is_outside_of_a_buffer() -> None:
+    """A load of it gives 0, and a store is dropped, as for what is masked."""
+    lines = (
+        *POINTERS,
+        store("%five"),
+        constant("%at", "[-1, 0, 1, -2, 4, 5, 6, 7]", EIGHT),
+        f'%b = "amdg.buffer_load"(%out, %at) <{{operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}}> : (!tt.ptr<i32>, {EIGHT}) -> {EIGHT}',
+        (
+            '"amdg.buffer_store"(%two, %out, %at) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : '
+            f"({EIGHT}, !tt.ptr<i32>, {EIGHT}) -> ()"
+        ),
+        f"%w = {LOAD}",
+        f'%v = "arith.addi"(%w, %b) : ({EIGHT}, {EIGHT}) -> {EIGHT}',
     )
-    load = "<{operandSegmentSizes = array<i32: 1, 0, 0>}> : (tensor<8x!tt.ptr<i32>>)"
-    after = f'%v = "tt.load"(%pa) {load} -> {EIGHT}'
-    assert stored("\n".join((*none, *line[:2], after))) == [0, 0, 5, 5, 5, 5, 5, 5]
-    assert stored("\n".join((*none, *line))) == [0] * 8
+    # loaded: 0 5 5 0 5 5 5 5; stored: 2 2 5 5 2 2 2 2
+    assert stored("\n".join(lines)) == [2, 7, 10, 5, 7, 7, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("places", "shown", "found"),
+    [
+        ("[0, 1, 2, 3, 4, 5, 6, 7]", "%w", [9, 1, 9, 1, 9, 1, 9, 1]),
+        ("[0, 1, 2, 3, 4, 5, 6, 7]", "%o", [0, 1, 0, 1, 0, 1, 0, 1]),
+        ("[0, 0, 0, 0, 0, 0, 0, 0]", "%o", [0, 9, 9, 9, 9, 9, 9, 9]),
+    ],
+)
+def test_of_those_that_compare_and_swap_the_first_one_does(places: str, shown: str, found: list[int]) -> None:
+    lines = (
+        *POINTERS,
+        constant("%mixed", "[0, 1, 0, 1, 0, 1, 0, 1]", EIGHT),
+        constant("%zeros", "0", EIGHT),
+        constant("%nine", "9", EIGHT),
+        constant("%at", places, EIGHT),
+        store("%mixed"),
+        f'%pc = "tt.addptr"(%ps, %at) : (tensor<8x!tt.ptr<i32>>, {EIGHT}) -> tensor<8x!tt.ptr<i32>>',
+        f'%o = "tt.atomic_cas"(%pc, %zeros, %nine) : (tensor<8x!tt.ptr<i32>>, {EIGHT}, {EIGHT}) -> {EIGHT}',
+        f"%w = {LOAD}",
+        f'%v = "arith.addi"({shown}, %zeros) : ({EIGHT}, {EIGHT}) -> {EIGHT}',
+    )
+    assert stored("\n".join(lines)) == found
+
+
+def test_a_result_of_another_shape_than_its_type_is_not_known() -> None:
+    lines = (
+        f'%m = "ttg.local_alloc"(%r) : ({EIGHT}) -> {SHARED}',
+        f'%v = "ttg.local_load"(%m) : ({SHARED}) -> tensor<4xi32>',
+    )
+    with pytest.raises(UnsupportedIrError, match="shape"):
+        stored("\n".join(lines), size=4)
 
 
 def test_a_copy_from_a_buffer_into_shared_memory() -> None:

@@ -1,0 +1,51 @@
+"""What Triton's interpreter is known to compute otherwise than the IR has it: no proof of an error in either.
+
+Read in python/triton/runtime/interpreter.py of 3.0 to 3.9: bf16 is an integer of 16 bits there, and all
+operations but conversions take it as such; conversions of fp8 treat infinity and NaN their own way; the
+maximum of older releases keeps NaN, which `arith.maxnumf` drops.
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects import builtin
+from xdsl.ir import Operation
+
+from tritonsmith.passes.check.compare import Difference
+from tritonsmith.passes.check.module import name_of
+
+_COMPUTED = ("arith.", "math.", "tt.dot", "tt.clampf", "tt.precise_", "tt.atomic_rmw")
+_KEPT = {"arith.constant", "arith.select", "arith.bitcast", "arith.extf", "arith.truncf"}
+_DROPS_NAN = {"arith.maxnumf", "arith.minnumf"}
+
+
+def excuse(function: Operation, difference: Difference, *, edges: bool) -> str:
+    """Why a difference need not be an error; empty if nothing is known that explains it.
+
+    Args:
+        function: the kernel in the first text; the functions that it calls are looked at, too.
+        difference: the first element.
+        edges: whether infinities and NaN were in memory.
+    """
+    every = list((function.parent_op() or function).walk())
+    if any(_computes(one) for one in every):
+        return "the interpreter computes bf16 by its bits"
+    nan = isinstance(difference.after, float) and math.isnan(difference.after)
+    if edges and nan and any(name_of(one) in _DROPS_NAN for one in every):
+        return "the interpreter keeps NaN in a maximum or minimum"
+    if edges and any(name_of(one) == "tt.fp_to_fp" and "f8E" in _types(one) for one in every):
+        return "the interpreter converts infinity and NaN of fp8 its own way"
+    return ""
+
+
+def _computes(operation: Operation) -> bool:
+    """Whether it computes with bf16."""
+    name = name_of(operation)
+    return name.startswith(_COMPUTED) and name not in _KEPT and "bf16" in _types(operation)
+
+
+def _types(operation: Operation) -> str:
+    values = (*operation.operands, *operation.results)
+    of = (one.type.element_type if isinstance(one.type, builtin.TensorType) else one.type for one in values)
+    return " ".join(map(str, of))

@@ -1,0 +1,46 @@
+"""What explains a difference from Triton's interpreter, and what does not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from xdsl.ir import Operation
+
+from tests.unit.passes.check.texts import ADD
+from tritonsmith.passes.check.compare import Difference
+from tritonsmith.passes.check.interpreter_limits import excuse
+from tritonsmith.passes.check.kernel import parsed
+
+pytestmark = pytest.mark.unit
+
+OTHER = Difference(0, 0, 1.0, 2.0, 1, 1, 0)
+NAN = Difference(0, 0, 1.0, math.nan, 1, 1, 0)
+
+
+def function(text: str) -> Operation:
+    kernel = parsed(text)
+    assert kernel
+    return kernel.function
+
+
+def test_nothing_explains_another_number() -> None:
+    assert excuse(function(ADD), OTHER, edges=True) == ""
+
+
+def test_bf16_is_computed_by_its_bits() -> None:
+    assert "bf16" in excuse(function(ADD.replace("f32", "bf16")), OTHER, edges=False)
+
+
+@pytest.mark.parametrize("name", ["arith.extf", "arith.truncf", "arith.select", "tt.fp_to_fp"])
+def test_conversions_of_bf16_are_right(name: str) -> None:
+    moved = ADD.replace("f32", "bf16").replace("arith.mulf", "tt.join").replace("arith.addf", name)
+    assert excuse(function(moved), OTHER, edges=False) == ""
+
+
+def test_nan_in_a_maximum() -> None:
+    maximum = function(ADD.replace("arith.mulf", "arith.maxnumf"))
+    assert "NaN" in excuse(maximum, NAN, edges=True)
+    assert excuse(maximum, NAN, edges=False) == ""
+    assert excuse(maximum, OTHER, edges=True) == ""
+    assert excuse(function(ADD), NAN, edges=True) == ""

@@ -1,0 +1,69 @@
+# ruff: noqa: E501 - as it is printed
+"""What lies in memory that nobody wrote."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.unit.passes.check.texts import ADD, checked
+from tritonsmith.passes.check.compare import compare
+from tritonsmith.passes.check.memory import GlobalMemory, base
+
+pytestmark = pytest.mark.unit
+
+MANY = np.arange(4096)
+
+
+@pytest.mark.parametrize("edges", [False, True])
+def test_bytes_have_both_signs_and_many_zeros(*, edges: bool) -> None:
+    found = GlobalMemory(1, edges).load(base(0) + MANY, np.dtype(np.int8))
+    assert 0.15 < (found == 0).mean() < 0.45
+    assert 0.1 < (found < 0).mean() < 0.3
+    assert set(found[found > 8].tolist()) == {125, 126, 127}
+
+
+def test_bytes_behind_a_pointer_to_i1_are_0_or_1() -> None:
+    memory = GlobalMemory(1, flags=(2,))
+    found = memory.load(base(1) + MANY, np.dtype(np.int8))
+    assert set(found.tolist()) == {0, 1}
+    assert 0.4 < found.mean() < 0.6
+    assert 127 in memory.load(base(0) + MANY, np.dtype(np.int8))
+
+
+# out[i] = x[i] where y[i] is set.
+MASKED = (
+    ADD.replace("!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i32) -> ()", "!tt.ptr<f32>, !tt.ptr<i1>, !tt.ptr<f32>, i32) -> ()")
+    .replace("%y: !tt.ptr<f32>", "%y: !tt.ptr<i1>")
+    .replace('%ys = "tt.splat"(%y) : (!tt.ptr<f32>) -> tensor<16x!tt.ptr<f32>>', '%yb = "tt.bitcast"(%y) : (!tt.ptr<i1>) -> !tt.ptr<i8>\n    %ys = "tt.splat"(%yb) : (!tt.ptr<i8>) -> tensor<16x!tt.ptr<i8>>')
+    .replace('%yp = "tt.addptr"(%ys, %at) : (tensor<16x!tt.ptr<f32>>, tensor<16xi32>) -> tensor<16x!tt.ptr<f32>>', '%yp = "tt.addptr"(%ys, %at) : (tensor<16x!tt.ptr<i8>>, tensor<16xi32>) -> tensor<16x!tt.ptr<i8>>')
+    .replace('%b = "tt.load"(%yp, %mask) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<16x!tt.ptr<f32>>, tensor<16xi1>) -> tensor<16xf32>', '%b = "tt.load"(%yp, %mask) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<16x!tt.ptr<i8>>, tensor<16xi1>) -> tensor<16xi8>')
+    .replace('%product = "arith.mulf"(%a, %b) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>', '%none = "arith.constant"() <{value = dense<0> : tensor<16xi8>}> : () -> tensor<16xi8>\n    %set = "arith.cmpi"(%b, %none) <{predicate = 1 : i64}> : (tensor<16xi8>, tensor<16xi8>) -> tensor<16xi1>\n    %zero = "arith.constant"() <{value = dense<0.0> : tensor<16xf32>}> : () -> tensor<16xf32>')
+    .replace('%sum = "arith.addf"(%product, %a) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>', '%sum = "arith.select"(%set, %a, %zero) : (tensor<16xi1>, tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>')
+)  # fmt: skip
+
+
+def test_a_mask_from_memory_that_is_dropped_is_found() -> None:
+    """Under the first inputs already, which have no edge cases."""
+    wrong = MASKED.replace('"arith.select"(%set, %a, %zero)', '"arith.select"(%set, %a, %a)')
+    assert wrong != MASKED
+    culprit = checked(MASKED, wrong, seeds=1).culprit
+    assert culprit
+    assert culprit.difference
+    assert culprit.difference.before == 0
+
+
+def written(*values: float) -> GlobalMemory:
+    memory = GlobalMemory(1)
+    memory.store(base(0) + 4 * np.arange(len(values)), np.array(values, np.float32))
+    return memory
+
+
+def test_what_a_gpu_may_flush_to_0_is_no_difference() -> None:
+    assert compare(written(1, 3e-39), written(1, 0))[1] is None
+    assert compare(written(1, 3e-20), written(1, 0))[1]
+
+
+def test_small_numbers_may_count_as_larger_ones() -> None:
+    assert compare(written(1, 3e-6), written(1, 1e-6), least=2.0)[1] is None
+    assert compare(written(1, 3e-4), written(1, 1e-4), least=2.0)[1]
