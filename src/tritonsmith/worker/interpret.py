@@ -81,13 +81,21 @@ def _run(point: Table, loaded: LoadedKernel, one: Table) -> Table:
 
 
 def _arguments(point: Table, loaded: LoadedKernel, given: Iterator[Any]) -> Table:
-    """The arguments by name: constants as they are, others as the signature types them."""
+    """The arguments by name: constants as a launch has them, others as the signature types them."""
+    from triton.runtime import interpreter
+
     constants = {name: decoded(value) for name, value in complete(loaded, point).items()}
     constants.update({name: 1 for name, hint in point["hints"].items() if hint == 1})
-    return {
-        name: constants[name] if name in constants else _typed(kind, next(given))
-        for name, kind in point["signature"].items()
-    }
+    marked = {name for name, one in loaded.fn.fn.__annotations__.items() if "constexpr" in str(one)}
+    found: Table = {}
+    for name, kind in point["signature"].items():
+        if name not in constants:
+            found[name] = _typed(kind, next(given))
+        elif name in marked:
+            found[name] = constants[name]
+        else:  # a number is a tensor for the interpreter, as for a launch
+            found[name] = interpreter._implicit_cvt(constants[name])  # noqa: SLF001
+    return found
 
 
 def _typed(kind: str, value: Any) -> Any:

@@ -72,7 +72,7 @@ class TritonInterpreter:
         apart = 0.0
         for inputs, row in zip(images, self._run(runs), strict=False):  # it ends with one that fails
             if row["status"] != "ok":
-                return _failed(row["error"])
+                return _failed(row["error"], interpreter_limits.missing(reference.function))
             image, memory = images[inputs], reference.memories[inputs]
             for start, said in row["value"]["written"]:
                 raw = np.frombuffer(bytes.fromhex(said), np.uint8)
@@ -198,7 +198,10 @@ def _plain(value: Any) -> Any:
     return int(raw.view(np.uint8 if raw.dtype == np.bool_ else f"u{raw.dtype.itemsize}")[0])
 
 
-def _failed(said: str) -> InterpretedRuns:
-    """The interpreter's own error, and what is known to mend it."""
+def _failed(said: str, missing: str) -> InterpretedRuns:
+    """What the interpreter lacks, or its own error, and what is known to mend it."""
     known = [one["try"] for one in configs.load("passes-check")["interpreter"] if one["says"] in said]
-    return InterpretedRuns("unknown", said.strip().splitlines()[-1][:200], hints=tuple(known))
+    why = said.strip().splitlines()[-1][:200]
+    if missing and not known:
+        why = f"the interpreter has no {missing}: {why}"
+    return InterpretedRuns("unknown", why, hints=tuple(known))

@@ -17,6 +17,11 @@ from tritonsmith.passes.check.module import name_of
 
 _COMPUTED = ("arith.", "math.", "tt.dot", "tt.clampf", "tt.precise_", "tt.atomic_rmw")
 _KEPT = {"arith.constant", "arith.select", "arith.bitcast", "arith.extf", "arith.truncf"}
+_LACKS = {
+    "tt.extern_elementwise": "functions of libdevice",
+    "tt.elementwise_inline_asm": "inline assembly",
+    "tt.descriptor_reduce": "atomic operations by descriptors",
+}
 _DROPS_NAN = {"arith.maxnumf", "arith.minnumf"}
 
 
@@ -37,6 +42,12 @@ def excuse(function: Operation, difference: Difference, *, edges: bool) -> str:
     if edges and any(name_of(one) == "tt.fp_to_fp" and "f8E" in _types(one) for one in every):
         return "the interpreter converts infinity and NaN of fp8 its own way"
     return ""
+
+
+def missing(function: Operation) -> str:
+    """What a kernel uses and the interpreter lacks: `function of libdevice`; empty if nothing is known."""
+    names = {name_of(one) for one in (function.parent_op() or function).walk()}
+    return next((said for name, said in _LACKS.items() if name in names), "")
 
 
 def _computes(operation: Operation) -> bool:

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from tests.unit.passes.check.texts import ADD
 from tritonsmith.passes.check.compare import Difference
-from tritonsmith.passes.check.interpreter_limits import excuse
+from tritonsmith.passes.check.interpreter_limits import excuse, missing
 from tritonsmith.passes.check.kernel import parsed
 
 pytestmark = pytest.mark.unit
@@ -36,6 +36,11 @@ def test_bf16_is_computed_by_its_bits() -> None:
 def test_conversions_of_bf16_are_right(name: str) -> None:
     moved = ADD.replace("f32", "bf16").replace("arith.mulf", "tt.join").replace("arith.addf", name)
     assert excuse(function(moved), OTHER, edges=False) == ""
+
+
+def test_what_the_interpreter_lacks_is_named() -> None:
+    assert missing(function(ADD)) == ""
+    assert missing(function(ADD.replace("arith.mulf", "tt.extern_elementwise"))) == "functions of libdevice"
 
 
 def test_nan_in_a_maximum() -> None:
