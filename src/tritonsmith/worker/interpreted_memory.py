@@ -77,14 +77,14 @@ class MemoryModule:
 
     def load(self, pointers: Array, mask: Array, other: Array, dtype: Any) -> Array:
         """Elements where the mask is true, others elsewhere."""
-        pointers, mask, other = np.broadcast_arrays(pointers, mask, other)
+        pointers, mask, other = np.broadcast_arrays(pointers, np.asarray(mask, bool), other)
         found = np.array(other, dtype=dtype)
         found[mask] = self._memory.load(pointers[mask], dtype)
         return found
 
     def store(self, pointers: Array, values: Array, mask: Array) -> None:
         """Write elements where the mask is true."""
-        pointers, values, mask = np.broadcast_arrays(pointers, values, mask)
+        pointers, values, mask = np.broadcast_arrays(pointers, values, np.asarray(mask, bool))
         self._memory.store(pointers[mask], values[mask])
 
     def atomic_rmw(self, operation: Any, pointers: Array, values: Array, mask: Array, _order: Any) -> Array:

@@ -38,6 +38,14 @@ def test_masked_elements_are_others() -> None:
     assert module.fma_fp32 == "the rest"
 
 
+def test_a_mask_may_be_of_integers() -> None:
+    memory, module = memory_of(VALUES)
+    ones = np.array([1, 0], np.int8)
+    assert module.load(pointers(3, 1), ones, np.float32(7), np.float32).tolist() == [8.0, 7.0]
+    module.store(pointers(3, 1), np.array([5, 6], np.float32), ones)
+    assert len(list(memory.written())) == 1
+
+
 def test_what_nobody_gave_is_counted() -> None:
     memory, module = memory_of(VALUES)
     assert module.load(pointers(4), yes(1), np.float32(0), np.float32).tolist() == [0]

@@ -38,6 +38,12 @@ def test_conversions_of_bf16_are_right(name: str) -> None:
     assert excuse(function(moved), OTHER, edges=False) == ""
 
 
+def test_a_sum_in_fp16_is_rounded_in_another_order() -> None:
+    assert "fp16" in excuse(
+        function(ADD.replace("f32", "f16").replace("arith.addf", "tt.dot")), OTHER, edges=False
+    )
+
+
 def test_what_the_interpreter_lacks_is_named() -> None:
     assert missing(function(ADD)) == ""
     assert missing(function(ADD.replace("arith.mulf", "tt.extern_elementwise"))) == "functions of libdevice"
