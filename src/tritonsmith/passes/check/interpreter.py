@@ -69,8 +69,8 @@ class TritonInterpreter:
             }
             for inputs, image in images.items()
         ]
-        apart = 0.0
-        for inputs, row in zip(images, self._run(runs), strict=False):  # it ends with one that fails
+        apart, rows = 0.0, self._run(runs)
+        for inputs, row in zip(images, rows, strict=False):  # they end with one that fails
             if row["status"] != "ok":
                 return _failed(row["error"], interpreter_limits.missing(reference.function))
             image, memory = images[inputs], reference.memories[inputs]
@@ -82,10 +82,13 @@ class TritonInterpreter:
             apart = max(apart, most)
             if difference or row["value"]["outside"]:
                 return self._differs(reference, inputs, apart, difference, theirs)
-        if reference.left_out:
+        if len(rows) < len(images):
             return InterpretedRuns(
-                "unknown", f"under {reference.left_out} inputs the first text does not end"
+                "unknown", f"the interpreter ended after {len(rows)} of {len(images)} runs"
             )
+        if reference.left_out:
+            why = f"under {reference.left_out} inputs the first text does not end"
+            return InterpretedRuns("unknown", why)
         return InterpretedRuns("close" if apart else "equal", "", apart)
 
     def _differs(
@@ -105,12 +108,12 @@ class TritonInterpreter:
                 )
             if why := interpreter_limits.excuse(reference.function, difference, edges=memory.edges):
                 return InterpretedRuns("unknown", why)
-        bound, behind = self.compiled.wanted[0].bound, difference.argument if difference else None
-        given = reference.given[inputs.seed]
-        name = given[behind].name if behind is not None and behind < len(given) else ""
-        kinds = list(self._kinds()) if bound else []
-        if behind is not None and len(kinds) == len(given):  # older releases have no names in their IR
-            name = kinds[behind][0]
+        given, kinds = reference.given[inputs.seed], list(self._kinds())
+        names = [one.name for one in given]
+        if len(kinds) == len(given):  # older releases have no names in their IR
+            names = [name for name, _ in kinds]
+        behind = difference.argument if difference else None
+        name = names[behind] if behind is not None and behind < len(names) else ""
         return InterpretedRuns("differs", "", apart, inputs.seed, inputs.program, difference, name)
 
     def _kinds(self) -> Iterator[tuple[str, str]]:
