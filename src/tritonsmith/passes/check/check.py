@@ -208,9 +208,8 @@ class PassCheck:
                         waits = made.waits  # LLVM's texts are not asked for theirs
                     rows.append(say(status, apart=made.apart, waits=waits))
                 before = raw
-            except (UnsupportedIrError, FactError) as error:
-                why = str(error) if isinstance(error, UnsupportedIrError) else error.why or error.what
-                rows.append(say("unknown", why))
+            except (UnsupportedIrError, FactError, RecursionError, MemoryError) as error:
+                rows.append(say("unknown", _why(error)))
             key, last = plain, rows[-1]
         return self._answer(rows, culprit)
 
@@ -270,6 +269,15 @@ class PassCheck:
             blame.line_of(after, operation) if operation else "",
             suspects,
         )
+
+
+def _why(error: Exception) -> str:
+    """Why a text could not be run."""
+    if isinstance(error, FactError):
+        return error.why or error.what
+    if isinstance(error, (RecursionError, MemoryError)):  # of an IR that somebody made up
+        return f"it nests too deeply, or is too large: {type(error).__name__}"
+    return str(error)
 
 
 def _suspects(rows: list[CheckedPass], found: ChangedRun) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +31,7 @@ _FLOATS: dict[str, np.dtype[Any]] = {
 _INTEGERS = {1: np.dtype(np.bool_), 8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32)}
 POINTER = np.dtype(np.int64)  # a byte address
 _VOID = np.dtype(np.void)
+_LARGEST = 1 << 22  # elements: TRITON_MAX_TENSOR_NUMEL is 1 << 20, and memory may have several buffers
 _LOCATION = re.compile(r" ?loc\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 # Infinity and NaN, which xDSL reads as integers: as bytes it reads them well.
 _HEXADECIMAL = re.compile(r"\bdense<0x([0-9A-Fa-f]+)>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
@@ -128,8 +130,15 @@ def type_of(found: Attribute) -> ValueType:
     """What a type is here.
 
     Raises:
-        UnsupportedIrError: it is not known.
+        UnsupportedIrError: it is not known, or has more elements than Triton allows.
     """
+    of = _type_of(found)
+    if math.prod(of.shape) > _LARGEST:
+        raise UnsupportedIrError(f"type {found}, of more than {_LARGEST} elements")
+    return of
+
+
+def _type_of(found: Attribute) -> ValueType:
     if isinstance(found, builtin.TensorType):
         inner = type_of(found.element_type)
         return ValueType(inner.kind, tuple(found.get_shape()), inner.dtype)

@@ -50,7 +50,10 @@ def _num_programs(run: Any, operation: Operation) -> tuple[Array]:
 
 @known("tt.make_range")
 def _make_range(_run: Any, operation: Operation) -> tuple[Array]:
-    return (np.arange(integer(operation, "start"), integer(operation, "end"), dtype=np.int32),)
+    start, end = integer(operation, "start"), integer(operation, "end")
+    if (end - start,) != wanted(operation).shape:
+        raise UnsupportedIrError(f"tt.make_range from {start} to {end} of another size")
+    return (np.arange(start, end, dtype=np.int32),)
 
 
 @known("tt.splat")

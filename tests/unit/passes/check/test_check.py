@@ -157,6 +157,25 @@ def test_a_kernel_that_never_ends_is_no_answer() -> None:
         checked(spin)
 
 
+def test_what_no_triton_makes_is_refused_and_fills_no_memory() -> None:
+    """A tensor of 4 GiB; a range that its type does not have; a function that calls itself."""
+    huge = ADD.replace("tensor<16x", "tensor<1073741824x").replace("end = 16", "end = 1073741824")
+    calls = ADD.replace(
+        '    %pid = "tt.get',
+        '    "tt.call"(%x, %y, %out, %n) <{callee = @add}> : '
+        "(!tt.ptr<f32>, !tt.ptr<f32>, !tt.ptr<f32>, i32) -> ()\n"
+        '    %pid = "tt.get',
+    )
+    for text, why in (
+        (huge, "more than 4194304 elements"),
+        (ADD.replace("end = 16", "end = 2147483647"), "of another size"),
+        (calls, "nests too deeply"),
+    ):
+        answer = checked(ADD, text)
+        assert [one.status for one in answer.passes] == ["reference", "unknown"]
+        assert why in answer.reasons[0]
+
+
 # out[i] = x[i] of a block that is read through a descriptor, which the kernel makes in scratch memory.
 DESCRIPTOR = """\
 "builtin.module"() ({
