@@ -142,6 +142,8 @@ class EvaluatedProgram:
 def _for(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
     lower, upper, step = (int(one) for one in values[:3])
     carried = values[3:]
+    if attribute(operation, "unsignedCmp") is not None:
+        raise UnsupportedIrError("scf.for of unsigned integers")
     if step <= 0 and lower < upper:
         raise EndlessError(f"a loop has a step of {step}")
     for number in range(lower, upper, step) if lower < upper else ():

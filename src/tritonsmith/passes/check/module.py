@@ -28,7 +28,13 @@ _FLOATS: dict[str, np.dtype[Any]] = {
     "f8E5M2FNUZ": np.dtype(ml_dtypes.float8_e5m2fnuz),
     "f8E4M3B11FNUZ": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
 }
-_INTEGERS = {1: np.dtype(np.bool_), 8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32)}
+_INTEGERS = {
+    1: np.dtype(np.bool_),
+    8: np.dtype(np.int8),
+    16: np.dtype(np.int16),
+    32: np.dtype(np.int32),
+    64: np.dtype(np.int64),
+}
 POINTER = np.dtype(np.int64)  # a byte address
 _VOID = np.dtype(np.void)
 _LARGEST = 1 << 22  # elements: TRITON_MAX_TENSOR_NUMEL is 1 << 20, and memory may have several buffers
@@ -143,7 +149,9 @@ def _type_of(found: Attribute) -> ValueType:
         inner = type_of(found.element_type)
         return ValueType(inner.kind, tuple(found.get_shape()), inner.dtype)
     if isinstance(found, builtin.IntegerType):
-        return ValueType("number", (), _INTEGERS.get(found.width.data, np.dtype(np.int64)))
+        if found.width.data not in _INTEGERS:
+            raise UnsupportedIrError(f"type {found}")
+        return ValueType("number", (), _INTEGERS[found.width.data])
     if isinstance(found, builtin.IndexType):
         return ValueType("number", (), np.dtype(np.int64))
     if isinstance(found, builtin.VectorType):  # of LLVM's dialect: lanes are values of their own
@@ -186,8 +194,8 @@ def element_type(said: str) -> np.dtype[Any]:
     if said in _FLOATS:
         return _FLOATS[said]
     said = said[1:] if said[:2] in ("si", "ui") else said  # of a descriptor
-    if said[:1] == "i" and said[1:].isdigit():
-        return _INTEGERS.get(int(said[1:]), np.dtype(np.int64))
+    if said[:1] == "i" and said[1:].isdigit() and int(said[1:]) in _INTEGERS:
+        return _INTEGERS[int(said[1:])]
     raise UnsupportedIrError(f"element type {said}")
 
 
