@@ -245,7 +245,7 @@ class CheckedDump:
     def run(self, dumps: list[Dump] | None = None, more: dict[str, str] | None = None) -> CheckAnswer:
         """Check all texts, or some."""
         chosen, texts = dumps or self._dumps, {**self._texts, **(more or {})}
-        return PassCheck(self.index, self.kernel, chosen, texts, SEEDS, inputs_of(SEEDS)).run()
+        return PassCheck(self.index, self.kernel, chosen, texts, inputs_of(SEEDS)).run()
 
     def steps(self) -> list[tuple[Dump, Dump]]:
         """Neighbours whose texts differ, both of Triton's dialects."""

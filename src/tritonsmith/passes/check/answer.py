@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from tritonsmith.passes.check.compare import Difference
+from tritonsmith.passes.check.memory import Contents
 
 KNOWN = ("same text", "equal", "close", "reference")
 
@@ -58,6 +59,7 @@ class Culprit:
         difference: the first element that differs, or that is read outside; None where there is none.
         seed: of the inputs.
         program: that wrote it.
+        contents: of memory.
         arguments: of the kernel, by name, those that are no pointers.
         store: name of the argument that it lies behind.
         operation: first operation after the pass whose value is new; empty if there is none.
@@ -70,6 +72,7 @@ class Culprit:
     difference: Difference | None
     seed: int
     program: tuple[int, int, int]
+    contents: Contents
     arguments: dict[str, Any]
     store: str
     operation: str
@@ -87,6 +90,7 @@ class InterpretedRuns:
         apart: the largest relative difference of those that are close.
         seed: of the inputs under which it differs.
         program: that differs.
+        contents: of memory.
         difference: the first element; None where the interpreter only reads what the first text does not.
         store: name of the argument that it lies behind.
         hints: what to try where it is unknown.
@@ -97,6 +101,7 @@ class InterpretedRuns:
     apart: float = 0.0
     seed: int = 0
     program: tuple[int, int, int] = (0, 0, 0)
+    contents: Contents = Contents.PLAIN
     difference: Difference | None = None
     store: str = ""
     hints: tuple[str, ...] = ()
@@ -114,6 +119,7 @@ class CheckAnswer:
         runs: inputs under which the kernel was run: seed and program.
         left_out: inputs under which it does not end.
         racing: elements that one operation wrote more than once, with different values.
+        gaps: what of the first text these inputs do not try.
         interpreted: what the interpreter computes; None if nobody asked.
     """
 
@@ -124,6 +130,7 @@ class CheckAnswer:
     runs: int
     left_out: int
     racing: int
+    gaps: tuple[str, ...]
     interpreted: InterpretedRuns | None = None
 
     @property

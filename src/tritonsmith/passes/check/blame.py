@@ -43,6 +43,21 @@ class ValueRecorder:
                 self.order.append((operation, kept.digest()))
 
 
+@dataclass
+class LargestValue:
+    """The largest finite float of a run, without its sign."""
+
+    found: float = 0.0
+
+    def __call__(self, operation: Operation, results: tuple[Any, ...]) -> None:  # noqa: D102 - what it is
+        for result, value in zip(operation.results, results, strict=True):
+            if not isinstance(value, np.ndarray) or "memdesc<" in str(result.type):  # no value
+                continue
+            if value.dtype.kind in "fV" and value.size:
+                wide = np.abs(value.astype(np.float64))
+                self.found = max(self.found, float(wide[np.isfinite(wide)].max(initial=0.0)))
+
+
 def first_new(before: ValueRecorder, after: ValueRecorder) -> Operation | None:
     """The first operation of a run that makes a value which the run before never had; None if there is none.
 

@@ -24,6 +24,7 @@ from tritonsmith.passes.check.inputs import Argument, is_far
 from tritonsmith.passes.check.interpreter import TritonInterpreter
 from tritonsmith.passes.check.kernel import TritonKernel, parsed
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel, lowered
+from tritonsmith.passes.check.memory import Contents
 from tritonsmith.passes.check.module import UnsupportedIrError, name_of, without_locations
 from tritonsmith.passes.check.runs import ChangedRun, CheckInputs, ReferenceRuns
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
@@ -64,7 +65,7 @@ def check(
         )
     texts = _generic(index, dumps, python, space, silent=silent)
     count = seeds or configs.load("passes-check")["inputs"]["seeds"]
-    made = PassCheck(index, kernel, dumps, texts, count, inputs_of(count), through_llvm=through_llvm)
+    made = PassCheck(index, kernel, dumps, texts, inputs_of(count), through_llvm=through_llvm)
     answer = made.run()
     return replace(answer, interpreted=_interpreted(answer, made.reference, against)) if against else answer
 
@@ -79,14 +80,19 @@ def _interpreted(
 
 
 def inputs_of(seeds: int) -> list[CheckInputs]:
-    """The inputs of a check: every program for every seed; a far one is the last where sizes are for it."""
+    """The inputs of a check: every program for every seed; a far one is the last where sizes are for it.
+
+    Of several seeds the last one has edge cases in memory, and one before it large numbers, too.
+    """
     table = configs.load("passes-check")["inputs"]
     near, far = table["programs"], [*table["programs"][:-1], table["far"]]
-    return [
-        CheckInputs(seed, (one[0], one[1], one[2]))
+    found = [
+        CheckInputs(seed, (x, y, z), Contents.EDGES if 0 < seed == seeds - 1 else Contents.PLAIN)
         for seed in range(seeds)
-        for one in (far if is_far(seed) else near)
+        for x, y, z in (far if is_far(seed) else near)
     ]
+    first = next((one for one in found if one.seed == 1), None)
+    return [*found, replace(first, contents=Contents.LARGE)] if first else found
 
 
 def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:
@@ -157,14 +163,14 @@ class PassCheck:
         kernel: DumpedKernel,
         dumps: list[Dump],
         texts: dict[str, str],
-        seeds: int,
         wanted: list[CheckInputs],
         *,
         through_llvm: bool = False,
     ) -> None:
         self._index, self._kernel, self._dumps, self._texts = index, kernel, dumps, texts
         self._through_llvm = through_llvm
-        self.reference = ReferenceRuns(seeds, wanted)
+        self._gaps: tuple[str, ...] = ()
+        self.reference = ReferenceRuns(wanted)
 
     def run(self) -> CheckAnswer:
         """Run each text that is new, until one differs."""
@@ -196,6 +202,7 @@ class PassCheck:
                 if not runs.memories:
                     assert isinstance(kernel, TritonKernel)  # noqa: S101 - the line above
                     rows.append(say("reference", waits=runs.refer(kernel).waits))
+                    self._gaps = runs.reached.gaps(kernel.functions, raw)
                 else:
                     made = runs.compare(kernel)
                     if made.found:
@@ -231,6 +238,7 @@ class PassCheck:
             len(runs.memories),
             runs.left_out,
             sum(one.racing for one in runs.memories.values()),
+            self._gaps,
         )
 
     def _is_lowered(self, dump: Dump) -> bool:
@@ -263,6 +271,7 @@ class PassCheck:
             difference,
             inputs.seed,
             inputs.program,
+            inputs.contents,
             _scalars(given),
             given[behind].name if behind is not None else "",
             name_of(operation) if operation else "",

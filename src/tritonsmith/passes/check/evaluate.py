@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from tritonsmith.passes.check import (  # noqa: F401 - they register their opera
 from tritonsmith.passes.check.in_flight import InFlight
 from tritonsmith.passes.check.memory import GlobalMemory
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integers, name_of, symbol
+from tritonsmith.passes.check.reached import Reached
 from tritonsmith.passes.check.registry import OPERATIONS
 from tritonsmith.passes.check.warps import Turns
 
@@ -35,6 +37,10 @@ _ENDS = {
 }  # fmt: skip
 _REST = {"cf.br", "cf.cond_br", "tt.func", "ttg.warp_specialize.partitions"}
 _DOTS = ("warp_group_dot", "warp_group_dot_wait", "dot_async", "dot_wait")
+
+
+_PRODUCTS = ("dot", "dot_async", "dot_scaled", "mma", "mma_scaled")
+_MOST = 1 << 32  # elements that a program may compute: some minutes
 
 
 class EndlessError(Exception):
@@ -56,6 +62,7 @@ class EvaluatedProgram:
         scratch: numbers of pieces of scratch memory.
         descriptors: those that were made there, by address.
         flight: what is asynchronous, and under way.
+        reached: what ran.
     """
 
     functions: dict[str, Operation]
@@ -68,8 +75,10 @@ class EvaluatedProgram:
     scratch: Iterator[int] = field(default_factory=count)
     descriptors: dict[int, Any] = field(default_factory=dict)
     flight: InFlight = field(default_factory=InFlight)
+    reached: Reached = field(default_factory=Reached)
     _values: dict[SSAValue, Any] = field(default_factory=dict)
     _steps: int = 0
+    _elements: int = 0
 
     def launch(self, name: str, values: tuple[Any, ...]) -> int:
         """Run the kernel; how many operations that took."""
@@ -83,16 +92,23 @@ class EvaluatedProgram:
 
     def callee(self, operation: Operation) -> Operation:
         """The function that `tt.call` calls."""
-        return self.functions[symbol(attribute(operation, "callee"))]
+        name = symbol(attribute(operation, "callee"))
+        if name not in self.functions:
+            raise UnsupportedIrError(f"a call of {name}, which the module does not have")
+        return self.functions[name]
 
     def region(self, region: Region, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run a region; what its terminator gives."""
         return self._blocks(region, values)[1]
 
     def _blocks(self, region: Region, values: tuple[Any, ...]) -> tuple[Operation, tuple[Any, ...]]:
+        if not region.blocks:
+            raise UnsupportedIrError("a function without a body, or an empty region")
         block: Block | None = region.blocks[0]
         while block is not None:
+            self.reached.blocks.add(block)
             self._values.update(zip(block.args, values, strict=True))
+            self._count()  # a loop need not have any operation
             for operation in block.ops:
                 name = name_of(operation)
                 if name in _ENDS:
@@ -114,11 +130,25 @@ class EvaluatedProgram:
             return operation.successors[0], tuple(values[1 : 1 + first])
         return operation.successors[1], tuple(values[1 + first : 1 + first + second])
 
-    def _run(self, operation: Operation, name: str) -> None:
+    def _count(self) -> None:
         self._steps += 1
         if self._steps > self.limit:
             raise EndlessError(f"it does not end in {self.limit} operations")
+
+    def _weigh(self, operation: Operation, values: tuple[Any, ...]) -> None:
+        """Count the elements: large tensors take longer than many operations."""
+        inner = np.shape(values[0])[-1] if name_of(operation).endswith(_PRODUCTS) else 1
+        results = (
+            one.type.get_shape() for one in operation.results if isinstance(one.type, builtin.TensorType)
+        )
+        self._elements += sum(np.size(one) for one in values) + inner * sum(map(prod, results))
+        if self._elements > _MOST:
+            raise UnsupportedIrError(f"a program of more than {_MOST} elements")
+
+    def _run(self, operation: Operation, name: str) -> None:
+        self._count()
         values = tuple(self._values[one] for one in operation.operands)
+        self._weigh(operation, values)
         if (structured := _STRUCTURED.get(name)) is not None:
             found = structured(self, operation, values)
         elif (function := OPERATIONS.get(name)) is not None:
@@ -146,7 +176,9 @@ def _for(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -
         raise UnsupportedIrError("scf.for of unsigned integers")
     if step <= 0 and lower < upper:
         raise EndlessError(f"a loop has a step of {step}")
-    for number in range(lower, upper, step) if lower < upper else ():
+    turns = range(lower, upper, step) if lower < upper else range(0)
+    run.reached.turned(operation, len(turns))
+    for number in turns:
         at = np.asarray(values[0].dtype.type(number))
         carried = run.region(operation.regions[0], (at, *carried))
     return carried
@@ -159,11 +191,14 @@ def _if(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) ->
 
 def _while(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
     before, after = operation.regions
+    turns = 0
     while True:
         _, (condition, *given) = run._blocks(before, values)  # noqa: SLF001
         if not bool(condition):
+            run.reached.turned(operation, turns)
             return tuple(given)
         values = run.region(after, tuple(given))
+        turns += 1
 
 
 def _call(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -181,7 +216,10 @@ def _warp_specialize(run: EvaluatedProgram, operation: Operation, values: tuple[
         raise UnsupportedIrError("ttg.warp_specialize without partitions")
     given = tuple(run._values[one] for one in partitions.operands) or values  # noqa: SLF001
     turns = Turns(run.flight.slow)
-    others = [replace(run, flight=run.flight.part(turns), _values={}, _steps=0) for _ in partitions.regions]
+    others = [
+        replace(run, flight=run.flight.part(turns), _values={}, _steps=0, _elements=0)
+        for _ in partitions.regions
+    ]
 
     def part(mine: EvaluatedProgram, region: Region) -> None:
         mine.region(region, given)

@@ -20,6 +20,8 @@ _PASSED_ON = {
     "tt.broadcast", "tt.expand_dims", "arith.maxsi", "arith.minsi", "arith.bitcast",
 }  # fmt: skip
 _DIVIDED = {"arith.remsi", "arith.remui", "arith.divsi", "arith.divui", "arith.ceildivsi"}
+_SAME = {"arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast"}
+_DEPTH = 8  # of those, one upon another
 _STRIDE = 4096  # elements; larger than a block, so that rows do not overlap
 _OTHER = 300  # times that, for every second stride: rows and columns do not overlap either
 _STEPS = 4  # of a loop whose step is not known: that of the number of programs, say
@@ -195,11 +197,11 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
     for use in value.uses:
         name, operation = name_of(use.operation), use.operation
         if name in _DIVIDED:
-            found.append(_constant(operation.operands[1 - use.index]) or _UNIT)
+            found.append(constant_of(operation.operands[1 - use.index]) or _UNIT)
         elif name == "arith.cmpi":
             found.append(max(type_of(operation.operands[use.index].type).shape, default=_UNIT))
         elif name == "scf.for":
-            found.append(_constant(operation.operands[2]) or _STEPS)
+            found.append(constant_of(operation.operands[2]) or _STEPS)
         elif name == "tt.call":  # a stride is one in the function, too, unless a size may come of it
             inside = None if any(map(_is_integer, operation.results)) else _inside(use)
             found.append(_UNIT if inside is None or _block(inside, seen) else 0)
@@ -243,10 +245,14 @@ def _counted_up_to(value: SSAValue, seen: set[SSAValue]) -> bool:
     return False
 
 
-def _constant(value: SSAValue) -> int:
-    """Of `arith.constant`; 0 if it is not known."""
+def constant_of(value: SSAValue) -> int | None:
+    """A constant, also as the front end leaves a constexpr, with an `arith.bitcast`; None if it is none."""
     owner = value.owner
+    for _ in range(_DEPTH):
+        if not isinstance(owner, Operation) or name_of(owner) not in _SAME:
+            break
+        owner = owner.operands[0].owner
     if not isinstance(owner, Operation) or name_of(owner) != "arith.constant":
-        return 0
+        return None
     found = attribute(owner, "value")
-    return int(found.value.data) if isinstance(found, builtin.IntegerAttr) else 0
+    return int(found.value.data) if isinstance(found, builtin.IntegerAttr) else None

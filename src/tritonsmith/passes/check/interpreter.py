@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
 from tritonsmith import configs, worker
 from tritonsmith.errors import FactError
@@ -22,7 +23,7 @@ from tritonsmith.passes.check import interpreter_limits
 from tritonsmith.passes.check.answer import InterpretedRuns
 from tritonsmith.passes.check.compare import Difference, compare
 from tritonsmith.passes.check.llvm.memory import ByteMemory
-from tritonsmith.passes.check.memory import GlobalMemory
+from tritonsmith.passes.check.memory import Contents, GlobalMemory
 from tritonsmith.passes.check.module import UnsupportedIrError
 from tritonsmith.passes.check.runs import CheckInputs, ReferenceRuns
 from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
@@ -72,13 +73,13 @@ class TritonInterpreter:
         apart, rows = 0.0, self._run(runs)
         for inputs, row in zip(images, rows, strict=False):  # they end with one that fails
             if row["status"] != "ok":
-                return _failed(row["error"], interpreter_limits.missing(reference.function))
+                return _failed(row["error"], interpreter_limits.missing(_function(reference)))
             image, memory = images[inputs], reference.memories[inputs]
             for start, said in row["value"]["written"]:
                 raw = np.frombuffer(bytes.fromhex(said), np.uint8)
                 image.store(start + np.arange(raw.size), raw[:, None])
             theirs = image.result(len(given[inputs.seed]))
-            most, difference = compare(memory, theirs)
+            most, difference = compare(memory, theirs, memory.least)
             apart = max(apart, most)
             if difference or row["value"]["outside"]:
                 return self._differs(reference, inputs, apart, difference, theirs)
@@ -102,11 +103,12 @@ class TritonInterpreter:
         """A difference; not decided where the interpreter is known to compute something else."""
         if difference:
             memory = reference.memories[inputs]
-            if compare(memory, theirs, least=_INPUT)[1] is None:
+            if compare(memory, theirs, least=max(_INPUT, memory.least))[1] is None:
                 return InterpretedRuns(
                     "unknown", "only small numbers differ, as where a sum has another order"
                 )
-            if why := interpreter_limits.excuse(reference.function, difference, edges=memory.edges):
+            edges = memory.contents is Contents.EDGES
+            if why := interpreter_limits.excuse(_function(reference), difference, edges=edges):
                 return InterpretedRuns("unknown", why)
         given, kinds = reference.given[inputs.seed], list(self._kinds())
         names = [one.name for one in given]
@@ -114,7 +116,9 @@ class TritonInterpreter:
             names = [name for name, _ in kinds]
         behind = difference.argument if difference else None
         name = names[behind] if behind is not None and behind < len(names) else ""
-        return InterpretedRuns("differs", "", apart, inputs.seed, inputs.program, difference, name)
+        return InterpretedRuns(
+            "differs", "", apart, inputs.seed, inputs.program, inputs.contents, difference, name
+        )
 
     def _kinds(self) -> Iterator[tuple[str, str]]:
         """Names and types of the parameters that are no constants."""
@@ -176,6 +180,12 @@ class TritonInterpreter:
             raise FactError("the interpreter's process ended", why=f"exit code {failure.code}") from failure
         finally:
             where.space.run(Plan("interpreter", (gone,)), _TASK, quiet=True)
+
+
+def _function(reference: ReferenceRuns) -> Operation:
+    """The kernel in the first text."""
+    assert reference.kernel  # noqa: S101 - there are runs of it
+    return reference.kernel.function
 
 
 def _rows(results: Path) -> list[dict[str, Any]]:

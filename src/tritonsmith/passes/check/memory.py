@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,26 @@ _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _OWN = 1 << 39  # addresses below are scratch memory of the program's own: no result lies there
 _SMALL = 8  # integers in memory lie below this, as indices and counts do
 _NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1
+_ROOM = 1 << 20  # addresses that are read, before those that repeat are dropped
+_MOST_READ = 1 << 25  # of those that do not
 _HALF = 1 << _REGION - 1
 
 Array = np.ndarray[Any, Any]
+
+
+class Contents(StrEnum):
+    """What lies in memory, of floats: multiples of 1/32 below 2, and more."""
+
+    PLAIN = "plain"
+    EDGES = "edges"  # zeros, infinities, NaN and 1e-30 as well: sums of the others are still exact
+    LARGE = "large"  # zeros and 6e4, and nothing below 0: what overflows does so in any order of a sum
+
+
+_EDGES: dict[Contents, tuple[tuple[float, ...], int]] = {  # each is one of so many
+    Contents.PLAIN: ((), 1),
+    Contents.EDGES: ((0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30), 64),
+    Contents.LARGE: ((0.0, 6e4), 4),
+}
 
 
 def base(number: int) -> int:
@@ -88,13 +106,13 @@ class GlobalMemory:
 
     Attributes:
         seed: of its contents.
-        edges: whether zeros, infinities, NaN and extremes are among the contents.
+        contents: what nobody wrote.
         flags: numbers of regions, 1 for the first argument, whose bytes are 0 or 1.
         racing: elements that one operation wrote twice, with different values.
     """
 
     seed: int
-    edges: bool = False
+    contents: Contents = Contents.PLAIN
     flags: tuple[int, ...] = ()
     racing: int = 0
     _at: Array = field(default_factory=lambda: np.empty(0, np.int64))
@@ -160,10 +178,12 @@ class GlobalMemory:
             return (mixed % np.uint64(_SMALL)).astype(dtype)
         # Multiples of 1/32 in [-2, 2): exact in each type of float but the smallest, and sums of them in f32.
         plain = ((mixed >> np.uint64(8)) % np.uint64(128)).astype(np.float64) / 32 - 2
-        if self.edges:
-            kind = (mixed >> np.uint64(40)) % np.uint64(64)
-            for number, edge in enumerate((0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, 6e4)):
-                plain[kind == number] = edge
+        if self.contents is Contents.LARGE:
+            plain = np.abs(plain)
+        edges, among = _EDGES[self.contents]
+        kind = (mixed >> np.uint64(40)) % np.uint64(among)
+        for number, edge in enumerate(edges):
+            plain[kind == number] = edge
         with np.errstate(all="ignore"):
             return plain.astype(dtype)
 
@@ -176,19 +196,38 @@ class RecordingMemory(GlobalMemory):
         reads: addresses, by dtype.
         reach: first and last of them, by region.
         image: the same in bytes, once it is asked for.
+        least: numbers below are compared as if they were as large: what sums of large ones lose.
     """
 
     reads: dict[np.dtype[Any], list[Array]] = field(default_factory=dict)
     reach: dict[int, tuple[int, int]] = field(default_factory=dict)
     image: Any = None
+    least: float = 0.0
+    _kept: int = 0
+    _room: int = _ROOM
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
         """As it is, and kept."""
         self.reads.setdefault(dtype, []).append(at.reshape(-1))
+        self._kept += at.size
+        if self._kept > self._room:
+            self._condense()
         for number, (first, last) in spans(at).items():
             low, high = self.reach.get(number, (first, last))
             self.reach[number] = min(low, first), max(high, last)
         return super().load(at, dtype)
+
+    def _condense(self) -> None:
+        """Keep each address that was read once.
+
+        Raises:
+            UnsupportedIrError: they are too many.
+        """
+        self.reads = {dtype: [np.unique(np.concatenate(found))] for dtype, found in self.reads.items()}
+        self._kept = sum(found[0].size for found in self.reads.values())
+        if self._kept > _MOST_READ:
+            raise UnsupportedIrError(f"a program that reads more than {_MOST_READ} elements")
+        self._room = 2 * self._kept + _ROOM
 
     @property
     def read(self) -> Array:

@@ -48,7 +48,7 @@ class WrongPassOracle(BindingsOracle):
 def changed(before: str, after: str) -> tuple[Failure | None, str]:
     """How a text computes something else than the one before, both in generic form; and what to say of it."""
     seeds = configs.load("passes-check")["inputs"]["seeds"]
-    runs = ReferenceRuns(seeds, inputs_of(seeds))
+    runs = ReferenceRuns(inputs_of(seeds))
     try:
         one, other = parsed(before), parsed(after)
         if one is None or other is None:

@@ -8,9 +8,11 @@ from typing import Any
 
 from tritonsmith.passes.check.answer import Change, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
 from tritonsmith.passes.check.coverage import DialectCoverage
+from tritonsmith.passes.check.memory import Contents
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
+_GAPS = 3  # of them are named
 _SAME = "same text"
 _WORDS = {
     "reference": "what the first pass is given",
@@ -26,6 +28,11 @@ _CHANGES = {
     Change.READS: "makes a race: the result depends on when dots and stores read shared memory",
     Change.OUTSIDE: "makes the kernel read memory that it did not reach before",
     Change.ENDLESS: "makes the kernel run without an end",
+}
+
+_CONTENTS = {
+    Contents.EDGES: "with zeros, infinities and NaN in memory",
+    Contents.LARGE: "with large numbers in memory",
 }
 
 
@@ -75,6 +82,9 @@ def lines(answer: CheckAnswer) -> Iterator[str]:
     yield f"  {answer.runs} runs, {answer.elements} elements written" + (
         f"; {answer.left_out} inputs left out: it does not end" if answer.left_out else ""
     )
+    if answer.gaps:
+        more = f", and {len(answer.gaps) - _GAPS} more" if len(answer.gaps) > _GAPS else ""
+        yield f"  not tried by these inputs: {'; '.join(answer.gaps[:_GAPS])}{more}"
     if answer.racing:
         yield f"  {answer.racing} elements were written twice by one operation; the last one counts"
 
@@ -86,7 +96,7 @@ def _interpreted(kernel: str, runs: InterpretedRuns) -> Iterator[str]:
         yield f"  TRITON_INTERPRET=1: {said or f'not compared: {runs.why}'}"
         return
     yield interpreter_verdict(kernel)
-    run = f"program {runs.program}, inputs {runs.seed}"
+    run = _inputs(runs)
     if (at := runs.difference) is None:
         yield f"  it reads memory that the first text does not; {run}"
         return
@@ -100,9 +110,14 @@ def interpreter_verdict(kernel: str) -> str:
     return f"{kernel}: the front end and TRITON_INTERPRET=1 disagree: one of them is wrong"
 
 
+def _inputs(of: Culprit | InterpretedRuns) -> str:
+    more = "" if of.contents is Contents.PLAIN else f" ({_CONTENTS[of.contents]})"
+    return f"program {of.program}, inputs {of.seed}{more}"
+
+
 def _first(found: Culprit) -> Iterator[str]:
     """The first element."""
-    run = f"program {found.program}, inputs {found.seed}"
+    run = _inputs(found)
     if (at := found.difference) is None:
         yield f"  {run}"
         return

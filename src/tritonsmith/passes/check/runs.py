@@ -10,15 +10,16 @@ from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.passes.check.answer import Change
-from tritonsmith.passes.check.blame import ValueRecorder
+from tritonsmith.passes.check.blame import LargestValue, ValueRecorder
 from tritonsmith.passes.check.compare import Difference, ReadRange, compare
 from tritonsmith.passes.check.evaluate import EndlessError, EvaluatedProgram
 from tritonsmith.passes.check.in_flight import BarrierError, FreedError, InFlight, Order
 from tritonsmith.passes.check.inputs import Argument, arguments, flags, taken_apart
 from tritonsmith.passes.check.kernel import TritonKernel
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel
-from tritonsmith.passes.check.memory import RecordingMemory
+from tritonsmith.passes.check.memory import Contents, RecordingMemory
 from tritonsmith.passes.check.module import UnsupportedIrError
+from tritonsmith.passes.check.reached import Reached
 
 _CHANGES = {
     Order.AT_ONCE: Change.RESULT,
@@ -36,10 +37,12 @@ class CheckInputs:
     Attributes:
         seed: of the arguments and of what is in memory.
         program: ids of the program that runs.
+        contents: of memory.
     """
 
     seed: int
     program: tuple[int, int, int]
+    contents: Contents = Contents.PLAIN
 
 
 @dataclass(frozen=True)
@@ -82,16 +85,18 @@ class ReferenceRuns:
     Attributes:
         memories: what it wrote, by inputs.
         given: the kernel's arguments, by seed, as that text has them.
-        function: the kernel in that text.
+        kernel: that text.
+        reached: what of it ran.
     """
 
-    def __init__(self, seeds: int, wanted: list[CheckInputs]) -> None:
+    def __init__(self, wanted: list[CheckInputs]) -> None:
         self.memories: dict[CheckInputs, RecordingMemory] = {}
         self.given: dict[int, tuple[Argument, ...]] = {}
-        self.function: Any = None
-        self._seeds, self._wanted = seeds, wanted
+        self.kernel: TritonKernel | None = None
+        self._wanted = wanted
         self._steps: dict[CheckInputs, int] = {}
         self._ranges: dict[int, ReadRange] = {}
+        self.reached = Reached()
         self._untimed = ""  # why the waits of the reference itself do not hold, or cannot be checked
 
     @property
@@ -105,14 +110,17 @@ class ReferenceRuns:
         Raises:
             UnsupportedIrError: it cannot be run, or does not end or write anything under any inputs.
         """
-        self.function = kernel.function
+        self.kernel = kernel
         try:
             for inputs in self._wanted:
                 with suppress(EndlessError):
-                    self.memories[inputs] = self.run(kernel, inputs)
+                    seen = LargestValue() if inputs.contents is Contents.LARGE else None
+                    self.memories[inputs] = self.run(kernel, inputs, seen)
+                    self.memories[inputs].least = seen.found if seen else 0.0
         except UnsupportedIrError:  # under some inputs only: the next text begins anew
             for kept in (self.memories, self.given, self._steps):
                 kept.clear()
+            self.reached = Reached()
             raise
         if not any(memory.written.at.size for memory in self.memories.values()):
             self.memories.clear()
@@ -163,7 +171,7 @@ class ReferenceRuns:
             return 0.0, changed(Change.ENDLESS, difference=None)
         except FreedError:
             return 0.0, changed(_CHANGES[order], difference=None)
-        apart, difference = compare(memory, mine)
+        apart, difference = compare(memory, mine, memory.least)
         if difference:
             return apart, changed(_CHANGES[order], difference=difference)
         if isinstance(mine, RecordingMemory) and (outside := self._range(inputs.seed).outside(mine)):
@@ -181,7 +189,7 @@ class ReferenceRuns:
         self,
         kernel: TritonKernel | LoweredKernel,
         inputs: CheckInputs,
-        seen: ValueRecorder | None = None,
+        seen: ValueRecorder | LargestValue | None = None,
         order: Order = Order.AT_ONCE,
         slow: int | None = None,
     ) -> Any:
@@ -197,8 +205,7 @@ class ReferenceRuns:
             given = tuple(one.value for one in self.given[inputs.seed])
             reference, grid = self.memories[inputs], tuple(table["grid"])
             return kernel.run(given, reference, inputs.program, grid, table["llvm-steps"], seen)
-        edges = inputs.seed > 0 and inputs.seed == self._seeds - 1
-        memory = RecordingMemory(inputs.seed + 1, edges, flags(kernel.function))
+        memory = RecordingMemory(inputs.seed + 1, inputs.contents, flags(kernel.function))
         run = EvaluatedProgram(
             kernel.functions,
             memory,
@@ -206,6 +213,7 @@ class ReferenceRuns:
             (table["grid"][0], table["grid"][1], table["grid"][2]),
             self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else table["steps"],
             flight=InFlight(order, slow, counted=kernel.parts > 0),
+            reached=self.reached if inputs not in self._steps else Reached(),
         )
         run.seen = seen
         if inputs.seed not in self.given:

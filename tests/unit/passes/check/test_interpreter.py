@@ -60,7 +60,7 @@ def added(run: Row, more: float = 0.0, elsewhere: int = 0) -> Row:
 def compared(answer: Callable[[Row], Row], text: str = ADD, kinds: dict[str, str] | None = None) -> Any:
     kernel = parsed(text)
     assert kernel
-    reference = ReferenceRuns(3, inputs_of(3))
+    reference = ReferenceRuns(inputs_of(3))
     reference.refer(kernel)
     target = targets.parse("cuda:80")
     bound = BoundSignature(kinds or KINDS, {"MORE": 1})
@@ -100,7 +100,7 @@ def test_an_error_is_no_verdict() -> None:
 def test_fewer_runs_are_no_verdict() -> None:
     left = iter(range(3))
     found = compared(lambda run: added(run) if next(left, None) is not None else {})
-    assert (found.status, found.why) == ("unknown", "the interpreter ended after 3 of 9 runs")
+    assert (found.status, found.why) == ("unknown", "the interpreter ended after 3 of 10 runs")
 
 
 def test_inputs_under_which_the_text_does_not_end_are_no_verdict() -> None:
@@ -115,7 +115,7 @@ def test_inputs_under_which_the_text_does_not_end_are_no_verdict() -> None:
         '    }) : (i32, i32, i32) -> ()\n    %pid = "tt.get',
     )
     found = compared(added, endless)
-    assert (found.status, found.why) == ("unknown", "under 6 inputs the first text does not end")
+    assert (found.status, found.why) == ("unknown", "under 7 inputs the first text does not end")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.passes.check.texts import ADD, checked
 from tritonsmith.passes.check.compare import compare
-from tritonsmith.passes.check.memory import GlobalMemory, base
+from tritonsmith.passes.check.memory import Contents, GlobalMemory, RecordingMemory, base
 
 pytestmark = pytest.mark.unit
 
@@ -17,7 +17,9 @@ MANY = np.arange(4096)
 
 @pytest.mark.parametrize("edges", [False, True])
 def test_bytes_have_both_signs_and_many_zeros(*, edges: bool) -> None:
-    found = GlobalMemory(1, edges).load(base(0) + MANY, np.dtype(np.int8))
+    found = GlobalMemory(1, Contents.EDGES if edges else Contents.PLAIN).load(
+        base(0) + MANY, np.dtype(np.int8)
+    )
     assert 0.15 < (found == 0).mean() < 0.45
     assert 0.1 < (found < 0).mean() < 0.3
     assert set(found[found > 8].tolist()) == {125, 126, 127}
@@ -67,3 +69,57 @@ def test_what_a_gpu_may_flush_to_0_is_no_difference() -> None:
 def test_small_numbers_may_count_as_larger_ones() -> None:
     assert compare(written(1, 3e-6), written(1, 1e-6), least=2.0)[1] is None
     assert compare(written(1, 3e-4), written(1, 1e-4), least=2.0)[1]
+
+
+SUM = '    %sum = "arith.addf"(%product, %a) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>'
+
+
+def _computed(*lines: str) -> str:
+    """The addition replaced; `%sum` is what is stored."""
+    assert SUM in ADD
+    return ADD.replace(SUM, "\n".join(lines))
+
+
+def test_another_order_of_a_sum_is_no_difference() -> None:
+    """Not where large numbers cancel either, nor what is too small beside the others."""
+    pair = "(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>"
+    late = _computed(
+        f'    %more = "arith.addf"(%product, %a) : {pair}',
+        f'    %sum = "arith.subf"(%more, %product) : {pair}',
+    )
+    early = _computed(
+        f'    %none = "arith.subf"(%product, %product) : {pair}',
+        f'    %sum = "arith.addf"(%none, %a) : {pair}',
+    )
+    answer = checked(late, early)
+    assert [one.status for one in answer.passes] == ["reference", "close"]
+    lost = early.replace('"arith.addf"(%none, %a)', '"arith.addf"(%none, %none)')
+    assert checked(late, lost).culprit
+
+
+def test_what_overflows_in_a_narrower_type_is_found() -> None:
+    """All else is exact in fp16: only the run with large numbers tells."""
+    four = '    %four = "arith.constant"() <{value = dense<4.0> : tensor<16xf32>}> : () -> tensor<16xf32>'
+    wide = _computed(
+        four, '    %sum = "arith.mulf"(%a, %four) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>'
+    )
+    narrow = _computed(
+        four,
+        '    %ah = "arith.truncf"(%a) : (tensor<16xf32>) -> tensor<16xf16>',
+        '    %fh = "arith.truncf"(%four) : (tensor<16xf32>) -> tensor<16xf16>',
+        '    %sh = "arith.mulf"(%ah, %fh) : (tensor<16xf16>, tensor<16xf16>) -> tensor<16xf16>',
+        '    %sum = "arith.extf"(%sh) : (tensor<16xf16>) -> tensor<16xf32>',
+    )
+    culprit = checked(wide, narrow).culprit
+    assert culprit
+    assert culprit.contents is Contents.LARGE
+    assert checked(wide, narrow, seeds=1).culprit is None
+
+
+def test_reads_are_kept_without_repetition() -> None:
+    """A loop that reads the same elements again and again needs no more memory for it."""
+    memory = RecordingMemory(1)
+    for _ in range(40):
+        memory.load(base(0) + 4 * np.arange(1 << 16), np.dtype(np.float32))
+    assert memory.read.size == 1 << 16
+    assert sum(one.size for found in memory.reads.values() for one in found) <= 1 << 21

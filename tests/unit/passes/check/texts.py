@@ -79,4 +79,4 @@ def checked(*texts: str, seeds: int = 3, through_llvm: bool = False) -> CheckAns
     kernel = DumpedKernel("k", "k", "cuda:90")
     index = DumpIndex(Path(), kernels=(kernel,), dumps=tuple(dumps))
     generic = dict(zip(digests, texts, strict=True))
-    return PassCheck(index, kernel, dumps, generic, seeds, inputs_of(seeds), through_llvm=through_llvm).run()
+    return PassCheck(index, kernel, dumps, generic, inputs_of(seeds), through_llvm=through_llvm).run()

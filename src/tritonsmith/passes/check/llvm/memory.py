@@ -21,7 +21,7 @@ class ByteMemory:
 
     def __init__(self, reference: GlobalMemory, pointees: tuple[np.dtype[Any] | None, ...]) -> None:
         self._reference, self._pointees = reference, pointees
-        self._contents = GlobalMemory(reference.seed, reference.edges, reference.flags)
+        self._contents = GlobalMemory(reference.seed, reference.contents, reference.flags)
         self._pages, self._slots = np.empty(0, np.int64), np.empty(0, np.int64)
         self._data, self._state = np.zeros(1 << _PAGE, np.uint8), np.zeros(1 << _PAGE, np.uint8)
         if isinstance(reference, RecordingMemory):
@@ -111,7 +111,7 @@ class ByteMemory:
 
     def result(self, arguments: int) -> GlobalMemory:
         """What was written, as elements of the reference; memory that is not the arguments' is scratch."""
-        found = GlobalMemory(self._reference.seed, self._reference.edges, self._reference.flags)
+        found = GlobalMemory(self._reference.seed, self._reference.contents, self._reference.flags)
         wanted = self._reference.written
         left = self._state == _WRITTEN
         for number, dtype in enumerate(wanted.dtypes):
