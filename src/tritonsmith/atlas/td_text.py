@@ -10,6 +10,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import NamedTuple
 
 from tritonsmith import brackets
@@ -42,11 +43,13 @@ _ROOTS = {
         ("I32EnumAttr", "I64EnumAttr", "I32BitEnumAttr", "I32Enum", "I64Enum"), _Root("enum", cpp=0, name=0)
     ),
 }
-_HIDDEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\[\{.*?\}\]', re.DOTALL)
+# What is never closed reaches to the end of the file: else each opening would be looked at up to there.
+_HIDDEN = re.compile(r'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|\[\{.*?(?:\}\]|\Z)', re.DOTALL)
 _BEGIN = re.compile(r"\b(def|class)\s+(\w+)")
 _LET = re.compile(r"\blet\s+(\w+)\s*=")
-_STRING = re.compile(r'"((?:\\.|[^"\\])*)"|\[\{(.*?)\}\]', re.DOTALL)
+_STRING = re.compile(r'"((?:\\.|[^"\\])*)"|\[\{(.*?)(?:\}\]|\Z)', re.DOTALL)
 _WORD = re.compile(r"\w+")
+_LONGEST = 1 << 16  # characters of an argument in which parameters are replaced
 
 
 @dataclass(frozen=True)
@@ -168,8 +171,11 @@ def _common(one: str, other: str) -> int:
 
 def _records(file: str, text: str) -> Iterator[_Record]:
     hidden = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
-    for begin in _BEGIN.finditer(hidden):
-        stop = _end_of_header(hidden, begin.end())
+    begins, last = [*_BEGIN.finditer(hidden)], 0
+    for begin, after in zip_longest(begins, begins[1:]):
+        if begin.start() < last:  # no record is in another one
+            continue
+        stop = _end_of_header(hidden, begin.end(), after.start() if after else len(hidden))
         if stop is None:
             continue
         last = _closing(hidden, stop) if hidden[stop] == "{" else stop
@@ -193,9 +199,9 @@ def _uncommented(text: str) -> str:
     return _HIDDEN.sub(lambda found: " " if found[0].startswith(("//", "/*")) else found[0], text)
 
 
-def _end_of_header(hidden: str, at: int) -> int | None:
+def _end_of_header(hidden: str, at: int, end: int) -> int | None:
     depth = 0
-    for place in range(at, len(hidden)):
+    for place in range(at, end):
         char = hidden[place]
         if depth == 0 and char in ";{":
             return place
@@ -233,9 +239,10 @@ def _split_once(text: str) -> tuple[str, str, str]:
 
 
 def _lets(text: str, hidden: str, begin: int, end: int) -> Iterator[tuple[str, str]]:
-    for found in _LET.finditer(hidden, begin, end):
-        depth, place = 0, found.end()
-        while place < end and not (depth == 0 and hidden[place] == ";"):
+    every = [*_LET.finditer(hidden, begin, end)]
+    for found, after in zip_longest(every, every[1:]):
+        depth, place, most = 0, found.end(), after.start() if after else end
+        while place < most and not (depth == 0 and hidden[place] == ";"):
             depth += (hidden[place] in "<([{") - (hidden[place] in ">)]}")
             place += 1
         yield found[1], _uncommented(text[found.end() : place]).strip()
@@ -252,7 +259,10 @@ def _value(raw: str, given: dict[str, str], *, keep: bool = False) -> str:
     if _WORD.fullmatch(raw) and raw in given:
         return given[raw] if keep else _plain(given[raw])
     if keep:
-        return _WORD.sub(lambda word: given.get(word[0], word[0]), raw) if '"' not in raw else raw
+        many = sum(len(given.get(word[0], "")) for word in _WORD.finditer(raw))
+        if '"' in raw or many > _LONGEST:  # a parameter may stand twice, in class upon class
+            return raw
+        return _WORD.sub(lambda word: given.get(word[0], word[0]), raw)
     return _plain(raw)
 
 

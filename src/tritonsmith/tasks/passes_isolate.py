@@ -164,7 +164,7 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
     """Compile the kernel of a dump to the end, with the flags of the dump.
 
     Raises:
-        FactError: the dump is not from a single kernel's compile.
+        FactError: the dump is not from a single kernel's compile, or was not made here.
     """
     import shlex
 
@@ -172,10 +172,12 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
 
     from tritonsmith.errors import FactError, UsageError
     from tritonsmith.kernels.compile import run
+    from tritonsmith.passes.dump import provenance
     from tritonsmith.plan import digest
     from tritonsmith.tasks.kernel_compile import compile_
     from tritonsmith.tasks.option_task import from_argv
 
+    provenance.require_own(made, space)
     try:
         given = from_argv(compile_, shlex.split(made.command))
     except (ParseError, UsageError, ValueError):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600.0) -> Table:
-    """Call a function in its own process.
+    """Call a function in its own process, which ends with all that it has started.
 
     Returns:
         `status` (`ok`, `failed`, `crashed`, `timeout`), `value` or `error`, `seconds`.
@@ -31,13 +31,18 @@ def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600
         os.close(reader)
         _child(act, log, writer)
     os.close(writer)
-    with open(reader, encoding="utf-8") as file:
-        said, late = _hear(file, pid, timeout)
-    status = os.waitpid(pid, 0)[1]
+    _lead(pid)
+    try:
+        with open(reader, encoding="utf-8") as file:
+            said, late = _hear(file, timeout)
+    finally:
+        _end(pid)  # what it has started may still hold the pipe
+        status = os.waitpid(pid, 0)[1]
     seconds = time.monotonic() - began
     if late:
         return {"status": "timeout", "error": f"timed out after {timeout:.0f} s", "seconds": seconds}
-    if os.WIFSIGNALED(status):
+    said = said if said.endswith("\n") else ""
+    if os.WIFSIGNALED(status) and not said:
         name = signal.Signals(os.WTERMSIG(status)).name
         return {"status": "crashed", "error": f"the compiler died: {name}", "seconds": seconds}
     if not said:
@@ -48,24 +53,44 @@ def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600
     return answer
 
 
-def _hear(file: Any, pid: int, timeout: float) -> tuple[str, bool]:
-    late = []
+class _LateError(Exception):
+    pass
 
-    def kill(*_: Any) -> None:
-        late.append(pid)
-        os.kill(pid, signal.SIGKILL)
 
-    before = signal.signal(signal.SIGALRM, kill)
+def _hear(file: Any, timeout: float) -> tuple[str, bool]:
+    """The line that a child writes, and whether it took too long."""
+
+    def stop(*_: Any) -> None:
+        raise _LateError
+
+    before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, timeout)
     try:
-        return file.read(), bool(late)
+        return file.readline(), False
+    except _LateError:
+        return "", True
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
+def _lead(pid: int) -> None:
+    """Make a process the leader of a group: by itself and by its parent, whichever comes first."""
+    with contextlib.suppress(OSError):
+        os.setpgid(pid, pid)
+
+
+def _end(pid: int) -> None:
+    """Kill a process, unless it is over, and its group."""
+    with contextlib.suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def _child(act: Callable[[], Any], log: str, writer: int) -> None:
     parent_death.kill()
+    _lead(0)
     into = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(into, 1)
     os.dup2(into, 2)
@@ -73,7 +98,7 @@ def _child(act: Callable[[], Any], log: str, writer: int) -> None:
         answer = {"status": "ok", "value": act()}
     except BaseException as error:  # noqa: BLE001 - whatever a binding raises
         answer = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+    sys.stdout.flush()  # now: the parent ends this process when it has the answer
     with contextlib.suppress(OSError), open(writer, "w", encoding="utf-8") as file:
-        file.write(json.dumps(answer))
-    sys.stdout.flush()
+        file.write(json.dumps(answer) + "\n")
     os._exit(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ def print_all(request_path: str) -> int:
     try:
         lib = load(library())
         for number, job in enumerate(request["jobs"]):
-            answer = in_child(partial(_print, lib, job["input"], job["out"]), timeout=request["timeout"])
+            one = partial(_print, lib, job["input"], job["out"], request["memory"])
+            answer = in_child(one, timeout=request["timeout"])
             rows.append({"number": number, "status": answer["status"], "error": answer.get("error", "")})
     except (UnusableError, ImportError) as error:
         rows.append({"refused": str(error)})
@@ -36,9 +38,20 @@ def print_all(request_path: str) -> int:
     return code
 
 
-def _print(lib: Any, path: str, out: str) -> None:
+def _print(lib: Any, path: str, out: str, memory: int) -> None:
+    _limit(memory)
     context = context_of(lib)
     write(out, text_of(lib, context, lib.ir.parse_mlir_module(path, context)))
+
+
+def _limit(memory: int) -> None:
+    """Bound the memory of this process in bytes: in generic form, what an alias stands for is repeated."""
+    import resource
+
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    wanted = memory if most == resource.RLIM_INFINITY else min(memory, most)
+    with contextlib.suppress(ValueError, OSError):  # macOS refuses it
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
 
 
 def text_of(lib: Any, context: Any, module: Any) -> str:

@@ -34,6 +34,7 @@ class CheckedPass:
         why: the operation that is not known.
         apart: the largest relative difference of those that are close.
         waits: why its waits and barriers could not be checked; empty if they were, or if there are none.
+        others: passes that ran after that one, of which no text of the whole module is there.
     """
 
     number: int
@@ -42,6 +43,7 @@ class CheckedPass:
     why: str = ""
     apart: float = 0.0
     waits: str = ""
+    others: tuple[str, ...] = ()
 
     @property
     def sure(self) -> bool:

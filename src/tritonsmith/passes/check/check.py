@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, worker
+from tritonsmith import configs, untrusted, worker
 from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UndecidedError
@@ -29,6 +31,8 @@ from tritonsmith.passes.check.module import UnsupportedIrError, name_of, without
 from tritonsmith.passes.check.runs import ChangedRun, CheckInputs, ReferenceRuns
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Write, digest
+
+_LLVM = re.compile(r'^\s*(?:"llvm\.func"\(|llvm\.func\b)', re.MULTILINE)
 
 
 def check(
@@ -67,6 +71,10 @@ def check(
     count = seeds or configs.load("passes-check")["inputs"]["seeds"]
     made = PassCheck(index, kernel, dumps, texts, inputs_of(count), through_llvm=through_llvm)
     answer = made.run()
+    if answer.checked == 1 and not answer.culprit and not answer.open:
+        raise UndecidedError("no pass of this kernel could be compared", where=index.folder)
+    if not (answer.culprit or kernel.failed or made.ended):
+        answer = replace(answer, passes=(*answer.passes, missing(index, kernel, dumps[-1])))
     return replace(answer, interpreted=_interpreted(answer, made.reference, against)) if against else answer
 
 
@@ -104,6 +112,16 @@ def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:
     ]
 
 
+def missing(index: DumpIndex, kernel: DumpedKernel, last: Dump) -> CheckedPass:
+    """What the passes left after the last text, which is before LLVM's dialect."""
+    rest = [one for one in index.of(kernel.name) if one.number > last.number and one.language == "mlir"]
+    why = "the dump ends before LLVM's dialect"
+    if rest:
+        about = f"of {rest[0].operation}, {rest[0].when} a pass" if rest[0].whole else "not whole"
+        why += f": the text that follows is {about}"
+    return CheckedPass(last.number + 1, last.label, "unknown", why)
+
+
 def given_to(index: DumpIndex, kernel: DumpedKernel, checked: CheckedPass) -> Dump:
     """The dump that a pass was given which left this one; its `pipeline` is that pass."""
     dumps = _of_modules(index, kernel)
@@ -127,6 +145,7 @@ def _generic(
         "jobs": jobs,
         "results": str(results),
         "timeout": configs.load("passes-check")["inputs"]["timeout"],
+        "memory": configs.load("passes-check")["inputs"]["memory"] << 20,
     }
     argv = (str(python), str(worker.FOLDER), "generic", str(request))
     gone = Remove((work,), space.root, phase="generic form")
@@ -137,17 +156,26 @@ def _generic(
         Run(argv, cwd=work, env=(("TRITON_INTERPRET", None),), phase="generic form"),
     )
     space.claim()
-    space.run(Plan("generic form", steps), "passes.check", quiet=silent)
-    rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    if rows and "refused" in rows[-1]:
-        raise FactError("cannot print the IR in generic form", where=python, why=rows[-1]["refused"])
-    found = {
-        name: Path(job["out"]).read_text(encoding="utf-8")
-        for row, name, job in zip(rows, distinct, jobs, strict=True)
-        if row["status"] == "ok"
-    }
-    space.run(Plan("generic form", (gone,)), "passes.check", quiet=True)
-    return found
+    try:
+        space.run(Plan("generic form", steps), "passes.check", quiet=silent)
+        rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+        if rows and "refused" in rows[-1]:
+            raise FactError("cannot print the IR in generic form", where=python, why=rows[-1]["refused"])
+        return {
+            name: said
+            for row, name, job in zip(rows, distinct, jobs, strict=True)
+            if row["status"] == "ok" and (said := _printed(Path(job["out"])))
+        }
+    finally:
+        space.run(Plan("generic form", (gone,)), "passes.check", quiet=True)
+
+
+def _printed(file: Path) -> str:
+    """A text in generic form; empty if it is too large to be one that Triton makes."""
+    try:
+        return untrusted.read_text(file)
+    except OSError:
+        return ""
 
 
 class PassCheck:
@@ -170,58 +198,67 @@ class PassCheck:
         self._index, self._kernel, self._dumps, self._texts = index, kernel, dumps, texts
         self._through_llvm = through_llvm
         self._gaps: tuple[str, ...] = ()
+        self._culprit: Culprit | None = None
+        self._before = self._key = self._waits = ""
+        self._last = CheckedPass(0, "", "unknown")  # of the text that is the key
         self.reference = ReferenceRuns(wanted)
 
     def run(self) -> CheckAnswer:
         """Run each text that is new, until one differs."""
         rows: list[CheckedPass] = []
-        culprit: Culprit | None = None
-        before, key, waits, runs = "", "", "", self.reference
-        last = CheckedPass(0, "", "unknown")  # of the text that is the key
-        for dump, made_by in zip(self._dumps, ["", *(one.label for one in self._dumps)], strict=False):
-            raw = self._texts.get(dump.sha256, "")
-            plain = without_locations(raw)
-            say = partial(CheckedPass, dump.number, made_by)
-            if not raw:
-                if not self._through_llvm and self._is_lowered(
-                    dump
-                ):  # 3.4 cannot read some of what it printed
-                    rows.append(say("lowered"))
-                    break
-                rows.append(say("unknown", "this Triton cannot print it"))
-                continue
-            if plain == key:  # where that could not be run, this cannot either
-                status = "unknown" if last.status == "unknown" else "same text"
-                rows.append(say(status, last.why, waits=last.waits))
-                continue
-            try:
-                kernel = self._kernel_in(plain)
-                if kernel is None or (isinstance(kernel, LoweredKernel) and not runs.memories):
-                    rows.append(say("lowered"))
-                    break
-                if not runs.memories:
-                    assert isinstance(kernel, TritonKernel)  # noqa: S101 - the line above
-                    rows.append(say("reference", waits=runs.refer(kernel).waits))
-                    self._gaps = runs.reached.gaps(kernel.functions, raw)
-                else:
-                    made = runs.compare(kernel)
-                    if made.found:
-                        row = say("differs")
-                        rows.append(row)
-                        culprit = self._blamed(_suspects(rows, made.found), row, made.found, before, raw)
-                        break
-                    status = "close" if made.apart else "equal"
-                    if isinstance(kernel, TritonKernel):
-                        waits = made.waits  # LLVM's texts are not asked for theirs
-                    rows.append(say(status, apart=made.apart, waits=waits))
-                before = raw
-            except (UnsupportedIrError, FactError, RecursionError, MemoryError) as error:
-                rows.append(say("unknown", _why(error)))
-            key, last = plain, rows[-1]
-        return self._answer(rows, culprit)
+        for place in range(len(self._dumps)):
+            rows.append(self._row(place, rows))
+            if rows[-1].status in ("lowered", "differs"):
+                break
+        return self._answer(rows)
 
-    def _answer(self, rows: list[CheckedPass], culprit: Culprit | None) -> CheckAnswer:
-        runs = self.reference
+    def _row(self, place: int, rows: list[CheckedPass]) -> CheckedPass:
+        """What becomes of one text."""
+        dump, name = self._dumps[place], self._dumps[place - 1].label if place else ""
+        raw = self._texts.get(dump.sha256, "")
+        say = partial(CheckedPass, dump.number, name, others=self._others(place, name))
+        if not raw:
+            if not self._through_llvm and self._is_lowered(place):  # 3.4 cannot read all that it printed
+                return say("lowered")
+            return say("unknown", "this Triton cannot print it")
+        plain = without_locations(raw)
+        if plain == self._key:  # where that could not be run, this cannot either
+            status = "unknown" if self._last.status == "unknown" else "same text"
+            return say(status, self._last.why, waits=self._last.waits)
+        try:
+            row = self._compared(place, plain, say, rows)
+            self._before = raw
+        except (UnsupportedIrError, FactError, RecursionError, MemoryError) as error:
+            row = say("unknown", _why(error))
+        self._key, self._last = plain, row
+        return row
+
+    def _compared(
+        self, place: int, plain: str, say: Callable[..., CheckedPass], rows: list[CheckedPass]
+    ) -> CheckedPass:
+        """Run a text; the first that can be is the reference."""
+        kernel, runs, raw = self._kernel_in(plain), self.reference, self._texts[self._dumps[place].sha256]
+        if kernel is None or (isinstance(kernel, LoweredKernel) and not runs.memories):
+            if not self._is_lowered(place):
+                raise UnsupportedIrError("LLVM's dialect, and Triton's in a later text")
+            return say("lowered")
+        if not runs.memories:
+            assert isinstance(kernel, TritonKernel)  # noqa: S101 - the line above
+            row = say("reference", waits=runs.refer(kernel).waits)
+            self._gaps = runs.reached.gaps(kernel.functions, raw)
+            return row
+        made = runs.compare(kernel)
+        if made.found:
+            row = say("differs")
+            suspects = _suspects([*rows, row], made.found)
+            self._culprit = self._blamed(suspects, row, made.found, self._before, raw)
+            return row
+        if isinstance(kernel, TritonKernel):
+            self._waits = made.waits  # LLVM's texts are not asked for theirs
+        return say("close" if made.apart else "equal", apart=made.apart, waits=self._waits)
+
+    def _answer(self, rows: list[CheckedPass]) -> CheckAnswer:
+        runs, culprit = self.reference, self._culprit
         if self._kernel.failed and not culprit and rows[-1].status != "lowered":
             number = self._dumps[-1].number + 1  # what it would have left
             rows.append(CheckedPass(number, self._kernel.failed, "unknown", "the pass fails"))
@@ -241,10 +278,27 @@ class PassCheck:
             self._gaps,
         )
 
-    def _is_lowered(self, dump: Dump) -> bool:
-        """Whether a text that cannot be printed in generic form has left Triton's dialects."""
-        text = self._index.text(dump)
-        return "llvm.func" in text and "tt.func" not in text
+    def _others(self, place: int, name: str) -> tuple[str, ...]:
+        """Passes since the text before whose own text is of a function, or is not whole."""
+        first, last = (self._dumps[one].number for one in (place - 1, place)) if place else (0, 0)
+        between = (one for one in self._index.of(self._kernel.name) if first < one.number < last)
+        found = (one.label for one in between if one.language == "mlir" and not one.inside)
+        return tuple(dict.fromkeys(label for label in found if label != name))
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last text is beyond Triton's dialects."""
+        return self._is_lowered(len(self._dumps) - 1)
+
+    def _is_lowered(self, place: int) -> bool:
+        """Whether a text, printed or not, has left Triton's dialects, and no later one comes back to them."""
+        if not _LLVM.search(self._text(self._dumps[place])):
+            return False
+        return not any("tt.func" in self._text(one) for one in self._dumps[place:])
+
+    def _text(self, dump: Dump) -> str:
+        """In generic form, or else as it is in the dump."""
+        return self._texts.get(dump.sha256) or self._index.text(dump)
 
     def _kernel_in(self, raw: str) -> TritonKernel | LoweredKernel | None:
         """A kernel; None where LLVM's dialect begins and is not asked for."""
@@ -293,7 +347,7 @@ def _suspects(rows: list[CheckedPass], found: ChangedRun) -> tuple[str, ...]:
     """The passes since the last text that is known to be right in this, the one that differs included."""
     right = [one.sure if found.order is not Order.AT_ONCE else one.status in KNOWN for one in rows]
     last = max((number for number, one in enumerate(right) if one), default=0)
-    return tuple(one.name for one in rows[last + 1 :])
+    return tuple(dict.fromkeys(name for one in rows[last + 1 :] for name in (one.name, *one.others)))
 
 
 def _scalars(given: tuple[Argument, ...]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,8 @@ _DOTS = ("warp_group_dot", "warp_group_dot_wait", "dot_async", "dot_wait")
 
 
 _PRODUCTS = ("dot", "dot_async", "dot_scaled", "mma", "mma_scaled")
-_MOST = 1 << 32  # elements that a program may compute: some minutes
+_MISUSED = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+_MOST = 1 << 30  # elements that a program may compute: some minutes
 
 
 class EndlessError(Exception):
@@ -130,41 +130,41 @@ class EvaluatedProgram:
             return operation.successors[0], tuple(values[1 : 1 + first])
         return operation.successors[1], tuple(values[1 + first : 1 + first + second])
 
+    def _found(self, operation: Operation, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        if (structured := _STRUCTURED.get(name)) is not None:
+            return structured(self, operation, values)
+        if (function := OPERATIONS.get(name)) is None:
+            raise UnsupportedIrError(name)
+        self.name = name
+        if not name.endswith(_DOTS):
+            self.flight.use(values)
+        found: tuple[Any, ...] = function(self, operation, *values)
+        return found
+
     def _count(self) -> None:
         self._steps += 1
         if self._steps > self.limit:
             raise EndlessError(f"it does not end in {self.limit} operations")
 
-    def _weigh(self, operation: Operation, values: tuple[Any, ...]) -> None:
+    def _weigh(self, name: str, values: tuple[Any, ...], found: tuple[Any, ...]) -> None:
         """Count the elements: large tensors take longer than many operations."""
-        inner = np.shape(values[0])[-1] if name_of(operation).endswith(_PRODUCTS) else 1
-        results = (
-            one.type.get_shape() for one in operation.results if isinstance(one.type, builtin.TensorType)
-        )
-        self._elements += sum(np.size(one) for one in values) + inner * sum(map(prod, results))
+        inner = np.shape(values[0])[-1] if name.endswith(_PRODUCTS) else 1
+        self._elements += sum(map(np.size, values)) + inner * sum(map(np.size, found))
         if self._elements > _MOST:
             raise UnsupportedIrError(f"a program of more than {_MOST} elements")
 
     def _run(self, operation: Operation, name: str) -> None:
         self._count()
         values = tuple(self._values[one] for one in operation.operands)
-        self._weigh(operation, values)
-        if (structured := _STRUCTURED.get(name)) is not None:
-            found = structured(self, operation, values)
-        elif (function := OPERATIONS.get(name)) is not None:
-            self.name = name
-            if not name.endswith(_DOTS):
-                self.flight.use(values)
-            try:
-                found = function(self, operation, *values)
-            except (ValueError, IndexError) as error:  # shapes and places that this operation cannot have
-                raise UnsupportedIrError(f"{name}: {error}") from error
-        else:
-            raise UnsupportedIrError(name)
+        try:
+            found = self._found(operation, name, values)
+        except _MISUSED as error:  # shapes, types and places that this operation cannot have
+            raise UnsupportedIrError(f"{name}: {error}") from error
         for result, value in zip(operation.results, found, strict=True):
             if isinstance(result.type, builtin.TensorType) and np.shape(value) != result.type.get_shape():
                 raise UnsupportedIrError(f"{name} with a result of shape {np.shape(value)}")
             self._values[result] = value
+        self._weigh(name, values, found)
         if self.seen is not None:
             self.seen(operation, found)
 

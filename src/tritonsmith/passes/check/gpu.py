@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from tritonsmith.passes.check.arith import wanted
 from tritonsmith.passes.check.in_flight import unwritten
-from tritonsmith.passes.check.module import UnsupportedIrError, integers, type_of
+from tritonsmith.passes.check.module import UnsupportedIrError, integers, name_of, type_of
 from tritonsmith.passes.check.registry import known
 from tritonsmith.passes.check.triton import atomic_rmw, load, segments, store
 
@@ -56,23 +56,36 @@ def _local_store(_run: Any, _operation: Operation, value: Array, memory: Array) 
 @known("ttg.memdesc_index", "ttg.memdesc_subview", "triton_gpu.memdesc_subview")
 def _memdesc_index(_run: Any, operation: Operation, memory: Array, *at: Array) -> tuple[Array]:
     shape = wanted(operation).shape
-    if len(at) == 1:
-        index = int(at[0])
-        if not 0 <= index < memory.shape[0]:  # what lies there is not known, and nothing may be written there
-            nowhere = unwritten(shape, memory.dtype)
-            nowhere.flags.writeable = False
-            return (nowhere,)
-        return (memory[index : index + 1].reshape(shape),)
-    starts = tuple(map(int, at))
+    starts = tuple(map(int, at)) if len(at) > 1 else (int(at[0]), *(0 for _ in memory.shape[1:]))
     sizes = (1,) * (len(starts) - len(shape)) + shape
-    view = memory[tuple(slice(start, start + size) for start, size in zip(starts, sizes, strict=True))]
-    return (view.reshape(shape),)
+    if len(at) == 1 and sizes[1:] != memory.shape[1:]:
+        raise UnsupportedIrError(f"{name_of(operation)} of another shape")
+    if _is_outside(memory, starts, sizes):  # what lies there is not known, and nothing may be written there
+        nowhere = unwritten(shape, memory.dtype)
+        nowhere.flags.writeable = False
+        return (nowhere,)
+    return (_sliced(memory, starts, sizes).reshape(shape),)
+
+
+def _is_outside(value: Array, starts: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
+    return any(not 0 <= at <= of - size for at, size, of in zip(starts, sizes, value.shape, strict=True))
+
+
+def _sliced(value: Array, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Array:
+    """A part of a tensor.
+
+    Raises:
+        UnsupportedIrError: it reaches outside: NumPy would count from the end, or cut it.
+    """
+    if _is_outside(value, starts, sizes):
+        raise UnsupportedIrError(f"a part of a tensor, {sizes} at {starts}, that is not in it")
+    return value[tuple(slice(at, at + size) for at, size in zip(starts, sizes, strict=True))]
 
 
 @known("ttg.memdesc_subslice")
 def _memdesc_subslice(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
     starts, shape = integers(operation, "offsets"), wanted(operation).shape
-    return (memory[tuple(slice(start, start + size) for start, size in zip(starts, shape, strict=True))],)
+    return (_sliced(memory, starts, shape),)
 
 
 @known("ttg.memdesc_trans", "triton_gpu.memdesc_trans", "tt.memdesc_trans")
@@ -176,7 +189,7 @@ def _buffer_atomic(run: Any, operation: Operation, *values: Array) -> tuple[Arra
 @known("amdg.extract_slice", "amdgpu.extract_slice")
 def _extract_slice(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
     starts, shape = integers(operation, "static_offsets"), wanted(operation).shape
-    return (value[tuple(slice(start, start + size) for start, size in zip(starts, shape, strict=True))],)
+    return (_sliced(value, starts, shape),)
 
 
 @known("amdg.concat", "amdgpu.concat")

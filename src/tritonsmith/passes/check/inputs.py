@@ -12,7 +12,7 @@ from xdsl.dialects import builtin
 from xdsl.ir import Operation, SSAValue, Use
 
 from tritonsmith.passes.check.memory import base
-from tritonsmith.passes.check.module import UnsupportedIrError, attribute, name_of, symbol, type_of
+from tritonsmith.passes.check.module import POINTER, UnsupportedIrError, attribute, name_of, symbol, type_of
 from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
 
 _PASSED_ON = {
@@ -106,21 +106,32 @@ def described(following: Sequence[SSAValue], rank: int) -> bool:
     return kinds == [np.dtype(np.int32)] * rank + [np.dtype(np.int64)] * rank
 
 
-def taken_apart(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
-    """The arguments of a text that has more parameters, as descriptors became pointers, sizes and strides.
+def fitting(values: tuple[Any, ...], parameters: Sequence[SSAValue]) -> tuple[Any, ...]:
+    """The arguments of a text; it has more parameters if descriptors became pointers, sizes and strides.
 
     As RewriteTensorDescriptorToPointer.cpp does it; how many flags come after the strides differs by release:
     whether NaN lies outside, and whether fp32 is rounded to tf32.
 
     Args:
         values: as the first text takes them.
-        many: parameters of this text.
+        parameters: of this text.
 
     Raises:
         UnsupportedIrError: its parameters are other ones.
     """
-    if many == len(values):
-        return values
+    found = _taken_apart(values, len(parameters)) if len(parameters) != len(values) else values
+    for value, parameter in zip(found, parameters, strict=True):
+        of = type_of(parameter.type)
+        if isinstance(value, TensorDescriptor):
+            same = (of.kind, of.shape, of.dtype) == ("descriptor", value.block, value.dtype)
+        else:
+            same = not of.shape and value.dtype == (POINTER if of.kind == "pointer" else of.dtype)
+        if not same or of.kind == "memory":
+            raise UnsupportedIrError("parameters that are not those of the first text")
+    return found
+
+
+def _taken_apart(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
     descriptors = [one for one in values if isinstance(one, TensorDescriptor)]
     more = many - len(values) - sum(2 * len(one.shape) for one in descriptors)
     flags, rest = divmod(more, len(descriptors) or 1)

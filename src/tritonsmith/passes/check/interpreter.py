@@ -214,7 +214,7 @@ def _plain(value: Any) -> Any:
 def _failed(said: str, missing: str) -> InterpretedRuns:
     """What the interpreter lacks, or its own error, and what is known to mend it."""
     known = [one["try"] for one in configs.load("passes-check")["interpreter"] if one["says"] in said]
-    why = said.strip().splitlines()[-1][:200]
+    why = (said.strip() or "it fails without a message").splitlines()[-1][:200]
     if missing and not known:
         why = f"the interpreter has no {missing}: {why}"
     return InterpretedRuns("unknown", why, hints=tuple(known))

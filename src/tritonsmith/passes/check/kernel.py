@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from tritonsmith.errors import SmithError
 from tritonsmith.passes.check import asynchronous
 from tritonsmith.passes.check.in_flight import Order
-from tritonsmith.passes.check.module import attribute, name_of, parse, text
+from tritonsmith.passes.check.module import UnsupportedIrError, attribute, name_of, parse, symbol, text
 
 
 @dataclass(frozen=True)
@@ -35,26 +34,32 @@ class TritonKernel:
 
 
 def parsed(raw: str) -> TritonKernel | None:
-    """The functions of a module, and the kernel; None if there is no function of Triton's.
+    """The functions of a module, and the kernel; None if LLVM's dialect has begun.
 
     Raises:
-        SmithError: it has no kernel, or more than one.
-        UnsupportedIrError: it cannot be read.
+        FactError: it cannot be read.
+        UnsupportedIrError: it has not one kernel, or has modules in it, or two functions of one name.
     """
     module = parse(raw)
-    functions = {}
-    for operation in module.walk():
+    functions: dict[str, Operation] = {}
+    names = {name_of(one) for one in module.ops}
+    if "builtin.module" in names:
+        raise UnsupportedIrError("a module in a module")
+    for operation in module.ops:
         if name_of(operation) == "tt.func":
-            functions[text(attribute(operation, "sym_name")).strip('"')] = operation
+            name = symbol(attribute(operation, "sym_name"))
+            if name in functions:
+                raise UnsupportedIrError(f"two functions of the name {name}")
+            functions[name] = operation
     shown = [
         name
         for name, one in functions.items()
         if text(attribute(one, "sym_visibility")).strip('"') == "public"
     ]
-    if not functions:
+    if not functions and any(one.regions[0].blocks for one in module.ops if name_of(one) == "llvm.func"):
         return None
-    if len(shown) != 1:
-        raise SmithError("the module has no kernel, or more than one", why=", ".join(functions))
+    if len(shown) != 1 or not functions[shown[0]].regions[0].blocks:
+        raise UnsupportedIrError(f"{len(shown) or 'no'} kernels in the module")
     others = [len(one.regions) for one in module.walk() if name_of(one) == "ttg.warp_specialize.partitions"]
     parts = max(others, default=-1) + 1
     return TritonKernel(functions, shown[0], asynchronous.orders(module), parts)

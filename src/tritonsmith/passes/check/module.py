@@ -38,11 +38,13 @@ _INTEGERS = {
 POINTER = np.dtype(np.int64)  # a byte address
 _VOID = np.dtype(np.void)
 _LARGEST = 1 << 22  # elements: TRITON_MAX_TENSOR_NUMEL is 1 << 20, and memory may have several buffers
-_LOCATION = re.compile(r" ?loc\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_FLAT = rf'(?:[^()"]|{_STRING})*'
+_LOCATION = re.compile(rf"{_STRING}| ?\bloc\({_FLAT}(?:\({_FLAT}(?:\({_FLAT}\){_FLAT})*\){_FLAT})*\)")
 # Infinity and NaN, which xDSL reads as integers: as bytes it reads them well.
 _HEXADECIMAL = re.compile(r"\bdense<0x([0-9A-Fa-f]+)>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
 
-_LISTED = re.compile(r"\bdense<\[[^<>]*\b0x[^<>]*>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
+_LISTED = re.compile(r"\bdense<\[(?=[^<>]*\b0x)[^<>]*>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
 
 
 class UnsupportedIrError(Exception):
@@ -82,12 +84,14 @@ def parse(text: str) -> builtin.ModuleOp:
     try:
         return Parser(context, "\n".join((*aliases, *rest))).parse_module()
     except Exception as error:  # the parser has many of its own
-        raise FactError("this IR cannot be parsed", why=str(error).splitlines()[-1][:200]) from error
+        said = str(error).strip() or type(error).__name__
+        raise FactError("this IR cannot be parsed", why=said.splitlines()[-1][:200]) from error
 
 
 def without_locations(text: str) -> str:
     """The text of a module without the places in the source that it comes from."""
-    return _LOCATION.sub("", "\n".join(line for line in text.splitlines() if not line.startswith("#loc")))
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("#loc"))
+    return _LOCATION.sub(lambda found: found[0] if found[0].startswith('"') else "", lines)
 
 
 def _as_bytes(found: re.Match[str]) -> str:

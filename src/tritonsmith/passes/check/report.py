@@ -39,7 +39,7 @@ _CONTENTS = {
 def table(answer: CheckAnswer) -> Grid:
     """One line per pass that changed the text."""
     rows = [
-        (str(one.number), one.name or "-", _WORDS[one.status], _detail(one))
+        (str(one.number), ", ".join((one.name or "-", *one.others)), _WORDS[one.status], _detail(one))
         for one in answer.passes
         if one.status != _SAME
     ]

@@ -14,7 +14,7 @@ from tritonsmith.passes.check.blame import LargestValue, ValueRecorder
 from tritonsmith.passes.check.compare import Difference, ReadRange, compare
 from tritonsmith.passes.check.evaluate import EndlessError, EvaluatedProgram
 from tritonsmith.passes.check.in_flight import BarrierError, FreedError, InFlight, Order
-from tritonsmith.passes.check.inputs import Argument, arguments, flags, taken_apart
+from tritonsmith.passes.check.inputs import Argument, arguments, fitting, flags
 from tritonsmith.passes.check.kernel import TritonKernel
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel
 from tritonsmith.passes.check.memory import Contents, RecordingMemory
@@ -219,7 +219,7 @@ class ReferenceRuns:
         if inputs.seed not in self.given:
             self.given[inputs.seed] = arguments(kernel.function, inputs.seed)
         given = tuple(one.value for one in self.given[inputs.seed])
-        steps = run.launch(kernel.main, taken_apart(given, len(kernel.function.regions[0].blocks[0].args)))
+        steps = run.launch(kernel.main, fitting(given, kernel.function.regions[0].blocks[0].args))
         self._steps.setdefault(inputs, steps)
         return memory
 

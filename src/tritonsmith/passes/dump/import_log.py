@@ -13,11 +13,11 @@ from typing import BinaryIO, cast
 from tritonsmith.command_line import command
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.passes.dump import binaries, line_prefixes
+from tritonsmith.passes.dump import binaries, line_prefixes, provenance
 from tritonsmith.passes.dump import index as indexes
 from tritonsmith.passes.dump.index import COMPILED, FILE, KEPT, DumpIndex
 from tritonsmith.passes.dump.splitter import Splitter
-from tritonsmith.plan import files
+from tritonsmith.plan import Plan, files
 from tritonsmith.plan.compression import Decompressed, limits
 from tritonsmith.ui import console
 from tritonsmith.ui.progress import PhaseProgress
@@ -41,8 +41,9 @@ def read(
     Raises:
         SmithError: the file cannot be read, or the folder holds something else.
     """
-    if out.is_relative_to(workspace.default().root):
-        workspace.default().claim()
+    space = workspace.default()
+    if python or out.is_relative_to(space.root):
+        space.claim()
     name = source if source == "-" else str(Path(source).expanduser().absolute())
     if source != "-" and not Path(name).exists():
         hints = ["check the path; to read standard input: invoke passes.import -"]
@@ -51,6 +52,9 @@ def read(
         dumped = (Path(name) / FILE).is_file()
         hints = [f"to read a dump folder: {command('passes.list', source)}"] if dumped else []
         raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)
+    if python:
+        step = provenance.record(name, python, space, "import")
+        space.run(Plan("record", (step,)), "passes.import", quiet=True)
     empty(out)
     with full_disk_told(out):
         splitter = Splitter(out)

@@ -20,7 +20,7 @@ from tritonsmith.kernels.compile import run as compile_run
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
-from tritonsmith.passes.dump import binaries, import_log
+from tritonsmith.passes.dump import binaries, import_log, provenance
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.dump.splitter import Splitter
@@ -92,7 +92,10 @@ def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Pa
     made = made.under(_set(choices, to))
     logs = [str(made.out / one.id / "log") for one in made.wanted]
     title = made.plan.title.replace("compile", "dump")
-    prepared = _prepared(title, made.plan.steps, logs, to, work, choices, where.space, own=out is None)
+    record = provenance.record(made.asked.flags(), str(where.python), where.space, "prepare")
+    prepared = _prepared(
+        title, made.plan.steps, logs, to, work, choices, where.space, record, own=out is None
+    )
     return DumpOfKernel(prepared, made, alone)
 
 
@@ -187,7 +190,9 @@ def of_program(
     change = (*choices.environ(to).items(), cache)
     step = AttachedRun(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
     steps = (MakeDir(work / "cache", phase="prepare"), step)
-    made = _prepared(f"dump {name}", steps, [str(step.errors)], to, work, choices, space, own=out is None)
+    record = provenance.record(_command(step), _python(step.argv[0]), space, "prepare")
+    logs = [str(step.errors)]
+    made = _prepared(f"dump {name}", steps, logs, to, work, choices, space, record, own=out is None)
     return made, step
 
 
@@ -211,7 +216,7 @@ def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) ->
             code = failure.code
         splitter.idle()
         index = splitter.close(
-            command=redact.hidden(shlex.join(step.argv)),
+            command=_command(step),
             triton=_version(prepared.work / "cache", step.argv[0]),
             python=_python(step.argv[0]),
             environ=prepared.environ,
@@ -228,6 +233,11 @@ def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) ->
 def _show(data: bytes) -> None:
     sys.stderr.buffer.write(data)
     sys.stderr.buffer.flush()
+
+
+def _command(step: AttachedRun) -> str:
+    """What was run, as the index has it."""
+    return redact.hidden(shlex.join(step.argv))
 
 
 def _python(program: str) -> str:
@@ -262,6 +272,7 @@ def _prepared(
     work: Path,
     choices: Choices,
     space: Workspace,
+    record: Step,
     *,
     own: bool,
 ) -> PreparedDump:
@@ -269,7 +280,7 @@ def _prepared(
     old, folders = ((), ()) if own else import_log.older(out)
     before: list[Step] = [Remove((out, work) if own else (work,), space.root, phase="prepare")]
     before += [RemoveWritten(old, folders, phase="prepare")] if old else []
-    before += [MakeDir(out / "reproducers" if choices.reproducers else out, phase="prepare")]
+    before += [MakeDir(out / "reproducers" if choices.reproducers else out, phase="prepare"), record]
     joined = " ".join(map(shlex.quote, streams))
     note = f"while the command runs: cat {joined} | {command('passes.import', '-', out=out)}"
     clear = (Remove((work,), space.root, phase="clear"),)

@@ -11,6 +11,7 @@ from tritonsmith.envs import receipts, settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import libtriton, tools
+from tritonsmith.passes.dump import provenance
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.plan import process
 from tritonsmith.plan.process import capture
@@ -55,13 +56,14 @@ def choose(
 ) -> Replayer:
     """Choose the replayer from flags, and from the dump, which knows the interpreter that printed it.
 
-    An environment stands for its `triton-opt` if that was built, else for its interpreter.
+    An environment stands for its `triton-opt` if that was built, else for its interpreter. What a dump names
+    that was not made here is not run.
 
     Raises:
-        FactError: what they name is not there.
+        FactError: what they name is not there, or may not be run.
     """
     opt, checkout = triton_opt, source
-    chosen = python or (Path(index.python) if index.python else None)
+    chosen = python or provenance.interpreter(index, space)
     if env:
         made = space.env(settings.load(env).name)
         built = made.build / "bin" / "triton-opt"
@@ -77,11 +79,7 @@ def choose(
             raise FactError("the interpreter does not exist", where=chosen, hints=hints)
         chosen = None
     if not opt and not chosen:
-        hints = [
-            "give an interpreter with that Triton: --python PATH",
-            "or use a build: --triton-opt PATH, --env NAME",
-        ]
-        raise FactError("the dump does not record which Triton printed it", where=index.folder, hints=hints)
+        raise provenance.no_interpreter(index)
     build = opt.resolve().parents[1] if opt else None
     if checkout is None and build and (build / "source").is_dir():  # a link that `build-triton` makes
         checkout = (build / "source").resolve()

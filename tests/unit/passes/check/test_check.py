@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.passes.check.texts import ADD, LOOP, checked
+from tests.unit.passes.check.texts import ADD, LOOP, LOWERED, checked
 from tritonsmith.errors import UndecidedError
 from tritonsmith.passes.check import report
 
 pytestmark = pytest.mark.unit
-
-LOWERED = '"builtin.module"() ({\n  "llvm.func"() ({\n  }) : () -> ()\n}) : () -> ()\n'
 
 
 def renamed(text: str) -> str:

@@ -66,6 +66,15 @@ LOOP = """\
   }) : () -> ()
 }) : () -> ()
 """
+# The kernel in LLVM's dialect.
+LOWERED = """\
+"builtin.module"() ({
+  "llvm.func"() ({
+  ^bb0:
+    "llvm.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
+"""
 
 
 def checked(*texts: str, seeds: int = 3, through_llvm: bool = False) -> CheckAnswer:

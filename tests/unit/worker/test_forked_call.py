@@ -1,0 +1,75 @@
+"""A call in its own process ends, and all that it has started with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.worker.forked_call import in_child
+
+pytestmark = pytest.mark.unit
+
+
+def test_what_it_returns_prints_and_raises(tmp_path: Path) -> None:
+    def act() -> list[int]:
+        os.write(1, b"said\n")  # pytest has its own sys.stdout
+        return [1, 2]
+
+    def fail() -> None:
+        raise SystemExit("no")
+
+    made = in_child(act, str(tmp_path / "log"))
+    assert (made["status"], made["value"]) == ("ok", [1, 2])
+    assert (tmp_path / "log").read_text() == "said\n"
+    assert in_child(fail)["error"] == "SystemExit: no"
+    assert in_child(lambda: os.kill(os.getpid(), signal.SIGSEGV))["error"].endswith("SIGSEGV")
+    assert in_child(lambda: os._exit(3))["error"].endswith("exit code 3")
+
+
+def _start(folder: Path, *, session: bool) -> None:
+    """A process that holds the pipe, and outlives its parent."""
+    pid = os.fork()
+    if pid == 0:
+        if session:
+            os.setsid()
+        (folder / "pid").write_text(str(os.getpid()))
+        time.sleep(60)
+        os._exit(0)
+    while not (folder / "pid").exists():
+        time.sleep(0.01)
+
+
+def _is_gone(pid: int) -> bool:
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return not told.stdout.strip() or told.stdout.startswith("Z")
+
+
+def test_what_it_has_started_does_not_stay(tmp_path: Path) -> None:
+    def act() -> None:
+        _start(tmp_path, session=False)
+
+    assert in_child(act, timeout=30)["status"] == "ok"
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(300):
+        if _is_gone(pid):
+            return
+        time.sleep(0.01)
+    raise AssertionError(pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ends by the signal of Linux")
+def test_one_that_holds_the_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    def act() -> None:
+        _start(tmp_path, session=True)
+        while True:
+            time.sleep(1)
+
+    made = in_child(act, timeout=0.5)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert (made["status"], made["error"]) == ("timeout", "timed out after 0 s")
