@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,20 @@ def product(a, b, c, depth, SIZE: tl.constexpr):
         right = tl.load(b + (step + at)[:, None] * SIZE + at[None, :], inside[:, None], other=0.0)
         sums = tl.dot(left, right, sums)
     tl.store(c + at[:, None] * SIZE + at[None, :], sums)
+"""
+UNDECIDED = """
+
+@triton.jit
+def printed(x, out, SIZE: tl.constexpr):
+    tl.device_print("no result", tl.load(x + tl.arange(0, SIZE)))
+
+
+@triton.jit
+def unknown(x, out, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    code = "mov.b32 $0, $1;"
+    value = tl.inline_asm_elementwise(code, "=r,r", [tl.load(x + at)], tl.float32, is_pure=True, pack=1)
+    tl.store(out + at, value)
 """
 SIGNATURES = {"normed": "*fp32:16,*fp32:16,i32,fp32,64", "product": "*fp16:16,*fp16:16,*fp32:16,i32,32"}
 PLANTED = "tritongpu-coalesce"
@@ -79,13 +94,56 @@ def test_a_kernel_by_its_name(with_wheel: Smith, tmp_path: Path) -> None:
     done = smith("passes.check", *kernel, "--out", "dump")
     assert "passes changes the result" in done.out
     assert "none of" in done.out
-    held = smith("passes.isolate", "dump", "--when", "wrong")
+    held = smith("passes.isolate", "dump", "--when", "wrong", code=1)
     assert "none of" in held.out
     judged = smith("triage", *kernel, "--when", "wrong")
     assert "verdict: nothing found: normed: none of" in judged.out
     assert "about a kernel, not about a dump" in smith("passes.check", "dump", "--target", "h100", code=2).err
     assert "contradict" in smith("triage", *kernel, "--when", "wrong", "--when", "spills>0", code=2).err
     assert "symptom is not there" in smith("kernel.reduce", *kernel, "--when", "wrong", code=1).err
+    for task in (("passes.check",), ("triage", "--when", "wrong"), ("kernel.reduce", "--when", "wrong")):
+        done = smith(task[0], *kernel, *task[1:], "--target", "cuda:80", code=2)
+        assert "one target at a time" in done.err
+        assert "--target cuda:90" in done.err
+
+
+def test_what_cannot_be_decided_is_no_verdict(with_wheel: Smith, tmp_path: Path) -> None:
+    """Exit code 1 says that something differs: not that a file is missing, or that nothing compiles."""
+    (tmp_path / "kernels.py").write_text(KERNELS + UNDECIDED, encoding="utf-8")
+    smith = with_wheel.beside(tmp_path)
+    asked = ("--signature", "*fp32,*fp32,64", "--target", "cuda:90")
+    for kernel in ("kernels.py:printed", "kernels.py:unknown"):
+        told = smith("passes.check", kernel, *asked, "--json", code=5)
+        assert json.loads(told.out)["outcome"] == "undecided"
+    assert (
+        "could not be decided"
+        in smith("kernel.reduce", "kernels.py:unknown", *asked, "--when", "wrong", code=5).err
+    )
+    (tmp_path / "empty").mkdir()
+    assert smith("passes.check", "empty", code=5).out == ""
+    assert (
+        "--when cannot be 'wrnog'"
+        in smith("triage", "kernels.py:unknown", *asked, "--when", "wrnog", code=2).err
+    )
+    assert "no such folder" in smith("passes.check", "--list", "--source", tmp_path / "nobody", code=1).err
+
+
+def test_a_dump_of_somebody_else_names_nothing_that_is_run(
+    with_wheel: Smith, dump: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "theirs"
+    shutil.copytree(dump, own)
+    index, script = own / "index.json", tmp_path / "python"
+    content = json.loads(index.read_text(encoding="utf-8"))
+    script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n", encoding="utf-8")
+    script.chmod(0o755)
+    index.write_text(json.dumps({**content, "python": str(script)}), encoding="utf-8")
+    for asked in (("passes.check",), ("passes.replay", PLANTED)):
+        done = with_wheel(asked[0], own, *asked[1:], code=5 if asked[0] == "passes.check" else 1)
+        assert "was not made here" in done.err
+    assert "not made here" in with_wheel("passes.isolate", own, "--when", "spills>0", code=1).err
+    assert not (tmp_path / "ran").exists()
+    assert "none of" in with_wheel("passes.check", own, "--python", content["python"]).out
 
 
 INTERPRETED = """

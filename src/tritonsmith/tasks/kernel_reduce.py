@@ -111,8 +111,7 @@ def _subject(
     if wrong:
         from tritonsmith.triage.wrong_kernel import WrongKernelSubject
 
-        asked = replace(asked, targets=asked.targets[:1])
-        return WrongKernelSubject(asked, replace(where, jobs=1), (), folder, silent=True)
+        return WrongKernelSubject(predicate.single(asked), replace(where, jobs=1), (), folder, silent=True)
     return KernelSubject(asked, where, limit.parse(when), folder)
 
 

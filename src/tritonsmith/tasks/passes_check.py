@@ -32,7 +32,7 @@ def check(
     json: bool = JSON,
 ) -> None:
     """Run the IR after each pass: which is the first to change the result."""
-    from tritonsmith.errors import UsageError
+    from tritonsmith.errors import UndecidedError, UsageError
     from tritonsmith.passes.check import predicate
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
@@ -47,32 +47,29 @@ def check(
         others = kernel or seeds or through_llvm or against or out or env or python
         _list(source, alone=not others and what == KernelOptions(), json=json)
         return
-    if against not in ("", "interpreter"):
-        raise UsageError(f"--against {against}", hints=["--against interpreter"])
-    made: DumpIndex
-    if Path(folder).is_dir():
-        if out or what != KernelOptions():
-            raise UsageError("flags of a compile are about a kernel, not about a dump")
-        if against:
-            hints = ["FILE:KERNEL with its --signature and --target"]
-            raise UsageError("--against interpreter needs the source of the kernel, not a dump", hints=hints)
-        made, answer = _of_dump(
-            Path(folder), kernel, seeds, env, python, silent=json, through_llvm=through_llvm
-        )
-    else:
-        if kernel:
-            raise UsageError("--kernel is about a dump", hints=["FILE:KERNEL names the kernel"])
-        made, answer = _of_kernel(
-            folder,
-            what,
-            out,
-            seeds,
-            env,
-            python,
-            silent=json,
-            through_llvm=through_llvm,
-            interpreted=bool(against),
-        )
+    is_dump = Path(folder).is_dir()
+    _require_fitting(is_dump, kernel, compiled=bool(out) or what != KernelOptions(), against=against)
+    try:
+        with predicate.deciding():
+            made, answer = (
+                _of_dump(Path(folder), kernel, seeds, env, python, silent=json, through_llvm=through_llvm)
+                if is_dump
+                else _of_kernel(
+                    folder,
+                    what,
+                    out,
+                    seeds,
+                    env,
+                    python,
+                    silent=json,
+                    through_llvm=through_llvm,
+                    interpreted=bool(against),
+                )
+            )
+    except UndecidedError as error:
+        if json:
+            output.json(report.undecided(error))
+        raise
     if json:
         output.json(report.as_json(answer))
     else:
@@ -82,19 +79,40 @@ def check(
     _judge(made, answer)
 
 
+def _require_fitting(is_dump: bool, kernel: str, *, compiled: bool, against: str) -> None:
+    """Check that the flags are about what is checked, a dump or a kernel.
+
+    Raises:
+        UsageError: they are not.
+    """
+    from tritonsmith.errors import UsageError
+
+    if against not in ("", "interpreter"):
+        raise UsageError(f"--against cannot be {against!r}", hints=["--against interpreter"])
+    if is_dump and compiled:
+        raise UsageError("flags of a compile are about a kernel, not about a dump")
+    if is_dump and against:
+        hints = ["FILE:KERNEL with its --signature and --target"]
+        raise UsageError("--against interpreter needs the source of the kernel, not a dump", hints=hints)
+    if kernel and not is_dump:
+        raise UsageError("--kernel is about a dump", hints=["FILE:KERNEL names the kernel"])
+
+
 def _list(source: str, *, alone: bool, json: bool) -> None:
     """Print which operations are known: of all, or of a checkout."""
     from dataclasses import asdict
 
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import settings
-    from tritonsmith.errors import UsageError
+    from tritonsmith.errors import FactError, UsageError
     from tritonsmith.passes.check import coverage, report
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     if not alone:
         raise UsageError("--list takes --source and --json alone")
+    if source and not Path(source).is_dir():
+        raise FactError("no such folder", where=source, hints=["--source CHECKOUT, a clone of Triton"])
     if source:
         root = commands.find_triton(settings.load("dev", {"triton.source": source}))[1].root
         rows = coverage.of_checkout(root)

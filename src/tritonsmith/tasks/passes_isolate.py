@@ -138,7 +138,7 @@ def _held(
 
 def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:
     """The first pass that changes what the kernel computes."""
-    from tritonsmith.errors import FactError, UndecidedError
+    from tritonsmith.errors import FactError, SmithError, UndecidedError
     from tritonsmith.passes.check import predicate
     from tritonsmith.passes.dump import select
     from tritonsmith.passes.replay import replayer
@@ -147,17 +147,22 @@ def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, 
     predicate.require()
     from tritonsmith.passes.check import check, report
 
-    chosen = replayer.choose(made, space, env=by.env, python=by.python, triton_opt=None)
-    if chosen.python is None:
-        raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
-    answer = check.check(made, select.kernel(made, kernel), chosen.python, space, silent=json)
+    with predicate.deciding():
+        chosen = replayer.choose(made, space, env=by.env, python=by.python, triton_opt=None)
+        if chosen.python is None:
+            hints = ["--python PATH"]
+            raise FactError("only an interpreter with Triton prints the generic form", hints=hints)
+        answer = check.check(made, select.kernel(made, kernel), chosen.python, space, silent=json)
     if json:
         output.json(report.as_json(answer), indent=None)
     else:
         for line in report.lines(answer):
             console.out().print(line, markup=False)
-    if answer.open and not answer.culprit:
+    if answer.culprit:  # found, as with --pattern
+        return
+    if answer.open:
         raise UndecidedError(report.verdict(answer), hints=answer.reasons)
+    raise SmithError(report.verdict(answer), where=made.folder)
 
 
 def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifest:

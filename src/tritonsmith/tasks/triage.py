@@ -143,5 +143,5 @@ def _kernel(
     if wrong:
         from tritonsmith.triage.wrong_kernel import WrongKernelSubject
 
-        return WrongKernelSubject(asked, where, (), folder, silent=silent)
+        return WrongKernelSubject(predicate.single(asked), where, (), folder, silent=silent)
     return KernelSubject(asked, where, terms, folder, silent=silent)

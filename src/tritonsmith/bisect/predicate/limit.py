@@ -116,7 +116,7 @@ def parse(texts: Iterable[str]) -> tuple[Limit | TextTerm, ...]:
 def _parse(text: str) -> tuple[Limit | TextTerm, ...]:
     match = _CONTAINS.fullmatch(text)
     if match is None:
-        return thresholds.parse(text)
+        return thresholds.parse(text, "--when")
     if match["stage"] not in TEXTS:
         raise UsageError(
             f"--when: unknown stage {match['stage']!r}", hints=did_you_mean(match["stage"], TEXTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
@@ -23,7 +23,7 @@ class WrongResultPredicate:
     """Bad where any kernel is changed by a pass; a kernel that cannot be checked to the end is a skip.
 
     Attributes:
-        kernels: what is checked, each for the first of its targets.
+        kernels: what is checked, each for all of its targets.
         out: folder of the dumps.
         timeout: seconds for one compile; None for the usual.
         silent: show no progress.
@@ -41,11 +41,11 @@ class WrongResultPredicate:
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         """Dump, and run the IR after each pass."""
         began, why = time.monotonic(), "" if self.kernels else "no kernel"
-        for kernel in self.kernels:
-            folder = self.out / folder_name(triton.label) / kernel.name
+        for kernel, target in ((one, target) for one in self.kernels for target in one.asked.targets):
+            folder = self.out / folder_name(triton.label) / folder_name(f"{kernel.name}-{target}")
             try:
                 where = wheel_env.place_of(triton, 1, self.timeout)
-                asked = spec.applied(kernel.asked, triton)
+                asked = replace(spec.applied(kernel.asked, triton), targets=(target,))
                 _, answer = check_kernel(asked, where, folder, silent=self.silent)
             except InterruptedRunError:
                 raise

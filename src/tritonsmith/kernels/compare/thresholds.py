@@ -84,13 +84,13 @@ class Violation:
     why: str
 
 
-def parse(text: str) -> tuple[Limit, ...]:
-    """The terms of `--fail-on`; one that comes twice counts once.
+def parse(text: str, flag: str = "--fail-on") -> tuple[Limit, ...]:
+    """The terms of `--fail-on`, or of another flag; one that comes twice counts once.
 
     Raises:
         UsageError: one of them makes no sense.
     """
-    return tuple(dict.fromkeys(_term(part.strip()) for part in text.split(",")))
+    return tuple(dict.fromkeys(_term(part.strip(), flag) for part in text.split(",")))
 
 
 def check(limits: Sequence[Limit], comparison: Comparison) -> tuple[Violation, ...]:
@@ -118,36 +118,37 @@ def check(limits: Sequence[Limit], comparison: Comparison) -> tuple[Violation, .
     return tuple(sorted(found, key=lambda one: order[one.kernel, one.point]))
 
 
-def _term(text: str) -> Limit:
+def _term(text: str, flag: str) -> Limit:
     match = _TERM.fullmatch(text)
     if match is None:
-        raise UsageError(f"--fail-on cannot be {text!r}", hints=_EXAMPLES)
+        more = ["or wrong: a pass changes the result"] if flag == "--when" else []
+        raise UsageError(f"{flag} cannot be {text!r}", hints=[*_EXAMPLES, *more])
     name, sign, percent = match["metric"].strip(), match["sign"], bool(match["percent"])
     if name not in metrics.known_names():
-        raise _unknown(name)
+        raise _unknown(name, flag)
     if percent and not sign:
         plus = f"{name}{match['comparison']}+{match['number']}%"
         raise UsageError(
-            f"--fail-on cannot be {text!r}: a percentage is a change and needs a sign",
+            f"{flag} cannot be {text!r}: a percentage is a change and needs a sign",
             hints=[f"from A to B: {plus}", *_EXAMPLES[1:]],
         )
     value = float(f"{sign}{match['number']}")
     return Limit(text, name, match["comparison"], value, bool(sign), percent)
 
 
-def _unknown(name: str) -> UsageError:
+def _unknown(name: str, flag: str) -> UsageError:
     if name in WORDS:
         hint = (
             "a kernel that A can launch and B cannot is always a failure"
             if name == LAUNCH
             else "occupancy<-10%"
         )
-        return UsageError(f"--fail-on compares numbers, and {name} is not a number", hints=[hint])
+        return UsageError(f"{flag} compares numbers, and {name} is not a number", hints=[hint])
     hint, *_ = did_you_mean(name, metrics.known_names())
     short = f"short names: {', '.join(metrics.short_names())}"
     more = "columns of --json and instruction classes are names too"
     near = [hint] if hint.startswith("did you mean") else []
-    return UsageError(f"--fail-on has no metric {name!r}", hints=[*near, short, more])
+    return UsageError(f"{flag} has no metric {name!r}", hints=[*near, short, more])
 
 
 def look(limit: Limit, one: Compared) -> tuple[bool, Violation | None]:

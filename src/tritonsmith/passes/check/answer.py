@@ -115,6 +115,7 @@ class CheckAnswer:
 
     Attributes:
         kernel: name.
+        target: `cuda:90`; empty if the dump does not say.
         passes: in order.
         culprit: None if no pass changed the result.
         elements: that the runs of the reference wrote.
@@ -126,6 +127,7 @@ class CheckAnswer:
     """
 
     kernel: str
+    target: str
     passes: tuple[CheckedPass, ...]
     culprit: Culprit | None
     elements: int

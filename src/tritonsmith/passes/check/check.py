@@ -45,6 +45,7 @@ def check(
     silent: bool = False,
     through_llvm: bool = False,
     against: TritonInterpreter | None = None,
+    names: tuple[str, ...] = (),
 ) -> CheckAnswer:
     """Check a kernel of a dump.
 
@@ -57,6 +58,7 @@ def check(
         silent: show no progress.
         through_llvm: run the texts in LLVM's dialect as well.
         against: compare the first text with this.
+        names: of the kernel's parameters, which older releases do not print.
 
     Raises:
         FactError: the dump has no Triton IR.
@@ -69,7 +71,7 @@ def check(
         )
     texts = _generic(index, dumps, python, space, silent=silent)
     count = seeds or configs.load("passes-check")["inputs"]["seeds"]
-    made = PassCheck(index, kernel, dumps, texts, inputs_of(count), through_llvm=through_llvm)
+    made = PassCheck(index, kernel, dumps, texts, inputs_of(count), through_llvm=through_llvm, names=names)
     answer = made.run()
     if answer.checked == 1 and not answer.culprit and not answer.open:
         raise UndecidedError("no pass of this kernel could be compared", where=index.folder)
@@ -194,6 +196,7 @@ class PassCheck:
         wanted: list[CheckInputs],
         *,
         through_llvm: bool = False,
+        names: tuple[str, ...] = (),
     ) -> None:
         self._index, self._kernel, self._dumps, self._texts = index, kernel, dumps, texts
         self._through_llvm = through_llvm
@@ -201,7 +204,7 @@ class PassCheck:
         self._culprit: Culprit | None = None
         self._before = self._key = self._waits = ""
         self._last = CheckedPass(0, "", "unknown")  # of the text that is the key
-        self.reference = ReferenceRuns(wanted)
+        self.reference = ReferenceRuns(wanted, names)
 
     def run(self) -> CheckAnswer:
         """Run each text that is new, until one differs."""
@@ -230,6 +233,8 @@ class PassCheck:
             self._before = raw
         except (UnsupportedIrError, FactError, RecursionError, MemoryError) as error:
             row = say("unknown", _why(error))
+            if all(one.status != "reference" for one in rows):  # a part of its runs may be there
+                self.reference.forget()
         self._key, self._last = plain, row
         return row
 
@@ -269,6 +274,7 @@ class PassCheck:
             )
         return CheckAnswer(
             self._kernel.name,
+            self._kernel.target,
             tuple(rows),
             culprit,
             sum(one.written.at.size for one in runs.memories.values()),

@@ -26,7 +26,7 @@ from tritonsmith.passes.check import (  # noqa: F401 - they register their opera
 from tritonsmith.passes.check.in_flight import InFlight
 from tritonsmith.passes.check.memory import GlobalMemory
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integers, name_of, symbol
-from tritonsmith.passes.check.reached import Reached
+from tritonsmith.passes.check.reached import ReachedCode
 from tritonsmith.passes.check.registry import OPERATIONS
 from tritonsmith.passes.check.warps import Turns
 
@@ -39,6 +39,8 @@ _DOTS = ("warp_group_dot", "warp_group_dot_wait", "dot_async", "dot_wait")
 
 
 _PRODUCTS = ("dot", "dot_async", "dot_scaled", "mma", "mma_scaled")
+_ACCESSES = ("load", "store", "global_to_local", "local_to_global", "gather", "scatter", "atomic_rmw")
+_ACCESS = 8  # times as long for an address of memory as for an element
 _MISUSED = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 _MOST = 1 << 30  # elements that a program may compute: some minutes
 
@@ -75,7 +77,7 @@ class EvaluatedProgram:
     scratch: Iterator[int] = field(default_factory=count)
     descriptors: dict[int, Any] = field(default_factory=dict)
     flight: InFlight = field(default_factory=InFlight)
-    reached: Reached = field(default_factory=Reached)
+    reached: ReachedCode = field(default_factory=ReachedCode)
     _values: dict[SSAValue, Any] = field(default_factory=dict)
     _steps: int = 0
     _elements: int = 0
@@ -148,8 +150,9 @@ class EvaluatedProgram:
 
     def _weigh(self, name: str, values: tuple[Any, ...], found: tuple[Any, ...]) -> None:
         """Count the elements: large tensors take longer than many operations."""
+        weight = _ACCESS if name.endswith(_ACCESSES) else 1
         inner = np.shape(values[0])[-1] if name.endswith(_PRODUCTS) else 1
-        self._elements += sum(map(np.size, values)) + inner * sum(map(np.size, found))
+        self._elements += weight * sum(map(np.size, values)) + inner * sum(map(np.size, found))
         if self._elements > _MOST:
             raise UnsupportedIrError(f"a program of more than {_MOST} elements")
 

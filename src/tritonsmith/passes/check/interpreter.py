@@ -110,25 +110,12 @@ class TritonInterpreter:
             edges = memory.contents is Contents.EDGES
             if why := interpreter_limits.excuse(_function(reference), difference, edges=edges):
                 return InterpretedRuns("unknown", why)
-        given, kinds = reference.given[inputs.seed], list(self._kinds())
-        names = [one.name for one in given]
-        if len(kinds) == len(given):  # older releases have no names in their IR
-            names = [name for name, _ in kinds]
+        names = [one.name for one in reference.given[inputs.seed]]
         behind = difference.argument if difference else None
         name = names[behind] if behind is not None and behind < len(names) else ""
         return InterpretedRuns(
             "differs", "", apart, inputs.seed, inputs.program, inputs.contents, difference, name
         )
-
-    def _kinds(self) -> Iterator[tuple[str, str]]:
-        """Names and types of the parameters that are no constants."""
-        bound = self.compiled.wanted[0].bound
-        if bound is None:
-            raise UnsupportedIrError("IR has no source that could be interpreted")
-        fixed = {*bound.constexprs, *(name for name, hint in bound.hints.items() if hint == 1)}
-        for name, kind in bound.signature.items():
-            if kind != CONSTEXPR and name not in fixed:
-                yield name, kind
 
     def _taken(self, values: list[Any]) -> list[Any]:
         """The arguments that the source has: no constants, and of a descriptor not its sizes and strides.
@@ -136,7 +123,8 @@ class TritonInterpreter:
         Raises:
             UnsupportedIrError: they are not those of the signature.
         """
-        kinds = [kind for _, kind in self._kinds()]
+        if not (kinds := [kind for _, kind in parameters(self.compiled)]):
+            raise UnsupportedIrError("IR has no source that could be interpreted")
         found, rest = [], list(values)
         for kind in kinds[: len(values)]:
             if kind.startswith("("):
@@ -180,6 +168,16 @@ class TritonInterpreter:
             raise FactError("the interpreter's process ended", why=f"exit code {failure.code}") from failure
         finally:
             where.space.run(Plan("interpreter", (gone,)), _TASK, quiet=True)
+
+
+def parameters(compiled: PreparedCompile) -> Iterator[tuple[str, str]]:
+    """Names and types of a kernel's parameters that are no constants; none of IR, which has no source."""
+    if (bound := compiled.wanted[0].bound) is None:
+        return
+    fixed = {*bound.constexprs, *(name for name, hint in bound.hints.items() if hint == 1)}
+    for name, kind in bound.signature.items():
+        if kind != CONSTEXPR and name not in fixed:
+            yield name, kind
 
 
 def _function(reference: ReferenceRuns) -> Operation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from tritonsmith.errors import UndecidedError
@@ -10,7 +9,8 @@ from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.passes.check import check
 from tritonsmith.passes.check.answer import CheckAnswer
-from tritonsmith.passes.check.interpreter import TritonInterpreter
+from tritonsmith.passes.check.interpreter import TritonInterpreter, parameters
+from tritonsmith.passes.check.predicate import single
 from tritonsmith.passes.dump import run, select
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
@@ -26,7 +26,7 @@ def check_kernel(
     through_llvm: bool = False,
     interpreted: bool = False,
 ) -> tuple[DumpIndex, CheckAnswer]:
-    """Dump a kernel for the first of its targets, and check it.
+    """Dump a kernel, and check it.
 
     Args:
         asked: the compile.
@@ -38,9 +38,10 @@ def check_kernel(
         interpreted: compare the first text with TRITON_INTERPRET=1.
 
     Raises:
+        UsageError: it is asked for with several targets or variants.
         SmithError: it does not compile, or its IR cannot be run.
     """
-    prepared = run.of_kernel(replace(asked, targets=asked.targets[:1]), where, Choices(), out)
+    prepared = run.of_kernel(single(asked), where, Choices(), out)
     index, made = run.dump_kernel(prepared, silent=silent)
     failed = next((one for one in made.points if one.status != "ok"), None)
     if failed and not index.dumps:  # in the front end: no pass ran
@@ -57,5 +58,6 @@ def check_kernel(
         silent=silent,
         through_llvm=through_llvm,
         against=against,
+        names=tuple(name for name, _ in parameters(prepared.compile)),
     )
     return index, answer

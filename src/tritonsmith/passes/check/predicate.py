@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 
-from tritonsmith.errors import FactError, UsageError
+from tritonsmith.errors import EXIT_FAILURE, FactError, SmithError, UndecidedError, UsageError
+from tritonsmith.kernels.compile.request import CompileRequest
 
 WRONG = "wrong"
 _NEEDED = ("xdsl", "ml_dtypes", "numpy")
@@ -27,6 +29,35 @@ def asked_for(when: Sequence[str]) -> bool:
         raise UsageError(f"--when {WRONG} and limits contradict each other", hints=["one search for each"])
     require()
     return True
+
+
+def single(asked: CompileRequest) -> CompileRequest:
+    """A compile that is one variant for one target.
+
+    Raises:
+        UsageError: it is more.
+    """
+    if len(asked.targets) > 1:
+        targets = [f"--target {one.asked_again()}" for one in asked.targets]
+        raise UsageError("passes are checked for one target at a time", hints=targets)
+    if asked.sweeps or asked.autotune:
+        raise UsageError("passes are checked for one variant at a time", hints=["without --sweep"])
+    return asked
+
+
+@contextmanager
+def deciding() -> Iterator[None]:
+    """Where nothing can be decided, the exit code is none of a verdict.
+
+    Raises:
+        UndecidedError: for an error that is no answer: a file that is not there, a folder that is no dump.
+    """
+    try:
+        yield
+    except SmithError as error:
+        if error.exit_code != EXIT_FAILURE:
+            raise
+        raise UndecidedError(error.what, where=error.where, why=error.why, hints=error.hints) from error
 
 
 def require() -> None:

@@ -24,7 +24,7 @@ _NOTHING = {
 
 
 @dataclass
-class Reached:
+class ReachedCode:
     """What ran of a text, under all inputs together.
 
     Attributes:

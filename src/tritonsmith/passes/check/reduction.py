@@ -8,7 +8,7 @@ from tritonsmith import configs
 from tritonsmith.errors import SmithError
 from tritonsmith.passes.check.check import inputs_of
 from tritonsmith.passes.check.kernel import parsed
-from tritonsmith.passes.check.module import UnsupportedIrError
+from tritonsmith.passes.check.module import UnsupportedIrError, without_locations
 from tritonsmith.passes.check.runs import ReferenceRuns
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.passes.reduce.interestingness import BindingsOracle, OracleAnswer
@@ -50,7 +50,7 @@ def changed(before: str, after: str) -> tuple[Failure | None, str]:
     seeds = configs.load("passes-check")["inputs"]["seeds"]
     runs = ReferenceRuns(inputs_of(seeds))
     try:
-        one, other = parsed(before), parsed(after)
+        one, other = (parsed(without_locations(text)) for text in (before, after))
         if one is None or other is None:
             return None, "this is no IR of Triton's dialects"
         runs.refer(one)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from tritonsmith.errors import UndecidedError
 from tritonsmith.passes.check.answer import Change, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
 from tritonsmith.passes.check.coverage import DialectCoverage
 from tritonsmith.passes.check.memory import Contents
@@ -79,7 +80,8 @@ def lines(answer: CheckAnswer) -> Iterator[str]:
             yield f"  first new value: {found.operation}" + (f", {found.line}" if found.line else "")
     if answer.interpreted:
         yield from _interpreted(answer.kernel, answer.interpreted)
-    yield f"  {answer.runs} runs, {answer.elements} elements written" + (
+    about = f"{answer.target}, " if answer.target else ""
+    yield f"  {about}{answer.runs} runs, {answer.elements} elements written" + (
         f"; {answer.left_out} inputs left out: it does not end" if answer.left_out else ""
     )
     if answer.gaps:
@@ -145,7 +147,21 @@ def verdict(answer: CheckAnswer) -> str:
 
 def as_json(answer: CheckAnswer) -> dict[str, Any]:
     """Everything."""
-    return {"schema": 1, "verdict": verdict(answer), **asdict(answer), "checked": answer.checked}
+    beside, said, outcome = answer.interpreted, verdict(answer), "unchanged"
+    if answer.culprit:
+        outcome = "changed"
+    elif beside and beside.status == "differs":
+        said, outcome = interpreter_verdict(answer.kernel), "disagrees"
+    elif answer.open or (beside and beside.status == "unknown"):
+        outcome = "undecided"
+    about = {"schema": 1, "verdict": said, "outcome": outcome, "reasons": answer.reasons}
+    return {**about, **asdict(answer), "checked": answer.checked}
+
+
+def undecided(error: UndecidedError) -> dict[str, Any]:
+    """The same, where nothing could be run."""
+    why = error.why.splitlines() if error.why else []
+    return {"schema": 1, "verdict": error.what, "outcome": "undecided", "reasons": why}
 
 
 def _shown(value: float | None) -> str:

@@ -19,7 +19,7 @@ from tritonsmith.passes.check.kernel import TritonKernel
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel
 from tritonsmith.passes.check.memory import Contents, RecordingMemory
 from tritonsmith.passes.check.module import UnsupportedIrError
-from tritonsmith.passes.check.reached import Reached
+from tritonsmith.passes.check.reached import ReachedCode
 
 _CHANGES = {
     Order.AT_ONCE: Change.RESULT,
@@ -89,14 +89,14 @@ class ReferenceRuns:
         reached: what of it ran.
     """
 
-    def __init__(self, wanted: list[CheckInputs]) -> None:
+    def __init__(self, wanted: list[CheckInputs], names: tuple[str, ...] = ()) -> None:
         self.memories: dict[CheckInputs, RecordingMemory] = {}
         self.given: dict[int, tuple[Argument, ...]] = {}
         self.kernel: TritonKernel | None = None
-        self._wanted = wanted
+        self._wanted, self._names = wanted, names
         self._steps: dict[CheckInputs, int] = {}
         self._ranges: dict[int, ReadRange] = {}
-        self.reached = Reached()
+        self.reached = ReachedCode()
         self._untimed = ""  # why the waits of the reference itself do not hold, or cannot be checked
 
     @property
@@ -117,10 +117,8 @@ class ReferenceRuns:
                     seen = LargestValue() if inputs.contents is Contents.LARGE else None
                     self.memories[inputs] = self.run(kernel, inputs, seen)
                     self.memories[inputs].least = seen.found if seen else 0.0
-        except UnsupportedIrError:  # under some inputs only: the next text begins anew
-            for kept in (self.memories, self.given, self._steps):
-                kept.clear()
-            self.reached = Reached()
+        except UnsupportedIrError:  # under some inputs only
+            self.forget()
             raise
         if not any(memory.written.at.size for memory in self.memories.values()):
             self.memories.clear()
@@ -132,6 +130,12 @@ class ReferenceRuns:
         except UnsupportedIrError as error:
             self._untimed = str(error)
         return RunComparison(waits=self._untimed)
+
+    def forget(self) -> None:
+        """The next text begins anew."""
+        for kept in (self.memories, self.given, self._steps):
+            kept.clear()
+        self.reached = ReachedCode()
 
     def compare(self, kernel: TritonKernel | LoweredKernel) -> RunComparison:
         """Run a text on all inputs, until a run differs."""
@@ -213,11 +217,14 @@ class ReferenceRuns:
             (table["grid"][0], table["grid"][1], table["grid"][2]),
             self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else table["steps"],
             flight=InFlight(order, slow, counted=kernel.parts > 0),
-            reached=self.reached if inputs not in self._steps else Reached(),
+            reached=self.reached if inputs not in self._steps else ReachedCode(),
         )
         run.seen = seen
         if inputs.seed not in self.given:
-            self.given[inputs.seed] = arguments(kernel.function, inputs.seed)
+            given = arguments(kernel.function, inputs.seed)
+            if len(self._names) == len(given):
+                given = tuple(replace(one, name=name) for one, name in zip(given, self._names, strict=True))
+            self.given[inputs.seed] = given
         given = tuple(one.value for one in self.given[inputs.seed])
         steps = run.launch(kernel.main, fitting(given, kernel.function.regions[0].blocks[0].args))
         self._steps.setdefault(inputs, steps)

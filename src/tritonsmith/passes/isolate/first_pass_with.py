@@ -123,7 +123,7 @@ def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
     (row, *_) = measure.of_manifest(manifest).rows
     measured = metrics.measure(manifest, point, row)
     found = []
-    for term in thresholds.parse(text):
+    for term in thresholds.parse(text, "--when"):
         if term.change:
             hints = ["use unsigned values: spills>0, registers>128"]
             raise UsageError(f"--when {term.text}: a signed value needs a second compile", hints=hints)

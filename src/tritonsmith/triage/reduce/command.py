@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.envs import workspace
-from tritonsmith.errors import InterruptedRunError, SmithError, UsageError
+from tritonsmith.errors import InterruptedRunError, SmithError, UndecidedError, UsageError
 from tritonsmith.facts import variables
 from tritonsmith.kernels.compile import output_lock, run, signature, source, values
 from tritonsmith.kernels.compile.request import CompileRequest
@@ -59,6 +59,7 @@ class KernelReduced:
         tried: candidates that were compiled, or looked at by the command.
         seconds: that it took.
         alone: `python FILE` compiles it, and shows a failure.
+        compiles: that is all it does: the symptom is none of the compile.
         interrupted: ^C: something may make it smaller.
     """
 
@@ -69,6 +70,7 @@ class KernelReduced:
     tried: int
     seconds: float
     alone: bool = False
+    compiles: bool = False
     interrupted: bool = False
 
 
@@ -283,7 +285,10 @@ def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter) -> Ker
         _write(start, best, file)
     after = counts(best.text, start.counted)
     seconds = time.monotonic() - began
-    return KernelReduced(file, seen.figures, before, after, search.tried, seconds, alone, interrupted)
+    compiles = alone and start.symptom.wrong
+    return KernelReduced(
+        file, seen.figures, before, after, search.tried, seconds, alone, compiles, interrupted
+    )
 
 
 def _write(start: _Start, candidate: KernelCandidate, file: Path, main: str = "") -> None:
@@ -302,6 +307,8 @@ def _variables(*, without: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
 def _shown(seen: Observation, file: Path) -> Observation:
     if seen.seen is Seen.SHOWS:
         return seen
+    if seen.seen is Seen.UNTESTED:
+        raise UndecidedError("whether the symptom is there could not be decided", where=file, why=seen.why)
     raise SmithError(
         "the symptom is not there",
         where=file,

@@ -39,7 +39,10 @@ def summary(found: KernelReduced) -> str:
     if found.interrupted:
         text += "; interrupted: this is the best result so far"
     text += "; shows the same in a new process"
-    return f"{text}, and by `python {found.file.name}`" if found.alone else text
+    if not found.alone:
+        return text
+    about = "; `python {}` compiles it" if found.compiles else ", and by `python {}`"
+    return text + about.format(found.file.name)
 
 
 def as_json(found: KernelReduced) -> dict[str, Any]:
