@@ -1,6 +1,7 @@
 """The dialects arith and math: https://mlir.llvm.org/docs/Dialects/ArithOps, .../MathOps.
 
-Integers wrap; a division by zero, and a shift by the width or more, is undefined: such lanes are 0 here. What
+Integers wrap; a division by zero or of the least one by -1, and a shift by the width or more, is undefined:
+such lanes are 0 here. What
 is transcendental is computed in fp64 and rounded once.
 """
 
@@ -48,8 +49,10 @@ def _integer(function: Callable[[Array, Array], Array], *, of_unsigned: bool = F
 
 def _guarded(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
     def divide(one: Array, other: Array) -> Array:
-        zero = other == 0
-        return np.where(zero, 0, function(one, np.where(zero, 1, other).astype(other.dtype)))
+        undefined = other == 0
+        if other.dtype.kind == "i":
+            undefined = undefined | ((other == -1) & (one == np.iinfo(one.dtype).min))
+        return np.where(undefined, 0, function(one, np.where(undefined, 1, other).astype(other.dtype)))
 
     return divide
 

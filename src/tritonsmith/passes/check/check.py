@@ -92,7 +92,8 @@ def _interpreted(
 def inputs_of(seeds: int) -> list[CheckInputs]:
     """The inputs of a check: every program for every seed; a far one is the last where sizes are for it.
 
-    Of several seeds the last one has edge cases in memory, and one before it large numbers, too.
+    Of several seeds the last one has edge cases in memory; the first program of the second one runs with
+    large numbers, and with integers of all sizes, too.
     """
     table = configs.load("passes-check")["inputs"]
     near, far = table["programs"], [*table["programs"][:-1], table["far"]]
@@ -102,7 +103,8 @@ def inputs_of(seeds: int) -> list[CheckInputs]:
         for x, y, z in (far if is_far(seed) else near)
     ]
     first = next((one for one in found if one.seed == 1), None)
-    return [*found, replace(first, contents=Contents.LARGE)] if first else found
+    more = (Contents.LARGE, Contents.INTEGERS) if first else ()
+    return [*found, *(replace(found[len(near)], contents=one) for one in more)]
 
 
 def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:

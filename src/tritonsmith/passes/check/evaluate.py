@@ -161,13 +161,13 @@ class EvaluatedProgram:
         values = tuple(self._values[one] for one in operation.operands)
         try:
             found = self._found(operation, name, values)
+            self._weigh(name, values, found)
         except _MISUSED as error:  # shapes, types and places that this operation cannot have
             raise UnsupportedIrError(f"{name}: {error}") from error
         for result, value in zip(operation.results, found, strict=True):
             if isinstance(result.type, builtin.TensorType) and np.shape(value) != result.type.get_shape():
                 raise UnsupportedIrError(f"{name} with a result of shape {np.shape(value)}")
             self._values[result] = value
-        self._weigh(name, values, found)
         if self.seen is not None:
             self.seen(operation, found)
 

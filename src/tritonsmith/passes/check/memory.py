@@ -28,12 +28,14 @@ class Contents(StrEnum):
     PLAIN = "plain"
     EDGES = "edges"  # zeros, infinities, NaN and 1e-30 as well: sums of the others are still exact
     LARGE = "large"  # zeros and 6e4, and nothing below 0: what overflows does so in any order of a sum
+    INTEGERS = "integers"  # integers of all sizes and both signs; else they are small, as indices are
 
 
 _EDGES: dict[Contents, tuple[tuple[float, ...], int]] = {  # each is one of so many
     Contents.PLAIN: ((), 1),
     Contents.EDGES: ((0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30), 64),
     Contents.LARGE: ((0.0, 6e4), 4),
+    Contents.INTEGERS: ((), 1),
 }
 
 
@@ -174,6 +176,8 @@ class GlobalMemory:
             if self.flags:
                 found = np.where(np.isin(flat + _HALF >> _REGION, self.flags), mixed & np.uint64(1), found)
             return found.astype(np.uint8).view(dtype)
+        if dtype.kind in "iu" and self.contents is Contents.INTEGERS:
+            return _wide(mixed, dtype)
         if dtype.kind in "iu":
             return (mixed % np.uint64(_SMALL)).astype(dtype)
         # Multiples of 1/32 in [-2, 2): exact in each type of float but the smallest, and sums of them in f32.
@@ -230,6 +234,11 @@ class RecordingMemory(GlobalMemory):
         self._room = 2 * self._kept + _ROOM
 
     @property
+    def reads_integers(self) -> bool:
+        """Whether integers of more than a byte were read."""
+        return any(dtype.kind in "iu" and dtype.itemsize > 1 for dtype in self.reads)
+
+    @property
     def read(self) -> Array:
         """The addresses that were read, in their order."""
         every = [at for found in self.reads.values() for at in found]
@@ -254,6 +263,15 @@ def _outside(at: Array) -> Array:
     if ((flat >= _OWN >> 1) & (flat < _OWN)).any():
         raise UnsupportedIrError("scratch memory in use")
     return flat
+
+
+def _wide(mixed: Array, dtype: np.dtype[Any]) -> Array:
+    """Any integer, and of each eight one that is 0, -1, the least or the largest."""
+    most = np.iinfo(dtype)
+    found = (mixed >> np.uint64(8)).astype(_BITS[dtype.itemsize]).view(dtype)
+    for number, edge in enumerate((0, -1, most.min, most.max)):
+        found[mixed % np.uint64(8) == number] = edge
+    return found
 
 
 def _mixed(value: Array) -> Array:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from tritonsmith import configs
 from tritonsmith.passes.check.answer import Change
 from tritonsmith.passes.check.blame import LargestValue, ValueRecorder
@@ -26,6 +28,7 @@ _CHANGES = {
     Order.COPIES_LATE: Change.COPIES,
     Order.READS_LATE: Change.READS,
 }
+_INEXACT = (Contents.LARGE, Contents.INTEGERS)
 _LONGER = 10  # a program that takes so many times the operations of the reference, and _SOME, does not end
 _SOME = 10_000
 
@@ -102,7 +105,8 @@ class ReferenceRuns:
     @property
     def left_out(self) -> int:
         """Inputs under which it does not end."""
-        return len(self._wanted) - len(self.memories)
+        wanted = [one for one in self._wanted if one.contents is not Contents.INTEGERS]
+        return sum(one not in self.memories for one in wanted)
 
     def refer(self, kernel: TritonKernel) -> RunComparison:
         """Run the first text; and as its waits allow it, which shows whether it depends on that itself.
@@ -113,10 +117,11 @@ class ReferenceRuns:
         self.kernel = kernel
         try:
             for inputs in self._wanted:
+                if inputs.contents is Contents.INTEGERS:
+                    self._refer_integers(kernel, inputs)
+                    continue
                 with suppress(EndlessError):
-                    seen = LargestValue() if inputs.contents is Contents.LARGE else None
-                    self.memories[inputs] = self.run(kernel, inputs, seen)
-                    self.memories[inputs].least = seen.found if seen else 0.0
+                    self.memories[inputs] = self._referred(kernel, inputs)
         except UnsupportedIrError:  # under some inputs only
             self.forget()
             raise
@@ -130,6 +135,25 @@ class ReferenceRuns:
         except UnsupportedIrError as error:
             self._untimed = str(error)
         return RunComparison(waits=self._untimed)
+
+    def _referred(self, kernel: TritonKernel, inputs: CheckInputs) -> RecordingMemory:
+        seen = LargestValue() if inputs.contents in _INEXACT else None
+        memory: RecordingMemory = self.run(kernel, inputs, seen)
+        memory.least = seen.found if seen else 0.0
+        return memory
+
+    def _refer_integers(self, kernel: TritonKernel, inputs: CheckInputs) -> None:
+        """Run with integers of all sizes, unless one that is read is an index, a bound or a mask."""
+        others = (replace(inputs, contents=one) for one in (Contents.PLAIN, Contents.EDGES))
+        small = next((self.memories[one] for one in others if one in self.memories), None)
+        if small is None or not small.reads_integers:
+            return
+        with suppress(EndlessError, UnsupportedIrError):
+            memory = self._referred(kernel, inputs)
+            if np.array_equal(memory.read, small.read) and np.array_equal(
+                memory.written.at, small.written.at
+            ):
+                self.memories[inputs] = memory
 
     def forget(self) -> None:
         """The next text begins anew."""

@@ -116,6 +116,42 @@ def test_what_overflows_in_a_narrower_type_is_found() -> None:
     assert checked(wide, narrow, seeds=1).culprit is None
 
 
+INTEGERS = ADD.replace("f32", "i32").replace("arith.mulf", "arith.divsi").replace("arith.addf", "arith.addi")
+
+
+def _by(width: str, first: str, second: str) -> str:
+    """x by way of another width, instead of x / y."""
+    line = '    %product = "arith.divsi"(%a, %b) : (tensor<16xi32>, tensor<16xi32>) -> tensor<16xi32>\n'
+    assert line in INTEGERS
+    return INTEGERS.replace(
+        line,
+        f'    %w = "arith.{first}"(%a) : (tensor<16xi32>) -> tensor<16x{width}>\n'
+        f'    %product = "arith.{second}"(%w) : (tensor<16x{width}>) -> tensor<16xi32>\n',
+    )
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (INTEGERS, INTEGERS.replace("arith.divsi", "arith.divui")),
+        (_by("i64", "extsi", "trunci"), _by("i16", "trunci", "extsi")),
+    ],
+)
+def test_integers_that_are_values_have_all_sizes_and_both_signs(right: str, wrong: str) -> None:
+    """Small ones, which indices have to be, do not tell signed from unsigned, nor wide from narrow."""
+    culprit = checked(right, wrong).culprit
+    assert culprit
+    assert culprit.contents is Contents.INTEGERS
+
+
+def test_integers_that_are_indices_stay_small() -> None:
+    """What y[i] has is where the result goes: under large integers, that would be anywhere."""
+    indexed = INTEGERS.replace('"tt.addptr"(%os, %at)', '"tt.addptr"(%os, %b)')
+    assert indexed != INTEGERS
+    assert checked(INTEGERS, INTEGERS).runs == 11
+    assert checked(indexed, indexed).runs == 10
+
+
 def test_reads_are_kept_without_repetition() -> None:
     """A loop that reads the same elements again and again needs no more memory for it."""
     memory = RecordingMemory(1)
