@@ -14,6 +14,7 @@ _REGION = 40  # bits: each argument's memory reaches half of that to both sides 
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _OWN = 1 << 39  # addresses below are scratch memory of the program's own: no result lies there
 _SMALL = 8  # integers in memory lie below this, as indices and counts do
+_LONG = 160  # the same of every third seed: a loop that counts up to one has several turns
 _NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1
 _ROOM = 1 << 20  # addresses that are read, before those that repeat are dropped
 _MOST_READ = 1 << 25  # of those that do not
@@ -179,7 +180,7 @@ class GlobalMemory:
         if dtype.kind in "iu" and self.contents is Contents.INTEGERS:
             return _wide(mixed, dtype)
         if dtype.kind in "iu":
-            return (mixed % np.uint64(_SMALL)).astype(dtype)
+            return (mixed % np.uint64(_LONG if self.seed % 3 == 2 else _SMALL)).astype(dtype)  # noqa: PLR2004 - as `inputs` has it
         # Multiples of 1/32 in [-2, 2): exact in each type of float but the smallest, and sums of them in f32.
         plain = ((mixed >> np.uint64(8)) % np.uint64(128)).astype(np.float64) / 32 - 2
         if self.contents is Contents.LARGE:

@@ -52,7 +52,8 @@ class ReachedCode:
 
     def _of(self, operation: Operation, line: partial[str]) -> Iterator[str]:
         if name_of(operation) in _LOOPS and self.turns.get(operation, 0) == 1 and not _is_fixed(operation):
-            yield f"the loop at {line(operation) or 'an unknown line'} ran once at most"
+            within = (line(one) for one in (operation, *operation.walk()))  # its own stands at its end
+            yield f"the loop at {next(filter(None, within), 'an unknown line')} ran once at most"
         for block in (block for region in operation.regions for block in region.blocks):
             if block in self.blocks:
                 for inner in block.ops:
