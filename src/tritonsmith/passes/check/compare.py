@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritonsmith import configs
-from tritonsmith.passes.check.memory import GlobalMemory, RecordingMemory, spans, where
+from tritonsmith.passes.check.memory import GlobalMemory, RecordingMemory, Written, regions, spans, where
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def compare(before: GlobalMemory, after: GlobalMemory, least: float = 0.0) -> tu
                 unequal & (one.kinds[mine] == one.dtypes.index(dtype)) & (other.kind_of(yours) == str(dtype))
             )
             values = one.values(mine[chosen], dtype), other.values(yours[chosen], dtype)
-            close, most = _close(*values, dtype, least)
+            close, most = _close(*values, dtype, least, _sizes(one, one.at[mine[chosen]], dtype))
             bad[np.flatnonzero(chosen)[close]] = False
             largest = max(largest, most)
         wrong[np.flatnonzero(~wrong)[bad]] = True
@@ -119,16 +119,30 @@ def compare(before: GlobalMemory, after: GlobalMemory, least: float = 0.0) -> tu
     return largest, found
 
 
-def _close(one: Any, other: Any, dtype: Any, least: float) -> tuple[Any, float]:
-    """Which are close, and the largest relative difference among those."""
+def _sizes(of: Written, at: Any, dtype: Any) -> Any:
+    """The largest finite number, without its sign, behind the argument that each of these is behind."""
+    same = of.kinds == of.dtypes.index(dtype)
+    numbers, values = regions(of.at[same]), np.abs(of.values(np.flatnonzero(same), dtype).astype(np.float64))
+    values[~np.isfinite(values)] = 0.0
+    largest = {number: values[numbers == number].max() for number in np.unique(numbers)}
+    return np.asarray([largest[number] for number in regions(at)])
+
+
+def _close(one: Any, other: Any, dtype: Any, least: float, sizes: Any) -> tuple[Any, float]:
+    """Which are close, and the largest relative difference among those.
+
+    Numbers are, and so is what a sum in fp32 loses where its parts are as large as the largest result: the
+    parts of one that is near 0 cancelled.
+    """
     table = configs.load("passes-check")["tolerance"]
     tolerance, least = table.get(str(dtype)), max(least, table["least"])
     if tolerance is None:
         return np.zeros(one.shape, np.bool_), 0.0
+    lost = min(tolerance, table["float32"]) * np.minimum(sizes, table["cancelled"])
     with np.errstate(all="ignore"):
         wide, plain = one.astype(np.float64), other.astype(np.float64)
-        scale = np.maximum(np.maximum(np.abs(wide), np.abs(plain)), least)
-        apart = np.where(wide == plain, 0.0, np.abs(wide - plain) / np.where(scale > 0, scale, 1.0))
+        scale = np.maximum(np.maximum(np.abs(wide), np.abs(plain)), np.maximum(least, lost / tolerance))
+        apart = np.where(wide == plain, 0.0, np.abs(wide - plain) / scale)
     apart = np.where(np.isnan(wide) & np.isnan(plain), 0.0, apart)
     close = apart <= tolerance  # NaN is not
     return close, float(apart[close].max(initial=0.0))

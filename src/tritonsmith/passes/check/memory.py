@@ -51,14 +51,20 @@ def where(address: int) -> tuple[int | None, int]:
     return (number - 1, address - (number << _REGION)) if number > 0 else (None, address)
 
 
+def regions(at: Array) -> Array:
+    """The region of each address: that of an argument, from 1; 0 or below for the one below all of them."""
+    found: Array = (at + _HALF) >> _REGION
+    return found
+
+
 def spans(at: Array) -> dict[int, tuple[int, int]]:
     """First and last of these addresses, by region: that of an argument, or the one below all of them."""
     if not at.size:
         return {}
     first, last = int(at.min()), int(at.max())
-    if (first + (1 << _REGION - 1)) >> _REGION == (number := (last + (1 << _REGION - 1)) >> _REGION):
+    if (first + _HALF) >> _REGION == (number := (last + _HALF) >> _REGION):
         return {number: (first, last)}  # as it nearly always is
-    numbers = (at + (1 << _REGION - 1)) >> _REGION
+    numbers = regions(at)
     return {
         int(number): (int(at[numbers == number].min()), int(at[numbers == number].max()))
         for number in np.unique(numbers)

@@ -63,7 +63,19 @@ def written(*values: float) -> GlobalMemory:
 
 def test_what_a_gpu_may_flush_to_0_is_no_difference() -> None:
     assert compare(written(1, 3e-39), written(1, 0))[1] is None
-    assert compare(written(1, 3e-20), written(1, 0))[1]
+    assert compare(written(3e-20, 3e-20), written(3e-20, 0))[1]
+
+
+def test_what_cancels_loses_as_much_as_the_largest_result_has() -> None:
+    """A result near 0 beside others: the difference is that of fp32 to those, whatever their type."""
+    assert compare(written(2, 3e-5), written(2, 2e-5))[1] is None
+    assert compare(written(2, 3e-4), written(2, 2e-4))[1]
+    assert compare(written(1e6, 3e-2), written(1e6, 1e-2))[1]  # up to 1024
+    one, other = GlobalMemory(1), GlobalMemory(1)
+    for memory, small in ((one, 1e-3), (other, 2e-3)):
+        memory.store(base(0) + 2 * np.arange(2), np.array([2, small], np.float16))
+    assert compare(one, other)[1]
+    assert compare(written(np.inf, 3e-5), written(np.inf, 2e-5))[1]
 
 
 def test_small_numbers_may_count_as_larger_ones() -> None:
