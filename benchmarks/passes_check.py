@@ -342,7 +342,7 @@ def _result(made: CheckedDump, before: Dump, after: Dump, mutant: IrMutant) -> s
     except FactError as error:
         return f"refused: {error.why or error.what}"[:100]
     if answer.culprit:
-        return "found" if answer.culprit.suspects == (before.label,) else "found at another pass"
+        return "found" if before.label in answer.culprit.suspects else "found at another pass"
     return "not checked: " + answer.reasons[0][:60] if answer.open else "survived"
 
 

@@ -85,7 +85,7 @@ class EvaluatedProgram:
     def launch(self, name: str, values: tuple[Any, ...]) -> int:
         """Run the kernel; how many operations that took."""
         self.call(name, values)
-        self.flight.finish()
+        self.flight.end()
         return self._steps
 
     def call(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:

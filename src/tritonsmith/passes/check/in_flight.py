@@ -39,7 +39,7 @@ class BarrierError(UnsupportedIrError):
 
 
 class FreedError(Exception):
-    """Memory is given back that a copy is on its way to."""
+    """Memory is given back that a copy is on its way to, or from."""
 
 
 @dataclass(frozen=True)
@@ -205,9 +205,19 @@ class InFlight:
             self._stores.popleft()()
 
     def finish(self) -> None:
-        """The program ends."""
+        """A part of the program ends."""
         self.wait_dots(0)
         self.wait_stores(0)
+
+    def end(self) -> None:
+        """The program ends, and its shared memory is somebody else's.
+
+        Raises:
+            FreedError: a store still reads it.
+        """
+        if self._stores:
+            raise FreedError
+        self.finish()
 
     def product(self, compute: Callable[[], None], barriers: list[Array]) -> None:
         """A product in tensor memory, or none: done after those before it; then it arrives at barriers."""

@@ -310,6 +310,14 @@ def test_a_buffer_that_a_store_still_reads() -> None:
     assert found.change is Change.READS
 
 
+def test_a_program_that_ends_before_its_last_store_has_read() -> None:
+    """Its shared memory is the next program's then."""
+    head, wait, tail = TMA.rpartition('"ttng.async_tma_store_wait"() <{pendings = 0')
+    found = checked(TMA, head + wait.replace("pendings = 0", "pendings = 1") + tail).culprit
+    assert found
+    assert (found.change, found.difference) == (Change.READS, None)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

@@ -246,7 +246,8 @@ _INSIDE = f"""\
 def test_the_first_part_has_under_way_what_was_before_it() -> None:
     once = [text.replace("value = 3 : i32", "value = 1 : i32") for text in (plain(), _PRODUCE, _CONSUME)]
     first, parts = "      %none = ", '    "ttg.warp_specialize"('
-    before = once[0].replace(first, _BEFORE + first, 1)
+    wait = '    "ttng.async_tma_store_wait"() <{pendings = 0 : i32}> : () -> ()\n'
+    before = once[0].replace(first, _BEFORE + wait + first, 1)
     after = kernel(_INSIDE + once[1], once[2]).replace(parts, _BEFORE + parts, 1)
     answer = checked(before, after)
     assert [(one.status, one.waits) for one in answer.passes] == [("reference", ""), ("equal", "")]
