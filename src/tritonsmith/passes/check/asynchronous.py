@@ -13,7 +13,7 @@ from tritonsmith.passes.check.in_flight import Order, unwritten
 from tritonsmith.passes.check.module import attribute, integer, integers, name_of
 from tritonsmith.passes.check.registry import known
 from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
-from tritonsmith.passes.check.triton import dot, load, segments, store
+from tritonsmith.passes.check.triton import dot, load, rounded, segments, store
 
 Array = np.ndarray[Any, Any]
 _TIMED = (
@@ -93,7 +93,7 @@ def _warp_group_dot(
 
     def compute() -> None:
         start = more if use is None or bool(use) else np.zeros_like(more)
-        found[...] = dot(one, other, start)
+        found[...] = dot(*rounded(run, operation, one, other), start)
 
     run.flight.dot(found, compute)
     if not _is_async_dot(operation):

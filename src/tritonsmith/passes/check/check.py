@@ -32,6 +32,7 @@ from tritonsmith.passes.check.runs import ChangedRun, CheckInputs, ReferenceRuns
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Write, digest
 
+_STAGES = re.compile(r"\bnum[-_]stages=(\d{1,2})\b")
 _LLVM = re.compile(r'^\s*(?:"llvm\.func"\(|llvm\.func\b)', re.MULTILINE)
 
 
@@ -93,7 +94,7 @@ def inputs_of(seeds: int) -> list[CheckInputs]:
     """The inputs of a check: every program for every seed; a far one is the last where sizes are for it.
 
     Of several seeds the last one has edge cases in memory; the first program of the second one runs with
-    large numbers, and with integers of all sizes, too.
+    large numbers, with fractions and with integers of all sizes, too.
     """
     table = configs.load("passes-check")["inputs"]
     near, far = table["programs"], [*table["programs"][:-1], table["far"]]
@@ -103,7 +104,7 @@ def inputs_of(seeds: int) -> list[CheckInputs]:
         for x, y, z in (far if is_far(seed) else near)
     ]
     first = next((one for one in found if one.seed == 1), None)
-    more = (Contents.LARGE, Contents.INTEGERS) if first else ()
+    more = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS) if first else ()
     return [*found, *(replace(found[len(near)], contents=one) for one in more)]
 
 
@@ -124,6 +125,11 @@ def missing(index: DumpIndex, kernel: DumpedKernel, last: Dump) -> CheckedPass:
         about = f"of {rest[0].operation}, {rest[0].when} a pass" if rest[0].whole else "not whole"
         why += f": the text that follows is {about}"
     return CheckedPass(last.number + 1, last.label, "unknown", why)
+
+
+def _stages(dumps: list[Dump]) -> int:
+    """Of the pipelined loops, as the options of passes have them; 0 if none says."""
+    return max((int(one) for dump in dumps for one in _STAGES.findall(dump.pipeline)), default=0)
 
 
 def given_to(index: DumpIndex, kernel: DumpedKernel, checked: CheckedPass) -> Dump:
@@ -206,7 +212,7 @@ class PassCheck:
         self._culprit: Culprit | None = None
         self._before = self._key = self._waits = ""
         self._last = CheckedPass(0, "", "unknown")  # of the text that is the key
-        self.reference = ReferenceRuns(wanted, names)
+        self.reference = ReferenceRuns(wanted, names, _stages(dumps))
 
     def run(self) -> CheckAnswer:
         """Run each text that is new, until one differs."""

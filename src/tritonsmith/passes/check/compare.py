@@ -11,6 +11,8 @@ import numpy as np
 from tritonsmith import configs
 from tritonsmith.passes.check.memory import GlobalMemory, RecordingMemory, Written, regions, spans, where
 
+_SINGLE = 4  # bytes
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -73,13 +75,17 @@ class ReadRange:
         return low <= first and last <= high
 
 
-def compare(before: GlobalMemory, after: GlobalMemory, least: float = 0.0) -> tuple[float, Difference | None]:
+def compare(
+    before: GlobalMemory, after: GlobalMemory, least: float = 0.0, slack: float = 1.0
+) -> tuple[float, Difference | None]:
     """The largest relative difference that is within the tolerance, and the first one beyond it.
 
     Args:
         before: one run.
         after: another run.
         least: numbers smaller than this are compared as if they were as large.
+        slack: of fp32 and fp64, by how much the tolerance is larger; then integers, to which numbers may be
+            rounded, are not compared.
     """
     one, other = before.written, after.written
     every = np.union1d(one.at, other.at)
@@ -97,7 +103,7 @@ def compare(before: GlobalMemory, after: GlobalMemory, least: float = 0.0) -> tu
                 unequal & (one.kinds[mine] == one.dtypes.index(dtype)) & (other.kind_of(yours) == str(dtype))
             )
             values = one.values(mine[chosen], dtype), other.values(yours[chosen], dtype)
-            close, most = _close(*values, dtype, least, _sizes(one, one.at[mine[chosen]], dtype))
+            close, most = _close(*values, dtype, least, slack, _sizes(one, one.at[mine[chosen]], dtype))
             bad[np.flatnonzero(chosen)[close]] = False
             largest = max(largest, most)
         wrong[np.flatnonzero(~wrong)[bad]] = True
@@ -128,7 +134,7 @@ def _sizes(of: Written, at: Any, dtype: Any) -> Any:
     return np.asarray([largest[number] for number in regions(at)])
 
 
-def _close(one: Any, other: Any, dtype: Any, least: float, sizes: Any) -> tuple[Any, float]:
+def _close(one: Any, other: Any, dtype: Any, least: float, slack: float, sizes: Any) -> tuple[Any, float]:
     """Which are close, and the largest relative difference among those.
 
     Numbers are, and so is what a sum in fp32 loses where its parts are as large as the largest result: the
@@ -137,8 +143,9 @@ def _close(one: Any, other: Any, dtype: Any, least: float, sizes: Any) -> tuple[
     table = configs.load("passes-check")["tolerance"]
     tolerance, least = table.get(str(dtype)), max(least, table["least"])
     if tolerance is None:
-        return np.zeros(one.shape, np.bool_), 0.0
-    lost = min(tolerance, table["float32"]) * np.minimum(sizes, table["cancelled"])
+        return np.full(one.shape, slack > 1), 0.0
+    tolerance *= slack if dtype.itemsize >= _SINGLE else 1.0
+    lost = min(tolerance, slack * table["float32"]) * np.minimum(sizes, table["cancelled"])
     with np.errstate(all="ignore"):
         wide, plain = one.astype(np.float64), other.astype(np.float64)
         scale = np.maximum(np.maximum(np.abs(wide), np.abs(plain)), np.maximum(least, lost / tolerance))

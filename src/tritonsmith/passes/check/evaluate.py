@@ -65,6 +65,7 @@ class EvaluatedProgram:
         descriptors: those that were made there, by address.
         flight: what is asynchronous, and under way.
         reached: what ran.
+        rounds: whether dots of tf32 round what they are given: not where the reference allows them.
     """
 
     functions: dict[str, Operation]
@@ -78,6 +79,7 @@ class EvaluatedProgram:
     descriptors: dict[int, Any] = field(default_factory=dict)
     flight: InFlight = field(default_factory=InFlight)
     reached: ReachedCode = field(default_factory=ReachedCode)
+    rounds: bool = False
     _values: dict[SSAValue, Any] = field(default_factory=dict)
     _steps: int = 0
     _elements: int = 0

@@ -22,8 +22,11 @@ _PASSED_ON = {
 _DIVIDED = {"arith.remsi", "arith.remui", "arith.divsi", "arith.divui", "arith.ceildivsi"}
 _SAME = {"arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast"}
 _DEPTH = 8  # of those, one upon another
+_ASSUMED = {"llvm.intr.assume", "tt.assert"}
 _STRIDE = 4096  # elements; larger than a block, so that rows do not overlap
 _OTHER = 300  # times that, for every second stride: rows and columns do not overlap either
+_OTHER_WIDE = 8192  # the same of i64: offsets do not fit 32 bits from row 64 on
+_SINGLE = 4  # bytes
 _STEPS = 4  # of a loop whose step is not known: that of the number of programs, say
 _UNIT = 16  # a size that nothing tells the block of
 _LOOPED = 64  # the same, of one that a loop counts up to
@@ -46,8 +49,13 @@ class Argument:
     value: Any
 
 
-def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
+def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument, ...]:
     """What the kernel gets; the same for each module of a dump, as parameters keep their order.
+
+    Args:
+        function: the kernel.
+        seed: of the sizes.
+        stages: of its pipelined loops: they get a turn more than that.
 
     Raises:
         UnsupportedIrError: a parameter has another type.
@@ -58,6 +66,7 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
     found = []
     every = function.regions[0].blocks[0].args
     grouped = [one for one in every if is_far(seed) and _grouped(one)]
+    used: set[int] = set()  # no two sizes are the same: one may stand where the other should
     parts: list[int] = []  # of the descriptor before: the kernel's source has no such parameters
     for number, parameter in enumerate(every):
         of = type_of(parameter.type)
@@ -80,10 +89,14 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
         elif of.dtype == np.bool_:
             value = np.asarray(bool(small % 2))
         elif block := _block(parameter, set()):
-            size = _size(block, _turns(parameter, seed, grouped), seed, rule, even=unit % 16 == 0)
+            size = _size(parameter, block, seed, rule, grouped, stages, even=unit % 16 == 0)
+            while size in used:
+                size += 16 if unit % 16 == 0 else 2
+            used.add(size)
             value = np.asarray(of.dtype.type(min(size, np.iinfo(of.dtype).max)))
         else:
-            stride = _STRIDE * (_OTHER if number % 2 else 1) + (0 if unit % 16 == 0 else 1)
+            other = _OTHER_WIDE if of.dtype.itemsize > _SINGLE else _OTHER
+            stride = _STRIDE * (other if number % 2 else 1) + 16 * number + (0 if unit % 16 == 0 else 1)
             value = np.asarray(of.dtype.type(min(stride, np.iinfo(of.dtype).max)))
         found.append(Argument(parameter.name_hint or "", value))
     return tuple(found)
@@ -148,25 +161,30 @@ def _taken_apart(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _turns(parameter: SSAValue, seed: int, grouped: Sequence[SSAValue]) -> int:
-    """Full blocks of a size; 0 for any size.
+def _size(
+    parameter: SSAValue,
+    block: int,
+    seed: int,
+    rule: random.Random,
+    grouped: Sequence[SSAValue],
+    stages: int,
+    *,
+    even: bool,
+) -> int:
+    """A size: less than a block, or full blocks and a part of one: what is cut shows what masks are for.
 
     So the second program has work, the third one less; a pipelined loop comes back to its first buffer; and a
     group of tiles ends.
     """
-    if grouped:
-        return _ROWS if parameter in grouped else 1
-    if seed % 3 == 1:
-        return _TURNS if _counted_up_to(parameter, set()) else 2
-    return 0
-
-
-def _size(block: int, turns: int, seed: int, rule: random.Random, *, even: bool) -> int:
-    """A size: less than a block, or full blocks and a part of one: what is cut shows what masks are for."""
     if seed % 3 == 0:
         return 16 if even else rule.randrange(3, 16, 2)
-    if turns == _TURNS and block == _UNIT:
-        block = _LOOPED
+    turns = 0  # any size
+    if grouped:
+        turns = _ROWS if parameter in grouped else 1
+    elif seed % 3 == 1 and _counted_up_to(parameter, set()):
+        turns, block = max(_TURNS, stages + 1), _LOOPED if block == _UNIT else block
+    elif seed % 3 == 1:
+        turns = 2
     size = turns * block + rule.randrange(1, max(block, 2)) if turns else rule.randrange(17, 88)
     return -(-size // 16) * 16 if even else size
 
@@ -210,6 +228,8 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
         if name in _DIVIDED:
             found.append(constant_of(operation.operands[1 - use.index]) or _UNIT)
         elif name == "arith.cmpi":
+            if all(name_of(one.operation) in _ASSUMED for one in operation.results[0].uses):
+                continue  # nothing is asked
             found.append(max(type_of(operation.operands[use.index].type).shape, default=_UNIT))
         elif name == "scf.for":
             found.append(constant_of(operation.operands[2]) or _STEPS)

@@ -83,7 +83,7 @@ class TritonInterpreter:
                 raw = np.frombuffer(bytes.fromhex(said), np.uint8)
                 image.store(start + np.arange(raw.size), raw[:, None])
             theirs = image.result(len(given[inputs.seed]))
-            most, difference = compare(memory, theirs, memory.least)
+            most, difference = compare(memory, theirs, memory.least, memory.slack)
             apart = max(apart, most)
             if difference or row["value"]["outside"]:
                 return self._differs(reference, inputs, apart, difference, theirs)
@@ -107,7 +107,7 @@ class TritonInterpreter:
         """A difference; not decided where the interpreter is known to compute something else."""
         if difference:
             memory = reference.memories[inputs]
-            if compare(memory, theirs, least=max(_INPUT, memory.least))[1] is None:
+            if compare(memory, theirs, max(_INPUT, memory.least), memory.slack)[1] is None:
                 return InterpretedRuns(
                     "unknown", "only small numbers differ, as where a sum has another order"
                 )

@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 from tritonsmith.passes.check import asynchronous
 from tritonsmith.passes.check.in_flight import Order
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, name_of, parse, symbol, text
+from tritonsmith.passes.check.triton import is_tf32
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,14 @@ class TritonKernel:
         main: the kernel's.
         orders: in which it runs for its waits to be checked; none if nothing is asynchronous.
         parts: how many there are, if warps are specialized; or 0.
+        tf32: whether a dot of fp32 may be one of tf32.
     """
 
     functions: dict[str, Operation]
     main: str
     orders: tuple[Order, ...]
     parts: int
+    tf32: bool
 
     @property
     def function(self) -> Operation:
@@ -62,4 +65,5 @@ def parsed(raw: str) -> TritonKernel | None:
         raise UnsupportedIrError(f"{len(shown) or 'no'} kernels in the module")
     others = [len(one.regions) for one in module.walk() if name_of(one) == "ttg.warp_specialize.partitions"]
     parts = max(others, default=-1) + 1
-    return TritonKernel(functions, shown[0], asynchronous.orders(module), parts)
+    tf32 = any(map(is_tf32, module.walk()))
+    return TritonKernel(functions, shown[0], asynchronous.orders(module), parts, tf32)

@@ -18,6 +18,7 @@ _LONG = 160  # the same of every third seed: a loop that counts up to one has se
 _NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1
 _ROOM = 1 << 20  # addresses that are read, before those that repeat are dropped
 _MOST_READ = 1 << 25  # of those that do not
+_SLACK = 8.0
 _HALF = 1 << _REGION - 1
 
 Array = np.ndarray[Any, Any]
@@ -29,6 +30,9 @@ class Contents(StrEnum):
     PLAIN = "plain"
     EDGES = "edges"  # zeros, infinities, NaN and 1e-30 as well: sums of the others are still exact
     LARGE = "large"  # zeros and 6e4, and nothing below 0: what overflows does so in any order of a sum
+    PRECISE = (
+        "precise"  # all bits of a fraction: what is rounded to a narrower type on the way is another number
+    )
     INTEGERS = "integers"  # integers of all sizes and both signs; else they are small, as indices are
 
 
@@ -36,6 +40,7 @@ _EDGES: dict[Contents, tuple[tuple[float, ...], int]] = {  # each is one of so m
     Contents.PLAIN: ((), 1),
     Contents.EDGES: ((0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30), 64),
     Contents.LARGE: ((0.0, 6e4), 4),
+    Contents.PRECISE: ((), 1),
     Contents.INTEGERS: ((), 1),
 }
 
@@ -189,6 +194,8 @@ class GlobalMemory:
             return (mixed % np.uint64(_LONG if self.seed % 3 == 2 else _SMALL)).astype(dtype)  # noqa: PLR2004 - as `inputs` has it
         # Multiples of 1/32 in [-2, 2): exact in each type of float but the smallest, and sums of them in f32.
         plain = ((mixed >> np.uint64(8)) % np.uint64(128)).astype(np.float64) / 32 - 2
+        if self.contents is Contents.PRECISE:
+            plain = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-51 - 2
         if self.contents is Contents.LARGE:
             plain = np.abs(plain)
         edges, among = _EDGES[self.contents]
@@ -216,6 +223,11 @@ class RecordingMemory(GlobalMemory):
     least: float = 0.0
     _kept: int = 0
     _room: int = _ROOM
+
+    @property
+    def slack(self) -> float:
+        """By how much the tolerance is larger: sums of fractions are not exact in any order."""
+        return _SLACK if self.contents is Contents.PRECISE else 1.0
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
         """As it is, and kept."""

@@ -34,6 +34,7 @@ _CHANGES = {
 _CONTENTS = {
     Contents.EDGES: "with zeros, infinities and NaN in memory",
     Contents.LARGE: "with large numbers in memory",
+    Contents.PRECISE: "with fractions in memory",
     Contents.INTEGERS: "with integers of all sizes in memory",
 }
 

@@ -92,11 +92,11 @@ class ReferenceRuns:
         reached: what of it ran.
     """
 
-    def __init__(self, wanted: list[CheckInputs], names: tuple[str, ...] = ()) -> None:
+    def __init__(self, wanted: list[CheckInputs], names: tuple[str, ...] = (), stages: int = 0) -> None:
         self.memories: dict[CheckInputs, RecordingMemory] = {}
         self.given: dict[int, tuple[Argument, ...]] = {}
         self.kernel: TritonKernel | None = None
-        self._wanted, self._names = wanted, names
+        self._wanted, self._names, self._stages = wanted, names, stages
         self._steps: dict[CheckInputs, int] = {}
         self._ranges: dict[int, ReadRange] = {}
         self.reached = ReachedCode()
@@ -199,7 +199,7 @@ class ReferenceRuns:
             return 0.0, changed(Change.ENDLESS, difference=None)
         except FreedError:
             return 0.0, changed(_CHANGES[order], difference=None)
-        apart, difference = compare(memory, mine, memory.least)
+        apart, difference = compare(memory, mine, memory.least, memory.slack)
         if difference:
             return apart, changed(_CHANGES[order], difference=difference)
         if isinstance(mine, RecordingMemory) and (outside := self._range(inputs.seed).outside(mine)):
@@ -241,11 +241,12 @@ class ReferenceRuns:
             (table["grid"][0], table["grid"][1], table["grid"][2]),
             self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else table["steps"],
             flight=InFlight(order, slow, counted=kernel.parts > 0),
+            rounds=self.kernel is not None and not self.kernel.tf32,
             reached=self.reached if inputs not in self._steps else ReachedCode(),
         )
         run.seen = seen
         if inputs.seed not in self.given:
-            given = arguments(kernel.function, inputs.seed)
+            given = arguments(kernel.function, inputs.seed, self._stages)
             if len(self._names) == len(given):
                 given = tuple(replace(one, name=name) for one, name in zip(given, self._names, strict=True))
             self.given[inputs.seed] = given

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import builtin
 from xdsl.ir import Operation, Region
 
 from tritonsmith.passes.check.arith import unsigned, wanted
@@ -25,6 +26,7 @@ Array = np.ndarray[Any, Any]
 
 _SINGLE = 4  # bytes
 _UMAX, _UMIN, _XCHG = 8, 9, 10  # of RMWOp
+_TF32 = 0  # of InputPrecision
 _NAN = 2  # of PaddingOption
 
 
@@ -165,8 +167,29 @@ def store(run: Any, pointer: Array, value: Array, mask: Array | None = None) -> 
 
 
 @known("tt.dot")
-def _dot(_run: Any, _operation: Operation, one: Array, other: Array, more: Array) -> tuple[Array]:
-    return (dot(one, other, more),)
+def _dot(run: Any, operation: Operation, one: Array, other: Array, more: Array) -> tuple[Array]:
+    return (dot(*rounded(run, operation, one, other), more),)
+
+
+def is_tf32(operation: Operation) -> bool:
+    """Whether it is a dot of fp32 that takes its operands as tf32: InputPrecision in TritonAttrDefs.td."""
+    if not isinstance(attribute(operation, "inputPrecision"), builtin.IntegerAttr) or not operation.operands:
+        return False
+    single = "f32" in str(operation.operands[0].type).split(",")[0]
+    return single and integer(operation, "inputPrecision") == _TF32
+
+
+def rounded(run: Any, operation: Operation, one: Array, other: Array) -> tuple[Array, Array]:
+    """Operands of a dot: of tf32, to 10 bits of fraction, unless the reference allows that, too."""
+    if not run.rounds or not is_tf32(operation):
+        return one, other
+    return _to_tf32(one), _to_tf32(other)
+
+
+def _to_tf32(value: Array) -> Array:
+    bits = np.ascontiguousarray(value).view(np.uint32)
+    near = ((bits + np.uint32(1 << 12)) & np.uint32(0xFFFF_E000)).view(np.float32).reshape(value.shape)
+    return np.where(np.isfinite(value), near, value)
 
 
 def dot(one: Array, other: Array, more: Array) -> Array:

@@ -100,3 +100,62 @@ def test_a_program_that_has_nothing_to_do_writes_nothing() -> None:
     assert answer.culprit
     assert answer.culprit.difference
     assert (answer.culprit.difference.before, answer.culprit.program) == (None, (20, 1, 1))
+
+
+def _values(text: str, seed: int, stages: int = 0) -> list[int]:
+    kernel = parsed(text)
+    assert kernel
+    return [int(one.value) for one in arguments(kernel.function, seed, stages)]
+
+
+def _numbers(kinds: str, body: str, hint: str = "{}") -> str:
+    """A kernel of these numbers, `%a0` and so on, and what it does."""
+    names = [f"%a{number}: {kind}" for number, kind in enumerate(kinds.split())]
+    hints = ", ".join([hint] * len(names))
+    return (
+        '"builtin.module"() ({\n'
+        f'  "tt.func"() <{{arg_attrs = [{hints}], function_type = () -> (), sym_name = "k", '
+        'sym_visibility = "public"}> ({\n'
+        f"  ^bb0({', '.join(names)}):\n"
+        f'    %zero = "arith.constant"() <{{value = 0 : i32}}> : () -> i32\n{body}'
+        '    "tt.return"() : () -> ()\n  }) : () -> ()\n}) : () -> ()\n'
+    )
+
+
+def _compared(number: int) -> str:
+    return f'    %c{number} = "arith.cmpi"(%a{number}, %zero) <{{predicate = 4 : i64}}> : (i32, i32) -> i1\n'
+
+
+USED = '    "scf.if"(%c0) ({\n      "scf.yield"() : () -> ()\n    }, {\n    }) : (i1) -> ()\n'
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_two_strides_and_no_two_sizes_are_the_same(seed: int) -> None:
+    """One may stand where the other should."""
+    strides = _values(_numbers("i32 i32 i32 i32 i64 i64", ""), seed)
+    assert len(set(strides)) == 6
+    assert all(one % 16 == 1 and one > 4096 for one in strides)
+    assert strides[5] * 64 >= 1 << 31
+    asked = "".join(map(_compared, range(4)))
+    used = "".join(USED.replace("%c0", f"%c{number}") for number in range(4))
+    aligned = _values(_numbers("i32 i32 i32 i32", asked + used, "{tt.divisibility = 16 : i32}"), seed)
+    assert len(set(aligned)) == 4
+    assert all(one % 16 == 0 and one < 200 for one in aligned)
+
+
+def test_what_is_only_assumed_is_no_size() -> None:
+    assumed = _compared(0) + '    "llvm.intr.assume"(%c0) : (i1) -> ()\n'
+    assert _values(_numbers("i32", assumed), 0)[0] > 4096
+    assert _values(_numbers("i32", assumed + USED), 0)[0] < 4096
+
+
+@pytest.mark.parametrize(("stages", "turns"), [(0, 4), (3, 4), (7, 8)])
+def test_a_pipelined_loop_has_a_turn_more_than_stages(stages: int, turns: int) -> None:
+    loop = (
+        '    %step = "arith.constant"() <{value = 32 : i32}> : () -> i32\n'
+        '    "scf.for"(%zero, %a0, %step) ({\n    ^bb1(%i: i32):\n      "scf.yield"() : () -> ()\n'
+        "    }) : (i32, i32, i32) -> ()\n"
+    )
+    size = _values(_numbers("i32", loop), 1, stages)[0]
+    assert size // 32 == turns
+    assert size % 32

@@ -100,7 +100,7 @@ def test_an_error_is_no_verdict() -> None:
 def test_fewer_runs_are_no_verdict() -> None:
     left = iter(range(3))
     found = compared(lambda run: added(run) if next(left, None) is not None else {})
-    assert (found.status, found.why) == ("unknown", "the interpreter ended after 3 of 10 runs")
+    assert (found.status, found.why) == ("unknown", "the interpreter ended after 3 of 11 runs")
 
 
 def test_inputs_under_which_the_text_does_not_end_are_no_verdict() -> None:
@@ -115,7 +115,7 @@ def test_inputs_under_which_the_text_does_not_end_are_no_verdict() -> None:
         '    }) : (i32, i32, i32) -> ()\n    %pid = "tt.get',
     )
     found = compared(added, endless)
-    assert (found.status, found.why) == ("unknown", "under 7 inputs the first text does not end")
+    assert (found.status, found.why) == ("unknown", "under 8 inputs the first text does not end")
 
 
 @pytest.mark.parametrize(

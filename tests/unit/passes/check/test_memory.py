@@ -160,8 +160,8 @@ def test_integers_that_are_indices_stay_small() -> None:
     """What y[i] has is where the result goes: under large integers, that would be anywhere."""
     indexed = INTEGERS.replace('"tt.addptr"(%os, %at)', '"tt.addptr"(%os, %b)')
     assert indexed != INTEGERS
-    assert checked(INTEGERS, INTEGERS).runs == 11
-    assert checked(indexed, indexed).runs == 10
+    assert checked(INTEGERS, INTEGERS).runs == 12
+    assert checked(indexed, indexed).runs == 11
 
 
 def test_reads_are_kept_without_repetition() -> None:
@@ -171,3 +171,47 @@ def test_reads_are_kept_without_repetition() -> None:
         memory.load(base(0) + 4 * np.arange(1 << 16), np.dtype(np.float32))
     assert memory.read.size == 1 << 16
     assert sum(one.size for found in memory.reads.values() for one in found) <= 1 << 21
+
+
+def test_what_is_rounded_on_the_way_is_found() -> None:
+    """Multiples of 1/32 are exact in fp16 and tf32, fractions are not."""
+    pair = "(tensor<16xf32>) -> tensor<16xf16>"
+    narrow = _computed(
+        f'    %half = "arith.truncf"(%a) : {pair}',
+        '    %back = "arith.extf"(%half) : (tensor<16xf16>) -> tensor<16xf32>',
+        '    %sum = "arith.addf"(%product, %back) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>',
+    )
+    culprit = checked(ADD, narrow).culprit
+    assert culprit
+    assert culprit.contents is Contents.PRECISE
+
+
+def _dot(precision: int) -> str:
+    """The sum is that of a dot of x and y, 16 by 16, by an InputPrecision."""
+    square, line = "tensor<16x16xf32>", "tensor<16xf32>"
+    rows = [
+        f'    %{one}r = "tt.expand_dims"(%{one}) <{{axis = {axis} : i32}}> : ({line}) -> tensor<{shape}xf32>'
+        for one, axis, shape in (("a", 1, "16x1"), ("b", 0, "1x16"))
+    ]
+    full = [
+        f'    %{one}s = "tt.broadcast"(%{one}r) : (tensor<{shape}xf32>) -> {square}'
+        for one, shape in (("a", "16x1"), ("b", "1x16"))
+    ]
+    return _computed(
+        *rows,
+        *full,
+        f'    %none = "arith.constant"() <{{value = dense<0.0> : {square}}}> : () -> {square}',
+        f'    %d = "tt.dot"(%as, %bs, %none) <{{inputPrecision = {precision} : i32, maxNumImpreciseAcc = 0 : i32}}> : '
+        f"({square}, {square}, {square}) -> {square}",
+        '    %sum = "tt.reduce"(%d) <{axis = 1 : i32}> ({\n    ^bb0(%p: f32, %q: f32):\n'
+        '      %r = "arith.addf"(%p, %q) : (f32, f32) -> f32\n      "tt.reduce.return"(%r) : (f32) -> ()\n'
+        f"    }}) : ({square}) -> {line}",
+    )
+
+
+def test_a_dot_may_be_of_tf32_only_where_the_kernel_says_so() -> None:
+    tf32, ieee = _dot(0), _dot(2)
+    assert [one.status for one in checked(tf32, ieee).passes] == ["reference", "equal"]
+    culprit = checked(ieee, tf32).culprit
+    assert culprit
+    assert culprit.contents is Contents.PRECISE
