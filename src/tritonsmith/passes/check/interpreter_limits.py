@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 
 from tritonsmith.passes.check.compare import Difference
 from tritonsmith.passes.check.module import name_of
+from tritonsmith.passes.check.triton import is_ordered
 
 _COMPUTED = ("arith.", "math.", "tt.dot", "tt.clampf", "tt.precise_", "tt.atomic_rmw")
 _KEPT = {"arith.constant", "arith.select", "arith.bitcast", "arith.extf", "arith.truncf"}
@@ -22,6 +23,7 @@ _LACKS = {
     "tt.elementwise_inline_asm": "inline assembly",
     "tt.descriptor_reduce": "atomic operations by descriptors",
 }
+_TO_INTEGER = {"arith.fptosi", "arith.fptoui"}
 _DROPS_NAN = {"arith.maxnumf", "arith.minnumf"}
 
 
@@ -38,10 +40,19 @@ def excuse(function: Operation, difference: Difference, *, edges: bool) -> str:
         return "the interpreter computes bf16 by its bits"
     if any(name_of(one) == "tt.dot" and _types(one).endswith("f16") for one in every):
         return "the sum of a dot in fp16 is rounded in another order"
-    nan = isinstance(difference.after, float) and math.isnan(difference.after)
-    if edges and nan and any(name_of(one) in _DROPS_NAN for one in every):
+    return _of_nan(every, difference) if edges else ""
+
+
+def _of_nan(every: list[Operation], difference: Difference) -> str:
+    """The same, of infinities and NaN."""
+    names = {name_of(one) for one in every}
+    if isinstance(difference.after, float) and math.isnan(difference.after) and names & _DROPS_NAN:
         return "the interpreter keeps NaN in a maximum or minimum"
-    if edges and any(name_of(one) == "tt.fp_to_fp" and "f8E" in _types(one) for one in every):
+    if any(map(is_ordered, every)):
+        return "the interpreter reduces NaN in another order"
+    if names & _TO_INTEGER:
+        return "infinity and NaN have no integer"
+    if any(name_of(one) == "tt.fp_to_fp" and "f8E" in _types(one) for one in every):
         return "the interpreter converts infinity and NaN of fp8 its own way"
     return ""
 

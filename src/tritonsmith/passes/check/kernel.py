@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from tritonsmith.passes.check import asynchronous
 from tritonsmith.passes.check.in_flight import Order
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, name_of, parse, symbol, text
-from tritonsmith.passes.check.triton import is_tf32
+from tritonsmith.passes.check.triton import is_ordered, is_tf32
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class TritonKernel:
         orders: in which it runs for its waits to be checked; none if nothing is asynchronous.
         parts: how many there are, if warps are specialized; or 0.
         tf32: whether a dot of fp32 may be one of tf32.
+        ordered: whether a reduction has several values, as argmax: over NaN, its order counts.
     """
 
     functions: dict[str, Operation]
@@ -29,6 +30,7 @@ class TritonKernel:
     orders: tuple[Order, ...]
     parts: int
     tf32: bool
+    ordered: bool
 
     @property
     def function(self) -> Operation:
@@ -66,4 +68,6 @@ def parsed(raw: str) -> TritonKernel | None:
     others = [len(one.regions) for one in module.walk() if name_of(one) == "ttg.warp_specialize.partitions"]
     parts = max(others, default=-1) + 1
     tf32 = any(map(is_tf32, module.walk()))
-    return TritonKernel(functions, shown[0], asynchronous.orders(module), parts, tf32)
+    return TritonKernel(
+        functions, shown[0], asynchronous.orders(module), parts, tf32, any(map(is_ordered, module.walk()))
+    )

@@ -171,6 +171,11 @@ def _dot(run: Any, operation: Operation, one: Array, other: Array, more: Array) 
     return (dot(*rounded(run, operation, one, other), more),)
 
 
+def is_ordered(operation: Operation) -> bool:
+    """Whether it reduces several values at once, by comparing them: of NaN that is not associative."""
+    return name_of(operation) in ("tt.reduce", "tt.scan") and len(operation.operands) > 1
+
+
 def is_tf32(operation: Operation) -> bool:
     """Whether it is a dot of fp32 that takes its operands as tf32: InputPrecision in TritonAttrDefs.td."""
     if not isinstance(attribute(operation, "inputPrecision"), builtin.IntegerAttr) or not operation.operands:

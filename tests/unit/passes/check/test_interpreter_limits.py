@@ -49,6 +49,15 @@ def test_what_the_interpreter_lacks_is_named() -> None:
     assert missing(function(ADD.replace("arith.mulf", "tt.extern_elementwise"))) == "functions of libdevice"
 
 
+def test_nan_where_no_number_is_right() -> None:
+    """An index of a maximum among NaN, and an integer of one; not without NaN in memory."""
+    reduced = function(ADD.replace('"arith.mulf"', '"tt.reduce"'))
+    integer = function(ADD.replace('"arith.mulf"(%a, %b)', '"arith.fptosi"(%a, %b)'))
+    for one, why in ((reduced, "NaN in another order"), (integer, "have no integer")):
+        assert why in excuse(one, OTHER, edges=True)
+        assert excuse(one, OTHER, edges=False) == ""
+
+
 def test_nan_in_a_maximum() -> None:
     maximum = function(ADD.replace("arith.mulf", "arith.maxnumf"))
     assert "NaN" in excuse(maximum, NAN, edges=True)
