@@ -143,7 +143,7 @@ def _judge(made: DumpIndex, answer: CheckAnswer) -> None:
     if beside and beside.status == "differs":
         raise SmithError(report.interpreter_verdict(answer.kernel), hints=[page])
     if answer.open:
-        raise UndecidedError(report.verdict(answer), hints=answer.reasons)
+        raise report.open_end(answer)
     if beside and beside.status == "unknown":
         what = "the first text was not compared with TRITON_INTERPRET=1"
         raise UndecidedError(what, why=beside.why, hints=beside.hints)

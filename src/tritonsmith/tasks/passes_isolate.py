@@ -138,7 +138,7 @@ def _held(
 
 def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:
     """The first pass that changes what the kernel computes."""
-    from tritonsmith.errors import FactError, SmithError, UndecidedError
+    from tritonsmith.errors import FactError, SmithError
     from tritonsmith.passes.check import predicate
     from tritonsmith.passes.dump import select
     from tritonsmith.passes.replay import replayer
@@ -161,7 +161,7 @@ def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, 
     if answer.culprit:  # found, as with --pattern
         return
     if answer.open:
-        raise UndecidedError(report.verdict(answer), hints=answer.reasons)
+        raise report.open_end(answer)
     raise SmithError(report.verdict(answer), where=made.folder)
 
 

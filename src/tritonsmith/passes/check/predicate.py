@@ -38,8 +38,8 @@ def single(asked: CompileRequest) -> CompileRequest:
         UsageError: it is more.
     """
     if len(asked.targets) > 1:
-        targets = [f"--target {one.asked_again()}" for one in asked.targets]
-        raise UsageError("passes are checked for one target at a time", hints=targets)
+        hints = [f"--target {one.asked_again()}" for one in asked.targets[:3]]
+        raise UsageError("passes are checked for one target at a time", hints=hints)
     if asked.sweeps or asked.autotune:
         raise UsageError("passes are checked for one variant at a time", hints=["without --sweep"])
     return asked

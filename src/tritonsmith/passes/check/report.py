@@ -160,6 +160,12 @@ def as_json(answer: CheckAnswer) -> dict[str, Any]:
     return {**about, **asdict(answer), "checked": answer.checked}
 
 
+def open_end(answer: CheckAnswer) -> UndecidedError:
+    """What to say where texts could not be checked."""
+    why = "\n".join(answer.reasons)
+    return UndecidedError(verdict(answer), why=why, hints=["docs/passes-check.md says what is not known"])
+
+
 def undecided(error: UndecidedError) -> dict[str, Any]:
     """The same, where nothing could be run."""
     why = error.why.splitlines() if error.why else []

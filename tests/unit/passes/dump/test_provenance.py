@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_a_log_that_was_imported_with_its_interpreter(tmp_path: Path) -> None:
 def test_of_somebody_elses_dump_an_interpreter_is_asked_for() -> None:
     with pytest.raises(FactError, match="the interpreter that it names is not run") as error:
         _chosen(FOREIGN)
-    assert f"if you trust it: --python {sys.executable}" in error.value.hints
+    assert f"if you trust it: --python {shlex.quote(sys.executable)}" in error.value.hints
     with pytest.raises(FactError, match="does not record which Triton"):
         _chosen(replace(FOREIGN, python=""))
 

@@ -31,6 +31,7 @@ _IN_FP64: dict[str, Callable[..., Any]] = {
     "rint": np.rint, "nearbyint": np.rint, "roundeven": np.rint, "fast_exp": np.exp, "fast_log": np.log,
     "fast_log2": np.log2, "fast_log10": np.log10, "fast_sin": np.sin, "fast_cos": np.cos,
     "fast_tan": np.tan, "fast_pow": np.power, "fast_divide": np.divide, "fast_tanh": np.tanh,
+    "div.approx": np.divide, "div.approx.ftz": np.divide, "canonicalize": np.positive,
     "round": lambda value: np.trunc(value) + np.copysign(np.abs(value - np.trunc(value)) >= _HALF, value),
 }  # fmt: skip
 _FUNCTIONS = {name: _fp64(function) for name, function in _IN_FP64.items()}
