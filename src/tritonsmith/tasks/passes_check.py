@@ -37,7 +37,8 @@ def check(
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
-    predicate.require()
+    with predicate.deciding():
+        predicate.require()
     from tritonsmith.passes.check import report
 
     if bool(folder) == list_ or (source and not list_):

@@ -144,7 +144,8 @@ def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, 
     from tritonsmith.passes.replay import replayer
     from tritonsmith.ui import console
 
-    predicate.require()
+    with predicate.deciding():
+        predicate.require()
     from tritonsmith.passes.check import check, report
 
     with predicate.deciding():

@@ -59,16 +59,22 @@ class _LateError(Exception):
 
 def _hear(file: Any, timeout: float) -> tuple[str, bool]:
     """The line that a child writes, and whether it took too long."""
+    waiting = [True]
 
     def stop(*_: Any) -> None:
-        raise _LateError
+        if waiting:  # later, nobody would catch it
+            raise _LateError
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, timeout)
     try:
-        return file.readline(), False
+        said = str(file.readline())
+        waiting.clear()
     except _LateError:
+        waiting.clear()
         return "", True
+    else:
+        return said, False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -89,16 +95,19 @@ def _end(pid: int) -> None:
 
 
 def _child(act: Callable[[], Any], log: str, writer: int) -> None:
-    parent_death.kill()
-    _lead(0)
-    into = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    os.dup2(into, 1)
-    os.dup2(into, 2)
     try:
-        answer = {"status": "ok", "value": act()}
-    except BaseException as error:  # noqa: BLE001 - whatever a binding raises
-        answer = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
-    sys.stdout.flush()  # now: the parent ends this process when it has the answer
-    with contextlib.suppress(OSError), open(writer, "w", encoding="utf-8") as file:
-        file.write(json.dumps(answer) + "\n")
-    os._exit(0)
+        parent_death.kill()
+        _lead(0)
+        into = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(into, 1)
+        os.dup2(into, 2)
+        try:
+            said = json.dumps({"status": "ok", "value": act()})
+        except BaseException as error:  # noqa: BLE001 - whatever a binding raises
+            said = json.dumps({"status": "failed", "error": f"{type(error).__name__}: {error}"})
+        sys.stdout.flush()  # now: the parent ends this process when it has the answer
+        with contextlib.suppress(OSError), open(writer, "w", encoding="utf-8") as file:
+            file.write(said + "\n")
+        os._exit(0)
+    finally:  # what runs after this is the parent's
+        os._exit(1)

@@ -231,12 +231,14 @@ def _to_float(run: Any, operation: Operation, value: Array) -> tuple[Array]:
 
 
 @known("arith.fptosi", "arith.fptoui")
-def _to_integer(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+def _to_integer(run: Any, operation: Operation, value: Array) -> tuple[Array]:
     """Out of range is poison: 0 here."""
     dtype = np.dtype(np.int8) if wanted(operation).dtype == np.bool_ else wanted(operation).dtype
     with np.errstate(all="ignore"):
         plain = np.trunc(value.astype(np.float64))
-        inside = np.abs(plain) < 2.0 ** (8 * dtype.itemsize)
+        bits, signed = 8 * dtype.itemsize, run.name == "arith.fptosi"
+        low, high = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
+        inside = (plain >= low) & (plain < high)
         return (np.where(inside, plain, 0).astype(np.int64).astype(wanted(operation).dtype),)
 
 

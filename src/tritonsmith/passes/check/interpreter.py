@@ -111,8 +111,7 @@ class TritonInterpreter:
                 return InterpretedRuns(
                     "unknown", "only small numbers differ, as where a sum has another order"
                 )
-            edges = memory.contents is Contents.EDGES
-            if why := interpreter_limits.excuse(_function(reference), difference, edges=edges):
+            if why := interpreter_limits.excuse(_function(reference), difference, memory.contents):
                 return InterpretedRuns("unknown", why)
         names = [one.name for one in reference.given[inputs.seed]]
         behind = difference.argument if difference else None

@@ -13,6 +13,7 @@ from xdsl.dialects import builtin
 from xdsl.ir import Operation
 
 from tritonsmith.passes.check.compare import Difference
+from tritonsmith.passes.check.memory import Contents
 from tritonsmith.passes.check.module import name_of
 from tritonsmith.passes.check.triton import is_ordered
 
@@ -27,20 +28,22 @@ _TO_INTEGER = {"arith.fptosi", "arith.fptoui"}
 _DROPS_NAN = {"arith.maxnumf", "arith.minnumf"}
 
 
-def excuse(function: Operation, difference: Difference, *, edges: bool) -> str:
+def excuse(function: Operation, difference: Difference, contents: Contents) -> str:
     """Why a difference need not be an error; empty if nothing is known that explains it.
 
     Args:
         function: the kernel in the first text; the functions that it calls are looked at, too.
         difference: the first element.
-        edges: whether infinities and NaN were in memory.
+        contents: of memory.
     """
     every = list((function.parent_op() or function).walk())
     if any(_computes(one) for one in every):
         return "the interpreter computes bf16 by its bits"
     if any(name_of(one) == "tt.dot" and _types(one).endswith("f16") for one in every):
         return "the sum of a dot in fp16 is rounded in another order"
-    return _of_nan(every, difference) if edges else ""
+    if contents is not Contents.PLAIN and any(name_of(one) in _TO_INTEGER for one in every):
+        return "infinity, NaN and what is too large have no integer"
+    return _of_nan(every, difference) if contents is Contents.EDGES else ""
 
 
 def _of_nan(every: list[Operation], difference: Difference) -> str:
@@ -50,8 +53,6 @@ def _of_nan(every: list[Operation], difference: Difference) -> str:
         return "the interpreter keeps NaN in a maximum or minimum"
     if any(map(is_ordered, every)):
         return "the interpreter reduces NaN in another order"
-    if names & _TO_INTEGER:
-        return "infinity and NaN have no integer"
     if any(name_of(one) == "tt.fp_to_fp" and "f8E" in _types(one) for one in every):
         return "the interpreter converts infinity and NaN of fp8 its own way"
     return ""

@@ -157,8 +157,9 @@ class ReferenceRuns:
 
     def forget(self) -> None:
         """The next text begins anew."""
-        for kept in (self.memories, self.given, self._steps):
+        for kept in (self.memories, self.given, self._steps, self._ranges):
             kept.clear()
+        self._untimed = ""
         self.reached = ReachedCode()
 
     def compare(self, kernel: TritonKernel | LoweredKernel) -> RunComparison:

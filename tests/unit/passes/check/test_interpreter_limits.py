@@ -11,6 +11,7 @@ from tests.unit.passes.check.texts import ADD
 from tritonsmith.passes.check.compare import Difference
 from tritonsmith.passes.check.interpreter_limits import excuse, missing
 from tritonsmith.passes.check.kernel import parsed
+from tritonsmith.passes.check.memory import Contents
 
 pytestmark = pytest.mark.unit
 
@@ -25,22 +26,22 @@ def function(text: str) -> Operation:
 
 
 def test_nothing_explains_another_number() -> None:
-    assert excuse(function(ADD), OTHER, edges=True) == ""
+    assert excuse(function(ADD), OTHER, Contents.EDGES) == ""
 
 
 def test_bf16_is_computed_by_its_bits() -> None:
-    assert "bf16" in excuse(function(ADD.replace("f32", "bf16")), OTHER, edges=False)
+    assert "bf16" in excuse(function(ADD.replace("f32", "bf16")), OTHER, Contents.PLAIN)
 
 
 @pytest.mark.parametrize("name", ["arith.extf", "arith.truncf", "arith.select", "tt.fp_to_fp"])
 def test_conversions_of_bf16_are_right(name: str) -> None:
     moved = ADD.replace("f32", "bf16").replace("arith.mulf", "tt.join").replace("arith.addf", name)
-    assert excuse(function(moved), OTHER, edges=False) == ""
+    assert excuse(function(moved), OTHER, Contents.PLAIN) == ""
 
 
 def test_a_sum_in_fp16_is_rounded_in_another_order() -> None:
     assert "fp16" in excuse(
-        function(ADD.replace("f32", "f16").replace("arith.addf", "tt.dot")), OTHER, edges=False
+        function(ADD.replace("f32", "f16").replace("arith.addf", "tt.dot")), OTHER, Contents.PLAIN
     )
 
 
@@ -53,14 +54,14 @@ def test_nan_where_no_number_is_right() -> None:
     """An index of a maximum among NaN, and an integer of one; not without NaN in memory."""
     reduced = function(ADD.replace('"arith.mulf"', '"tt.reduce"'))
     integer = function(ADD.replace('"arith.mulf"(%a, %b)', '"arith.fptosi"(%a, %b)'))
-    for one, why in ((reduced, "NaN in another order"), (integer, "have no integer")):
-        assert why in excuse(one, OTHER, edges=True)
-        assert excuse(one, OTHER, edges=False) == ""
+    for one, why in ((reduced, "NaN in another order"), (integer, "no integer")):
+        assert why in excuse(one, OTHER, Contents.EDGES)
+        assert excuse(one, OTHER, Contents.PLAIN) == ""
 
 
 def test_nan_in_a_maximum() -> None:
     maximum = function(ADD.replace("arith.mulf", "arith.maxnumf"))
-    assert "NaN" in excuse(maximum, NAN, edges=True)
-    assert excuse(maximum, NAN, edges=False) == ""
-    assert excuse(maximum, OTHER, edges=True) == ""
-    assert excuse(function(ADD), NAN, edges=True) == ""
+    assert "NaN" in excuse(maximum, NAN, Contents.EDGES)
+    assert excuse(maximum, NAN, Contents.PLAIN) == ""
+    assert excuse(maximum, OTHER, Contents.EDGES) == ""
+    assert excuse(function(ADD), NAN, Contents.EDGES) == ""
