@@ -96,8 +96,8 @@ def test_the_same_kernel_by_another_ptxas(smith: Smith, tmp_path: Path) -> None:
     broken = {variable: str(tmp_path / name) for variable, name in names.items()}
     found = judged(Smith(smith.cwd, cwd=smith.cwd, more=broken, shared=smith.home), *DOT)
     seen = {row["variant"]: row for row in found["tried"]}
-    assert seen["a newer ptxas"]["symptom"] == "gone", seen["a newer ptxas"]
-    assert seen["an older ptxas"]["symptom"] == "gone", seen["an older ptxas"]
+    assert seen["a newer ptxas"]["symptom"] == "gone", seen["a newer ptxas"]["why"]
+    assert seen["an older ptxas"]["symptom"] == "gone", seen["an older ptxas"]["why"]
     assert seen["num_warps=8"]["symptom"] == "shows"
     assert found["verdict"].startswith("ptxas, ")
     assert ptxas.known()[-1] in found["verdict"]

@@ -25,7 +25,12 @@ _HINTS = ("wait for it to end, or stop it with ^C in its terminal", "use another
 
 @contextmanager
 def hold(
-    path: Path, *, purpose: str, busy: str = "in this environment", hints: Iterable[str] = _HINTS
+    path: Path,
+    *,
+    purpose: str,
+    busy: str = "in this environment",
+    hints: Iterable[str] = _HINTS,
+    patience: float = 0.0,
 ) -> Iterator[None]:
     """Hold the lock at `path` for the body of a `with`.
 
@@ -34,6 +39,7 @@ def hold(
         purpose: of the lock: the command line.
         busy: what another holder is busy with, to follow "another run is busy".
         hints: what to try then.
+        patience: seconds to wait for another holder that lives.
 
     Raises:
         LockedError: another process holds the lock; the error names that process.
@@ -42,7 +48,7 @@ def hold(
     holder = path.with_name(f"{path.name}.holder")
     lock = FileLock(path, timeout=0)
     try:
-        _acquire(lock, holder)
+        _acquire(lock, holder, patience)
     except Timeout:
         raise LockedError(
             f"another run is busy {busy}",
@@ -101,7 +107,7 @@ def inherited() -> tuple[int, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def _acquire(lock: FileLock, holder: Path) -> None:
+def _acquire(lock: FileLock, holder: Path, patience: float) -> None:
     """Take the lock; wait briefly for child processes of a killed run, and where nobody is named.
 
     That is so while a lock is taken or given back, and where its file was removed meanwhile, which filelock
@@ -112,8 +118,12 @@ def _acquire(lock: FileLock, holder: Path) -> None:
     except Timeout:
         named = holder.exists()
         if named and _lives(holder):
-            raise
-        lock.acquire(timeout=_GRACE if named else _MOMENT)
+            if not patience:
+                raise
+            print(f"waiting: {_describe(holder)}", file=sys.stderr)
+            lock.acquire(timeout=patience)
+        else:
+            lock.acquire(timeout=_GRACE if named else _MOMENT)
 
 
 def _lives(holder: Path) -> bool:

@@ -17,7 +17,7 @@ from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.facts import eras
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.variables import covers
-from tritonsmith.plan import Plan, files
+from tritonsmith.plan import Plan, files, locks
 from tritonsmith.plan.process import query
 from tritonsmith.versions import version_key
 from tritonsmith.wheels import cuda_package
@@ -28,6 +28,7 @@ _AVAILABLE = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 _SAYS = re.compile(r"\bV(\d+\.\d+\.\d+)")
 _NEWEST_PTX = re.compile(r"current version is '(\d+\.\d+)'")
 _PATIENCE = 60.0  # seconds for the index
+_DOWNLOAD = 600.0  # seconds for another run that puts one there: at most 60 MB, by a slow line
 
 
 @dataclass(frozen=True)
@@ -109,13 +110,20 @@ def prepare(version: str, space: Workspace, machine: Machine, python: Path) -> R
 def install(wanted: RegistryPtxas, space: Workspace, *, silent: bool = False) -> None:
     """Put it there, and hold what it says of itself against the version of its package.
 
+    Two runs that want it at once are one download: the second waits, and finds it there.
+
     Raises:
         SmithError: pip failed, or it does not run here.
+        LockedError: another run has been at it for ten minutes.
         FactError: it is another version.
     """
     if wanted.plan.steps:
         space.claim()
-        space.run(wanted.plan, "toolchain.ptxas", quiet=silent)
+        purpose, hints = f"toolchain.ptxas {wanted.version}", ["wait for it to end, or stop it"]
+        with locks.hold(
+            space.root / "ptxas.lock", purpose=purpose, busy="with a ptxas", hints=hints, patience=_DOWNLOAD
+        ):
+            space.run(wanted.plan, "toolchain.ptxas", quiet=silent)
     if (says := version_of(wanted.path)) != wanted.version:
         what = f"this ptxas says that it is {says or 'none'}, its package is {wanted.version}"
         raise FactError(what, where=wanted.path, hints=[f"remove {wanted.path.parent}, and run again"])

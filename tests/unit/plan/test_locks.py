@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,17 @@ def test_the_error_names_the_process_that_holds_it(tmp_path: Path) -> None:
     with locks.hold(lock, purpose="up"):
         holder = json.loads((tmp_path / "lock.holder").read_text())
     assert (holder["pid"], holder["purpose"]) == (os.getpid(), "up")
+
+
+def test_whoever_has_patience_gets_it_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = tmp_path / "lock"
+    with another_process(lock) as process:
+        threading.Timer(0.3, lambda: process.communicate("")).start()
+        with locks.hold(lock, purpose="up", patience=60):
+            assert process.wait() == 0
+    assert f"waiting: process {process.pid} runs `build-triton --env dev`" in capsys.readouterr().err
+    with another_process(lock), pytest.raises(LockedError), locks.hold(lock, purpose="up", patience=0.1):
+        pytest.fail("two hold one lock")
 
 
 def test_a_killed_holder_frees_it(tmp_path: Path) -> None:

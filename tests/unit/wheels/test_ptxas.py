@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import machine
-from tritonsmith.plan import Plan
+from tritonsmith.plan import Plan, Run, stamped
 from tritonsmith.versions import version_key
 from tritonsmith.wheels import ptxas
+from tritonsmith.wheels.ptxas import RegistryPtxas
 
 NOWHERE = Path("/nonexistent/python")
 
@@ -76,3 +78,14 @@ def test_a_ptxas_of_another_version_than_its_package_is_refused(tmp_path: Path) 
     made = ptxas.RegistryPtxas("12.9.86", program, "x==12.9.86", Plan("nothing"))
     with pytest.raises(FactError, match=r"says that it is 12\.8\.93, its package is 12\.9\.86"):
         ptxas.install(made, Workspace(tmp_path))
+
+
+def test_two_runs_that_want_one_at_once_put_it_there_once(tmp_path: Path) -> None:
+    space, path = Workspace(tmp_path / "home"), tmp_path / "made" / "ptxas"
+    script = f"mkdir made && sleep 0.3 && printf '#!/bin/sh\\necho V13.0.88\\n' > {path} && chmod +x {path}"
+    steps = stamped([Run(("/bin/sh", "-c", script), cwd=tmp_path, phase="ptxas")], tmp_path / "done", path)
+    wanted = RegistryPtxas("13.0.88", path, "nvidia-cuda-nvcc==13.0.88", Plan("ptxas", steps))
+    with ThreadPoolExecutor(2) as pool:
+        for one in [pool.submit(ptxas.install, wanted, space, silent=True) for _ in range(2)]:
+            one.result()
+    assert ptxas.version_of(path) == "13.0.88"
