@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -15,6 +16,8 @@ from . import parent_death
 
 if TYPE_CHECKING:
     from .json_types import Table
+
+_MOMENT = 0.1  # seconds
 
 
 def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600.0) -> Table:
@@ -33,9 +36,9 @@ def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600
     os.close(writer)
     _lead(pid)
     try:
-        with open(reader, encoding="utf-8") as file:
-            said, late = _hear(file, timeout)
+        said, late = _hear(reader, pid, timeout)
     finally:
+        os.close(reader)
         _end(pid)  # what it has started may still hold the pipe
         status = os.waitpid(pid, 0)[1]
     seconds = time.monotonic() - began
@@ -53,31 +56,30 @@ def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600
     return answer
 
 
-class _LateError(Exception):
-    pass
+def _hear(reader: int, pid: int, timeout: float) -> tuple[str, bool]:
+    """The line that a child writes, and whether it took too long.
+
+    The end of the pipe is not its end: what it has started may hold it.
+    """
+    until, said = time.monotonic() + timeout, b""
+    while not said.endswith(b"\n"):
+        over, left = _over(pid), until - time.monotonic()
+        if left <= 0:
+            return "", True
+        if select.select([reader], [], [], 0 if over else min(left, _MOMENT))[0]:
+            piece = os.read(reader, 1 << 16)
+            if not piece:
+                break
+            said += piece
+        elif over:
+            break
+    return said.decode("utf-8"), False
 
 
-def _hear(file: Any, timeout: float) -> tuple[str, bool]:
-    """The line that a child writes, and whether it took too long."""
-    waiting = [True]
-
-    def stop(*_: Any) -> None:
-        if waiting:  # later, nobody would catch it
-            raise _LateError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, timeout)
-    try:
-        said = str(file.readline())
-        waiting.clear()
-    except _LateError:
-        waiting.clear()
-        return "", True
-    else:
-        return said, False
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+def _over(pid: int) -> bool:
+    """Whether a process has ended; macOS before Python 3.13 does not tell without forgetting it."""
+    look = getattr(os, "waitid", None)
+    return look is not None and look(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _lead(pid: int) -> None:

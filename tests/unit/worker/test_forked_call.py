@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import select
 import signal
@@ -16,6 +17,11 @@ from tritonsmith.worker.forked_call import in_child
 pytestmark = pytest.mark.unit
 
 
+def _crash() -> None:
+    faulthandler.disable()  # of pytest, which would print where
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
 def test_what_it_returns_prints_and_raises(tmp_path: Path) -> None:
     def act() -> list[int]:
         os.write(1, b"said\n")  # pytest has its own sys.stdout
@@ -28,7 +34,7 @@ def test_what_it_returns_prints_and_raises(tmp_path: Path) -> None:
     assert (made["status"], made["value"]) == ("ok", [1, 2])
     assert (tmp_path / "log").read_text() == "said\n"
     assert in_child(fail)["error"] == "SystemExit: no"
-    assert in_child(lambda: os.kill(os.getpid(), signal.SIGSEGV))["error"].endswith("SIGSEGV")
+    assert in_child(_crash)["error"].endswith("SIGSEGV")
     assert in_child(lambda: os._exit(3))["error"].endswith("exit code 3")
 
 
@@ -65,3 +71,18 @@ def test_one_that_holds_the_pipe_is_not_waited_for(tmp_path: Path) -> None:
     made = in_child(act, timeout=0.5)
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
     assert (made["status"], made["error"]) == ("timeout", "timed out after 0 s")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ends by the signal of Linux")
+def test_a_crash_is_one_though_somebody_holds_the_pipe(tmp_path: Path) -> None:
+    def act() -> None:
+        _start(tmp_path, session=True)
+        _crash()
+
+    made = in_child(act, timeout=30)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert (made["status"], made["error"]) == ("crashed", "the compiler died: SIGSEGV")
+
+
+def test_a_long_answer() -> None:
+    assert in_child(lambda: "é" * 300_000)["value"] == "é" * 300_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -148,7 +149,7 @@ def verdict(answer: CheckAnswer) -> str:
 
 
 def as_json(answer: CheckAnswer) -> dict[str, Any]:
-    """Everything."""
+    """Everything; numbers that JSON does not have are words: `NaN`, `inf`, `-inf`."""
     beside, said, outcome = answer.interpreted, verdict(answer), "unchanged"
     if answer.culprit:
         outcome = "changed"
@@ -157,7 +158,19 @@ def as_json(answer: CheckAnswer) -> dict[str, Any]:
     elif answer.open or (beside and beside.status == "unknown"):
         outcome = "undecided"
     about = {"schema": 1, "verdict": said, "outcome": outcome, "reasons": answer.reasons}
-    return {**about, **asdict(answer), "checked": answer.checked}
+    found: dict[str, Any] = _plain({**about, **asdict(answer), "checked": answer.checked})
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value of which JSON has all numbers."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else str(value)
+    return value
 
 
 def open_end(answer: CheckAnswer) -> UndecidedError:

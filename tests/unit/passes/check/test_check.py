@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.passes.check.texts import ADD, LOOP, LOWERED, checked
@@ -65,6 +68,16 @@ def test_the_element_the_operation_and_the_line_are_named() -> None:
     first, where, *_ = report.lines(answer)
     assert first == "k: pass-0 changes the result"
     assert where.startswith(f"  first: out[{found.difference.offset}]: ")
+
+
+def test_json_has_no_number_that_is_none() -> None:
+    answer = checked(ADD, ADD.replace('"arith.addf"(%product, %a)', '"arith.subf"(%product, %a)'))
+    assert answer.culprit
+    assert answer.culprit.difference
+    other = replace(answer.culprit.difference, before=float("nan"), after=float("-inf"))
+    told = report.as_json(replace(answer, culprit=replace(answer.culprit, difference=other)))
+    found = json.loads(json.dumps(told, allow_nan=False))["culprit"]["difference"]
+    assert (found["before"], found["after"]) == ("NaN", "-inf")
 
 
 @pytest.mark.parametrize(
