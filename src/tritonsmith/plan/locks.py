@@ -121,9 +121,7 @@ def _acquire(lock: FileLock, holder: Path, patience: float) -> None:
             if not patience:
                 raise
             print(f"waiting: {_describe(holder)}", file=sys.stderr)
-            lock.acquire(timeout=patience)
-        else:
-            lock.acquire(timeout=_GRACE if named else _MOMENT)
+        lock.acquire(timeout=max(patience, _GRACE if named else _MOMENT))
 
 
 def _lives(holder: Path) -> bool:

@@ -65,6 +65,15 @@ def test_whoever_has_patience_gets_it_next(tmp_path: Path, capsys: pytest.Captur
         pytest.fail("two hold one lock")
 
 
+def test_patience_with_a_holder_who_has_not_said_its_name_yet(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with another_process(lock) as process:
+        (tmp_path / "lock.holder").unlink()
+        threading.Timer(1.0, lambda: process.communicate("")).start()
+        with locks.hold(lock, purpose="up", patience=60):
+            assert process.wait() == 0
+
+
 def test_a_killed_holder_frees_it(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with another_process(lock) as process:

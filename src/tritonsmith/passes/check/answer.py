@@ -120,7 +120,7 @@ class CheckAnswer:
         culprit: None if no pass changed the result.
         elements: that the runs of the reference wrote.
         runs: inputs under which the kernel was run: seed and program.
-        left_out: inputs under which it does not end.
+        left_out: inputs under which it does not end, or assumes what does not hold.
         racing: elements that one operation wrote more than once, with different values.
         gaps: what of the first text these inputs do not try.
         interpreted: what the interpreter computes; None if nobody asked.

@@ -21,6 +21,7 @@ from tritonsmith.passes.check import blame
 from tritonsmith.passes.check.answer import KNOWN, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
 from tritonsmith.passes.check.blame import ValueRecorder
 from tritonsmith.passes.check.evaluate import EndlessError
+from tritonsmith.passes.check.gpu import AssumedError
 from tritonsmith.passes.check.in_flight import FreedError, Order
 from tritonsmith.passes.check.inputs import Argument, is_far
 from tritonsmith.passes.check.interpreter import TritonInterpreter
@@ -258,7 +259,8 @@ class PassCheck:
         if not runs.memories:
             assert isinstance(kernel, TritonKernel)  # noqa: S101 - the line above
             row = say("reference", waits=runs.refer(kernel).waits)
-            self._gaps = runs.reached.gaps(kernel.functions, raw)
+            mixed = ("which dots of fp32 are of tf32, as some of them are",) if kernel.mixed else ()
+            self._gaps = (*mixed, *runs.reached.gaps(kernel.functions, raw))
             return row
         made = runs.compare(kernel)
         if made.found:
@@ -325,7 +327,9 @@ class PassCheck:
         inputs, difference = found.inputs, found.difference
         old, new = ValueRecorder(), ValueRecorder()
         kernels = [one for one in map(self._kernel_in, map(without_locations, (before, after))) if one]
-        with suppress(EndlessError, FreedError):  # that is the finding; there are values up to then
+        with suppress(
+            EndlessError, FreedError, AssumedError
+        ):  # that is the finding; there are values up to then
             for kernel, seen, timed in zip(kernels, (old, new), (False, True), strict=True):
                 order, slow = (found.order, found.slow) if timed else (Order.AT_ONCE, None)
                 self.reference.run(kernel, inputs, seen, order, slow)

@@ -76,7 +76,7 @@ class ReadRange:
 
 
 def compare(
-    before: GlobalMemory, after: GlobalMemory, least: float = 0.0, slack: float = 1.0
+    before: GlobalMemory, after: GlobalMemory, least: float = 0.0, slack: float = 1.0, *, narrow: bool = False
 ) -> tuple[float, Difference | None]:
     """The largest relative difference that is within the tolerance, and the first one beyond it.
 
@@ -84,8 +84,8 @@ def compare(
         before: one run.
         after: another run.
         least: numbers smaller than this are compared as if they were as large.
-        slack: of fp32 and fp64, by how much the tolerance is larger; then integers, to which numbers may be
-            rounded, are not compared.
+        slack: of fp32 and fp64, by how much the tolerance is larger.
+        narrow: what cancels may have been summed in its own type, were that fp16.
     """
     one, other = before.written, after.written
     every = np.union1d(one.at, other.at)
@@ -103,7 +103,8 @@ def compare(
                 unequal & (one.kinds[mine] == one.dtypes.index(dtype)) & (other.kind_of(yours) == str(dtype))
             )
             values = one.values(mine[chosen], dtype), other.values(yours[chosen], dtype)
-            close, most = _close(*values, dtype, least, slack, _sizes(one, one.at[mine[chosen]], dtype))
+            sizes = _sizes(one, one.at[mine[chosen]], dtype)
+            close, most = _close(*values, dtype, least, slack, sizes, narrow=narrow)
             bad[np.flatnonzero(chosen)[close]] = False
             largest = max(largest, most)
         wrong[np.flatnonzero(~wrong)[bad]] = True
@@ -134,18 +135,22 @@ def _sizes(of: Written, at: Any, dtype: Any) -> Any:
     return np.asarray([largest[number] for number in regions(at)])
 
 
-def _close(one: Any, other: Any, dtype: Any, least: float, slack: float, sizes: Any) -> tuple[Any, float]:
+def _close(
+    one: Any, other: Any, dtype: Any, least: float, slack: float, sizes: Any, *, narrow: bool
+) -> tuple[Any, float]:
     """Which are close, and the largest relative difference among those.
 
     Numbers are, and so is what a sum in fp32 loses where its parts are as large as the largest result: the
     parts of one that is near 0 cancelled.
     """
     table = configs.load("passes-check")["tolerance"]
-    tolerance, least = table.get(str(dtype)), max(least, table["least"])
+    tolerance = table.get(str(dtype))
     if tolerance is None:
-        return np.full(one.shape, slack > 1), 0.0
+        return _whole(one, other, least, slack * table["float32"] if least or slack > 1 else 0.0)
+    least = max(least, table["least"])
     tolerance *= slack if dtype.itemsize >= _SINGLE else 1.0
-    lost = min(tolerance, slack * table["float32"]) * np.minimum(sizes, table["cancelled"])
+    lost = tolerance if narrow else min(tolerance, slack * table["float32"])
+    lost = lost * np.minimum(sizes, table["cancelled"])
     with np.errstate(all="ignore"):
         wide, plain = one.astype(np.float64), other.astype(np.float64)
         scale = np.maximum(np.maximum(np.abs(wide), np.abs(plain)), np.maximum(least, lost / tolerance))
@@ -153,3 +158,13 @@ def _close(one: Any, other: Any, dtype: Any, least: float, slack: float, sizes: 
     apart = np.where(np.isnan(wide) & np.isnan(plain), 0.0, apart)
     close = apart <= tolerance  # NaN is not
     return close, float(apart[close].max(initial=0.0))
+
+
+def _whole(one: Any, other: Any, least: float, tolerance: float) -> tuple[Any, float]:
+    """The same of integers: where numbers are not exact, those that were made of them may be the next one."""
+    unsigned = np.dtype(f"u{one.dtype.itemsize}")
+    high, low = (each(one, other).astype(unsigned) for each in (np.maximum, np.minimum))
+    apart = (high - low).astype(np.float64)
+    sizes = np.maximum(np.abs(one.astype(np.float64)), np.abs(other.astype(np.float64)))
+    close = apart <= (np.maximum(1.0, tolerance * np.maximum(sizes, least)) if tolerance else 0.0)
+    return close, float((apart / np.maximum(sizes, 1.0))[close].max(initial=0.0))

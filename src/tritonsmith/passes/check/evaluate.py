@@ -225,10 +225,11 @@ def _warp_specialize(run: EvaluatedProgram, operation: Operation, values: tuple[
         replace(run, flight=run.flight.part(turns), _values={}, _steps=0, _elements=0)
         for _ in partitions.regions
     ]
+    run.reached.blocks.add(rest.blocks[0])
 
     def part(mine: EvaluatedProgram, region: Region) -> None:
         mine.region(region, given)
-        mine.flight.finish()
+        mine.flight.leave(run.flight)
 
     run.flight.turns = turns  # the default part is the warps that came here, with what they have under way
     try:

@@ -19,6 +19,10 @@ from tritonsmith.passes.check.triton import atomic_rmw, load, segments, store
 Array = np.ndarray[Any, Any]
 
 
+class AssumedError(Exception):
+    """What the program assumes does not hold under these inputs: nothing of it is defined."""
+
+
 @known(
     "ttg.convert_layout",
     "triton_gpu.convert_layout",
@@ -129,13 +133,20 @@ def _mask(run: Any, operation: Operation, pred: Array) -> tuple[Any, ...]:
     "amdg.sched_barrier",
     "amdgpu.instruction_sched_hint", "amdg.instruction_sched_hint", "rocdl.sched.barrier", "rocdl.s.setprio",
     "rocdl.s.barrier", "rocdl.sched.group.barrier",
-    "llvm.intr.assume", "ttng.fence", "ttng.cluster_barrier",
+    "ttng.fence", "ttng.cluster_barrier",
     "ttg.predicate_stage", "ttng.fence_mbarrier_init_release_cluster", "amdg.cond_barrier",
     "amdgpu.cond_barrier",
 )  # fmt: skip
 def _nothing(_run: Any, operation: Operation, *_: Any) -> tuple[Any, ...]:
     if operation.results:
         raise UnsupportedIrError(f"a result of {_run.name}")
+    return ()
+
+
+@known("llvm.intr.assume")
+def _assume(_run: Any, _operation: Operation, holds: Array, *_: Array) -> tuple[()]:
+    if not bool(holds):
+        raise AssumedError
     return ()
 
 

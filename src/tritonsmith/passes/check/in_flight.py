@@ -204,10 +204,11 @@ class InFlight:
         while len(self._stores) > pending:
             self._stores.popleft()()
 
-    def finish(self) -> None:
-        """A part of the program ends."""
+    def leave(self, program: InFlight) -> None:
+        """A part of the program ends; its stores go on while that does."""
         self.wait_dots(0)
-        self.wait_stores(0)
+        program._stores.extend(self._stores)
+        self._stores.clear()
 
     def end(self) -> None:
         """The program ends, and its shared memory is somebody else's.
@@ -217,7 +218,7 @@ class InFlight:
         """
         if self._stores:
             raise FreedError
-        self.finish()
+        self.wait_dots(0)
 
     def product(self, compute: Callable[[], None], barriers: list[Array]) -> None:
         """A product in tensor memory, or none: done after those before it; then it arrives at barriers."""

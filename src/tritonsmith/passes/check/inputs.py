@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,15 @@ from xdsl.dialects import builtin
 from xdsl.ir import Operation, SSAValue, Use
 
 from tritonsmith.passes.check.memory import base
-from tritonsmith.passes.check.module import POINTER, UnsupportedIrError, attribute, name_of, symbol, type_of
+from tritonsmith.passes.check.module import (
+    POINTER,
+    UnsupportedIrError,
+    attribute,
+    integer,
+    name_of,
+    symbol,
+    type_of,
+)
 from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
 
 _PASSED_ON = {
@@ -22,6 +31,7 @@ _PASSED_ON = {
 _DIVIDED = {"arith.remsi", "arith.remui", "arith.divsi", "arith.divui", "arith.ceildivsi"}
 _SAME = {"arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast"}
 _DEPTH = 8  # of those, one upon another
+_BOUNDS = {0: 0, 2: 1, 3: 0, 6: 1, 7: 0}  # predicates of equal and less, to how much less
 _ASSUMED = {"llvm.intr.assume", "tt.assert"}
 _STRIDE = 4096  # elements; larger than a block, so that rows do not overlap
 _OTHER = 300  # times that, for every second stride: rows and columns do not overlap either
@@ -64,6 +74,7 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
     attributes = attribute(function, "arg_attrs")
     hints = attributes.data if isinstance(attributes, builtin.ArrayAttr) else ()
     found = []
+    near = any("tt.pointer_range" in one.data for one in hints)  # offsets fit 32 bits
     every = function.regions[0].blocks[0].args
     grouped = [one for one in every if is_far(seed) and _grouped(one)]
     used: set[int] = set()  # no two sizes are the same: one may stand where the other should
@@ -71,7 +82,8 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
     for number, parameter in enumerate(every):
         of = type_of(parameter.type)
         hint = hints[number].data.get("tt.divisibility") if number < len(hints) else None
-        unit = hint.value.data if isinstance(hint, builtin.IntegerAttr) else 1
+        even = isinstance(hint, builtin.IntegerAttr) and hint.value.data % 16 == 0
+        unit = math.lcm(16 if even else 1, _multiple(parameter))
         small, eighths = rule.randrange(1, 7), rule.randrange(1, 16)
         if parts:
             value: Any = np.asarray(of.dtype.type(parts.pop(0)))
@@ -89,15 +101,16 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
         elif of.dtype == np.bool_:
             value = np.asarray(bool(small % 2))
         elif block := _block(parameter, set()):
-            size = _size(parameter, block, seed, rule, grouped, stages, even=unit % 16 == 0)
-            while size in used:
-                size += 16 if unit % 16 == 0 else 2
+            size = _size(parameter, block, seed, rule, grouped, stages, unit)
+            while size in used and not (seed % 3 == 0 and _counted_up_to(parameter, set())):  # one turn
+                size += max(unit, 2)
             used.add(size)
-            value = np.asarray(of.dtype.type(min(size, np.iinfo(of.dtype).max)))
+            value = np.asarray(of.dtype.type(min(size, _most(parameter), np.iinfo(of.dtype).max)))
         else:
-            other = _OTHER_WIDE if of.dtype.itemsize > _SINGLE else _OTHER
-            stride = _STRIDE * (other if number % 2 else 1) + 16 * number + (0 if unit % 16 == 0 else 1)
-            value = np.asarray(of.dtype.type(min(stride, np.iinfo(of.dtype).max)))
+            other = _OTHER_WIDE if of.dtype.itemsize > _SINGLE and not near else _OTHER
+            stride = _STRIDE * (other if number % 2 else 1) + 16 * number
+            stride = -(-(stride + (0 if even else 1)) // unit) * unit
+            value = np.asarray(of.dtype.type(min(stride, _most(parameter), np.iinfo(of.dtype).max)))
         found.append(Argument(parameter.name_hint or "", value))
     return tuple(found)
 
@@ -168,8 +181,7 @@ def _size(
     rule: random.Random,
     grouped: Sequence[SSAValue],
     stages: int,
-    *,
-    even: bool,
+    unit: int,
 ) -> int:
     """A size: less than a block, or full blocks and a part of one: what is cut shows what masks are for.
 
@@ -177,7 +189,7 @@ def _size(
     group of tiles ends.
     """
     if seed % 3 == 0:
-        return 16 if even else rule.randrange(3, 16, 2)
+        return unit if unit >= _UNIT else -(-rule.randrange(3, 16, 2) // unit) * unit
     turns = 0  # any size
     if grouped:
         turns = _ROWS if parameter in grouped else 1
@@ -186,7 +198,7 @@ def _size(
     elif seed % 3 == 1:
         turns = 2
     size = turns * block + rule.randrange(1, max(block, 2)) if turns else rule.randrange(17, 88)
-    return -(-size // 16) * 16 if even else size
+    return -(-size // unit) * unit
 
 
 def is_far(seed: int) -> bool:
@@ -225,10 +237,10 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
     found = [0]
     for use in value.uses:
         name, operation = name_of(use.operation), use.operation
-        if name in _DIVIDED:
+        if name in _DIVIDED and not _is_assumed_rest(operation):
             found.append(constant_of(operation.operands[1 - use.index]) or _UNIT)
         elif name == "arith.cmpi":
-            if all(name_of(one.operation) in _ASSUMED for one in operation.results[0].uses):
+            if _is_assumed(operation):
                 continue  # nothing is asked
             found.append(max(type_of(operation.operands[use.index].type).shape, default=_UNIT))
         elif name == "scf.for":
@@ -239,6 +251,39 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
         elif name in _PASSED_ON:
             found += [_block(one, seen) for one in operation.results]
     return max(found)
+
+
+def _most(parameter: SSAValue) -> int:
+    """The largest value that a parameter is assumed to have, as `tl.assume(n <= 1024)` says."""
+    found = [np.iinfo(np.int64).max]
+    for use in parameter.uses:
+        operation = use.operation
+        if name_of(operation) == "arith.cmpi" and not use.index and _is_assumed(operation):
+            bound = constant_of(operation.operands[1])
+            less = _BOUNDS.get(integer(operation, "predicate", -1))
+            found += [bound - less] if bound is not None and less is not None else []
+    return int(min(found))
+
+
+def _multiple(parameter: SSAValue) -> int:
+    """What a parameter is assumed to be a multiple of, as `tl.assume(n % 64 == 0)` says; 1 for nothing."""
+    found = 1
+    for use in parameter.uses:
+        if _is_assumed_rest(use.operation) and not use.index:
+            found = math.lcm(found, constant_of(use.operation.operands[1]) or 1)
+    return found
+
+
+def _is_assumed_rest(operation: Operation) -> bool:
+    """Whether it is a division of which only an assumption takes the rest."""
+    if name_of(operation) not in ("arith.remsi", "arith.remui"):
+        return False
+    rests = [one.operation for one in operation.results[0].uses]
+    return all(name_of(one) == "arith.cmpi" and _is_assumed(one) for one in rests)
+
+
+def _is_assumed(comparison: Operation) -> bool:
+    return all(name_of(one.operation) in _ASSUMED for one in comparison.results[0].uses)
 
 
 def _is_integer(value: SSAValue) -> bool:

@@ -92,7 +92,8 @@ class TritonInterpreter:
                 "unknown", f"the interpreter ended after {len(rows)} of {len(images)} runs"
             )
         if reference.left_out:
-            why = f"under {reference.left_out} inputs the first text does not end"
+            many = reference.left_out
+            why = f"under {many} inputs the first text does not end, or assumes what does not hold"
             return InterpretedRuns("unknown", why)
         return InterpretedRuns("close" if apart else "equal", "", apart)
 

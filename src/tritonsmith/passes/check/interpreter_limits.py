@@ -41,7 +41,9 @@ def excuse(function: Operation, difference: Difference, contents: Contents) -> s
         return "the interpreter computes bf16 by its bits"
     if any(name_of(one) == "tt.dot" and _types(one).endswith("f16") for one in every):
         return "the sum of a dot in fp16 is rounded in another order"
-    if contents is not Contents.PLAIN and any(name_of(one) in _TO_INTEGER for one in every):
+    if contents not in (Contents.PLAIN, Contents.PRECISE) and any(
+        name_of(one) in _TO_INTEGER for one in every
+    ):
         return "infinity, NaN and what is too large have no integer"
     return _of_nan(every, difference) if contents is Contents.EDGES else ""
 

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from tritonsmith.passes.check import asynchronous
 from tritonsmith.passes.check.in_flight import Order
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, name_of, parse, symbol, text
-from tritonsmith.passes.check.triton import is_ordered, is_tf32
+from tritonsmith.passes.check.triton import has_precision, is_narrow_sum, is_ordered, is_tf32
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,9 @@ class TritonKernel:
         orders: in which it runs for its waits to be checked; none if nothing is asynchronous.
         parts: how many there are, if warps are specialized; or 0.
         tf32: whether a dot of fp32 may be one of tf32.
+        mixed: whether some dots of fp32 may be ones of tf32, and others may not.
         ordered: whether a reduction has several values, as argmax: over NaN, its order counts.
+        narrow: whether it sums in fp16 or bf16: each order rounds in its own way.
     """
 
     functions: dict[str, Operation]
@@ -30,7 +32,9 @@ class TritonKernel:
     orders: tuple[Order, ...]
     parts: int
     tf32: bool
+    mixed: bool
     ordered: bool
+    narrow: bool
 
     @property
     def function(self) -> Operation:
@@ -67,7 +71,15 @@ def parsed(raw: str) -> TritonKernel | None:
         raise UnsupportedIrError(f"{len(shown) or 'no'} kernels in the module")
     others = [len(one.regions) for one in module.walk() if name_of(one) == "ttg.warp_specialize.partitions"]
     parts = max(others, default=-1) + 1
-    tf32 = any(map(is_tf32, module.walk()))
+    every = list(module.walk())
+    dots = [is_tf32(one) for one in every if has_precision(one)]
     return TritonKernel(
-        functions, shown[0], asynchronous.orders(module), parts, tf32, any(map(is_ordered, module.walk()))
+        functions,
+        shown[0],
+        asynchronous.orders(module),
+        parts,
+        tf32=any(dots),
+        mixed=len(set(dots)) > 1,
+        ordered=any(map(is_ordered, every)),
+        narrow=any(map(is_narrow_sum, every)),
     )

@@ -35,6 +35,12 @@ class ReachedCode:
     blocks: set[Block] = field(default_factory=set)
     turns: dict[Operation, int] = field(default_factory=dict)
 
+    def add(self, other: ReachedCode) -> None:
+        """What another run reached, too."""
+        self.blocks |= other.blocks
+        for loop, times in other.turns.items():
+            self.turned(loop, times)
+
     def turned(self, loop: Operation, times: int) -> None:
         """A loop has ended."""
         self.turns[loop] = max(self.turns.get(loop, 0), times)

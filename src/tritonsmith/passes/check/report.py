@@ -15,6 +15,7 @@ from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
 _GAPS = 3  # of them are named
+_LEFT_OUT = "it does not end, or assumes what does not hold"
 _SAME = "same text"
 _WORDS = {
     "reference": "what the first pass is given",
@@ -85,7 +86,7 @@ def lines(answer: CheckAnswer) -> Iterator[str]:
         yield from _interpreted(answer.kernel, answer.interpreted)
     about = f"{answer.target}, " if answer.target else ""
     yield f"  {about}{answer.runs} runs, {answer.elements} elements written" + (
-        f"; {answer.left_out} inputs left out: it does not end" if answer.left_out else ""
+        f"; {answer.left_out} inputs left out: {_LEFT_OUT}" if answer.left_out else ""
     )
     if answer.gaps:
         more = f", and {len(answer.gaps) - _GAPS} more" if len(answer.gaps) > _GAPS else ""

@@ -15,11 +15,12 @@ from tritonsmith.passes.check.answer import Change
 from tritonsmith.passes.check.blame import LargestValue, ValueRecorder
 from tritonsmith.passes.check.compare import Difference, ReadRange, compare
 from tritonsmith.passes.check.evaluate import EndlessError, EvaluatedProgram
+from tritonsmith.passes.check.gpu import AssumedError
 from tritonsmith.passes.check.in_flight import BarrierError, FreedError, InFlight, Order
 from tritonsmith.passes.check.inputs import Argument, arguments, fitting, flags
 from tritonsmith.passes.check.kernel import TritonKernel
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel
-from tritonsmith.passes.check.memory import Contents, RecordingMemory
+from tritonsmith.passes.check.memory import Contents, GlobalMemory, RecordingMemory
 from tritonsmith.passes.check.module import UnsupportedIrError
 from tritonsmith.passes.check.reached import ReachedCode
 
@@ -104,7 +105,7 @@ class ReferenceRuns:
 
     @property
     def left_out(self) -> int:
-        """Inputs under which it does not end."""
+        """Inputs under which it does not end, or assumes what does not hold."""
         wanted = [one for one in self._wanted if one.contents is not Contents.INTEGERS]
         return sum(one not in self.memories for one in wanted)
 
@@ -120,14 +121,15 @@ class ReferenceRuns:
                 if inputs.contents is Contents.INTEGERS:
                     self._refer_integers(kernel, inputs)
                     continue
-                with suppress(EndlessError):
+                with suppress(EndlessError, AssumedError):
                     self.memories[inputs] = self._referred(kernel, inputs)
         except UnsupportedIrError:  # under some inputs only
             self.forget()
             raise
         if not any(memory.written.at.size for memory in self.memories.values()):
             self.memories.clear()
-            raise UnsupportedIrError("it writes nothing, or does not end, under all inputs")
+            said = "it writes nothing, does not end, or assumes what does not hold, under all inputs"
+            raise UnsupportedIrError(said)
         try:
             made = self.compare(kernel)
             race = made.found and f"the kernel itself has a race: {made.found.change}"
@@ -148,12 +150,15 @@ class ReferenceRuns:
         small = next((self.memories[one] for one in others if one in self.memories), None)
         if small is None or not small.reads_integers:
             return
-        with suppress(EndlessError, UnsupportedIrError):
+        reached, self.reached = self.reached, ReachedCode()
+        with suppress(EndlessError, AssumedError, UnsupportedIrError):
             memory = self._referred(kernel, inputs)
             if np.array_equal(memory.read, small.read) and np.array_equal(
                 memory.written.at, small.written.at
             ):
                 self.memories[inputs] = memory
+                reached.add(self.reached)
+        self.reached = reached
 
     def forget(self) -> None:
         """The next text begins anew."""
@@ -200,9 +205,13 @@ class ReferenceRuns:
             return 0.0, changed(Change.ENDLESS, difference=None)
         except FreedError:
             return 0.0, changed(_CHANGES[order], difference=None)
+        except AssumedError as error:
+            raise UnsupportedIrError("it assumes what does not hold, and the first text does not") from error
         apart, difference = compare(memory, mine, memory.least, memory.slack)
         if difference and isinstance(kernel, LoweredKernel) and self._may_be_reordered(inputs):
             raise UnsupportedIrError("a reduction over NaN, in another order than that of the first text")
+        if difference and self._narrow(memory, mine):
+            raise UnsupportedIrError("a sum in fp16 or bf16, which each order rounds in its own way")
         if difference:
             return apart, changed(_CHANGES[order], difference=difference)
         if isinstance(mine, RecordingMemory) and (outside := self._range(inputs.seed).outside(mine)):
@@ -211,6 +220,12 @@ class ReferenceRuns:
 
     def _may_be_reordered(self, inputs: CheckInputs) -> bool:
         return self.kernel is not None and self.kernel.ordered and inputs.contents is Contents.EDGES
+
+    def _narrow(self, before: RecordingMemory, after: GlobalMemory) -> bool:
+        """Whether a difference is what a sum in its own type loses of parts that cancel."""
+        if self.kernel is None or not self.kernel.narrow:
+            return False
+        return compare(before, after, before.least, before.slack, narrow=True)[1] is None
 
     def _range(self, seed: int) -> ReadRange:
         if seed not in self._ranges:
@@ -233,12 +248,14 @@ class ReferenceRuns:
             UnsupportedIrError: it has what is not known.
             BarrierError: in this order it waits for what never comes.
             EndlessError: it does not end.
+            AssumedError: it assumes what does not hold.
         """
         table = configs.load("passes-check")["inputs"]
+        rounds = self.kernel is not None and not self.kernel.tf32
         if isinstance(kernel, LoweredKernel):
             given = tuple(one.value for one in self.given[inputs.seed])
-            reference, grid = self.memories[inputs], tuple(table["grid"])
-            return kernel.run(given, reference, inputs.program, grid, table["llvm-steps"], seen)
+            reference, grid, limit = self.memories[inputs], tuple(table["grid"]), table["llvm-steps"]
+            return kernel.run(given, reference, inputs.program, grid, limit, seen, rounds=rounds)
         memory = RecordingMemory(inputs.seed + 1, inputs.contents, flags(kernel.function))
         run = EvaluatedProgram(
             kernel.functions,
@@ -247,7 +264,7 @@ class ReferenceRuns:
             (table["grid"][0], table["grid"][1], table["grid"][2]),
             self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else table["steps"],
             flight=InFlight(order, slow, counted=kernel.parts > 0),
-            rounds=self.kernel is not None and not self.kernel.tf32,
+            rounds=rounds,
             reached=self.reached if inputs not in self._steps else ReachedCode(),
         )
         run.seen = seen

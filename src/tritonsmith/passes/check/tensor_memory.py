@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from tritonsmith.passes.check.in_flight import unwritten
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integer, integers, type_of
 from tritonsmith.passes.check.registry import known
 from tritonsmith.passes.check.scaled import tensor_core_product
-from tritonsmith.passes.check.triton import dot, segments
+from tritonsmith.passes.check.triton import dot, segments, to_tf32
 
 Array = np.ndarray[Any, Any]
 
@@ -59,7 +58,13 @@ def _product(run: Any, operation: Operation, *values: Any) -> tuple[None, ...]:
     if attribute(operation, "is_unsigned") is not None or attribute(operation, "two_ctas") is not None:
         raise UnsupportedIrError("ttng.tc_gen5_mma of unsigned integers, or by two CTAs")
 
-    _multiply(run, operation, partial(dot, one[0], other[0]), memory[0], (use, pred), (barriers, preds))
+    left, right = one[0], other[0]
+
+    def product(start: Array) -> Array:  # of fp32 it knows no other precision than tf32
+        single = run.rounds and left.dtype == np.float32
+        return dot(to_tf32(left) if single else left, to_tf32(right) if single else right, start)
+
+    _multiply(run, operation, product, memory[0], (use, pred), (barriers, preds))
     return (None,) * len(operation.results)
 
 

@@ -27,6 +27,7 @@ Array = np.ndarray[Any, Any]
 _SINGLE = 4  # bytes
 _UMAX, _UMIN, _XCHG = 8, 9, 10  # of RMWOp
 _TF32 = 0  # of InputPrecision
+_SUMS = (".addf", ".subf", ".fma", ".dot", ".warp_group_dot")
 _NAN = 2  # of PaddingOption
 
 
@@ -176,22 +177,33 @@ def is_ordered(operation: Operation) -> bool:
     return name_of(operation) in ("tt.reduce", "tt.scan") and len(operation.operands) > 1
 
 
-def is_tf32(operation: Operation) -> bool:
-    """Whether it is a dot of fp32 that takes its operands as tf32: InputPrecision in TritonAttrDefs.td."""
+def is_narrow_sum(operation: Operation) -> bool:
+    """Whether it adds in fp16 or bf16."""
+    sums = name_of(operation).endswith(_SUMS)
+    return sums and any("f16" in str(one.type).split(",")[0] for one in operation.results)
+
+
+def has_precision(operation: Operation) -> bool:
+    """Whether it is a dot of fp32."""
     if not isinstance(attribute(operation, "inputPrecision"), builtin.IntegerAttr) or not operation.operands:
         return False
-    single = "f32" in str(operation.operands[0].type).split(",")[0]
-    return single and integer(operation, "inputPrecision") == _TF32
+    return "f32" in str(operation.operands[0].type).split(",")[0]
+
+
+def is_tf32(operation: Operation) -> bool:
+    """Whether it is a dot of fp32 that takes its operands as tf32: InputPrecision in TritonAttrDefs.td."""
+    return has_precision(operation) and integer(operation, "inputPrecision") == _TF32
 
 
 def rounded(run: Any, operation: Operation, one: Array, other: Array) -> tuple[Array, Array]:
     """Operands of a dot: of tf32, to 10 bits of fraction, unless the reference allows that, too."""
     if not run.rounds or not is_tf32(operation):
         return one, other
-    return _to_tf32(one), _to_tf32(other)
+    return to_tf32(one), to_tf32(other)
 
 
-def _to_tf32(value: Array) -> Array:
+def to_tf32(value: Array) -> Array:
+    """Numbers of fp32 as a tensor core of tf32 takes them."""
     bits = np.ascontiguousarray(value).view(np.uint32)
     near = ((bits + np.uint32(1 << 12)) & np.uint32(0xFFFF_E000)).view(np.float32).reshape(value.shape)
     return np.where(np.isfinite(value), near, value)

@@ -143,6 +143,54 @@ def test_no_two_strides_and_no_two_sizes_are_the_same(seed: int) -> None:
     assert all(one % 16 == 0 and one < 200 for one in aligned)
 
 
+def test_a_loop_has_one_turn_in_the_first_inputs() -> None:
+    """Though other sizes are the same then."""
+    loop = (
+        '    %step = "arith.constant"() <{value = 32 : i32}> : () -> i32\n'
+        '    "scf.for"(%zero, %a2, %step) ({\n    ^bb1(%i: i32):\n      "scf.yield"() : () -> ()\n'
+        "    }) : (i32, i32, i32) -> ()\n"
+    )
+    asked = "".join(map(_compared, range(2))) + "".join(USED.replace("%c0", f"%c{one}") for one in range(2))
+    text = _numbers("i32 i32 i32", asked + loop, "{tt.divisibility = 16 : i32}")
+    assert _values(text, 0) == [16, 32, 16]
+    assert len(set(_values(text, 1))) == 3
+
+
+def test_offsets_of_a_pointer_whose_range_is_32_bits() -> None:
+    strides = _values(_numbers("i32 i64", "", "{tt.pointer_range = 32 : i32}"), 1)
+    assert 4096 < max(strides) * 64 * 4 < 1 << 31
+
+
+def _assumed(*lines: str) -> str:
+    """A kernel that assumes `%is`."""
+    return _numbers(
+        "i32", "".join(f"    {line}\n" for line in (*lines, '"llvm.intr.assume"(%is) : (i1) -> ()'))
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(("predicate", "most"), [(0, 1000), (2, 999), (3, 1000), (6, 999), (7, 1000)])
+def test_what_is_assumed_of_a_number_holds(predicate: int, most: int, seed: int) -> None:
+    bound = '%bound = "arith.constant"() <{value = 1000 : i32}> : () -> i32'
+    compare = f'%is = "arith.cmpi"(%a0, %bound) <{{predicate = {predicate} : i64}}> : (i32, i32) -> i1'
+    assert _values(_assumed(bound, compare), seed) == [most]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_what_is_assumed_to_be_a_multiple_is_one(seed: int) -> None:
+    multiple = (
+        '%unit = "arith.constant"() <{value = 64 : i32}> : () -> i32',
+        '%rest = "arith.remsi"(%a0, %unit) : (i32, i32) -> i32',
+        '%is = "arith.cmpi"(%rest, %zero) <{predicate = 0 : i64}> : (i32, i32) -> i1',
+    )
+    [stride] = _values(_assumed(*multiple), seed)
+    assert stride > 4096
+    assert stride % 64 == 0
+    [size] = _values(_assumed(*multiple, _compared(0).strip(), *USED.strip().splitlines()), seed)
+    assert size < 4096
+    assert size % 64 == 0
+
+
 def test_what_is_only_assumed_is_no_size() -> None:
     assumed = _compared(0) + '    "llvm.intr.assume"(%c0) : (i1) -> ()\n'
     assert _values(_numbers("i32", assumed), 0)[0] > 4096

@@ -115,7 +115,8 @@ def test_inputs_under_which_the_text_does_not_end_are_no_verdict() -> None:
         '    }) : (i32, i32, i32) -> ()\n    %pid = "tt.get',
     )
     found = compared(added, endless)
-    assert (found.status, found.why) == ("unknown", "under 8 inputs the first text does not end")
+    assert found.status == "unknown"
+    assert found.why.startswith("under 8 inputs the first text does not end")
 
 
 @pytest.mark.parametrize(

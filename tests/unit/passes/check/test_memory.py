@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.unit.passes.check.texts import ADD, checked
+from tritonsmith.errors import UndecidedError
 from tritonsmith.passes.check.compare import compare
 from tritonsmith.passes.check.memory import Contents, GlobalMemory, RecordingMemory, base
 
@@ -55,6 +56,15 @@ def test_a_mask_from_memory_that_is_dropped_is_found() -> None:
     assert culprit.difference.before == 0
 
 
+SUM = '    %sum = "arith.addf"(%product, %a) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>'
+
+
+def _computed(*lines: str) -> str:
+    """The addition replaced; `%sum` is what is stored."""
+    assert SUM in ADD
+    return ADD.replace(SUM, "\n".join(lines))
+
+
 def written(*values: float) -> GlobalMemory:
     memory = GlobalMemory(1)
     memory.store(base(0) + 4 * np.arange(len(values)), np.array(values, np.float32))
@@ -70,7 +80,8 @@ def test_what_cancels_loses_as_much_as_the_largest_result_has() -> None:
     """A result near 0 beside others: the difference is that of fp32 to those, whatever their type."""
     assert compare(written(2, 3e-5), written(2, 2e-5))[1] is None
     assert compare(written(2, 3e-4), written(2, 2e-4))[1]
-    assert compare(written(1e6, 3e-2), written(1e6, 1e-2))[1]  # up to 1024
+    assert compare(written(1e6, 3e-2), written(1e6, 1e-2))[1]  # up to 16
+    assert compare(written(1100, 5), written(1100, 5 + 1 / 1024))[1]  # the least product of two inputs
     one, other = GlobalMemory(1), GlobalMemory(1)
     for memory, small in ((one, 1e-3), (other, 2e-3)):
         memory.store(base(0) + 2 * np.arange(2), np.array([2, small], np.float16))
@@ -78,18 +89,128 @@ def test_what_cancels_loses_as_much_as_the_largest_result_has() -> None:
     assert compare(written(np.inf, 3e-5), written(np.inf, 2e-5))[1]
 
 
+def whole(*values: int) -> GlobalMemory:
+    memory = GlobalMemory(1)
+    memory.store(base(0) + 4 * np.arange(len(values)), np.array(values, np.int32))
+    return memory
+
+
+def test_integers_are_exact_unless_they_are_made_of_numbers_that_are_not() -> None:
+    least, most = (int(one) for one in (np.iinfo(np.int32).min, np.iinfo(np.int32).max))
+    assert compare(whole(3), whole(4))[1]
+    for least_, slack in ((0.0, 8.0), (6e4, 1.0)):
+        apart, found = compare(whole(3, 5), whole(4, 5), least_, slack)
+        assert (found, apart) == (None, 0.25)
+        assert compare(whole(3), whole(5), least_, slack)[1]
+        assert compare(whole(least), whole(most), least_, slack)[1]
+    assert compare(whole(1_000_000), whole(1_000_060), 0.0, 8.0)[1] is None
+    assert compare(whole(1_000_000), whole(1_000_070), 0.0, 8.0)[1]
+
+
+def test_a_select_that_is_dropped_beside_large_results_is_found() -> None:
+    line = "tensor<16xf32>"
+    result = f'    %e = "math.exp"(%x4) : ({line}) -> {line}'
+    head = (
+        f'    %four = "arith.constant"() <{{value = dense<4.0> : {line}}}> : () -> {line}',
+        f'    %none = "arith.constant"() <{{value = dense<0.0> : {line}}}> : () -> {line}',
+        f'    %low = "arith.constant"() <{{value = dense<-1.25> : {line}}}> : () -> {line}',
+        f'    %x4 = "arith.mulf"(%a, %four) : ({line}, {line}) -> {line}',
+        f'    %is = "arith.cmpf"(%a, %low) <{{predicate = 4 : i64}}> : ({line}, {line}) -> tensor<16xi1>',
+    )
+    select = f'    %sum = "arith.select"(%is, %none, %e) : (tensor<16xi1>, {line}, {line}) -> {line}'
+    culprit = checked(
+        _computed(*head, result, select), _computed(*head, result.replace("%e", "%sum"))
+    ).culprit
+    assert culprit
+    assert culprit.difference
+    assert culprit.difference.before == 0
+
+
+def test_a_sum_in_fp16_in_another_order_is_no_verdict() -> None:
+    """What cancels has lost more than fp32 would."""
+    line = "tensor<16xf16>"
+    four = f'    %four = "arith.constant"() <{{value = dense<4.0> : {line}}}> : () -> {line}'
+    late, early = (
+        ADD.replace("f32", "f16").replace(
+            SUM.replace("f32", "f16"),
+            f'{four}\n    %more = "arith.{first}f"({one}, %four) : ({line}, {line}) -> {line}\n'
+            f'    %sum = "arith.{second}f"(%more, {other}) : ({line}, {line}) -> {line}',
+        )
+        for first, one, second, other in (("add", "%a", "sub", "%four"), ("sub", "%four", "add", "%a"))
+    )
+    answer = checked(late, early)
+    assert [one.why for one in answer.open] == [
+        "a sum in fp16 or bf16, which each order rounds in its own way"
+    ]
+    assert checked(late, early.replace("(%more, %a)", "(%more, %more)")).culprit
+
+
+def test_integers_of_sums_of_large_ones_are_not_exact() -> None:
+    """Where integers of all sizes are in memory, no order of a sum in fp32 is."""
+    of, to = "tensor<16xi32>", "tensor<16xf32>"
+    head = [
+        f'    %quarter = "arith.constant"() <{{value = dense<0.25> : {to}}}> : () -> {to}',
+        *(
+            f'    %f{one} = "arith.sitofp"(%{one}) : ({of}) -> {to}\n'
+            f'    %q{one} = "arith.mulf"(%f{one}, %quarter) : ({to}, {to}) -> {to}'
+            for one in "ab"
+        ),
+    ]
+    one, other = (
+        ADD.replace("f32", "i32")
+        .replace("arith.mulf", "arith.muli")
+        .replace(
+            SUM.replace("f32", "i32"),
+            "\n".join(
+                (
+                    *head,
+                    f'    %s = "arith.addf"(%qa, {first}) : ({to}, {to}) -> {to}',
+                    f'    %t = "arith.addf"(%s, {second}) : ({to}, {to}) -> {to}',
+                    f'    %sum = "arith.fptosi"(%t) : ({to}) -> {of}',
+                )
+            ),
+        )
+        for first, second in (("%qb", "%qa"), ("%qa", "%qb"))
+    )
+    assert [row.status for row in checked(one, other).passes] == ["reference", "close"]
+    assert checked(one, other.replace('"arith.addf"(%s, %qb)', '"arith.addf"(%s, %qa)')).culprit
+
+
+def test_what_is_assumed_holds_in_each_run() -> None:
+    """A pass may fold what follows from it; integers of all sizes have both signs."""
+    flag, lines = "tensor<16xi1>", "tensor<16xf32>"
+    head = [
+        '    %ip = "tt.bitcast"(%y) : (!tt.ptr<f32>) -> !tt.ptr<i32>',
+        '    %iv = "tt.load"(%ip) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tt.ptr<i32>) -> i32',
+        '    %nought = "arith.constant"() <{value = 0 : i32}> : () -> i32',
+        '    %is = "arith.cmpi"(%iv, %nought) <{predicate = 5 : i64}> : (i32, i32) -> i1',
+        '    "llvm.intr.assume"(%is) : (i1) -> ()',
+    ]
+    tail = [
+        f'    %each = "tt.splat"(%iz) : (i1) -> {flag}',
+        f'    %sum = "arith.select"(%each, %a, %b) : ({flag}, {lines}, {lines}) -> {lines}',
+    ]
+    asked = '    %iz = "arith.cmpi"(%iv, %nought) <{predicate = 5 : i64}> : (i32, i32) -> i1'
+    before = _computed(*head, asked, *tail)
+    for value, wrong in (("true", False), ("false", True)):
+        folded = f'    %iz = "arith.constant"() <{{value = {value}}}> : () -> i1'
+        assert bool(checked(before, _computed(*head, folded, *tail)).culprit) is wrong
+
+
+def test_an_assumption_that_never_holds_is_no_verdict() -> None:
+    never = _computed(
+        '    %off = "arith.constant"() <{value = false}> : () -> i1',
+        '    "llvm.intr.assume"(%off) : (i1) -> ()',
+        SUM,
+    )
+    with pytest.raises(UndecidedError, match="nothing of this kernel"):
+        checked(never, never)
+    assert ["assumes what does not hold" in one.why for one in checked(ADD, never).open] == [True]
+
+
 def test_small_numbers_may_count_as_larger_ones() -> None:
     assert compare(written(1, 3e-6), written(1, 1e-6), least=2.0)[1] is None
     assert compare(written(1, 3e-4), written(1, 1e-4), least=2.0)[1]
-
-
-SUM = '    %sum = "arith.addf"(%product, %a) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>'
-
-
-def _computed(*lines: str) -> str:
-    """The addition replaced; `%sum` is what is stored."""
-    assert SUM in ADD
-    return ADD.replace(SUM, "\n".join(lines))
 
 
 def test_another_order_of_a_sum_is_no_difference() -> None:
@@ -207,6 +328,20 @@ def _dot(precision: int) -> str:
         '      %r = "arith.addf"(%p, %q) : (f32, f32) -> f32\n      "tt.reduce.return"(%r) : (f32) -> ()\n'
         f"    }}) : ({square}) -> {line}",
     )
+
+
+def test_dots_of_both_precisions_are_told() -> None:
+    both = _dot(2).replace(
+        '    %sum = "tt.reduce"',
+        "\n".join(
+            (
+                *(line.replace("%d =", "%d2 =") for line in _dot(0).splitlines() if "%d =" in line),
+                '    %sum = "tt.reduce"',
+            )
+        ),
+    )
+    [gap] = checked(both, both.replace("%none", "%nought")).gaps
+    assert "tf32" in gap
 
 
 def test_a_dot_may_be_of_tf32_only_where_the_kernel_says_so() -> None:

@@ -54,6 +54,22 @@ def test_a_block_that_never_runs_is_named_with_its_line() -> None:
     assert last(checked(always, always)) == []
 
 
+def test_a_block_that_only_a_run_which_is_dropped_has_reached_is_named() -> None:
+    """Integers of all sizes are dropped where one of them is a condition of what is written."""
+    large = (
+        '    %ip = "tt.bitcast"(%y) : (!tt.ptr<f32>) -> !tt.ptr<i32>\n'
+        '    %iv = "tt.load"(%ip) <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (!tt.ptr<i32>) -> i32\n'
+        '    %few = "arith.constant"() <{value = -1000 : i32}> : () -> i32\n'
+        '    %is = "arith.cmpi"(%iv, %few) <{predicate = 2 : i64}> : (i32, i32) -> i1\n'
+        '    "scf.if"(%is) ({\n'
+        '      "tt.store"(%xp, %sum, %mask) '
+        ": (tensor<16x!tt.ptr<f32>>, tensor<16xf32>, tensor<16xi1>) -> ()\n"
+        '      "scf.yield"() : () -> ()\n    }, {\n    }) : (i1) -> ()\n    "tt.return"()'
+    )
+    text = ADD.replace('    "tt.return"()', large)
+    assert checked(text, text.replace("%few", "%low")).gaps == ("tt.store was not reached",)
+
+
 def test_a_loop_that_no_input_makes_longer_is_no_gap() -> None:
     """Of two bounds that are constants; one that depends on a size and ends after a turn is a gap."""
     fixed = LOOP.replace('"scf.for"(%zero, %n', '"scf.for"(%zero, %one')

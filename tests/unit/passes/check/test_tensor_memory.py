@@ -7,6 +7,7 @@ import pytest
 from tests.unit.passes.check.test_in_flight import module
 from tests.unit.passes.check.texts import checked
 from tritonsmith.passes.check.answer import Change
+from tritonsmith.passes.check.memory import Contents
 
 pytestmark = pytest.mark.unit
 
@@ -77,6 +78,24 @@ WITH_ONE_THAT_IS_DONE_AT_ONCE = kernel([_product(late=True)], [_product()])
 def test_products_that_are_waited_for(text: str) -> None:
     answer = checked(SIMPLE, text)
     assert [(one.status, one.waits) for one in answer.passes] == [("reference", ""), ("equal", "")]
+
+
+def _dot(precision: int) -> list[str]:
+    """The first product by `tt.dot`."""
+    flags = f"inputPrecision = {precision} : i32, maxNumImpreciseAcc = 0 : i32"
+    return [
+        f'    %d = "tt.dot"(%v, %v, %zeros) <{{{flags}}}> : ({_TILE}, {_TILE}, {_TILE}) -> {_TILE}',
+        f'    "ttng.tmem_store"(%tensor, %d, %true) : ({_TENSOR}, {_TILE}, i1) -> ()',
+    ]
+
+
+def test_a_product_of_fp32_is_one_of_tf32() -> None:
+    """As the tensor core knows no other: found where the kernel asks for `ieee`."""
+    product = kernel([_product()], [])
+    assert [one.status for one in checked(kernel(_dot(0), []), product).passes] == ["reference", "equal"]
+    culprit = checked(kernel(_dot(2), []), product).culprit
+    assert culprit
+    assert culprit.contents is Contents.PRECISE
 
 
 def test_a_product_that_does_not_add() -> None:

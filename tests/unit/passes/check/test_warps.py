@@ -222,11 +222,18 @@ def test_a_part_with_more_to_do_than_the_first_one() -> None:
     assert [(one.status, one.waits) for one in answer.passes] == [("reference", ""), ("equal", "")]
 
 
-def test_what_a_part_has_under_way_when_it_ends_is_done() -> None:
+def test_a_part_that_ends_with_a_store_under_way() -> None:
+    """The program ends after it, and its shared memory is somebody else's."""
     once = [text.replace("value = 3 : i32", "value = 1 : i32") for text in (plain(), _PRODUCE, _CONSUME)]
     unwanted = ("store_wait", "arrive_barrier")
     consume = "\n".join(line for line in once[2].splitlines() if not any(word in line for word in unwanted))
-    assert [one.status for one in checked(once[0], kernel(once[1], consume)).passes] == ["reference", "equal"]
+    found = checked(once[0], kernel(once[1], consume)).culprit
+    assert found
+    assert found.change is Change.READS
+    waits = consume.replace(
+        _STORED, f'{_STORED}\n        "ttng.async_tma_store_wait"() <{{pendings = 0 : i32}}> : () -> ()'
+    )
+    assert [one.status for one in checked(once[0], kernel(once[1], waits)).passes] == ["reference", "equal"]
 
 
 _BEFORE = f"""\

@@ -51,6 +51,8 @@ class LoweredKernel:
         grid: tuple[int, int, int],
         limit: int,
         seen: Any = None,
+        *,
+        rounds: bool = False,
     ) -> GlobalMemory:
         """Run a block of threads on the arguments of the reference; what it wrote, as elements of that.
 
@@ -74,7 +76,7 @@ class LoweredKernel:
             raise UnsupportedIrError("warp specialization")
         shared = SharedMemory(integer(self.module, "ttg.shared"))
         run = LockstepRun(self.functions, memory, shared, program, grid, warp * warps, warp, limit)
-        run.seen = seen
+        run.seen, run.rounds = seen, rounds
         more = tuple(np.asarray(np.int64(base(number))) for number in range(len(given), len(parameters)))
         run.start(self.main, (*given, *more))
         return memory.result(len(given))

@@ -42,6 +42,7 @@ class LockstepRun:
         name: of the operation that runs.
         mask: threads that run it.
         seen: gets each operation and its results, if somebody looks.
+        rounds: whether products of tf32 round what they are given.
     """
 
     functions: dict[str, Operation]
@@ -55,6 +56,7 @@ class LockstepRun:
     name: str = ""
     mask: Array = field(default_factory=lambda: np.empty(0, np.bool_))
     seen: Any = None
+    rounds: bool = False
     _values: dict[SSAValue, Any] = field(default_factory=dict)
     _steps: int = 0
 

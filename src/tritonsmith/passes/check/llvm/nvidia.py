@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from tritonsmith.passes.check.llvm.operations import result_type
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integer, text
 from tritonsmith.passes.check.registry import threaded
+from tritonsmith.passes.check.triton import to_tf32
 
 Array = np.ndarray[Any, Any]
 
@@ -101,8 +102,10 @@ def ldmatrix(run: Any, pointer: Array, number: int, *, transposed: bool) -> tupl
     return tuple(np.ascontiguousarray(pairs[:, one, :, 0]).reshape(-1) for one in range(number))
 
 
-def mma(run: Any, parts: tuple[Any, Any, Any], depth: int, dtype: Any, wide: Any) -> tuple[Array, ...]:
-    """mma.sync m16n8kK: registers of 32 bits of A, B and C to those of D."""
+def mma(
+    run: Any, parts: tuple[Any, Any, Any], depth: int, dtype: Any, wide: Any, *, rounds: bool = False
+) -> tuple[Array, ...]:
+    """mma.sync m16n8kK: registers of 32 bits of A, B and C to those of D; `rounds` A and B to tf32."""
     run.warps()
     left, right, more = ([run.spread(one).reshape(-1, _LANES) for one in part] for part in parts)
     warps, lane = run.threads // _LANES, np.arange(_LANES)
@@ -116,6 +119,8 @@ def mma(run: Any, parts: tuple[Any, Any, Any], depth: int, dtype: Any, wide: Any
     for number, one in enumerate(right):
         rows = (inner * each + number * 4 * each)[:, None] + element
         other[:, rows, group[:, None] + 0 * element] = _elements(one, dtype)
+    if rounds:
+        matrix, other = to_tf32(matrix), to_tf32(other)
     exact = np.float64 if wide.kind == "f" else np.int64
     product = np.matmul(_plain(matrix, exact), _plain(other, exact))
     each, found = 4 // wide.itemsize, []

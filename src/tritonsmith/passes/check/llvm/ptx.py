@@ -205,7 +205,9 @@ def _mma(registers: Registers, found: re.Match[str], operands: list[str]) -> Non
     depth, size = int(found["k"]), _TYPES[left].itemsize
     if len(parts[0]) * 4 != depth * size // 2 or len(parts[1]) * 8 != depth * size // 2:
         raise UnsupportedIrError(f"{found[0]} of {len(parts[0])} and {len(parts[1])} registers")
-    every = mma(registers.run, (parts[0], parts[1], parts[2]), depth, _TYPES[left], _TYPES[more])
+    rounds = left == "tf32" and registers.run.rounds
+    of = _TYPES[left], _TYPES[more]
+    every = mma(registers.run, (parts[0], parts[1], parts[2]), depth, *of, rounds=rounds)
     for name, value in zip(_list(operands[0]), every, strict=True):
         registers.write(name, value)
 

@@ -109,7 +109,7 @@ def warp(shared: Any = None) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "depth"), [("float16", 16), ("bfloat16", 16), ("float16", 8), ("int8", 32)]
+    ("dtype", "depth"), [("float16", 16), ("bfloat16", 16), ("float16", 8), ("int8", 32), ("float32", 8)]
 )
 def test_mma_multiplies_matrices(dtype: str, depth: int) -> None:
     """The registers as the PTX ISA lists them, element by element."""
@@ -144,6 +144,15 @@ def test_mma_multiplies_matrices(dtype: str, depth: int) -> None:
             found[at] = register.view(wide)[lane]
     expected = left.astype(np.float64) @ right.astype(np.float64) + more
     assert np.array_equal(found, expected)
+
+
+def test_mma_of_tf32_rounds_where_the_kernel_does_not_ask_for_it() -> None:
+    one, none = np.full(32, 1 + 2.0**-12, np.float32), np.zeros(32, np.float32)
+    parts = tuple((part.view(np.uint32),) * count for part, count in ((one, 4), (one, 2), (none, 4)))
+    for rounds, expected in ((True, 8.0), (False, 8 * (1 + 2.0**-12) ** 2)):
+        single = np.dtype(np.float32)
+        found = mma(warp(), (parts[0], parts[1], parts[2]), 8, single, single, rounds=rounds)
+        assert all((register.view(np.float32) == np.float32(expected)).all() for register in found)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
