@@ -32,6 +32,7 @@ def check(
     json: bool = JSON,
 ) -> None:
     """Run the IR after each pass: which is the first to change the result."""
+    from tritonsmith.command_line import command
     from tritonsmith.errors import UndecidedError, UsageError
     from tritonsmith.passes.check import predicate
     from tritonsmith.tasks import output
@@ -48,6 +49,9 @@ def check(
         others = kernel or seeds or through_llvm or against or out or env or python
         _list(source, alone=not others and what == KernelOptions(), json=json)
         return
+    if Path(folder).suffix == ".mlir":
+        said = "this is one text; passes.check takes the folder of a dump, or a kernel"
+        raise UsageError(said, where=folder, hints=[command("passes.check", Path(folder).parent.parent)])
     is_dump = Path(folder).is_dir()
     _require_fitting(is_dump, kernel, compiled=bool(out) or what != KernelOptions(), against=against)
     try:

@@ -140,6 +140,7 @@ def _wrong_pass(
     dump: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions
 ) -> tuple[str, PassRunner]:
     """The first pass of a dump that changes the result, and what it is given."""
+    from tritonsmith.command_line import command
     from tritonsmith.errors import SmithError, UndecidedError
     from tritonsmith.passes.check import check, report
     from tritonsmith.passes.dump import select
@@ -152,7 +153,8 @@ def _wrong_pass(
     answer = check.check(dump, one, chosen.python, space)
     if answer.culprit is None or len(answer.culprit.suspects) > 1:
         error = UndecidedError if answer.culprit or answer.open else SmithError
-        raise error(report.verdict(answer), where=dump.folder, hints=answer.reasons)
+        several = f"one pass is reduced at a time: {command('passes.reduce', 'FILE', '--pass', 'NAME')}"
+        raise error(report.verdict(answer), where=dump.folder, hints=answer.reasons or [several])
     given = check.given_to(dump, one, answer.culprit.checked)
     text = dump.content(given).decode()
     return text, _by_bindings(given.pipeline, chosen.python, space, wrong=True)

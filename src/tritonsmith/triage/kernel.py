@@ -168,6 +168,8 @@ class KernelSubject:
             where = self.place(variant)
             where = replace(where, python=python) if python else where
             made = run.compile_all(asked, where, self.out / folder_name(variant.name), silent=True)
+        except InterruptedRunError:
+            raise
         except SmithError as error:
             why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
             return Observation(Seen.UNTESTED, why=why, seconds=time.monotonic() - began)

@@ -44,6 +44,8 @@ class WrongKernelSubject(KernelSubject):
         """By another release: no other change tells more than the pass does."""
         try:
             return self._checked(self.place(variant), variant.name)
+        except InterruptedRunError:
+            raise
         except SmithError as error:
             return Observation(Seen.UNTESTED, why=error.what)
 

@@ -13,8 +13,12 @@ from xdsl.ir import Operation
 from tritonsmith.passes.check.module import name_of
 
 _NAMED = re.compile(
-    r'^(#loc\d*) = loc\("?([^"\n]+?)"?(?::(\d+):\d+)?(?:\((#loc\d*)[^)]*\))?\)$', re.MULTILINE
+    r'^(#loc\d*) = loc\("?([^"\n]+?)"?(?::(\d+):\d+)?(?:\((#loc\d*)(?: at (#loc\d*))?[^)]*\))?\)$',
+    re.MULTILINE,
 )
+_BYTES = re.compile(r"(?:\\[0-9A-F]{2})+")  # as MLIR prints what is not ASCII
+_DEEP = 100  # locations in locations
+_LIBRARY = re.compile(r"[/\\]triton[/\\](language|experimental)[/\\]")
 _USED = re.compile(r"loc\((#loc\d*)\)$")
 _TRIVIAL = {
     "arith.constant", "tt.make_range", "tt.get_program_id", "tt.splat", "ub.poison", "llvm.mlir.undef",
@@ -70,7 +74,10 @@ def first_new(before: ValueRecorder, after: ValueRecorder) -> Operation | None:
 
 
 def line_of(text: str, operation: Operation) -> str:
-    """FILE:LINE of the source from which an operation comes; empty if the IR does not say."""
+    """FILE:LINE of the source from which an operation comes; empty if the IR does not say.
+
+    Of what is inlined from Triton's own library, that of the call.
+    """
     name, module = name_of(operation), operation
     while parent := module.parent_op():
         module = parent
@@ -79,10 +86,19 @@ def line_of(text: str, operation: Operation) -> str:
     number = next(number for number, one in enumerate(same) if one is operation)
     used = _USED.search(lines[number]) if number < len(lines) else None
     places = {found[1]: found for found in _NAMED.finditer(text)}
-    at = used[1] if used else ""
-    while at in places:
-        _, file, line, inner = places[at].groups()
-        if line:
-            return f"{file}:{line}"
-        at = inner or ""
-    return ""
+    return _line(places, used[1]) if used else ""
+
+
+def _line(places: dict[str, re.Match[str]], at: str | None, deep: int = 0) -> str:
+    """The line of a location, which is not looked at again: they may name each other in a circle."""
+    if at is None or deep > _DEEP or (here := places.pop(at, None)) is None:
+        return ""
+    _, file, line, inner, caller = here.groups()
+    if line:
+        return f"{_BYTES.sub(_text, file)}:{line}"
+    found = _line(places, inner, deep + 1)
+    return _line(places, caller, deep + 1) or found if not found or _LIBRARY.search(found) else found
+
+
+def _text(escaped: re.Match[str]) -> str:
+    return bytes.fromhex(escaped[0].replace("\\", "")).decode("utf-8", errors="replace")

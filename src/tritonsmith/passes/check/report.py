@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from tritonsmith.command_line import command
 from tritonsmith.errors import UndecidedError
 from tritonsmith.passes.check.answer import Change, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
 from tritonsmith.passes.check.coverage import DialectCoverage
@@ -176,8 +177,10 @@ def _plain(value: Any) -> Any:
 
 def open_end(answer: CheckAnswer) -> UndecidedError:
     """What to say where texts could not be checked."""
-    why = "\n".join(answer.reasons)
-    return UndecidedError(verdict(answer), why=why, hints=["docs/passes-check.md says what is not known"])
+    why, hints = "\n".join(answer.reasons), ["docs/passes-check.md says what is not known"]
+    if "cannot print it" in why:
+        hints.append(f"what is wrong in a text: {command('passes.replay', 'DUMP', 'NUMBER')}")
+    return UndecidedError(verdict(answer), why=why, hints=hints)
 
 
 def undecided(error: UndecidedError) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tritonsmith import configs
+from tritonsmith.errors import UndecidedError
 from tritonsmith.passes.check.answer import Change
 from tritonsmith.passes.check.blame import LargestValue, ValueRecorder
 from tritonsmith.passes.check.compare import Difference, ReadRange, compare
@@ -113,7 +114,8 @@ class ReferenceRuns:
         """Run the first text; and as its waits allow it, which shows whether it depends on that itself.
 
         Raises:
-            UnsupportedIrError: it cannot be run, or does not end or write anything under any inputs.
+            UnsupportedIrError: it cannot be run, or writes nothing under any inputs.
+            UndecidedError: it ends under none.
         """
         self.kernel = kernel
         try:
@@ -126,10 +128,12 @@ class ReferenceRuns:
         except UnsupportedIrError:  # under some inputs only
             self.forget()
             raise
+        if not self.memories:  # the next text is the same program
+            why = "it does not end, or assumes what does not hold, under all inputs"
+            raise UndecidedError("nothing of this kernel can be run", why=why)
         if not any(memory.written.at.size for memory in self.memories.values()):
             self.memories.clear()
-            said = "it writes nothing, does not end, or assumes what does not hold, under all inputs"
-            raise UnsupportedIrError(said)
+            raise UnsupportedIrError("it writes nothing under all inputs")
         try:
             made = self.compare(kernel)
             race = made.found and f"the kernel itself has a race: {made.found.change}"

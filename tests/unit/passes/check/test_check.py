@@ -70,6 +70,27 @@ def test_the_element_the_operation_and_the_line_are_named() -> None:
     assert where.startswith(f"  first: out[{found.difference.offset}]: ")
 
 
+INLINED = """\
+#loc7 = loc("sum"(#loc8))
+#loc8 = loc(callsite(#loc9 at #loc12))
+#loc9 = loc(callsite(#loc10 at #loc11))
+#loc10 = loc("/usr/lib/python3/site-packages/triton/language/standard.py":263:15)
+#loc11 = loc("/home/m/mein Code \\C3\\A9/helper.py":5:4)
+#loc12 = loc("/home/m/kernel.py":28:8)
+"""
+
+
+def test_the_line_is_the_users_where_triton_s_own_functions_are_inlined() -> None:
+    text = ADD.replace('#loc7 = loc("add.py":7:4)\n', INLINED)
+    found = checked(text, text.replace('"arith.addf"(%product, %a)', '"arith.subf"(%product, %a)')).culprit
+    assert found
+    assert found.line == "/home/m/mein Code é/helper.py:5"
+    endless = text.replace("#loc9 at #loc12", "#loc7 at #loc7")
+    found = checked(text, endless.replace('"arith.addf"(%product, %a)', '"arith.subf"(%product, %a)')).culprit
+    assert found
+    assert found.line == ""
+
+
 def test_json_has_no_number_that_is_none() -> None:
     answer = checked(ADD, ADD.replace('"arith.addf"(%product, %a)', '"arith.subf"(%product, %a)'))
     assert answer.culprit
@@ -164,8 +185,10 @@ def test_a_kernel_that_nothing_runs_of_is_an_error() -> None:
 def test_a_kernel_that_never_ends_is_no_answer() -> None:
     one = '%one = "arith.constant"() <{value = 1 : i32}>'
     spin = LOOP.replace(one, one.replace("1 : i32", "0 : i32"))
-    with pytest.raises(UndecidedError, match="nothing of this kernel"):
-        checked(spin)
+    for texts in ((spin,), (spin, LOOP)):  # what follows is the same program
+        with pytest.raises(UndecidedError, match="nothing of this kernel") as error:
+            checked(*texts)
+    assert "does not end" in str(error.value)
 
 
 def test_what_no_triton_makes_is_refused_and_fills_no_memory() -> None:

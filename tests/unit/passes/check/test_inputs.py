@@ -135,7 +135,7 @@ def test_no_two_strides_and_no_two_sizes_are_the_same(seed: int) -> None:
     strides = _values(_numbers("i32 i32 i32 i32 i64 i64", ""), seed)
     assert len(set(strides)) == 6
     assert all(one % 16 == 1 and one > 4096 for one in strides)
-    assert strides[5] * 64 >= 1 << 31
+    assert strides[5] * 16 >= 1 << 31
     asked = "".join(map(_compared, range(4)))
     used = "".join(USED.replace("%c0", f"%c{number}") for number in range(4))
     aligned = _values(_numbers("i32 i32 i32 i32", asked + used, "{tt.divisibility = 16 : i32}"), seed)
