@@ -76,7 +76,13 @@ class ReadRange:
 
 
 def compare(
-    before: GlobalMemory, after: GlobalMemory, least: float = 0.0, slack: float = 1.0, *, narrow: bool = False
+    before: GlobalMemory,
+    after: GlobalMemory,
+    least: float = 0.0,
+    slack: float = 1.0,
+    *,
+    narrow: bool = False,
+    whole: bool | None = None,
 ) -> tuple[float, Difference | None]:
     """The largest relative difference that is within the tolerance, and the first one beyond it.
 
@@ -86,8 +92,10 @@ def compare(
         least: numbers smaller than this are compared as if they were as large.
         slack: of fp32 and fp64, by how much the tolerance is larger.
         narrow: what cancels may have been summed in its own type, were that fp16.
+        whole: integers are exact; None for where `least` and `slack` leave numbers as they are.
     """
     one, other = before.written, after.written
+    exact = whole if whole is not None else not least and slack == 1
     every = np.union1d(one.at, other.at)
     if not every.size:
         return 0.0, None
@@ -104,7 +112,10 @@ def compare(
             )
             values = one.values(mine[chosen], dtype), other.values(yours[chosen], dtype)
             sizes = _sizes(one, one.at[mine[chosen]], dtype)
-            close, most = _close(*values, dtype, least, slack, sizes, narrow=narrow)
+            if str(dtype) not in configs.load("passes-check")["tolerance"]:
+                close, most = _whole(*values, least, 0.0 if exact else slack)
+            else:
+                close, most = _close(*values, dtype, least, slack, sizes, narrow=narrow)
             bad[np.flatnonzero(chosen)[close]] = False
             largest = max(largest, most)
         wrong[np.flatnonzero(~wrong)[bad]] = True
@@ -144,11 +155,8 @@ def _close(
     parts of one that is near 0 cancelled.
     """
     table = configs.load("passes-check")["tolerance"]
-    tolerance = table.get(str(dtype))
-    if tolerance is None:
-        return _whole(one, other, least, slack * table["float32"] if least or slack > 1 else 0.0)
     least = max(least, table["least"])
-    tolerance *= slack if dtype.itemsize >= _SINGLE else 1.0
+    tolerance = table[str(dtype)] * (slack if dtype.itemsize >= _SINGLE else 1.0)
     lost = tolerance if narrow else min(tolerance, slack * table["float32"])
     lost = lost * np.minimum(sizes, table["cancelled"])
     with np.errstate(all="ignore"):
@@ -160,8 +168,9 @@ def _close(
     return close, float(apart[close].max(initial=0.0))
 
 
-def _whole(one: Any, other: Any, least: float, tolerance: float) -> tuple[Any, float]:
+def _whole(one: Any, other: Any, least: float, slack: float) -> tuple[Any, float]:
     """The same of integers: where numbers are not exact, those that were made of them may be the next one."""
+    tolerance = slack * configs.load("passes-check")["tolerance"]["float32"]
     unsigned = np.dtype(f"u{one.dtype.itemsize}")
     high, low = (each(one, other).astype(unsigned) for each in (np.maximum, np.minimum))
     apart = (high - low).astype(np.float64)

@@ -98,6 +98,7 @@ def whole(*values: int) -> GlobalMemory:
 def test_integers_are_exact_unless_they_are_made_of_numbers_that_are_not() -> None:
     least, most = (int(one) for one in (np.iinfo(np.int32).min, np.iinfo(np.int32).max))
     assert compare(whole(3), whole(4))[1]
+    assert compare(whole(3), whole(4), 2.0, whole=True)[1]
     for least_, slack in ((0.0, 8.0), (6e4, 1.0)):
         apart, found = compare(whole(3, 5), whole(4, 5), least_, slack)
         assert (found, apart) == (None, 0.25)
