@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -49,9 +50,11 @@ class WrongKernelSubject(KernelSubject):
         except SmithError as error:
             return Observation(Seen.UNTESTED, why=error.what)
 
-    def check(self, asked: CompileRequest, folder: Path) -> Observation:
-        """Another kernel: whether the same pass changes its result in the same way."""
-        seen = self._observed_of(asked, self.where, folder)
+    def check(
+        self, asked: CompileRequest, folder: Path, stop: Callable[[], bool] = lambda: False
+    ) -> Observation:
+        """Another kernel: whether the same pass changes its result in the same way; not if it has to stop."""
+        seen = self._observed_of(asked, self.where, folder, stop)
         if seen.seen is Seen.SHOWS and seen.cause != self._cause:
             return replace(seen, seen=Seen.OTHER)
         return seen
@@ -59,10 +62,16 @@ class WrongKernelSubject(KernelSubject):
     def _checked(self, where: Toolchain, name: str) -> Observation:
         return self._observed_of(self.asked, where, self.out / folder_name(name))
 
-    def _observed_of(self, asked: CompileRequest, where: Toolchain, folder: Path) -> Observation:
+    def _observed_of(
+        self,
+        asked: CompileRequest,
+        where: Toolchain,
+        folder: Path,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Observation:
         began = time.monotonic()
         try:
-            _, answer = check_kernel(asked, where, folder, silent=self.silent)
+            _, answer = check_kernel(asked, where, folder, silent=self.silent, stop=stop)
         except InterruptedRunError:
             raise
         except SmithError as error:

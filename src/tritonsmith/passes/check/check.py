@@ -48,6 +48,7 @@ def check(
     through_llvm: bool = False,
     against: TritonInterpreter | None = None,
     names: tuple[str, ...] = (),
+    stop: Callable[[], bool] = lambda: False,
 ) -> CheckAnswer:
     """Check a kernel of a dump.
 
@@ -61,10 +62,11 @@ def check(
         through_llvm: run the texts in LLVM's dialect as well.
         against: compare the first text with this.
         names: of the kernel's parameters, which older releases do not print.
+        stop: whether to give up, asked before each run.
 
     Raises:
         FactError: the dump has no Triton IR.
-        UndecidedError: nothing of it can be run.
+        UndecidedError: nothing of it can be run, or it was stopped.
     """
     dumps = _of_modules(index, kernel)
     if not dumps:
@@ -73,7 +75,8 @@ def check(
         )
     texts = _generic(index, dumps, python, space, silent=silent)
     count = seeds or configs.load("passes-check")["inputs"]["seeds"]
-    made = PassCheck(index, kernel, dumps, texts, inputs_of(count), through_llvm=through_llvm, names=names)
+    wanted = inputs_of(count)
+    made = PassCheck(index, kernel, dumps, texts, wanted, through_llvm=through_llvm, names=names, stop=stop)
     answer = made.run()
     if answer.checked == 1 and not answer.culprit and not answer.open:
         raise UndecidedError("no pass of this kernel could be compared", where=index.folder)
@@ -206,6 +209,7 @@ class PassCheck:
         *,
         through_llvm: bool = False,
         names: tuple[str, ...] = (),
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._index, self._kernel, self._dumps, self._texts = index, kernel, dumps, texts
         self._through_llvm = through_llvm
@@ -213,7 +217,7 @@ class PassCheck:
         self._culprit: Culprit | None = None
         self._before = self._key = self._waits = ""
         self._last = CheckedPass(0, "", "unknown")  # of the text that is the key
-        self.reference = ReferenceRuns(wanted, names, _stages(dumps))
+        self.reference = ReferenceRuns(wanted, names, _stages(dumps), stop)
 
     def run(self) -> CheckAnswer:
         """Run each text that is new, until one differs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tritonsmith.errors import UndecidedError
@@ -25,6 +26,7 @@ def check_kernel(
     silent: bool = False,
     through_llvm: bool = False,
     interpreted: bool = False,
+    stop: Callable[[], bool] = lambda: False,
 ) -> tuple[DumpIndex, CheckAnswer]:
     """Dump a kernel, and check it.
 
@@ -36,6 +38,7 @@ def check_kernel(
         silent: show no progress.
         through_llvm: the IR in LLVM's dialect, too.
         interpreted: compare the first text with TRITON_INTERPRET=1.
+        stop: whether to give up, asked before each run of a text.
 
     Raises:
         UsageError: it is asked for with several targets or variants.
@@ -59,5 +62,6 @@ def check_kernel(
         through_llvm=through_llvm,
         against=against,
         names=tuple(name for name, _ in parameters(prepared.compile)),
+        stop=stop,
     )
     return index, answer

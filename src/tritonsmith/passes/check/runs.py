@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -87,6 +87,12 @@ class RunComparison:
 class ReferenceRuns:
     """What the first text that can be run computes.
 
+    Args:
+        wanted: the inputs.
+        names: of the parameters, where the IR has none.
+        stages: of the pipelined loops.
+        stop: whether to give up, asked before each run.
+
     Attributes:
         memories: what it wrote, by inputs.
         given: the kernel's arguments, by seed, as that text has them.
@@ -94,11 +100,17 @@ class ReferenceRuns:
         reached: what of it ran.
     """
 
-    def __init__(self, wanted: list[CheckInputs], names: tuple[str, ...] = (), stages: int = 0) -> None:
+    def __init__(
+        self,
+        wanted: list[CheckInputs],
+        names: tuple[str, ...] = (),
+        stages: int = 0,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.memories: dict[CheckInputs, RecordingMemory] = {}
         self.given: dict[int, tuple[Argument, ...]] = {}
         self.kernel: TritonKernel | None = None
-        self._wanted, self._names, self._stages = wanted, names, stages
+        self._wanted, self._names, self._stages, self._stop = wanted, names, stages, stop
         self._steps: dict[CheckInputs, int] = {}
         self._ranges: dict[int, ReadRange] = {}
         self.reached = ReachedCode()
@@ -253,7 +265,10 @@ class ReferenceRuns:
             BarrierError: in this order it waits for what never comes.
             EndlessError: it does not end.
             AssumedError: it assumes what does not hold.
+            UndecidedError: it was stopped.
         """
+        if self._stop():
+            raise UndecidedError("the check was stopped, or takes too long")
         table = configs.load("passes-check")["inputs"]
         rounds = self.kernel is not None and not self.kernel.tf32
         if isinstance(kernel, LoweredKernel):

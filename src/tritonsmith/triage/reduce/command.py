@@ -204,7 +204,7 @@ def _of_compile(subject: KernelSubject, seen: Observation) -> _Start:
     def tester(number: int) -> Tester:
         folder = subject.out / str(number)
         if checked:
-            return CheckTester(checked, folder, asked.file.name)
+            return CheckTester(checked, folder, asked.file.name, limit)
         return CompileTester(subject, warm, folder, asked.file.name)
 
     def again(file: Path, one: KernelCandidate) -> Observation:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Event
 from typing import Protocol
 
 from tritonsmith.kernels.compile import values
@@ -75,22 +77,30 @@ class CheckTester:
         subject: the symptom, after its baseline.
         folder: of its own.
         name: of the file.
+        limit: seconds of one; a loop may become much longer.
     """
 
     subject: WrongKernelSubject
     folder: Path
     name: str
+    limit: float
+    _closed: Event = field(default_factory=Event)
 
     def test(self, candidate: KernelCandidate) -> Observation:
         """Dump and run its texts."""
         file = self.folder / self.name
         files.make_folder(self.folder)
         files.write(file, candidate.text)
-        return self.subject.check(request(self.subject.asked, candidate, file), self.folder / "dump")
+        until = time.monotonic() + self.limit
+
+        def stop() -> bool:
+            return self._closed.is_set() or time.monotonic() > until
+
+        return self.subject.check(request(self.subject.asked, candidate, file), self.folder / "dump", stop)
 
     def close(self) -> None:
-        """Nothing runs between two tests."""
-        return
+        """End the check that runs."""
+        self._closed.set()
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,12 @@ def test_a_kernel_that_never_ends_is_no_answer() -> None:
     assert "does not end" in str(error.value)
 
 
+def test_a_check_that_is_told_to_stop_is_no_answer() -> None:
+    asked = iter((False, False, True))
+    with pytest.raises(UndecidedError, match="stopped"):
+        checked(ADD, ADD.replace("%sum", "%other"), stop=lambda: next(asked))
+
+
 def test_what_no_triton_makes_is_refused_and_fills_no_memory() -> None:
     """A tensor of 4 GiB; a range that its type does not have; a function that calls itself."""
     huge = ADD.replace("tensor<16x", "tensor<1073741824x").replace("end = 16", "end = 1073741824")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 from tritonsmith.passes.check.answer import CheckAnswer
@@ -77,7 +78,9 @@ LOWERED = """\
 """
 
 
-def checked(*texts: str, seeds: int = 3, through_llvm: bool = False) -> CheckAnswer:
+def checked(
+    *texts: str, seeds: int = 3, through_llvm: bool = False, stop: Callable[[], bool] = lambda: False
+) -> CheckAnswer:
     """Check texts as if each were the input of a pass: the first one of `pass-0`, and so on."""
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     dumps = [
@@ -88,4 +91,5 @@ def checked(*texts: str, seeds: int = 3, through_llvm: bool = False) -> CheckAns
     kernel = DumpedKernel("k", "k", "cuda:90")
     index = DumpIndex(Path(), kernels=(kernel,), dumps=tuple(dumps))
     generic = dict(zip(digests, texts, strict=True))
-    return PassCheck(index, kernel, dumps, generic, inputs_of(seeds), through_llvm=through_llvm).run()
+    wanted = inputs_of(seeds)
+    return PassCheck(index, kernel, dumps, generic, wanted, through_llvm=through_llvm, stop=stop).run()
