@@ -39,6 +39,18 @@ def another_process(lock: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@contextmanager
+def ended_after(seconds: float, process: subprocess.Popen[str]) -> Iterator[None]:
+    """A process that is told to end in some seconds."""
+    assert process.stdin is not None
+    timer = threading.Timer(seconds, process.stdin.close)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()
+
+
 def test_the_error_names_the_process_that_holds_it(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with another_process(lock) as process:
@@ -56,10 +68,9 @@ def test_the_error_names_the_process_that_holds_it(tmp_path: Path) -> None:
 
 def test_whoever_has_patience_gets_it_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lock = tmp_path / "lock"
-    with another_process(lock) as process:
-        threading.Timer(0.3, lambda: process.communicate("")).start()
-        with locks.hold(lock, purpose="up", patience=60):
-            assert process.wait() == 0
+    patient = locks.hold(lock, purpose="up", patience=60)
+    with another_process(lock) as process, ended_after(0.3, process), patient:
+        assert process.wait() == 0
     assert f"waiting: process {process.pid} runs `build-triton --env dev`" in capsys.readouterr().err
     with another_process(lock), pytest.raises(LockedError), locks.hold(lock, purpose="up", patience=0.1):
         pytest.fail("two hold one lock")
@@ -69,8 +80,7 @@ def test_patience_with_a_holder_who_has_not_said_its_name_yet(tmp_path: Path) ->
     lock = tmp_path / "lock"
     with another_process(lock) as process:
         (tmp_path / "lock.holder").unlink()
-        threading.Timer(1.0, lambda: process.communicate("")).start()
-        with locks.hold(lock, purpose="up", patience=60):
+        with ended_after(1.0, process), locks.hold(lock, purpose="up", patience=60):
             assert process.wait() == 0
 
 
