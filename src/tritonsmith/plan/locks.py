@@ -116,12 +116,14 @@ def _acquire(lock: FileLock, holder: Path, patience: float) -> None:
     try:
         lock.acquire()
     except Timeout:
-        named = holder.exists()
+        named, least = holder.exists(), _MOMENT
         if named and _lives(holder):
             if not patience:
                 raise
             print(f"waiting: {_describe(holder)}", file=sys.stderr)
-        lock.acquire(timeout=max(patience, _GRACE if named else _MOMENT))
+        elif named:
+            least = _GRACE
+        lock.acquire(timeout=max(patience, least))
 
 
 def _lives(holder: Path) -> bool:
