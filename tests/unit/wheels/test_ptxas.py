@@ -85,6 +85,7 @@ def test_two_runs_that_want_one_at_once_put_it_there_once(tmp_path: Path) -> Non
     script = f"mkdir made && sleep 0.3 && printf '#!/bin/sh\\necho V13.0.88\\n' > {path} && chmod +x {path}"
     steps = stamped([Run(("/bin/sh", "-c", script), cwd=tmp_path, phase="ptxas")], tmp_path / "done", path)
     wanted = RegistryPtxas("13.0.88", path, "nvidia-cuda-nvcc==13.0.88", Plan("ptxas", steps))
+    space.claim()  # by threads of one process that would not be safe
     with ThreadPoolExecutor(2) as pool:
         for one in [pool.submit(ptxas.install, wanted, space, silent=True) for _ in range(2)]:
             one.result()
