@@ -23,7 +23,7 @@ from tritonsmith.passes.check.blame import ValueRecorder
 from tritonsmith.passes.check.evaluate import EndlessError
 from tritonsmith.passes.check.gpu import AssumedError
 from tritonsmith.passes.check.in_flight import FreedError, Order
-from tritonsmith.passes.check.inputs import Argument, is_far
+from tritonsmith.passes.check.inputs import Argument
 from tritonsmith.passes.check.interpreter import TritonInterpreter
 from tritonsmith.passes.check.kernel import TritonKernel, parsed
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel, lowered
@@ -95,21 +95,22 @@ def _interpreted(
 
 
 def inputs_of(seeds: int) -> list[CheckInputs]:
-    """The inputs of a check: every program for every seed; a far one is the last where sizes are for it.
+    """The inputs of a check: the first programs for every seed, and one that sizes of that seed are for.
 
-    Of several seeds the last one has edge cases in memory; the first program of the second one runs with
-    large numbers, with fractions and with integers of all sizes, too.
+    Of several seeds the last one has edge cases in memory, but for that program: a dot over NaN is NaN,
+    whatever it is of. The first program of the second seed runs with large numbers, with fractions and with
+    integers of all sizes, too.
     """
     table = configs.load("passes-check")["inputs"]
-    near, far = table["programs"], [*table["programs"][:-1], table["far"]]
-    found = [
-        CheckInputs(seed, (x, y, z), Contents.EDGES if 0 < seed == seeds - 1 else Contents.PLAIN)
-        for seed in range(seeds)
-        for x, y, z in (far if is_far(seed) else near)
-    ]
-    first = next((one for one in found if one.seed == 1), None)
-    more = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS) if first else ()
-    return [*found, *(replace(found[len(near)], contents=one) for one in more)]
+    near, last = table["programs"], table["last"]
+    found: list[CheckInputs] = []
+    for seed in range(seeds):
+        contents = Contents.EDGES if 0 < seed == seeds - 1 else Contents.PLAIN
+        found += [CheckInputs(seed, (x, y, z), contents) for x, y, z in near]
+        x, y, z = last[seed % len(last)]
+        found.append(CheckInputs(seed, (x, y, z)))
+    more = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS)
+    return found + [replace(found[len(near) + 1], contents=one) for one in more if seeds > 1]
 
 
 def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:

@@ -43,7 +43,7 @@ _LOOPED = 64  # the same, of one that a loop counts up to
 _TURNS = 4  # blocks of a size that a loop counts up to, one more than the stages of most pipelines
 _ROWS = 10  # of tiles that come in groups: more than a group has, and the far program is in the last one
 _FLAGS = 2  # of a descriptor that was taken apart
-_BLOCKS = 3  # of a tensor behind a descriptor, along each axis
+_BLOCKS = (1, 6, _ROWS + 1)  # of a tensor behind a descriptor, along each axis, by seed: the last one is cut
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
         elif of.kind == "pointer":
             value = np.asarray(np.int64(base(number)))
         elif of.kind == "descriptor":
-            shape = tuple(size * _BLOCKS - 1 for size in of.shape)
+            shape = tuple(max(size * _BLOCKS[seed % 3] - 1, 1) for size in of.shape)
             strides = tuple(_STRIDE ** (len(shape) - 1 - axis) for axis in range(len(shape)))
             value = TensorDescriptor(base(number), shape, strides, of.shape, of.dtype)
             parts = [*shape, *strides] if described(every[number + 1 :], len(shape)) else []
@@ -190,13 +190,15 @@ def _size(
     """
     if seed % 3 == 0:
         return unit if unit >= _UNIT else -(-rule.randrange(3, 16, 2) // unit) * unit
-    turns = 0  # any size
+    counted = not grouped and _counted_up_to(parameter, set())
+    if counted and block == _UNIT:
+        block = _LOOPED
     if grouped:
         turns = _ROWS if parameter in grouped else 1
-    elif seed % 3 == 1 and _counted_up_to(parameter, set()):
-        turns, block = max(_TURNS, stages + 1), _LOOPED if block == _UNIT else block
-    elif seed % 3 == 1:
-        turns = 2
+    elif counted:
+        turns = 1 if is_far(seed) else max(_TURNS, stages + 1)
+    else:
+        turns = 0 if is_far(seed) else 2  # any size
     size = turns * block + rule.randrange(1, max(block, 2)) if turns else rule.randrange(17, 88)
     return -(-size // unit) * unit
 
@@ -246,8 +248,9 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
         elif name == "scf.for":
             found.append(constant_of(operation.operands[2]) or _STEPS)
         elif name == "tt.call":  # a stride is one in the function, too, unless a size may come of it
-            inside = None if any(map(_is_integer, operation.results)) else _inside(use)
-            found.append(_UNIT if inside is None or _block(inside, seen) else 0)
+            inside = _inside(use)
+            least = _UNIT if inside is None or any(map(_is_integer, operation.results)) else 0
+            found.append((inside and _block(inside, seen)) or least)
         elif name in _PASSED_ON:
             found += [_block(one, seen) for one in operation.results]
     return max(found)

@@ -10,6 +10,8 @@ import pytest
 from tests.unit.passes.check.texts import ADD, LOOP, LOWERED, checked
 from tritonsmith.errors import UndecidedError
 from tritonsmith.passes.check import report
+from tritonsmith.passes.check.check import inputs_of
+from tritonsmith.passes.check.memory import Contents
 
 pytestmark = pytest.mark.unit
 
@@ -20,6 +22,17 @@ def renamed(text: str) -> str:
     assert line in text
     moved = text.replace(line, "").replace('    %pid = "tt.get', f'{line}    %pid = "tt.get')
     return moved.replace("%product", "%ab").replace("%range", "%0")
+
+
+def test_a_far_program_has_no_nan_in_memory() -> None:
+    """A dot over NaN is NaN, whatever the tile."""
+    found = inputs_of(3)
+    last = [one.contents for one in found if one.seed == 2]
+    assert last == [Contents.EDGES, Contents.EDGES, Contents.PLAIN]
+    more = [one.contents for one in found[9:]]
+    assert more == [Contents.LARGE, Contents.PRECISE, Contents.INTEGERS]
+    assert {(one.seed, one.program) for one in found[9:]} == {(1, (0, 0, 0))}
+    assert [len(inputs_of(many)) for many in (1, 2, 6)] == [3, 9, 21]
 
 
 def test_a_program_in_other_words_is_equal_bit_by_bit() -> None:

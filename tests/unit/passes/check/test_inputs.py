@@ -70,6 +70,24 @@ def test_what_a_function_takes_is_what_it_is_in_there(text: str, *, stride: bool
     assert (value >= 4096) is stride
 
 
+def test_a_function_that_divides_a_size_says_its_block() -> None:
+    """As `tl.cdiv(n, BLOCK)` is, before it is inlined."""
+    block = '%wide = "arith.constant"() <{value = 64 : i32}> : () -> i32\n    '
+    text = DIVIDED.replace("%half =", f"{block}%half =").replace("(%apart, %apart)", "(%apart, %wide)")
+    size = _values(text, 1)[1]
+    assert size // 64 == 2
+    assert size % 64
+
+
+@pytest.mark.parametrize(("seed", "shape"), [(0, (1, 7)), (1, (11, 47)), (2, (21, 87))])
+def test_a_descriptor_of_less_than_a_tile_and_of_many(seed: int, shape: tuple[int, int]) -> None:
+    """The far program is in the last of eleven rows of tiles; a loop of five turns reads what is there."""
+    kernel = parsed(_numbers("!tt.tensordesc<tensor<2x8xf32>>", ""))
+    assert kernel
+    [found] = arguments(kernel.function, seed)
+    assert found.value.shape == shape
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -197,13 +215,14 @@ def test_what_is_only_assumed_is_no_size() -> None:
     assert _values(_numbers("i32", assumed + USED), 0)[0] < 4096
 
 
-@pytest.mark.parametrize(("stages", "turns"), [(0, 4), (3, 4), (7, 8)])
-def test_a_pipelined_loop_has_a_turn_more_than_stages(stages: int, turns: int) -> None:
+@pytest.mark.parametrize(("seed", "stages", "turns"), [(1, 0, 4), (1, 3, 4), (1, 7, 8), (2, 3, 1)])
+def test_a_pipelined_loop_has_a_turn_more_than_stages_or_two(seed: int, stages: int, turns: int) -> None:
+    """With those of the third inputs, what is loaded before a loop is cut."""
     loop = (
         '    %step = "arith.constant"() <{value = 32 : i32}> : () -> i32\n'
         '    "scf.for"(%zero, %a0, %step) ({\n    ^bb1(%i: i32):\n      "scf.yield"() : () -> ()\n'
         "    }) : (i32, i32, i32) -> ()\n"
     )
-    size = _values(_numbers("i32", loop), 1, stages)[0]
+    size = _values(_numbers("i32", loop), seed, stages)[0]
     assert size // 32 == turns
     assert size % 32

@@ -53,7 +53,9 @@ def added(run: Row, more: float = 0.0, elsewhere: int = 0) -> Row:
     mask = at < n
     places = [(base + 4 * (at + elsewhere)).astype(np.uint64) for base in (x, y)]
     one, other = (module.load(place, mask, np.float32(0), np.float32) for place in places)
-    module.store((out + 4 * at).astype(np.uint64), one * other + one + np.float32(more), mask)
+    with np.errstate(invalid="ignore"):  # infinity times 0
+        found = one * other + one + np.float32(more)
+    module.store((out + 4 * at).astype(np.uint64), found, mask)
     return {"status": "ok", "value": {"written": list(memory.written()), "outside": memory.outside}}
 
 
