@@ -95,22 +95,20 @@ def _interpreted(
 
 
 def inputs_of(seeds: int) -> list[CheckInputs]:
-    """The inputs of a check: the first programs for every seed, and one that sizes of that seed are for.
+    """The inputs of a check: for every seed the programs that its sizes are for.
 
-    Of several seeds the last one has edge cases in memory, but for that program: a dot over NaN is NaN,
+    Of several seeds the last one has edge cases in memory, but for its last program: a dot over NaN is NaN,
     whatever it is of. The first program of the second seed runs with large numbers, with fractions and with
     integers of all sizes, too.
     """
-    table = configs.load("passes-check")["inputs"]
-    near, last = table["programs"], table["last"]
+    programs = configs.load("passes-check")["inputs"]["programs"]
     found: list[CheckInputs] = []
     for seed in range(seeds):
+        *others, last = (CheckInputs(seed, (x, y, z)) for x, y, z in programs[seed % len(programs)])
         contents = Contents.EDGES if 0 < seed == seeds - 1 else Contents.PLAIN
-        found += [CheckInputs(seed, (x, y, z), contents) for x, y, z in near]
-        x, y, z = last[seed % len(last)]
-        found.append(CheckInputs(seed, (x, y, z)))
-    more = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS)
-    return found + [replace(found[len(near) + 1], contents=one) for one in more if seeds > 1]
+        found += [*(replace(one, contents=contents) for one in others), last]
+    more = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS) if seeds > 1 else ()
+    return found + [CheckInputs(1, (0, 0, 0), one) for one in more]
 
 
 def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:

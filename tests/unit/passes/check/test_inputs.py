@@ -107,8 +107,8 @@ def test_there_is_more_than_one_group_of_tiles(old: str, new: str) -> None:
 
 def test_a_program_that_has_nothing_to_do_writes_nothing() -> None:
     """The last of these elements is written by no program of the reference that writes anything else."""
-    lines = '%three = "arith.constant"() <{value = 3 : i32}> : () -> i32\n'
-    lines += '%far = "arith.cmpi"(%pid, %three) <{predicate = 4 : i64}> : (i32, i32) -> i1\n'
+    lines = '%four = "arith.constant"() <{value = 4 : i32}> : () -> i32\n'
+    lines += '%far = "arith.cmpi"(%pid, %four) <{predicate = 4 : i64}> : (i32, i32) -> i1\n'
     lines += '%fars = "tt.splat"(%far) : (i1) -> tensor<16xi1>\n'
     lines += '%all = "arith.ori"(%mask, %fars) : (tensor<16xi1>, tensor<16xi1>) -> tensor<16xi1>\n'
     store = '    "tt.store"(%op, %sum, %mask)'
