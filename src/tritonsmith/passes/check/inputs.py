@@ -102,7 +102,8 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
             value = np.asarray(bool(small % 2))
         elif block := _block(parameter, set()):
             size = _size(parameter, block, seed, rule, grouped, stages, unit)
-            while size in used and not (seed % 3 == 0 and _counted_up_to(parameter, set())):  # one turn
+            alone = seed % 3 or not _counted_up_to(parameter, set())  # else one turn, whatever others have
+            while (alone and size in used) or (seed % 3 and unit < block and size % block == 0):
                 size += max(unit, 2)
             used.add(size)
             value = np.asarray(of.dtype.type(min(size, _most(parameter), np.iinfo(of.dtype).max)))
@@ -186,21 +187,20 @@ def _size(
     """A size: less than a block, or full blocks and a part of one: what is cut shows what masks are for.
 
     So the second program has work, the third one less; a pipelined loop comes back to its first buffer; and a
-    group of tiles ends.
+    group of tiles ends. The least part shows what is rounded up to blocks.
     """
     if seed % 3 == 0:
         return unit if unit >= _UNIT else -(-rule.randrange(3, 16, 2) // unit) * unit
-    counted = not grouped and _counted_up_to(parameter, set())
-    if counted and block == _UNIT:
-        block = _LOOPED
-    if grouped:
-        turns = _ROWS if parameter in grouped else 1
-    elif counted:
-        turns = 1 if is_far(seed) else max(_TURNS, stages + 1)
-    else:
-        turns = 0 if is_far(seed) else 2  # any size
-    size = turns * block + rule.randrange(1, max(block, 2)) if turns else rule.randrange(17, 88)
-    return -(-size // unit) * unit
+    if parameter in grouped:
+        turns = _ROWS
+    elif _counted_up_to(parameter, set()):
+        turns, block = 1 if is_far(seed) else max(_TURNS, stages + 1), _LOOPED if block == _UNIT else block
+    elif grouped or not is_far(seed):
+        turns = 2
+    else:  # any size
+        return -(-rule.randrange(17, 88) // unit) * unit
+    parts = range(unit, max(block, unit + 1), unit)
+    return -(-turns * block // unit) * unit + (parts[0] if is_far(seed) else rule.choice(parts))
 
 
 def is_far(seed: int) -> bool:

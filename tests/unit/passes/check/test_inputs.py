@@ -102,7 +102,7 @@ def test_there_is_more_than_one_group_of_tiles(old: str, new: str) -> None:
     assert GROUPED.count(old) == 1
     culprit = checked(GROUPED, GROUPED.replace(old, new)).culprit
     assert culprit
-    assert culprit.program == (20, 1, 1)
+    assert culprit.program == (28, 1, 1)
 
 
 def test_a_program_that_has_nothing_to_do_writes_nothing() -> None:
@@ -117,7 +117,7 @@ def test_a_program_that_has_nothing_to_do_writes_nothing() -> None:
     assert answer.left_out == 0
     assert answer.culprit
     assert answer.culprit.difference
-    assert (answer.culprit.difference.before, answer.culprit.program) == (None, (20, 1, 1))
+    assert (answer.culprit.difference.before, answer.culprit.program) == (None, (28, 1, 1))
 
 
 def _values(text: str, seed: int, stages: int = 0) -> list[int]:
@@ -159,6 +159,25 @@ def test_no_two_strides_and_no_two_sizes_are_the_same(seed: int) -> None:
     aligned = _values(_numbers("i32 i32 i32 i32", asked + used, "{tt.divisibility = 16 : i32}"), seed)
     assert len(set(aligned)) == 4
     assert all(one % 16 == 0 and one < 200 for one in aligned)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("unit", [1, 16])
+def test_a_size_is_not_of_whole_blocks(seed: int, unit: int) -> None:
+    """A mask of the last one would ask nothing; and the least part shows what rounds up."""
+    block = '    %block = "arith.constant"() <{value = 32 : i32}> : () -> i32\n'
+    divided = [f'    %t{one} = "arith.divsi"(%a{one}, %block) : (i32, i32) -> i32\n' for one in range(4)]
+    hint = "{tt.divisibility = 16 : i32}" if unit > 1 else "{}"
+    sizes = _values(_numbers("i32 i32 i32 i32", block + "".join(divided), hint), seed)
+    assert len(set(sizes)) == 4
+    assert all(one % 32 and one % unit == 0 for one in sizes)
+    loop = (
+        '    %step = "arith.constant"() <{value = 32 : i32}> : () -> i32\n'
+        '    "scf.for"(%zero, %a0, %step) ({\n    ^bb1(%i: i32):\n      "scf.yield"() : () -> ()\n'
+        "    }) : (i32, i32, i32) -> ()\n"
+    )
+    [size] = _values(_numbers("i32", loop, hint), seed)
+    assert size == 32 + unit if seed == 2 else size // 32 == 4 and size % 32
 
 
 def test_a_loop_has_one_turn_in_the_first_inputs() -> None:
