@@ -66,6 +66,7 @@ class EvaluatedProgram:
         flight: what is asynchronous, and under way.
         reached: what ran.
         rounds: whether dots of tf32 round what they are given: not where the reference allows them.
+        assumed: whether it has to hold what the program assumes.
     """
 
     functions: dict[str, Operation]
@@ -80,6 +81,7 @@ class EvaluatedProgram:
     flight: InFlight = field(default_factory=InFlight)
     reached: ReachedCode = field(default_factory=ReachedCode)
     rounds: bool = False
+    assumed: bool = True
     _values: dict[SSAValue, Any] = field(default_factory=dict)
     _steps: int = 0
     _elements: int = 0

@@ -144,8 +144,8 @@ def _nothing(_run: Any, operation: Operation, *_: Any) -> tuple[Any, ...]:
 
 
 @known("llvm.intr.assume")
-def _assume(_run: Any, _operation: Operation, holds: Array, *_: Array) -> tuple[()]:
-    if not bool(holds):
+def _assume(run: Any, _operation: Operation, holds: Array, *_: Array) -> tuple[()]:
+    if run.assumed and not bool(holds):
         raise AssumedError
     return ()
 

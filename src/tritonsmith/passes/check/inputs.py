@@ -42,6 +42,7 @@ _UNIT = 16  # a size that nothing tells the block of
 _LOOPED = 64  # the same, of one that a loop counts up to
 _TURNS = 4  # blocks of a size that a loop counts up to, one more than the stages of most pipelines
 _ROWS = 10  # of tiles that come in groups: more than a group has, and the far program is in the last one
+_REACH = 28  # bits of the largest stride of a descriptor: other arguments are 2^40 bytes away
 _FLAGS = 2  # of a descriptor that was taken apart
 _BLOCKS = (1, 6, _ROWS + 1)  # of a tensor behind a descriptor, along each axis, by seed: the last one is cut
 
@@ -91,7 +92,8 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
             value = np.asarray(np.int64(base(number)))
         elif of.kind == "descriptor":
             shape = tuple(max(size * _BLOCKS[seed % 3] - 1, 1) for size in of.shape)
-            strides = tuple(_STRIDE ** (len(shape) - 1 - axis) for axis in range(len(shape)))
+            row = min(_STRIDE, 1 << _REACH // max(len(shape) - 1, 1))
+            strides = tuple(row ** (len(shape) - 1 - axis) for axis in range(len(shape)))
             value = TensorDescriptor(base(number), shape, strides, of.shape, of.dtype)
             parts = [*shape, *strides] if described(every[number + 1 :], len(shape)) else []
         elif of.kind != "number" or of.shape:
@@ -104,7 +106,7 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
             size = _size(parameter, block, seed, rule, grouped, stages, unit)
             alone = seed % 3 or not _counted_up_to(parameter, set())  # else one turn, whatever others have
             while (alone and size in used) or (seed % 3 and unit < block and size % block == 0):
-                size += max(unit, 2)
+                size += unit
             used.add(size)
             value = np.asarray(of.dtype.type(min(size, _most(parameter), np.iinfo(of.dtype).max)))
         else:
@@ -193,7 +195,7 @@ def _size(
         return unit if unit >= _UNIT else -(-rule.randrange(3, 16, 2) // unit) * unit
     if parameter in grouped:
         turns = _ROWS
-    elif _counted_up_to(parameter, set()):
+    elif _counted_up_to(parameter, set()) and (block >= _UNIT or not is_far(seed)):
         turns, block = 1 if is_far(seed) else max(_TURNS, stages + 1), _LOOPED if block == _UNIT else block
     elif grouped or not is_far(seed):
         turns = 2
@@ -249,8 +251,9 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
             found.append(constant_of(operation.operands[2]) or _STEPS)
         elif name == "tt.call":  # a stride is one in the function, too, unless a size may come of it
             inside = _inside(use)
-            least = _UNIT if inside is None or any(map(_is_integer, operation.results)) else 0
-            found.append((inside and _block(inside, seen)) or least)
+            within = _block(inside, seen) if inside else 0
+            asked = inside is None or any(map(_is_integer, operation.results))
+            found.append(within or (_UNIT if asked else 0))
         elif name in _PASSED_ON:
             found += [_block(one, seen) for one in operation.results]
     return max(found)

@@ -15,6 +15,8 @@ _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _OWN = 1 << 39  # addresses below are scratch memory of the program's own: no result lies there
 _SMALL = 8  # integers in memory lie below this, as indices and counts do
 _LONG = 160  # the same of every third seed: a loop that counts up to one has several turns
+_STRETCH = 14  # bits: about every second stretch of such memory has more NaN among edge cases
+_NANS = 12  # one of so many there
 _NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1
 _ROOM = 1 << 20  # addresses that are read, before those that repeat are dropped
 _MOST_READ = 1 << 25  # of those that do not
@@ -38,7 +40,7 @@ class Contents(StrEnum):
 
 _EDGES: dict[Contents, tuple[tuple[float, ...], int]] = {  # each is one of so many
     Contents.PLAIN: ((), 1),
-    Contents.EDGES: ((0.0, -0.0, np.inf, -np.inf, 1e-30, *(np.nan,) * 3), 32),  # two NaN in a row are a case
+    Contents.EDGES: ((0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30), 64),
     Contents.LARGE: ((0.0, 6e4), 4),
     Contents.PRECISE: ((), 1),
     Contents.INTEGERS: ((), 1),
@@ -202,6 +204,11 @@ class GlobalMemory:
         kind = (mixed >> np.uint64(40)) % np.uint64(among)
         for number, edge in enumerate(edges):
             plain[kind == number] = edge
+        if (
+            self.contents is Contents.EDGES
+        ):  # two NaN in a row are a case; a sum of a row without is another one
+            stretch = _mixed((flat >> _STRETCH).astype(np.uint64) + np.uint64(self.seed))
+            plain[(stretch % np.uint64(2) == 1) & (mixed % np.uint64(_NANS) == 0)] = np.nan
         with np.errstate(all="ignore"):
             return plain.astype(dtype)
 

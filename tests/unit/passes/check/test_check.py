@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.passes.check.texts import ADD, LOOP, LOWERED, checked
+from tritonsmith import configs
 from tritonsmith.errors import UndecidedError
 from tritonsmith.passes.check import report
 from tritonsmith.passes.check.check import inputs_of
@@ -26,6 +27,7 @@ def renamed(text: str) -> str:
 
 def test_a_far_program_has_no_nan_in_memory() -> None:
     """A dot over NaN is NaN, whatever the tile."""
+    assert len(configs.load("passes-check")["inputs"]["programs"]) == 3  # as many as there are sizes
     found = inputs_of(3)
     last = [one.contents for one in found if one.seed == 2]
     assert last == [Contents.EDGES, Contents.EDGES, Contents.PLAIN]

@@ -81,7 +81,7 @@ def test_a_function_that_divides_a_size_says_its_block() -> None:
 
 @pytest.mark.parametrize(("seed", "shape"), [(0, (1, 7)), (1, (11, 47)), (2, (21, 87))])
 def test_a_descriptor_of_less_than_a_tile_and_of_many(seed: int, shape: tuple[int, int]) -> None:
-    """The far program is in the last of eleven rows of tiles; a loop of five turns reads what is there."""
+    """The far program is in one of the last of eleven rows; a loop of five turns reads what is there."""
     kernel = parsed(_numbers("!tt.tensordesc<tensor<2x8xf32>>", ""))
     assert kernel
     [found] = arguments(kernel.function, seed)
@@ -159,6 +159,35 @@ def test_no_two_strides_and_no_two_sizes_are_the_same(seed: int) -> None:
     aligned = _values(_numbers("i32 i32 i32 i32", asked + used, "{tt.divisibility = 16 : i32}"), seed)
     assert len(set(aligned)) == 4
     assert all(one % 16 == 0 and one < 200 for one in aligned)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_half_of_a_size_is_found(seed: int) -> None:
+    """A block of two, which an odd step never leaves whole."""
+    two = '    %two = "arith.constant"() <{value = 2 : i32}> : () -> i32\n'
+    half = '    %half = "arith.divsi"(%a0, %two) : (i32, i32) -> i32\n'
+    assert _values(_numbers("i32", two + half), seed)[0] % 2 or seed % 3 == 0
+
+
+@pytest.mark.parametrize(("seed", "least"), [(1, 5), (2, 17)])
+def test_a_loop_of_single_steps_has_many_turns(seed: int, least: int) -> None:
+    loop = (
+        '    %step = "arith.constant"() <{value = 1 : i32}> : () -> i32\n'
+        '    "scf.for"(%zero, %a0, %step) ({\n    ^bb1(%i: i32):\n      "scf.yield"() : () -> ()\n'
+        "    }) : (i32, i32, i32) -> ()\n"
+    )
+    assert _values(_numbers("i32", loop), seed)[0] >= least
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
+def test_a_descriptor_reaches_no_other_argument(rank: int) -> None:
+    shape = "x".join(["16"] * rank)
+    kernel = parsed(_numbers(f"!tt.tensordesc<tensor<{shape}xf32>>", ""))
+    assert kernel
+    found = arguments(kernel.function, 2)[0].value
+    last = sum(stride * (size - 1) for stride, size in zip(found.strides, found.shape, strict=True))
+    assert last * 4 < 1 << 39
+    assert all(one > other * 100 for one, other in zip(found.strides, found.strides[1:], strict=False))
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -27,12 +27,17 @@ def test_bytes_have_both_signs_and_many_zeros(*, edges: bool) -> None:
     assert set(found[found > 8].tolist()) == {125, 126, 127}
 
 
-@pytest.mark.parametrize("region", range(8))
-def test_a_row_with_edge_cases_has_more_than_one_nan(region: int) -> None:
-    """What compares two of them is else never asked."""
-    found = GlobalMemory(3, Contents.EDGES).load(base(region) + 4 * np.arange(64), np.dtype(np.float32))
-    assert 1 < np.count_nonzero(np.isnan(found)) < 16
-    assert np.count_nonzero(np.isfinite(found)) > 40
+@pytest.mark.parametrize("seed", [3, 6])
+def test_rows_with_edge_cases_have_several_nan_or_none(seed: int) -> None:
+    """What compares two of them is else never asked, and each sum would be NaN."""
+    rows = 4 * (4112 * np.arange(256)[:, None] + np.arange(64))
+    found = GlobalMemory(seed, Contents.EDGES).load(base(0) + rows, np.dtype(np.float32))
+    nan = np.count_nonzero(np.isnan(found), axis=1)
+    assert np.count_nonzero(nan > 1) > 100
+    assert np.count_nonzero(nan == 0) > 20
+    infinite = np.count_nonzero(np.isinf(found), axis=1)
+    assert np.count_nonzero((nan == 0) & (infinite > 0)) > 10
+    assert nan.max() < 20
 
 
 def test_bytes_behind_a_pointer_to_i1_are_0_or_1() -> None:
@@ -207,7 +212,8 @@ def test_what_is_assumed_holds_in_each_run() -> None:
         assert bool(checked(before, _computed(*head, folded, *tail)).culprit) is wrong
 
 
-def test_an_assumption_that_never_holds_is_no_verdict_of_a_kernel_but_of_a_pass() -> None:
+def test_an_assumption_that_never_holds_is_no_verdict_unless_the_result_differs() -> None:
+    """A pipelined loop keeps those of turns that it does not take: `predicateOp` of PipeliningUtility.cpp."""
     never = _computed(
         '    %off = "arith.constant"() <{value = false}> : () -> i1',
         '    "llvm.intr.assume"(%off) : (i1) -> ()',
@@ -215,9 +221,10 @@ def test_an_assumption_that_never_holds_is_no_verdict_of_a_kernel_but_of_a_pass(
     )
     with pytest.raises(UndecidedError, match="nothing of this kernel"):
         checked(never, never)
-    found = checked(ADD, never).culprit
+    assert ["assumes what does not hold" in one.why for one in checked(ADD, never).open] == [True]
+    found = checked(ADD, never.replace(SUM, SUM.replace("addf", "subf"))).culprit
     assert found
-    assert (found.change, found.suspects, found.difference) == (Change.ASSUMED, ("pass-0",), None)
+    assert (found.change, found.suspects) == (Change.RESULT, ("pass-0",))
 
 
 def test_small_numbers_may_count_as_larger_ones() -> None:
