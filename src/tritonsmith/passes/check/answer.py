@@ -20,6 +20,7 @@ class Change(StrEnum):
     READS = "dots and stores read late"
     OUTSIDE = "reads outside"
     ENDLESS = "does not end"
+    ASSUMED = "assumes what does not hold"
 
 
 @dataclass(frozen=True)

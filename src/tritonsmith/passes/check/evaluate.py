@@ -66,7 +66,8 @@ class EvaluatedProgram:
         flight: what is asynchronous, and under way.
         reached: what ran.
         rounds: whether dots of tf32 round what they are given: not where the reference allows them.
-        assumed: whether it has to hold what the program assumes.
+        assumed: whether what the program assumes has to hold.
+        assumptions: how many it came to.
     """
 
     functions: dict[str, Operation]
@@ -82,6 +83,7 @@ class EvaluatedProgram:
     reached: ReachedCode = field(default_factory=ReachedCode)
     rounds: bool = False
     assumed: bool = True
+    assumptions: int = 0
     _values: dict[SSAValue, Any] = field(default_factory=dict)
     _steps: int = 0
     _elements: int = 0

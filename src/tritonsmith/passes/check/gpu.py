@@ -145,6 +145,7 @@ def _nothing(_run: Any, operation: Operation, *_: Any) -> tuple[Any, ...]:
 
 @known("llvm.intr.assume")
 def _assume(run: Any, _operation: Operation, holds: Array, *_: Array) -> tuple[()]:
+    run.assumptions += 1
     if run.assumed and not bool(holds):
         raise AssumedError
     return ()

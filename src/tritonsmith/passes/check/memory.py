@@ -222,12 +222,14 @@ class RecordingMemory(GlobalMemory):
         reach: first and last of them, by region.
         image: the same in bytes, once it is asked for.
         least: numbers below are compared as if they were as large: what sums of large ones lose.
+        assumptions: how many the program came to.
     """
 
     reads: dict[np.dtype[Any], list[Array]] = field(default_factory=dict)
     reach: dict[int, tuple[int, int]] = field(default_factory=dict)
     image: Any = None
     least: float = 0.0
+    assumptions: int = 0
     _kept: int = 0
     _room: int = _ROOM
 

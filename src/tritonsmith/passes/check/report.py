@@ -32,6 +32,7 @@ _CHANGES = {
     Change.READS: "makes a race: the result depends on when dots and stores read shared memory",
     Change.OUTSIDE: "makes the kernel read memory that it did not reach before",
     Change.ENDLESS: "makes the kernel run without an end",
+    Change.ASSUMED: "makes the kernel assume what does not hold",
 }
 
 _CONTENTS = {

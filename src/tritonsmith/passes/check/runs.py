@@ -59,7 +59,8 @@ class ChangedRun:
         inputs: of the run.
         order: in which what is asynchronous was done.
         slow: part of a program in parts that came last; None for none.
-        difference: the first element; None where the run does not end, or a copy outlives its memory.
+        difference: the first element; None where the run does not end, assumes what does not hold, or a copy
+            outlives its memory.
     """
 
     change: Change
@@ -217,7 +218,7 @@ class ReferenceRuns:
         try:
             try:
                 mine = self.run(kernel, inputs, order=order, slow=slow)
-            except AssumedError:  # a pipelined loop keeps the assumptions of turns that it does not take
+            except AssumedError:
                 assumed = False
                 mine = self.run(kernel, inputs, order=order, slow=slow, assumed=False)
         except EndlessError as error:
@@ -227,26 +228,29 @@ class ReferenceRuns:
         except FreedError:
             return 0.0, changed(_CHANGES[order], difference=None)
         apart, difference = compare(memory, mine, memory.least, memory.slack)
-        if difference and isinstance(kernel, LoweredKernel) and self._may_be_reordered(inputs):
-            raise UnsupportedIrError("a reduction over NaN, in another order than that of the first text")
-        if difference and self._narrow(memory, mine):
-            raise UnsupportedIrError("a sum in fp16 or bf16, which each order rounds in its own way")
         if difference:
+            self._ask(kernel, inputs, mine)
             return apart, changed(_CHANGES[order], difference=difference)
         if isinstance(mine, RecordingMemory) and (outside := self._range(inputs.seed).outside(mine)):
             return apart, changed(Change.OUTSIDE, difference=outside)
-        if not assumed:
-            raise UnsupportedIrError("it assumes what does not hold, and the first text does not")
+        if not assumed and mine.assumptions <= memory.assumptions:
+            return apart, changed(Change.ASSUMED, difference=None)
+        if not assumed:  # those of turns that a pipelined loop does not take: `predicateOp` leaves them
+            raise UnsupportedIrError("it assumes more than the first text, and that does not hold")
         return apart, None
 
-    def _may_be_reordered(self, inputs: CheckInputs) -> bool:
-        return self.kernel is not None and self.kernel.ordered and inputs.contents is Contents.EDGES
+    def _ask(self, kernel: TritonKernel | LoweredKernel, inputs: CheckInputs, after: GlobalMemory) -> None:
+        """Whether a difference may be that of another order of a reduction.
 
-    def _narrow(self, before: RecordingMemory, after: GlobalMemory) -> bool:
-        """Whether a difference is what a sum in its own type loses of parts that cancel."""
-        if self.kernel is None or not self.kernel.narrow:
-            return False
-        return compare(before, after, before.least, before.slack, narrow=True)[1] is None
+        Raises:
+            UnsupportedIrError: it may.
+        """
+        first, before = self.kernel, self.memories[inputs]
+        over_nan = isinstance(kernel, LoweredKernel) and inputs.contents is Contents.EDGES
+        if first and first.ordered and over_nan:
+            raise UnsupportedIrError("a reduction over NaN, in another order than that of the first text")
+        if first and first.narrow and not compare(before, after, before.least, before.slack, narrow=True)[1]:
+            raise UnsupportedIrError("a sum in fp16 or bf16, which each order rounds in its own way")
 
     def _range(self, seed: int) -> ReadRange:
         if seed not in self._ranges:
@@ -303,6 +307,7 @@ class ReferenceRuns:
         given = tuple(one.value for one in self.given[inputs.seed])
         steps = run.launch(kernel.main, fitting(given, kernel.function.regions[0].blocks[0].args))
         self._steps.setdefault(inputs, steps)
+        memory.assumptions = run.assumptions
         return memory
 
 

@@ -221,10 +221,17 @@ def test_an_assumption_that_never_holds_is_no_verdict_unless_the_result_differs(
     )
     with pytest.raises(UndecidedError, match="nothing of this kernel"):
         checked(never, never)
-    assert ["assumes what does not hold" in one.why for one in checked(ADD, never).open] == [True]
+    assert ["assumes more" in one.why for one in checked(ADD, never).open] == [True]
     found = checked(ADD, never.replace(SUM, SUM.replace("addf", "subf"))).culprit
     assert found
     assert (found.change, found.suspects) == (Change.RESULT, ("pass-0",))
+    holds = never.replace("value = false", "value = true")
+    assert not checked(holds, holds).culprit
+    broken = checked(holds, never).culprit  # no assumption more than there was
+    assert broken
+    assert (broken.change, broken.difference) == (Change.ASSUMED, None)
+    again = never.replace(SUM, '    "llvm.intr.assume"(%off) : (i1) -> ()\n' + SUM)
+    assert ["assumes more" in one.why for one in checked(holds, again).open] == [True]
 
 
 def test_small_numbers_may_count_as_larger_ones() -> None:
