@@ -67,7 +67,7 @@ class EvaluatedProgram:
         reached: what ran.
         rounds: whether dots of tf32 round what they are given: not where the reference allows them.
         assumed: whether what the program assumes has to hold.
-        assumptions: how many it came to.
+        assumptions: operations that assume something, and ran.
     """
 
     functions: dict[str, Operation]
@@ -83,7 +83,7 @@ class EvaluatedProgram:
     reached: ReachedCode = field(default_factory=ReachedCode)
     rounds: bool = False
     assumed: bool = True
-    assumptions: int = 0
+    assumptions: set[Operation] = field(default_factory=set)
     _values: dict[SSAValue, Any] = field(default_factory=dict)
     _steps: int = 0
     _elements: int = 0

@@ -144,8 +144,8 @@ def _nothing(_run: Any, operation: Operation, *_: Any) -> tuple[Any, ...]:
 
 
 @known("llvm.intr.assume")
-def _assume(run: Any, _operation: Operation, holds: Array, *_: Array) -> tuple[()]:
-    run.assumptions += 1
+def _assume(run: Any, operation: Operation, holds: Array, *_: Array) -> tuple[()]:
+    run.assumptions.add(operation)
     if run.assumed and not bool(holds):
         raise AssumedError
     return ()

@@ -222,7 +222,7 @@ class RecordingMemory(GlobalMemory):
         reach: first and last of them, by region.
         image: the same in bytes, once it is asked for.
         least: numbers below are compared as if they were as large: what sums of large ones lose.
-        assumptions: how many the program came to.
+        assumptions: how many operations of the program assumed something.
     """
 
     reads: dict[np.dtype[Any], list[Array]] = field(default_factory=dict)

@@ -307,7 +307,7 @@ class ReferenceRuns:
         given = tuple(one.value for one in self.given[inputs.seed])
         steps = run.launch(kernel.main, fitting(given, kernel.function.regions[0].blocks[0].args))
         self._steps.setdefault(inputs, steps)
-        memory.assumptions = run.assumptions
+        memory.assumptions = len(run.assumptions)
         return memory
 
 
