@@ -37,14 +37,41 @@ INHERITS = "inherits"  # the environment whose settings an env file begins with
 Layer = tuple[str, Mapping[str, Any]]  # where it came from; "section.key" -> value
 
 
-_WORD = re.compile(r"\w[\w.+-]*")
-_TARGET = re.compile(r"[^-\s][^\n\0]*")  # Ninja's are files, too
-_NAMES = {
-    "triton.backends": _WORD,
+_NAME = ("a name", re.compile(r"\w[\w.+-]*"))
+_TARGET = ("a name", re.compile(r"[^-\x00-\x20\x7f][^\x00-\x1f\x7f]*"))  # Ninja's are files, too
+_PLACE = ("a path or a URL", re.compile(r"[^-\x00-\x20\x7f][^\x00-\x1f\x7f]*"))
+_VERSION = r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?(\+[a-z0-9]+([._-][a-z0-9]+)*)?"
+# Every value that is free text becomes a word of a command line, or a path: the form that each must have.
+FORMS = {
+    "triton.wheel": ("`newest` or a version such as 3.6.0", re.compile(f"newest|{_VERSION}")),
+    "triton.source": _PLACE,
+    # What git fetches: no option, and no refspec, which would name a ref to write.
+    "triton.revision": (
+        "a branch, a tag or a commit",
+        re.compile(r"(?!.*(\.\.|//|@\{))[\w.][^\x00-\x20\x7f~^:?*\[\\]*"),
+    ),
+    "triton.backends": _NAME,
+    "triton.plugin-dirs": ("a folder", re.compile(r"[^-\x00-\x20\x7f;][^\x00-\x1f\x7f;]*")),  # a CMake list
     "triton.targets": _TARGET,
-    "llvm.targets": _WORD,
+    "triton.cmake-args": ("-DNAME=VALUE", re.compile(r"-D[\w.+-]+(:[A-Z]+)?=[^\x00]*")),
+    "llvm.source": _PLACE,
+    "llvm.sha256": ("a SHA-256 checksum (64 hex digits)", re.compile(r"[0-9a-fA-F]{64}")),
+    "llvm.dir": _PLACE,
+    "llvm.prebuilt-url": ("a URL (http, https or file)", re.compile(r"(https?|file)://[^\x00-\x20\x7f]+")),
+    "llvm.targets": _NAME,
     "llvm.ninja-targets": _TARGET,
-    "llvm.debug-libraries": _WORD,
+    "llvm.debug-libraries": _NAME,
+    "llvm.store": _PLACE,
+    "python.interpreter": (
+        "a version such as 3.12, or a path",
+        re.compile(r"[0-9]+\.[0-9]+t?|(?=[^\x00]*/)[^-\x00-\x20\x7f][^\x00-\x1f\x7f]*"),
+    ),
+    "python.torch": (
+        "`none`, `cpu` or a version for the CPU such as 2.13.0+cpu",
+        re.compile(r"none|cpu|[0-9]+(\.[0-9]+)+\+cpu"),
+    ),
+    "toolchain.compiler": _PLACE,
+    "cache.remote": _PLACE,
 }
 
 
@@ -250,7 +277,7 @@ def _checked(value: Any, hint: Any, key: str, source: str) -> Any:
         )
     if kind is tuple:
         if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
-            _check_names(value, key, source)
+            _check_form(value, key, source)
             return tuple(value)
         raise ConfigError(f"{key} must be a list of strings, not {value!r}", where=source)
     assert not isinstance(hint, UnionType)  # noqa: S101 - the schema has none
@@ -258,19 +285,27 @@ def _checked(value: Any, hint: Any, key: str, source: str) -> Any:
         raise ConfigError(f"{key} cannot be {value}", where=source, hints=["0 means as many as fit"])
     if type(value) is not hint:
         raise ConfigError(f"{key} must be a {hint.__name__}, not {value!r}", where=source)
+    if isinstance(value, str) and value:  # empty: not set
+        _check_form((value,), key, source)
     return value
 
 
-def _check_names(words: Iterable[str], key: str, source: str) -> None:
-    """Values for command lines and CMake lists must be names: `-f x.ninja` could make Ninja run anything."""
-    wrong = next((word for word in words if key in _NAMES and not _NAMES[key].fullmatch(word)), None)
+def _check_form(words: Iterable[str], key: str, source: str) -> None:
+    """Check text for command lines, paths and CMake lists: `-f x.ninja` could make Ninja run anything.
+
+    Raises:
+        ConfigError, UsageError: a word has another form.
+    """
+    expected, form = FORMS[key]
+    wrong = next((word for word in words if not form.fullmatch(word)), None)
     if wrong is not None:
         error = UsageError if source == "command line" else ConfigError
-        raise error(
-            f"{key}: {wrong!r} is not a name",
-            where=source,
-            hints=["only names are allowed; no options, no lists"],
+        hint = (
+            "only names are allowed; no options, no lists"
+            if expected == "a name"
+            else "docs/env-files.md tells what each key may be"
         )
+        raise error(f"{key}: {wrong!r} is not {expected}", where=source, hints=[hint])
 
 
 def _dashed(name: str) -> str:

@@ -211,7 +211,10 @@ def _json_pin(path: Path, role: str) -> LlvmPin:
 # What a checkout names becomes a part of paths, URLs and command lines, where `..` and `--option` mean more.
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
 _NUMBER = re.compile(r"\d[\w.+-]*")
-_REQUIREMENT = re.compile(r"[A-Za-z0-9].*", re.DOTALL)
+# No path: pip installs `name==/../evil.tar.gz` from the file of that name.
+_REQUIREMENT = re.compile(
+    r"[A-Za-z0-9][^/\\\x00-\x1f\x7f]*|[A-Za-z0-9][\w.\[\], -]*@ ?(git\+)?https?://[^\x00-\x20\x7f]+"
+)
 
 
 def _checked(text: str, form: re.Pattern[str], file: Path) -> str:

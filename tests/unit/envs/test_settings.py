@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_origin, get_type_hints
 
 import pytest
 
@@ -253,3 +255,75 @@ def test_what_is_inherited_from_a_source_tree_needs_consent(tmp_path: Path) -> N
     env = write(tmp_path / "mine.toml", f'inherits = "{foreign}"\n')
     with pytest.raises(ConfigError, match="not allowed yet"):
         settings.load(str(env))
+
+
+HOSTILE = (
+    "-x",
+    "--upload-pack=evil",
+    "a\nb",
+    "a\x1b[2J",
+)
+PATHS = ("/../../abs/checkout/triton-9.9.tar.gz", "../x.whl", "==3.5.0", "3.5.0 --index-url=https://evil")
+
+
+def _texts() -> dict[str, type]:
+    """Keys whose values are free text, alone or in a list: what may become a word of a command line."""
+    keys = {}
+    for key, _, _ in settings.explain(Settings("x")):
+        section, _, dashed = key.partition(".")
+        hints = get_type_hints(type(getattr(Settings("x"), section)))
+        hint = hints.get(dashed.replace("-", "_")) or hints[f"{dashed}_"]
+        if hint is str or get_origin(hint) is tuple:
+            keys[key] = hint
+        else:
+            assert hint in (int, bool) or get_origin(hint) is Literal, key
+    return keys
+
+
+def test_every_text_has_a_form_and_a_row_in_the_documentation() -> None:
+    """A new key of the schema must be checked, and docs/security.md must say where it goes."""
+    assert set(settings.FORMS) == set(_texts())
+    text = (Path(__file__).parents[3] / "docs" / "security.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Values\n")[2].partition("\n## ")[0]
+    rows = {
+        key
+        for line in section.splitlines()
+        if line.startswith("| ")
+        for key in re.findall(r"`([^`]+)`", line)
+    }
+    assert set(settings.FORMS) <= rows
+
+
+@pytest.mark.parametrize("key", settings.FORMS)
+@pytest.mark.parametrize("word", HOSTILE)
+def test_no_text_is_an_option_or_has_control_characters(tmp_path: Path, key: str, word: str) -> None:
+    value: str | list[str] = word if _texts()[key] is str else [word]
+    section, _, name = key.partition(".")
+    file = write(tmp_path / "mine.toml", f"[{section}]\n{name} = {json.dumps(value)}\n")
+    with pytest.raises(ConfigError, match=re.escape(f"{key}: {word!r} is not")):
+        settings.load(str(file))
+    with pytest.raises(UsageError, match=re.escape(f"{key}: {word!r} is not")):
+        settings.load("dev", {key: value})
+
+
+@pytest.mark.parametrize("word", PATHS)
+@pytest.mark.parametrize("key", ["triton.wheel", "python.torch", "llvm.sha256"])
+def test_what_pip_installs_is_a_version_and_never_a_path(tmp_path: Path, key: str, word: str) -> None:
+    """pip takes `triton==/../../x.tar.gz` for the file of that name, and runs its setup.py."""
+    section, _, name = key.partition(".")
+    file = write(tmp_path / "mine.toml", f"[{section}]\n{name} = {json.dumps(word)}\n")
+    with pytest.raises(ConfigError, match=f"{key}: "):
+        settings.load(str(file))
+
+
+@pytest.mark.parametrize("version", ["newest", "3.6.0", "3.0.0rc2", "3.5.1.post1", "3.2.0+git35c6c7c6"])
+def test_versions_of_wheels(version: str) -> None:
+    assert settings.load("wheel", {"triton.wheel": version}).triton.wheel == version
+
+
+def test_a_revision_is_no_refspec() -> None:
+    for ref in ("main", "release/3.4.x", "v3.4.0", "refs/pull/1/head", "46550ab1"):
+        assert settings.load("dev", {"triton.revision": ref}).triton.revision == ref
+    for ref in ("+main", "main:main", "a..b", "main^", "HEAD@{1}", "/x", "refs/*"):
+        with pytest.raises(UsageError, match=r"triton\.revision"):
+            settings.load("dev", {"triton.revision": ref})

@@ -297,6 +297,8 @@ def test_the_marks_of_a_merge(tmp_path: Path, name: str) -> None:
         ("cmake/nvidia-toolchain-version.json", '{"ptxas": "../../x"}'),
         ("pyproject.toml", '[build-system]\nrequires = ["setuptools", "--index-url=https://evil"]'),
         ("pyproject.toml", '[build-system]\nrequires = ["-e."]'),
+        ("pyproject.toml", '[build-system]\nrequires = ["ninja==/../../evil.tar.gz"]'),
+        ("pyproject.toml", '[build-system]\nrequires = ["ninja @ file:///evil.whl"]'),
     ],
 )
 def test_what_would_lead_elsewhere_is_refused(tmp_path: Path, name: str, text: str) -> None:
