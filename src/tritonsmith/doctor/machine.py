@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,7 +57,7 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
 def disk(subject: DoctorContext) -> Iterator[Finding]:
     """Compare the free space in the workspace with what builds of Triton and LLVM need."""
     root = subject.space.root
-    if why := _unusable(root):
+    if why := machines.why_not_writable(root):
         yield error(
             why,
             str(root),
@@ -88,14 +87,6 @@ def disk(subject: DoctorContext) -> Iterator[Finding]:
         )
     else:
         yield ok(seen, root)
-
-
-def _unusable(root: Path) -> str:
-    """Why the workspace is not writable; empty if it is, or can be created."""
-    nearest = next(path for path in (root, *root.parents) if os.path.lexists(path))
-    if not nearest.is_dir():
-        return f"{nearest} is not a folder"
-    return "" if os.access(nearest, os.W_OK | os.X_OK) else f"{nearest} is not writable"
 
 
 @check("machine.libstdcxx", "glibc and libstdc++ for upstream's prebuilt LLVM")

@@ -106,7 +106,7 @@ def load(
     layers += [remembered] if remembered else []
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     layers.append(("command line", given))
-    settings = resolve(name if release else path.stem, layers)
+    settings = resolve(name if release else name_of(path), layers)
     for file, table, given_as in () if only_shown else chain:
         if file.parent not in _folders():
             consent.check(file, table, workspace.default(), _around(given_as))
@@ -179,11 +179,12 @@ def find(name: str) -> Path:
     """
     if name.endswith(".toml"):
         path = Path(name).expanduser()
-        if path.is_file() and not re.search(r"\w", path.stem):  # its folder would be `..`
-            raise UsageError("not a valid environment name", where=path, hints=["rename the file"])
-        if path.is_file():
-            return path.resolve()
-        raise UsageError("no such env file", where=path, hints=["check the path"])
+        if not path.is_file():
+            raise UsageError("no such env file", where=path, hints=["check the path"])
+        file = path.resolve()
+        if not _is_name(name_of(file)):
+            raise UsageError("not a valid environment name", where=file, hints=["rename the file"])
+        return file
     known = {stem: path for stem, path, _ in available()}
     if name in known:
         return known[name]
@@ -192,6 +193,16 @@ def find(name: str) -> Path:
         why=f"looked in {', '.join(map(str, _folders()))}",
         hints=did_you_mean(name, known),
     )
+
+
+def name_of(path: Path) -> str:
+    """The name of an env file's environment. `Path.stem` of `...toml` depends on the version of Python."""
+    return path.name.removesuffix(".toml")
+
+
+def _is_name(name: str) -> bool:
+    """Whether an environment may have this name: without a letter or digit its folder could be `..`."""
+    return bool(re.search(r"\w", name))
 
 
 def _around(name: str) -> tuple[Path, ...]:
@@ -206,7 +217,9 @@ def available() -> list[tuple[str, Path, str]]:
         for path in sorted(filter(Path.is_file, folder.glob("*.toml"))):
             first = untrusted.text_if_any(path).partition("\n")[0]  # whoever asks for it is told of errors
             about = first.removeprefix("#").strip() if first.startswith("#") else ""
-            found.setdefault(path.stem, (path.stem, path, about))
+            name = name_of(path)
+            if _is_name(name):
+                found.setdefault(name, (name, path, about))
     return list(found.values())
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tritonsmith.facts import probe_cache
 from tritonsmith.plan.process import capture
-from tritonsmith.untrusted import text_if_any
+from tritonsmith.untrusted import exists, is_dir, text_if_any
 from tritonsmith.versions import version_key
 
 _GIB = float(1 << 30)
@@ -80,10 +80,18 @@ def uptime(proc: Path = Path("/proc")) -> float | None:
 
 def disk_free(path: Path) -> float:
     """GiB free where `path` is, or will be once its missing parents are made."""
-    while not path.exists() and path != path.parent:
+    while not exists(path) and path != path.parent:
         path = path.parent
     about = os.statvfs(path)
     return about.f_bavail * about.f_frsize / _GIB
+
+
+def why_not_writable(folder: Path) -> str:
+    """Why this user may neither create files in a folder nor create the folder itself; empty if they may."""
+    nearest = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    if not is_dir(nearest):
+        return f"{nearest} is not a folder"
+    return "" if os.access(nearest, os.W_OK | os.X_OK) else f"{nearest} is not writable"
 
 
 def _own_cgroups(root: Path, membership: Path, controller: str) -> list[Path]:

@@ -10,7 +10,6 @@ users/           who uses which entry             .trash-NAME, .import-NAME   be
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from tritonsmith import untrusted
 from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, OwnershipError, SmithError, UsageError, did_you_mean
-from tritonsmith.facts import llvm_tree
+from tritonsmith.facts import llvm_tree, machine
 from tritonsmith.plan import Remove, Step, Write, files, ownership
 from tritonsmith.plan.steps import store_entry
 from tritonsmith.store import describe_tree, matching
@@ -43,21 +42,17 @@ class Store:
     Attributes:
         root: its folder; it need not exist.
         owner: the marked folder that limits deletions: the store itself, or the workspace around it.
+        writable: whether it may be changed; one that may not can still be read and used.
     """
 
     root: Path
     owner: Path
+    writable: bool = True
 
     @property
     def users(self) -> Path:
         """Folder of the users' records."""
         return self.root / "users"
-
-    @property
-    def writable(self) -> bool:
-        """Whether the store is writable; one that is not can still be read and used."""
-        folder = next(path for path in (self.root, *self.root.parents) if path.exists())
-        return os.access(folder, os.W_OK | os.X_OK)
 
     def claim(self) -> None:
         """Create the folder if needed, and mark it, or the workspace around it.
@@ -111,7 +106,9 @@ class Store:
             SmithError: the folder cannot be read.
         """
         try:
-            children = sorted(self.root.iterdir()) if self.root.is_dir() else []
+            children = sorted(self.root.iterdir())
+        except FileNotFoundError:
+            children = []
         except OSError as error:
             raise SmithError("cannot read the store", where=self.root, why=error.strerror) from error
         names = {path.stem for path in children if path.suffix == ".json"}
@@ -199,19 +196,19 @@ def open_store(space: Workspace, folder: str = "") -> Store:
     """
     root = Path(folder).expanduser().absolute() if folder else space.llvm
     hints = ["use a store, or a new or empty folder: `store` under [llvm] in the env file, or --store PATH"]
-    if root.exists() and not root.is_dir():
+    if untrusted.exists(root) and not untrusted.is_dir(root):
         raise FactError("the store is not a folder", where=root, hints=hints)
     if space.root.resolve().is_relative_to(root.resolve()):
         raise FactError("a store cannot be or contain the workspace", where=root, hints=hints)
     if root != space.llvm and not _is_store(root):
         raise FactError("this folder is not a store of LLVMs", where=root, hints=hints)
     inside = root != space.root and root.is_relative_to(space.root)
-    return Store(root, space.root if inside else root)
+    return Store(root, space.root if inside else root, not machine.why_not_writable(root))
 
 
 def _is_store(root: Path) -> bool:
     """Whether a folder is a store, or can become one: `claim` may have been interrupted."""
-    if not root.is_dir():
+    if not untrusted.is_dir(root):
         return True
     try:  # in this order: another process may be claiming it right now
         names = {path.name for path in root.iterdir() if not ownership.is_begun(path)}

@@ -42,6 +42,7 @@ def study(
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.batch import kernels_file
     from tritonsmith.kernels.compile import targets
+    from tritonsmith.kernels.compile.folder_name import folder_name
     from tritonsmith.kernels.resources import plot as resources_plot
     from tritonsmith.kernels.study import git_sources, plan
     from tritonsmith.kernels.study import site as study_site
@@ -57,7 +58,7 @@ def study(
         study_site.check(site)
     options = backend.of_backend()
     path, name = kernels_file.named(str(kernels)) or (kernels, "")
-    folder = out or workspace.default().root / "studies" / path.stem
+    folder = out or workspace.default().root / "studies" / folder_name(path.stem)
     entries = listed_kernels(path, name)
     output.notes(kernels_file.own_targets(entries, target))
     prepared = plan.prepare(

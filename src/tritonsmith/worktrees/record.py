@@ -118,7 +118,7 @@ def _read(path: Path) -> WorktreeRecord:
     try:
         seen: dict[str, Any] = untrusted.read_json(path)
         found: WorktreeRecord = untrusted.typed(WorktreeRecord, seen)
-        if found.name != path.stem or not found.folder.is_absolute():
+        if f"{found.name}.json" != path.name or not found.folder.is_absolute():
             raise untrusted.UnreadableError("it is the record of another worktree")
     except (OSError, ValueError) as error:
         raise FactError(

@@ -11,6 +11,7 @@ from typing import get_args
 
 import pytest
 
+from tests.support import as_plain_user
 from tests.unit.builder import made
 from tests.unit.builder.conftest import UPDATE, Golden
 from tests.unit.builder.made import System
@@ -164,6 +165,13 @@ def test_link_compile_commands(version: str, system: System, golden: Golden) -> 
         f"link-compile-commands-{system}.sh",
         replaced(text, f"/llvm/{facts.llvm.prefix.name}/", "/llvm/ENTRY/"),
     )
+
+
+@pytest.mark.parametrize("provider", ["source", "prebuilt", "system"])
+def test_a_recipe_does_not_depend_on_who_runs_it(provider: Provider) -> None:
+    """The made-up home folder is writable to root only, whom nothing keeps from making it."""
+    mine, plain = choice("main", "linux", provider), as_plain_user(lambda: choice("main", "linux", provider))
+    assert mine.plan == plain.plan
 
 
 def test_every_golden_file_has_its_test() -> None:

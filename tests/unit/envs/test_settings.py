@@ -211,8 +211,17 @@ def test_a_release_is_an_environment_without_a_file(user_file: Path) -> None:
 @pytest.mark.parametrize("name", ["...toml", "..toml", "-.toml"])
 def test_a_file_whose_environment_would_be_the_folder_above(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, "")
-    with pytest.raises(UsageError, match="not a valid environment name"):
-        settings.load(str(path))
+    (tmp_path / "link.toml").symlink_to(path)
+    for given in (path, tmp_path / "link.toml"):
+        with pytest.raises(UsageError, match="not a valid environment name"):
+            settings.load(str(given))
+
+
+def test_files_whose_environment_has_no_name_are_not_listed(user_file: Path) -> None:
+    for name in ("...toml", "..toml", ".toml", "mine.toml"):
+        write(user_file.parent / "envs" / name, "")
+    mine = [name for name, path, _ in settings.available() if path.parent == user_file.parent / "envs"]
+    assert mine == ["mine"]
 
 
 def test_an_env_file_inherits_from_another_one(tmp_path: Path) -> None:

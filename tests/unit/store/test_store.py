@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tests.support import as_plain_user
 from tests.unit.store import made
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, LockedError, OwnershipError, SmithError, UsageError
@@ -26,6 +28,25 @@ def test_a_store_that_does_not_exist_is_empty(tmp_path: Path) -> None:
     assert store.find(LlvmNeeds()).entry is None
     assert not store.root.exists()
     assert store.writable
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o000])
+def test_whether_a_store_may_be_changed_is_a_fact(tmp_path: Path, mode: int) -> None:
+    space, above = Workspace(tmp_path / "space"), tmp_path / "of others"
+    above.mkdir(mode=mode)
+    store = as_plain_user(lambda: open_store(space, str(above / "store")))
+    above.chmod(0o755)
+    assert not store.writable
+    assert open_store(space, str(above / "store")).writable
+    assert replace(store, writable=True) == open_store(space, str(above / "store"))
+
+
+def test_a_store_that_cannot_be_read_is_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "of others" / "store").mkdir(parents=True)
+    (tmp_path / "of others").chmod(0o000)
+    with pytest.raises(SmithError, match="cannot read the store"):
+        as_plain_user(open_store(Workspace(tmp_path / "space"), str(tmp_path / "of others/store")).entries)
+    (tmp_path / "of others").chmod(0o755)
 
 
 def test_an_entry_is_there_once_its_manifest_is(store: Store, space: Workspace) -> None:

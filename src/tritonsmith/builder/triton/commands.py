@@ -25,7 +25,7 @@ from tritonsmith.command_line import command
 from tritonsmith.envs import receipts, session, unfinished_build, workspace
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
-from tritonsmith.envs.settings import Layer, explain, find, load
+from tritonsmith.envs.settings import Layer, explain, find, load, name_of
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError, SmithError, StepError, UsageError
 from tritonsmith.facts import checkout as checkouts
@@ -292,7 +292,7 @@ def last_build(env: str) -> Layer | None:
     Args:
         env: name or path of the env file.
     """
-    folder = workspace.default().env(find(env).stem)
+    folder = workspace.default().env(name_of(find(env)))
     attempt, last = unfinished_build.read(folder), last_settings(folder)
     name = f"the last {unfinished_build.succeeded(folder).get('task')}"
     if attempt and attempt.settings:

@@ -366,15 +366,13 @@ def test_an_entry_grows_only_from_the_sources_that_it_was_built_from(
 
 
 @pytest.mark.parametrize("provider", ["store", "source"])
-def test_nothing_is_built_in_a_store_that_is_read_only(
-    tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Store, "writable", property(lambda _: False))  # whoever runs this may be root
+def test_nothing_is_built_in_a_store_that_is_read_only(tmp_path: Path, provider: Provider) -> None:
     request = made.request(provider=provider)
     stored = tree(tmp_path, request, scope="python-module")
     probe = made.workspace().env("dev").probe
     consumer = Consumer(lambda _: ((), probe), ())
-    assert "read-only" in refused(request, facts(entries=(stored,), consumer=consumer))
+    read_only = replace(made.store(), writable=False)
+    assert "read-only" in refused(request, facts(entries=(stored,), consumer=consumer, store=read_only))
 
 
 @pytest.mark.parametrize("commit", [made.PIN, ""])
