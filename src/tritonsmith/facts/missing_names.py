@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,8 +48,7 @@ def find(user: Path, package: Path) -> tuple[MissingName, ...]:
     there = Package(package)
     found: list[MissingName] = []
     for path in sorted(user.rglob("*.py")):
-        with suppress(RecursionError):  # nested too deeply: no compiler's work
-            found += _in_file(path, path.relative_to(user), there)
+        found += _in_file(path, path.relative_to(user), there)
     return tuple(found)
 
 
@@ -86,20 +84,27 @@ def _may_leave(statement: ast.stmt) -> bool:
     return any(isinstance(node, _LEAVES) for node in (statement, *outside_functions(statement)))
 
 
-def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
+def _evaluated(root: ast.AST) -> Iterator[ast.AST]:
     """A node and what of it is evaluated with it: of a function its decorators and defaults."""
-    if isinstance(node, _MAY_NOT_RUN):
-        return
-    yield node
-    if isinstance(node, _FUNCTIONS):
-        inner: Iterable[ast.AST | None] = (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults)
-    elif isinstance(node, ast.AnnAssign):
-        inner = (node.value,)  # annotations are evaluated late, or never
-    else:
-        inner = ast.iter_child_nodes(node)
-    for child in inner:
-        if child is not None:
-            yield from _evaluated(child)
+    waiting: list[ast.AST] = [root]
+    while waiting:  # no recursion: a file of others may be nested as deeply as it likes
+        node = waiting.pop()
+        if isinstance(node, _MAY_NOT_RUN):
+            continue
+        yield node
+        if isinstance(node, _FUNCTIONS):
+            inner: list[ast.AST] = [
+                *node.decorator_list,
+                *node.args.defaults,
+                *filter(None, node.args.kw_defaults),
+            ]
+        elif isinstance(node, ast.AnnAssign):
+            inner = [node.value] if node.value else []  # annotations are evaluated late, or never
+        elif isinstance(node, ast.Attribute):
+            inner = [_dotted(node)[0]]  # its outermost part stands for all of `a.b.c`
+        else:
+            inner = list(ast.iter_child_nodes(node))
+        waiting += reversed(inner)
 
 
 def _missing(node: ast.AST, modules: dict[str, str], there: Package) -> str:
@@ -129,11 +134,7 @@ def _missing_module(dotted: str, there: Package) -> str:
 
 def _missing_attribute(node: ast.Attribute, modules: dict[str, str], there: Package) -> str:
     """The first part of `tl.a.b` that is not there, where `tl` is a module and nothing else."""
-    chain: list[str] = []
-    root: ast.expr = node
-    while isinstance(root, ast.Attribute):
-        chain.insert(0, root.attr)
-        root = root.value
+    root, chain = _dotted(node)
     module = modules.get(root.id, "") if isinstance(root, ast.Name) else ""
     for name in chain if module else ():
         if not there.has(module, name):
@@ -142,6 +143,16 @@ def _missing_attribute(node: ast.Attribute, modules: dict[str, str], there: Pack
             break
         module = f"{module}.{name}"
     return ""
+
+
+def _dotted(node: ast.Attribute) -> tuple[ast.expr, list[str]]:
+    """What `x.a.b` begins with, and the names after it."""
+    names: list[str] = []
+    root: ast.expr = node
+    while isinstance(root, ast.Attribute):
+        names.append(root.attr)
+        root = root.value
+    return root, names[::-1]
 
 
 def _modules(tree: ast.Module, there: Package) -> dict[str, str]:

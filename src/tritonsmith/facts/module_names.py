@@ -148,10 +148,12 @@ def _makes_names(tree: ast.Module) -> bool:
 
 def outside_functions(node: ast.AST) -> Iterator[ast.AST]:
     """What lies in a node and in no function or class in it; these themselves are included."""
-    for child in ast.iter_child_nodes(node):
+    waiting = [*ast.iter_child_nodes(node)][::-1]
+    while waiting:
+        child = waiting.pop()
         yield child
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            yield from outside_functions(child)
+            waiting += [*ast.iter_child_nodes(child)][::-1]
 
 
 def _imports_submodule(node: ast.AST, module: str) -> bool:

@@ -130,7 +130,7 @@ def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
     for part in inner:
         whole = _run(functools.partial(_inside, whole, part), path)
     loaded = _unwrapped(whole, name, tree)
-    check_globals(loaded.fn, around.ledger)
+    _run(functools.partial(check_globals, loaded.fn, around.ledger), path)
     return loaded
 
 
@@ -215,13 +215,27 @@ def check_globals(kernel: Any, ledger: Any) -> None:
         for name in (*code.co_names, *code.co_freevars):
             value = free.get(name, function.__globals__.get(name))
             ours = type(value).__module__.partition(".")[0] == "triton"  # a constexpr, or another kernel
-            constant = function.__globals__.get("__annotations__", {}).get(name)  # X: tl.constexpr = ...
             stood = name_of(getattr(value, "value", None) if ours else value)
-            if stood and (constant or ours):
+            if stood and (ours or _annotated(function.__globals__, name)):  # X: tl.constexpr = ...
                 what = f"{name} of {function.__name__} is {stood}"
                 raise unknown(f"{what}, but {stood.partition('.')[0]} is not installed", stood)
             if ours and hasattr(value, "fn"):
                 waiting.append(value)
+
+
+def _annotated(variables: Table, name: str) -> bool:
+    """Whether a module's variable has an annotation whose value is known.
+
+    Python 3.14 leaves a function that evaluates the annotations when they are asked for (PEP 649).
+    """
+    found: Table = variables.get("__annotations__", {})
+    if sys.version_info >= (3, 14) and not found and "__annotate__" in variables:
+        import annotationlib
+
+        annotate, names_stay = variables["__annotate__"], annotationlib.Format.FORWARDREF
+        found = annotationlib.call_annotate_function(annotate, names_stay)
+    annotation = found.get(name)
+    return annotation is not None and not name_of(annotation)
 
 
 def package_of(path: str, body: list[ast.stmt]) -> tuple[str, str]:

@@ -195,6 +195,8 @@ OF_B = "@triton.autotune([triton.Config({'B': B})], key=[])\n@triton.jit\ndef k(
             "C of k is torch.nosuch.x",
         ),
         ("import torch\nC: tl.constexpr = torch.x\n@triton.jit\ndef k(x): C\n", "C of k is torch.x"),
+        ("import torch\nC: 'Later' = torch.x\n@triton.jit\ndef k(x): C\n", "C of k is torch.x"),
+        ("import torch\nif 1:\n  C: tl.constexpr = torch.x\n@triton.jit\ndef k(x): C\n", "C of k is torch.x"),
         (f"import torch\nC = tl.constexpr(torch.x)\n{TWO}", "C of h is torch.x"),
         ("import torch\n@triton.jit\ndef k(x, N=torch.x): pass\n", "a value of the kernel is torch.x"),
         ("import torch\nB = range(torch.x)\n@triton.jit\ndef k(x, N=B): 1\n", "the number of torch.x"),
