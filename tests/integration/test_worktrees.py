@@ -45,7 +45,7 @@ def test_two_worktrees_share_the_store_and_the_compiler_cache(
     looser = 'any-commit = true\nassertions = false\ndebug-info = "none"\n'  # for Debian's LLVM
     mine.write_text(f'inherits = "dev"\n[llvm]\n{looser}', encoding="utf-8")
     assert "next: tritonsmith setup-mlir --env wt-3.4.0" in smith("worktree.add", "3.4.0").out
-    smith("worktree.remove", "wt-3.4.0")
+    smith("worktree.remove", "--yes", "wt-3.4.0")
 
     ready(smith, tmp_path_factory, "wt-3.4.0", "wt-main")
     smith("store.adopt", LLVM)
@@ -71,9 +71,9 @@ def test_two_worktrees_share_the_store_and_the_compiler_cache(
 
     commit(smith.cwd.with_name(f"{smith.cwd.name}-wt-main"), "mine")
     assert [row["built"] for row in listed(smith)] == ["built", "outdated"]
-    assert "mine" in smith("worktree.remove", "wt-main", code=1).error
-    smith("worktree.remove", "wt-main", "--discard")
-    smith("worktree.remove", "wt-3.4.0")
+    assert "mine" in smith("worktree.remove", "--yes", "wt-main", code=1).error
+    smith("worktree.remove", "--yes", "wt-main", "--discard")
+    smith("worktree.remove", "--yes", "wt-3.4.0")
     assert listed(smith) == []
     assert list((smith.home / "envs").iterdir()) == []
     assert smith.build().parent.exists() is False
@@ -88,12 +88,27 @@ def test_the_dry_runs_do_nothing(smith: Smith) -> None:
     assert len(listed(smith)) == 1
 
 
+def test_a_removal_is_shown_and_asks_first(smith: Smith) -> None:
+    smith("worktree.add", "3.4.0", "--path", smith.root / "here")
+    refused = smith("worktree.remove", "wt-3.4.0", code=1)
+    assert f"to remove: {smith.root / 'here'} (worktree)" in refused.out
+    assert "there is no terminal to ask in" in refused.error
+    commit(smith.root / "here", "mine")
+    refused = smith("worktree.remove", "wt-3.4.0", "--discard", code=1)
+    assert "lost for good" in refused.err
+    assert "mine" in refused.err
+    assert (smith.root / "here" / "setup.py").is_file()
+    assert len(listed(smith)) == 1
+    smith("worktree.remove", "wt-3.4.0", "--discard", "--yes")
+    assert listed(smith) == []
+
+
 def test_a_run_in_the_worktree_is_not_disturbed(smith: Smith) -> None:
     smith("worktree.add", "3.4.0", "--path", smith.root / "here")
     with locks.hold(smith.env("wt-3.4.0") / "lock", purpose="build-triton"):
-        error = smith("worktree.remove", "wt-3.4.0", "--discard", code=1).error
+        error = smith("worktree.remove", "--yes", "wt-3.4.0", "--discard", code=1).error
     assert "another run is busy" in error
-    smith("worktree.remove", smith.root / "here")
+    smith("worktree.remove", "--yes", smith.root / "here")
     assert listed(smith) == []
 
 
@@ -105,7 +120,7 @@ def test_killed_while_it_changes_something(smith: Smith) -> None:
             if name == "worktree.remove":
                 smith("worktree.add", "3.4.0")
             done = preloaded().run(
-                (SMITH, name, argument),
+                (SMITH, name, argument, *(("--yes",) if name == "worktree.remove" else ())),
                 cwd=smith.cwd,
                 env=smith.environ,
                 timeout=_PATIENCE,
@@ -117,7 +132,7 @@ def test_killed_while_it_changes_something(smith: Smith) -> None:
                 smith("worktree.add", "3.4.0")
                 assert listed(smith)[0]["problem"] == ""
             if (smith.home / "worktrees" / "wt-3.4.0.json").exists():
-                smith("worktree.remove", "wt-3.4.0")
+                smith("worktree.remove", "--yes", "wt-3.4.0")
             beside = {path.name for path in smith.root.iterdir()}
             assert not any("wt-3.4.0" in path for path in beside), beside
             assert git(smith.cwd, "worktree", "list").count("\n") == 0
@@ -144,7 +159,7 @@ def test_an_installed_llvm_is_taken_for_the_same_pin_only(
     assert "next: tritonsmith setup-mlir --env wt-main" in smith("worktree.add", "main").out
     assert not (smith.env("wt-main") / "receipts" / "setup-mlir.json").exists()
 
-    smith("worktree.remove", "wt-3.4.0")
+    smith("worktree.remove", "--yes", "wt-3.4.0")
     wanted = smith.root / "config" / "tritonsmith" / "envs" / "picky.toml"
     wanted.parent.mkdir(parents=True)
     wanted.write_text('inherits = "dev"\n[llvm]\nprovider = "store"\n', encoding="utf-8")

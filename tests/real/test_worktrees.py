@@ -54,12 +54,12 @@ def test_work_that_exists_nowhere_else_is_named_and_stays(
     pin = git(smith.cwd, "show", f"{COMMITS[VERSION]}:cmake/llvm-hash.txt")
     assert (row["name"], row["commit"], row["pin"], row["dirty"]) == ("other", COMMITS[VERSION], pin, False)
     work = change(tree)
-    error = smith("worktree.remove", "other", code=1).error
+    error = smith("worktree.remove", "--yes", "other", code=1).error
     assert "work would be lost" in error
     assert work in error
     head = git(tree, "rev-parse", "HEAD")
     assert json.loads(smith("worktree.list", "--json").out)["worktrees"][0]["commit"] == head
-    smith("worktree.remove", "other", "--discard")
+    smith("worktree.remove", "--yes", "other", "--discard")
     assert json.loads(smith("worktree.list", "--json").out)["worktrees"] == []
     assert not tree.exists()
     assert (git(smith.cwd, "for-each-ref"), git(smith.cwd, "status", "--porcelain", "--ignored")) == before
@@ -69,6 +69,6 @@ def test_a_worktree_without_work_of_its_own_goes_and_its_branch_stays(smith: Smi
     smith("worktree.add", COMMITS[VERSION], "--name", "other", "--branch", "topic")
     tree = Path(json.loads(smith("worktree.list", "--json").out)["worktrees"][0]["path"])
     work = unpushed(tree)
-    assert "branch topic stays" in smith("worktree.remove", "other").err
+    assert "branch topic stays" in smith("worktree.remove", "--yes", "other").err
     assert git(smith.cwd, "rev-parse", "topic").startswith(work)
     assert git(smith.cwd, "worktree", "list").count("\n") == 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from tritonsmith import untrusted
@@ -19,15 +20,20 @@ _UNDER_WAY = {
     "REVERT_HEAD": "revert",
     "BISECT_LOG": "bisect",
 }
-_MADE = ("commit", "cherry-pick", "revert", "merge", "am")  # how reflog entries of new commits begin
-_ENTRIES = 1000  # of the reflog that are looked at
-# Every ref that stays when the worktree goes; these three folders belong to each worktree alone.
-_STAYING = (
-    "--exclude=refs/bisect/*",
-    "--exclude=refs/rewritten/*",
-    "--exclude=refs/worktree/*",
-    "--glob=refs/*",
-)
+_MADE = (
+    "commit",
+    "cherry-pick",
+    "revert",
+    "merge",
+    "am",
+    "rebase",
+)  # how reflog entries of new commits begin
+_REBASE = re.compile(r"(?:rebase|pull)\b[^(:]*\((?P<stage>\w+)\)")  # in the reflog
+_REFLOG_FILE = re.compile(r"(?P<old>[0-9a-f]{40,64}) (?P<new>[0-9a-f]{40,64}) [^\t]*\t?(?P<how>.*)")
+_AT_ONCE = 500  # commits in one command line
+_OWN_REFS = ("refs/bisect", "refs/rewritten", "refs/worktree")  # these belong to each worktree alone
+# Every ref that stays when the worktree goes.
+_STAYING = (*(f"--exclude={name}/*" for name in _OWN_REFS), "--glob=refs/*")
 _SUBMODULE = "160000"  # git's mode of one
 
 
@@ -70,11 +76,18 @@ class _Checkout:
 
     Attributes:
         git: git's folder, or the file `.git` that names it.
-        files: the folder with the files.
+        files: the folder with the files; git's own folder if there are none.
     """
 
     git: Path
     files: Path
+
+    @property
+    def folder(self) -> Path:
+        """Git's folder."""
+        if self.git.is_dir():
+            return self.git
+        return Path(self.told("rev-parse", "--absolute-git-dir"))
 
     def told(self, *arguments: str, compares: bool = False, none: int = 0) -> str:
         """What git prints; empty if it exits with `none`.
@@ -172,19 +185,20 @@ def unique_work(tree: LinkedWorktree) -> tuple[UniqueWork, ...]:
         FactError: git cannot tell.
     """
     checkout = _Checkout(tree.admin, tree.path)
-    found = list(_commits(checkout))
-    for name, what in _UNDER_WAY.items():
-        if (tree.admin / name).exists():
-            found.append(UniqueWork(f"a {what} is under way"))
+    found = [*_commits(checkout), *_under_way(tree.admin)]
     if tree.locked is not None:
         found.append(UniqueWork("it is locked by `git worktree lock`", (tree.locked,) if tree.locked else ()))
     if tree.path.is_dir():
         found += _files(checkout)
-        clones = (git.parent for name in ignored(tree) for git in _clones(tree.path / name))
-        if inside := tuple(str(clone.relative_to(tree.path)) for clone in clones):
-            found.append(UniqueWork("repositories in folders that git ignores", inside))
-        found += _submodules(checkout)
+        found += _ignored_clones(checkout, shallow_ones=True)
+    found += _submodules(checkout)
     return tuple(dict.fromkeys(found))
+
+
+def _under_way(git: Path) -> Iterator[UniqueWork]:
+    for name, what in _UNDER_WAY.items():
+        if (git / name).exists():
+            yield UniqueWork(f"a {what} is under way")
 
 
 def _files(checkout: _Checkout) -> Iterator[UniqueWork]:
@@ -198,44 +212,134 @@ def _files(checkout: _Checkout) -> Iterator[UniqueWork]:
         yield UniqueWork("files that are hidden from `git status` (`git update-index`)", there)
 
 
-def _clones(folder: Path) -> Iterator[Path]:
-    """Repositories of people, such as `llvm-project/`; what CMake fetches lies deeper."""
-    return chain(folder.glob(".git"), folder.glob("*/.git"))
+def _ignored_clones(checkout: _Checkout, *, shallow_ones: bool) -> Iterator[UniqueWork]:
+    """Repositories in folders that git ignores.
+
+    `shallow_ones` names all of the first two levels, such as `llvm-project/`, whose clone is expensive. CMake
+    fetches repositories into deeper folders: of these, only what no remote has counts.
+    """
+    near = []
+    for name in (line for line in checkout.status("--ignored") if line.startswith("!! ")):
+        top = checkout.files / name.removeprefix("!! ")
+        for inside in _repositories(top):
+            where = inside.files.relative_to(checkout.files)
+            if shallow_ones and len(inside.files.relative_to(top).parts) < 2:  # noqa: PLR2004 - levels
+                near.append(str(where))
+            else:
+                yield from _whole(inside, f"repository {where} in a folder that git ignores")
+    if near:
+        yield UniqueWork("repositories in folders that git ignores", tuple(near))
+
+
+def _repositories(top: Path) -> Iterator[_Checkout]:
+    """Repositories at any depth, bare ones included; links are not followed."""
+    for path, folders, files in () if top.is_symlink() else os.walk(top):
+        here = Path(path)
+        if ".git" in folders or ".git" in files:
+            yield _Checkout(here / ".git", here)
+        if "HEAD" in files and {"objects", "refs"} <= {*folders}:
+            folders.clear()
+            yield _Checkout(here, here)
+        folders[:] = [name for name in folders if name != ".git"]
 
 
 def _commits(checkout: _Checkout) -> Iterator[UniqueWork]:
-    """Commits of a detached HEAD, and those that HEAD has left, which nothing else has.
+    """Commits of HEAD, of its reflog and of the worktree's own refs, which nothing else has.
 
     A commit that was amended or rebased on a branch is in the branch's reflog, which stays.
     """
-    head = checkout.lines("rev-parse", "--verify", "--quiet", "HEAD^{commit}", none=1)
-    if not head:  # before a first commit
-        return
-    entries = checkout.lines("log", "-g", f"-n{_ENTRIES}", "--format=%H %gs", "HEAD", "--")
-    known = set(checkout.lines("log", "-g", "--format=%H", "--branches", "--"))
-    made = [commit for commit, _, how in (line.partition(" ") for line in entries) if how.startswith(_MADE)]
-    tips = dict.fromkeys((*head, *(commit for commit in made if commit not in known)))
-    if lost := checkout.lines("log", "--format=%h %s", *tips, "--not", *_STAYING, "--"):
-        yield UniqueWork("commits that no branch, tag or remote has", tuple(lost))
+    known = {commit for commit, _ in _reflog(checkout, "--branches")}
+    tips = [*_head(checkout), *(commit for commit, _ in _results(checkout) if commit not in known)]
+    others = []
+    for line in checkout.lines("for-each-ref", "--format=%(objectname) %(objecttype) %(refname)", *_OWN_REFS):
+        name, kind, ref = line.split(" ", 2)
+        if kind in ("commit", "tag"):
+            tips.append(name)
+        else:
+            others.append(f"{ref} ({kind})")
+    if lost := _unreachable(checkout, tips, *_STAYING):
+        yield UniqueWork("commits that no branch, tag or remote has", lost)
+    if others:
+        yield UniqueWork("refs of this worktree alone", tuple(others))
+
+
+def _head(checkout: _Checkout) -> list[str]:
+    """The commit of HEAD; none before a first commit, and after `checkout --orphan`."""
+    return checkout.lines("rev-parse", "--verify", "--quiet", "HEAD^{commit}", none=1)
+
+
+def _reflog(checkout: _Checkout, *refs: str) -> list[tuple[str, str]]:
+    """Each commit in the reflogs of refs, and how it came there, newest first."""
+    if refs == ("HEAD",) and not _head(checkout):  # git refuses to show it
+        text = untrusted.text_if_any(checkout.folder / "logs" / "HEAD")
+        entries = [match for line in text.splitlines() if (match := _REFLOG_FILE.fullmatch(line))]
+        both = ((match[side], match["how"]) for match in reversed(entries) for side in ("new", "old"))
+        return [(commit, how) for commit, how in both if commit.strip("0")]
+    if not any(name.startswith("-") for name in refs) or checkout.lines(
+        "for-each-ref", "--count=1", "refs/heads"
+    ):
+        lines = checkout.lines("log", "-g", "--format=%H %gs", *refs, "--")
+        return [(commit, how) for commit, _, how in (line.partition(" ") for line in lines)]
+    return []
+
+
+def _results(checkout: _Checkout) -> Iterator[tuple[str, str]]:
+    """Entries of HEAD's reflog, without the steps of a finished rebase, whose result has their changes."""
+    finished = False
+    for commit, how in _reflog(checkout, "HEAD"):
+        stage = match["stage"] if (match := _REBASE.match(how)) else ""
+        if not (finished and stage):
+            yield commit, how
+        finished = stage == "finish" or (finished and stage != "start")
+
+
+def _unreachable(checkout: _Checkout, tips: Iterable[str], *staying: str) -> tuple[str, ...]:
+    """Commits that can be reached from some commits and not from refs that stay, with their subjects."""
+    commits = list(dict.fromkeys(tips))
+    lines: list[str] = []
+    for start in range(0, len(commits), _AT_ONCE):
+        some = commits[start : start + _AT_ONCE]
+        lines += checkout.lines("log", "--ignore-missing", "--format=%h %s", *some, "--not", *staying, "--")
+    return tuple(dict.fromkeys(lines))
 
 
 def _submodules(checkout: _Checkout) -> Iterator[UniqueWork]:
-    """Repositories of submodules lie in the worktree's own folder of git, and go with it."""
+    """Submodules, checked out or not: their repositories lie in the folder of git that goes."""
+    checked_out = []
     for line in checkout.names("ls-files", "-s"):
         name = line.partition("\t")[2]
         root = checkout.files / name
-        if not line.startswith(_SUBMODULE) or not (root / ".git").exists():
-            continue
-        inside = _Checkout(root / ".git", root)
-        for work in _files(inside):
-            yield UniqueWork(f"submodule {name}: {work.what}", work.items)
-        if alone := inside.lines(
-            "log", "--format=%h %s", "--branches", "HEAD", "--not", "--remotes", "--tags", "--"
-        ):
-            yield UniqueWork(f"submodule {name}: commits that no remote has", tuple(alone))
-        if count := stashes(root):
-            yield UniqueWork(f"submodule {name}: stashes", (f"{count}",))
-        yield from _submodules(inside)
+        if line.startswith(_SUBMODULE) and (root / ".git").exists():
+            inside = _Checkout(root / ".git", root)
+            checked_out.append(untrusted.real(inside.folder))
+            yield from _whole(inside, f"submodule {name}")
+    modules = checkout.folder / "modules"
+    for path, folders, files in os.walk(modules):
+        if "HEAD" in files and "objects" in folders:
+            folders.clear()  # those inside it are its own
+            if untrusted.real(git := Path(path)) not in checked_out:
+                name = str(git.relative_to(modules))
+                yield from _whole(_Checkout(git, git), f"submodule {name}, which is not checked out")
+
+
+def _whole(inside: _Checkout, what: str) -> Iterator[UniqueWork]:
+    """The work in a repository all of which goes: only its remotes stay."""
+    bare = inside.git == inside.files
+    for work in () if bare else (*_files(inside), *_under_way(inside.folder)):
+        yield UniqueWork(f"{what}: {work.what}", work.items)
+    entries = list(_results(inside))
+    mine = [commit for commit, how in entries if how.startswith(_MADE)]
+    tips = [*_head(inside), *(commit for commit, _ in (*entries, *_reflog(inside, "--branches")))]
+    tips += inside.lines("for-each-ref", "--format=%(objectname)", "refs/heads", *_OWN_REFS)
+    # A tag may be the remote's, but not on a commit that was made here.
+    alone = (*_unreachable(inside, tips, "--remotes", "--tags"), *_unreachable(inside, mine, "--remotes"))
+    if alone:
+        yield UniqueWork(f"{what}: commits that no remote has", tuple(dict.fromkeys(alone)))
+    if count := len(inside.lines("log", "-g", "--format=%H", "refs/stash", "--", none=128)):
+        yield UniqueWork(f"{what}: stashes", (f"{count}",))
+    if not bare:
+        yield from _ignored_clones(inside, shallow_ones=False)
+    yield from _submodules(inside)
 
 
 def shown(works: Iterable[UniqueWork], most: int = 5) -> str:

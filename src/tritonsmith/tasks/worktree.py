@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.errors import SmithError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag, word
-from tritonsmith.tasks.options import DRY_RUN, ENV, JSON, SOURCE
+from tritonsmith.tasks.options import DRY_RUN, ENV, JSON, SOURCE, YES
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import console
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tritonsmith.worktrees.list_ import WorktreeRow
+    from tritonsmith.worktrees.remove import PreparedRemoval
 
 
 @task(tables=True)
@@ -103,6 +105,7 @@ def remove(
     context: Any,
     name: str = word("name of the worktree, or its folder"),
     discard: bool = flag("remove even work that exists nowhere else", default=False),
+    yes: bool = YES,
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Remove a worktree and its environment, unless work would be lost."""
@@ -114,17 +117,29 @@ def remove(
 
     space = workspace.default()
     found = records.find(space, name)
+    prepared = use_case.prepare(found, space, os.environ)
+    output.notes(prepared.notes)
+    if not discard:
+        use_case.check(prepared, found)
     if dry_run:
-        prepared = use_case.prepare(found, space, os.environ)
-        output.notes(prepared.notes)
-        if not discard:
-            use_case.check(prepared, found)
         output.plan(prepared.plan)
         return
+    _show(prepared)
+    if not output.agreed(f"Remove {found.name}?", yes=yes):
+        raise SmithError("nothing was removed", hints=["--dry-run shows every step"])
     with session.opened("worktree.remove", found.name) as running:
-        prepared = use_case.prepare(found, space, os.environ)
-        output.notes(prepared.notes)
+        again = use_case.prepare(found, space, os.environ)
         if not discard:
-            use_case.check(prepared, found)
-        running.run(prepared.plan)
+            use_case.check(again, found)
+        use_case.check_unchanged(again, prepared, found)
+        running.run(again.plan)
     console.out().print(f"removed: {found.path}", markup=False)
+
+
+def _show(prepared: PreparedRemoval) -> None:
+    from tritonsmith.facts import git_worktrees
+
+    for what, place in prepared.places:
+        console.out().print(f"to remove: {place} ({what})", markup=False)
+    if prepared.losses:
+        console.warn(f"lost for good:\n{git_worktrees.shown(prepared.losses)}")

@@ -31,11 +31,13 @@ class PreparedRemoval:
         plan: the steps.
         losses: what would be lost; a removal in spite of it needs consent.
         notes: what goes and what stays, in words.
+        places: folders and files that are deleted, each with what it is.
     """
 
     plan: Plan
     losses: tuple[UniqueWork, ...]
     notes: tuple[str, ...]
+    places: tuple[tuple[str, Path], ...]
 
 
 def prepare(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]) -> PreparedRemoval:
@@ -71,7 +73,18 @@ def prepare(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]
             (records.env_file(space, record.name), records.file(space, record.name)), space.root, phase=PHASE
         ),
     )
-    return PreparedRemoval(Plan(f"remove worktree {record.name}", rest), tuple(losses), tuple(notes))
+    places = (
+        *((("worktree", path),) if steps else ()),
+        ("half a worktree", record.partial),
+        ("environment, with its builds", env.path),
+        ("env file", records.env_file(space, record.name)),
+    )
+    return PreparedRemoval(
+        Plan(f"remove worktree {record.name}", rest),
+        tuple(losses),
+        tuple(notes),
+        tuple((what, place) for what, place in places if place.exists()),
+    )
 
 
 def check(prepared: PreparedRemoval, record: WorktreeRecord) -> None:
@@ -89,6 +102,20 @@ def check(prepared: PreparedRemoval, record: WorktreeRecord) -> None:
                 "commit and push it, or keep commits by a branch: git branch NAME COMMIT",
                 f"to lose it deliberately: {command('worktree.remove', record.name, discard=True)}",
             ],
+        )
+
+
+def check_unchanged(prepared: PreparedRemoval, shown: PreparedRemoval, record: WorktreeRecord) -> None:
+    """Check that no work came into being since the user agreed to lose what was there.
+
+    Raises:
+        SmithError: some did.
+    """
+    if new := [work for work in prepared.losses if work not in shown.losses]:
+        raise SmithError(
+            f"worktree {record.name} was not removed: it has changed since this was asked",
+            where=record.folder,
+            why=git_worktrees.shown(new),
         )
 
 

@@ -257,9 +257,69 @@ def cloned(folder: Path) -> None:
     git(folder / "build", "init", "--quiet", "llvm-project")
 
 
+def orphaned(folder: Path) -> None:
+    committed(folder)
+    git(folder, "checkout", "--quiet", "--orphan", "new")
+    git(folder, "rm", "-rq", "--force", ".")
+
+
+def rebased(folder: Path) -> None:
+    """With a conflict, on a detached HEAD that is left afterwards; the original stays on a branch."""
+    (folder / "lib").mkdir()
+    (folder / "lib" / "a.cpp").write_text("mine")
+    git(folder, "add", "lib/a.cpp")
+    git(folder, "commit", "--quiet", "-m", "mine")
+    git(folder, "branch", "original")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(folder, "rebase", "--quiet", "main")
+    (folder / "lib" / "a.cpp").write_text("resolved")
+    git(folder, "add", "lib/a.cpp")
+    git(folder, "-c", "core.editor=true", "rebase", "--continue")
+    git(folder, "checkout", "--quiet", "--detach", "v3.4.0")
+
+
+def reset(folder: Path) -> None:
+    """A commit of plumbing, which the reflog describes by no word for a commit."""
+    tree = git(folder, "rev-parse", "HEAD^{tree}")
+    git(folder, "reset", "--quiet", "--hard", git(folder, "commit-tree", "-p", "HEAD", "-m", "mine", tree))
+    git(folder, "reset", "--quiet", "--hard", "v3.4.0")
+
+
+def own_ref(folder: Path) -> None:
+    committed(folder)
+    git(folder, "update-ref", "refs/worktree/kept", "HEAD")
+    git(folder, "checkout", "--quiet", "--detach", "v3.4.0")
+    git(folder, "reflog", "expire", "--expire=now", "--all")
+
+
+def own_blob(folder: Path) -> None:
+    git(folder, "update-ref", "refs/worktree/notes", git(folder, "hash-object", "-w", "setup.py"))
+
+
+def cloned_deep(folder: Path) -> None:
+    deep = folder / "build" / "a" / "b" / "r"
+    deep.mkdir(parents=True)
+    git(deep, "init", "--quiet")
+    committed(deep)
+
+
+def cloned_bare(folder: Path) -> None:
+    deep = folder / "build" / "a" / "b"
+    deep.mkdir(parents=True)
+    git(deep, "clone", "--quiet", "--bare", str(folder), "r")
+    git(deep / "r", "remote", "remove", "origin")
+
+
 @pytest.mark.parametrize(
     ("work", "told"),
     [
+        (orphaned, "commits that no branch, tag or remote has"),
+        (rebased, "commits that no branch, tag or remote has"),
+        (reset, "commits that no branch, tag or remote has"),
+        (own_ref, "commits that no branch, tag or remote has"),
+        (own_blob, "refs/worktree/notes (blob)"),
+        (cloned_deep, "repository build/a/b/r in a folder that git ignores: commits that no remote has"),
+        (cloned_bare, "repository build/a/b/r in a folder that git ignores: commits that no remote has"),
         (changed, "changes that are not committed"),
         (staged, "changes that are not committed"),
         (untracked, "changes that are not committed"),
@@ -282,6 +342,16 @@ def test_work_is_not_lost(triton: Made, space: Workspace, work: Callable[[Path],
     space.run(remove.prepare(made, space, {}).plan, "worktree.remove", quiet=True)  # --discard
     assert not made.folder.exists()
     assert git_worktrees.linked(triton.path / ".git") == ()
+
+
+def test_work_that_is_done_while_the_user_is_asked(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space)
+    changed(made.folder)
+    shown = remove.prepare(made, space, {})
+    remove.check_unchanged(remove.prepare(made, space, {}), shown, made)
+    committed(made.folder)
+    with pytest.raises(SmithError, match="has changed since this was asked"):
+        remove.check_unchanged(remove.prepare(made, space, {}), shown, made)
 
 
 def test_what_a_branch_or_a_stash_has_is_no_loss(triton: Made, space: Workspace) -> None:
@@ -324,6 +394,73 @@ def test_submodules_hold_work_too(triton: Made, space: Workspace, make: Maker) -
     ]
     space.run(remove.prepare(made, space, {}).plan, "worktree.remove", quiet=True)
     assert git_worktrees.linked(triton.path / ".git") == ()
+
+
+@pytest.fixture
+def with_submodule(triton: Made, space: Workspace, make: Maker) -> WorktreeRecord:
+    """A worktree with a submodule that is checked out."""
+    other = make("other")
+    other.commit("one", {"file": "1"})
+    allowed = ("-c", "protocol.file.allow=always")
+    triton.git(*allowed, "submodule", "--quiet", "add", other.path.as_uri(), "third_party/other")
+    triton.commit("with a submodule")
+    made = added(triton.path, space, "main")
+    git(made.folder, *allowed, "submodule", "--quiet", "update", "--init")
+    return made
+
+
+def test_a_commit_that_a_submodule_has_left(with_submodule: WorktreeRecord, space: Workspace) -> None:
+    """`git submodule update` moves a detached HEAD back; only the reflog there has the commit."""
+    inside = with_submodule.folder / "third_party" / "other"
+    git(inside, "checkout", "--quiet", "--detach")
+    committed(inside)
+    git(with_submodule.folder, "submodule", "--quiet", "update", "--force")
+    assert losses(with_submodule, space) == ["submodule third_party/other: commits that no remote has"]
+
+
+@pytest.mark.parametrize("branch", ["topic", ""])
+def test_a_submodule_that_is_not_checked_out_any_more(
+    with_submodule: WorktreeRecord, space: Workspace, branch: str
+) -> None:
+    inside = with_submodule.folder / "third_party" / "other"
+    git(inside, "checkout", "--quiet", *(("-b", branch) if branch else ("--detach",)))
+    committed(inside)
+    git(inside, "tag", "mine")  # of nobody else's
+    git(with_submodule.folder, "submodule", "--quiet", "deinit", "--force", "third_party/other")
+    what = "submodule third_party/other, which is not checked out: commits that no remote has"
+    assert losses(with_submodule, space) == [what]
+
+
+def test_a_submodule_on_a_new_branch_without_commits(
+    with_submodule: WorktreeRecord, space: Workspace
+) -> None:
+    inside = with_submodule.folder / "third_party" / "other"
+    git(inside, "checkout", "--quiet", "--detach")
+    committed(inside)
+    git(inside, "checkout", "--quiet", "--orphan", "new")
+    told = losses(with_submodule, space)
+    assert "submodule third_party/other: commits that no remote has" in told
+
+
+def test_what_is_no_loss(triton: Made, space: Workspace) -> None:
+    """The steps of a rebase whose result is on a branch, and a clone of CMake's that is as its remote is."""
+    made = added(triton.path, space, branch="topic")
+    for number in range(3):
+        (made.folder / f"{number}").touch()
+        git(made.folder, "add", ".")
+        git(made.folder, "commit", "--quiet", "-m", f"fixup! {number}" if number else "first")
+    editor = "sed -i '2,3s/^pick/squash/'"
+    git(
+        made.folder,
+        *("-c", f"sequence.editor={editor}", "-c", "core.editor=true"),
+        *("rebase", "--quiet", "--interactive", "main"),
+    )
+    assert git(made.folder, "log", "--format=%s", "main..") != ""
+    fetched = made.folder / "build" / "_deps" / "googletest" / "src"
+    fetched.parent.mkdir(parents=True)
+    git(made.folder, "clone", "--quiet", str(triton.path), str(fetched))
+    git(fetched, "checkout", "--quiet", "v3.4.0")
+    assert losses(made, space) == []
 
 
 def test_where_git_cannot_tell_nothing_is_removed(triton: Made, space: Workspace) -> None:
