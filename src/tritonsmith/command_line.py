@@ -5,9 +5,12 @@ A layer below everything that prints a command; `tasks/option_task.py` parses th
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 from itertools import chain
+
+_SHELL_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+""")
 
 
 def command(task: str, *words: object, **flags: object) -> str:
@@ -49,3 +52,24 @@ def flag_of(name: str) -> str:
 def _with_value(flag: str, value: str) -> tuple[str, ...]:
     """A flag and its value as one word if Invoke would mistake the value for a flag, or drop it."""
     return (f"{flag}={value}",) if not value or value.startswith("-") else (flag, value)
+
+
+def continued(command: str, width: int | None, indent: int = 4) -> list[str]:
+    """A shell command as lines that a shell reads as one: each but the last ends with a backslash.
+
+    Args:
+        command: as it would be typed; one of several lines stays as it is.
+        width: of a line; a longer word stays whole. None: any.
+        indent: of all lines after the first, which the caller prints.
+    """
+    words = _SHELL_WORD.findall(command)
+    if width is None or len(command) <= width or " ".join(words) != command:
+        return [command]
+    lines = [words[0]]
+    for word in words[1:]:
+        room = width - (indent if len(lines) > 1 else 0) - len(" \\")
+        if len(lines[-1]) + 1 + len(word) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]

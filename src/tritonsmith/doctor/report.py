@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import groupby
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
+from tritonsmith import command_line
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.finding import Finding, Status
 from tritonsmith.ui import console, redact, tables
@@ -22,16 +24,18 @@ _MARKS: dict[Status, str] = {
     "error": "✗",
     "crashed": "✗",
 }
+_INDENT = 22  # of what is said of a finding
 _NOUNS = ("note", "warning", "error")
 
 
-def summary(findings: tuple[Finding, ...]) -> str:
+def summary(findings: tuple[Finding, ...]) -> RenderableType:
     """One line of counts, and one per finding that is wrong."""
-    lines = [counts(findings)]
+    lines = [_Hanging(Text(counts(findings)))]
     for found in filter(lambda finding: finding.wrong, findings):
         advice = console.typed("; ".join(filter(None, (found.remedy, *found.commands))))
-        lines.append(f"  {found.status}: {found.check}: {found.seen}. {advice}".rstrip())
-    return "\n".join(lines)
+        text = redact.hidden(f"  {found.status}: {found.check}: {found.seen}. {advice}".rstrip())
+        lines.append(_Hanging(Text(text), 4))
+    return Group(*lines)
 
 
 def counts(findings: tuple[Finding, ...]) -> str:
@@ -50,31 +54,74 @@ def screen(findings: tuple[Finding, ...], *, whole: bool = True) -> RenderableTy
 
     A check that does not apply says why where the output is to be `whole`; else it is only listed.
     """
-    blocks: list[Text] = []
+    blocks: list[RenderableType] = []
     for group, members in groupby(findings, key=lambda finding: finding.group):
         blocks.append(Text(f"\n{group}", style="bold"))
         found = tuple(members)
-        blocks += [_lines(finding) for finding in found if whole or finding.status != "not applicable"]
+        for finding in found:
+            if whole or finding.status != "not applicable":
+                blocks += _lines(finding)
         idle = [finding.name for finding in found if finding.status == "not applicable"]
         if idle and not whole:
-            blocks.append(Text(f"  · not applicable: {', '.join(idle)}", style="dim"))
+            blocks.append(_Hanging(Text(f"  · not applicable: {', '.join(idle)}", style="dim"), 4))
     return Group(*blocks)
 
 
-def _lines(finding: Finding) -> Text:
+def _lines(finding: Finding) -> Iterator[RenderableType]:
     style = tables.STATUS_STYLES[finding.status]
-    text = Text.assemble((f"  {_MARKS[finding.status]} {finding.name:<18}", style), _said(finding.seen))
-    if finding.where:
-        text.append(f"  {redact.hidden(finding.where)}", style="dim")
-    if finding.affects:
-        text.append(f"\n{'':<22}{redact.hidden(finding.affects)}")
-    if finding.remedy:
-        text.append(f"\n{'':<22}fix: {_said(finding.remedy)}")
+    head = Text.assemble((f"  {_MARKS[finding.status]} {finding.name:<18}", style), _said(finding.seen))
+    place = Text(f"  {redact.hidden(finding.where)}", style="dim") if finding.where else Text()
+    yield _Hanging(head, _INDENT, place)
+    for text in (redact.hidden(finding.affects), finding.remedy and f"fix: {_said(finding.remedy)}"):
+        if text:
+            yield _Hanging(_indented(text), _INDENT)
     for command in finding.commands:
-        text.append(f"\n{'':<22}$ {_said(command)}", style="cyan")
+        yield _Command(_said(command))
     if finding.wrong:
-        text.append(f"\n{'':<22}{finding.docs}", style="dim")
-    return text
+        yield _Hanging(_indented(finding.docs, "dim"), _INDENT)
+
+
+def _indented(text: str, style: str = "") -> Text:
+    return Text(" " * _INDENT + text, style=style)
+
+
+@dataclass(frozen=True)
+class _Hanging:
+    """Text that wraps between words; later lines are indented.
+
+    Attributes:
+        text: may have several lines.
+        indent: of all lines after the first.
+        tail: a path, for example: goes to a line of its own if it does not fit, and is never broken.
+    """
+
+    text: Text
+    indent: int = 0
+    tail: Text = field(default_factory=Text)
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
+        width = tables.width_of(options)
+        lines = [part for line in self.text.split("\n") for part in tables.wrapped(line, width, self.indent)]
+        if width is None or lines[-1].cell_len + self.tail.cell_len <= width:
+            lines[-1] += self.tail
+        else:
+            lines.append(Text(" " * (self.indent - 2)) + self.tail)
+        yield from map(tables.unwrapped, lines)
+
+
+@dataclass(frozen=True)
+class _Command:
+    """A shell command; one that is too long continues on the next line, as a shell reads it."""
+
+    command: str
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
+        width = tables.width_of(options)
+        room = None if width is None else width - _INDENT - 2
+        mark = "$ "
+        for line in command_line.continued(self.command, room):
+            yield tables.unwrapped(_indented(f"{mark}{line}", "cyan"))
+            mark = "    "
 
 
 def _said(text: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 BOOTSTRAP = "TRITONSMITH_BOOTSTRAP"  # how ./bootstrap was invoked
-UNBOUNDED = 10_000  # columns when the output is not a terminal
+PIPE_WIDTH = 100  # columns of a file or a pipe, unless COLUMNS says otherwise
 
 
 @cache
@@ -38,7 +38,7 @@ def _screen(stream: TextIO | None, *, stderr: bool) -> Screen:
     from tritonsmith.ui.screen import Screen  # noqa: PLC0415 - `invoke --list` does without Rich
 
     watched = stream is not None and stream.isatty()
-    width = None if watched or os.environ.get("COLUMNS", "").isdecimal() else UNBOUNDED
+    width = None if watched or os.environ.get("COLUMNS", "").isdecimal() else PIPE_WIDTH
     return Screen(  # `cuda:100:32` holds an emoji's name
         stderr=stderr, highlight=False, emoji=False, soft_wrap=True, width=width
     )

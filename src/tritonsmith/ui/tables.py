@@ -1,8 +1,10 @@
 """Tables that always fit the screen.
 
-If a table is too wide, texts wrap between words; if that does not help, the table is turned: a line for
-each metric, with as many rows side by side as fit. Numbers and words are never broken, and cut texts are
-marked. `--wide`, files and pipes show tables in full width, unless COLUMNS sets a width.
+A row stays a row. If a table is too wide, texts wrap between words and columns that can be spared are
+omitted by name; if that does not help, long words break at their hyphens and dots; if there are still too
+many columns, the rest follows below, beside the same keys. Only where all rows fit side by side is a table
+turned instead: a line for each metric. Numbers are never broken, and cut texts are marked. Files and pipes
+get a fixed width (`console.PIPE_WIDTH`) unless COLUMNS sets another; `--wide` shows tables in full width.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from tritonsmith.ui import console, recording, redact
+from tritonsmith.ui import recording, redact
 from tritonsmith.ui.printable import printable
 from tritonsmith.ui.units import duration
 
@@ -30,8 +32,9 @@ STATUS_STYLES = {
 _GAP = "  "
 _TEXT = 16  # characters that a column of text has at least, if it wants so many
 _ACROSS = 16  # characters of a text that stands beside others in a table that is turned
-_SHORTEST = 12  # characters that are left of a name, at least
+_SHORTEST = 12  # characters that are left of a name, at least; a shorter word is never broken
 _BREAKS = re.compile(r"\s+|(?<=[,;/])(?=[^\s\d])|(?<=[^\d][,;/])(?=\S)")  # `1,024` is one word
+_HYPHENS = "-_.:=|)]}>"  # a word that is too long breaks behind these
 
 Cell = str | Text
 
@@ -88,10 +91,7 @@ class Grid:
         if recording.on():
             yield Text(recording.record("table", self.as_json()), no_wrap=True, overflow="ignore")
             return
-        wide = _Screen.wide or options.max_width >= console.UNBOUNDED
-        for line in self.lines(None if wide else options.max_width):
-            line.no_wrap, line.overflow = True, "ignore"
-            yield line
+        yield from map(unwrapped, self.lines(width_of(options)))
 
     def as_json(self) -> dict[str, Any]:
         """The table for `of_json`, in another process."""
@@ -126,30 +126,82 @@ class Grid:
         yield Text("")
 
     def _upright(self, width: int | None) -> tuple[Iterable[Text], tuple[str, ...]]:
+        """The rows as rows, and the heads of the columns that are omitted."""
         chosen = list(range(len(self.columns)))
-        spare = [one for one in chosen if self.columns[one].spare]
-        spare.sort(key=lambda one: self.columns[one].spare)
+        if width is None:
+            return self._drawn(chosen, self._extents(chosen, _TEXT)[1]), ()
+        if not self._fits(chosen, self._extents(chosen, _TEXT)[0], width):
+            chosen = [
+                one for one in chosen if one < self.keys or any(row[one].plain.strip() for row in self.rows)
+            ]
+        spare = sorted(
+            (one for one in chosen if self.columns[one].spare), key=lambda one: self.columns[one].spare
+        )
         gone: list[str] = []
-        while True:
-            least, most = self._extents(chosen, _TEXT)
-            room = None if width is None else width - len(_GAP) * (len(chosen) - 1)
-            if room is None or sum(least) <= room or not spare:
-                break
+        while spare and not self._fits(chosen, self._extents(chosen, _TEXT)[0], width):
             gone.append(_one_line(self.columns[spare[0]].head).plain)
             chosen.remove(spare.pop(0))
-        if room is not None and sum(least) > room:
-            least = self._squeezed(chosen, self._extents(chosen, 0)[0], room)
-        if room is not None and sum(least) > room:
+        if widths := self._widths(chosen, width):
+            return self._drawn(chosen, widths), tuple(gone)
+        bands = self._bands(chosen, width)
+        if not bands or len(self._side_by_side_blocks(width)[2]) == 1:
             return self._turned(width), ()
-        widths = most if room is None else _shared(least, most, room)
-        return self._drawn(chosen, widths), tuple(gone)
+        return self._banded(bands, width), tuple(gone)
+
+    @staticmethod
+    def _fits(chosen: Sequence[int], widths: Sequence[int], width: int) -> bool:
+        return sum(widths) + len(_GAP) * (len(chosen) - 1) <= width
+
+    def _widths(self, chosen: Sequence[int], width: int) -> list[int]:
+        """Widths of these columns on this screen; empty if they do not fit."""
+        room = width - len(_GAP) * (len(chosen) - 1)
+        least, most = self._extents(chosen, _TEXT)
+        if sum(least) > room:
+            least = self._squeezed(chosen, self._extents(chosen, 0)[0], room)
+        if sum(least) > room:
+            least = self._broken_words(chosen, self._extents(chosen, _TEXT)[0], room)
+        return _shared(least, most, room) if sum(least) <= room else []
+
+    def _broken_words(self, chosen: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+        """Narrow the widest columns of text, whose long words will be broken; the keys last."""
+        narrowed = list(least)
+        floors = [
+            least[place] if column.right else max(_SHORTEST, _longest_head(column))
+            for place, column in enumerate(self.columns[number] for number in chosen)
+        ]
+        while sum(narrowed) > room:
+            places = [place for place, floor in enumerate(floors) if narrowed[place] > floor]
+            if not places:
+                break
+            others = [place for place in places if chosen[place] >= self.keys and narrowed[place] > _TEXT]
+            narrowed[max(others or places, key=lambda place: narrowed[place])] -= 1
+        return narrowed
+
+    def _bands(self, chosen: Sequence[int], width: int) -> list[list[int]]:
+        """The columns in bands, each beginning with the keys; empty if one does not fit the screen."""
+        keys = [number for number in chosen if number < self.keys]
+        bands: list[list[int]] = []
+        for number in chosen[len(keys) :]:
+            if bands and self._widths([*bands[-1], number], width):
+                bands[-1].append(number)
+            elif self._widths([*keys, number], width):
+                bands.append([*keys, number])
+            else:
+                return []
+        return bands
+
+    def _banded(self, bands: Sequence[Sequence[int]], width: int) -> Iterator[Text]:
+        for band in bands:
+            if band is not bands[0]:
+                yield Text("")
+            yield from self._drawn(band, self._widths(band, width))
 
     def _extents(self, chosen: Sequence[int], text: int) -> tuple[list[int], list[int]]:
         """Minimum and natural width of each column; one of text has at least `text`, if it needs so much."""
         least, most = [], []
         for number in chosen:
             column, cells = self.columns[number], [row[number] for row in self.rows]
-            head = _longest_word([column.head])
+            head = _longest_head(column)
             natural = max(_natural([column.head]), _natural(cells))
             if column.right:
                 floor = max(head, _natural(cells))
@@ -182,37 +234,44 @@ class Grid:
                 cells.append([_cut(row[place], width)] if column.cut else list(_folded(row[place], width)))
             yield from _side_by_side(cells, columns, widths, self.styles[number] if self.styles else "")
 
-    def _turned(self, width: int | None) -> Iterator[Text]:
-        """A line for each metric; rows side by side, in as many blocks as needed."""
-        metrics = [
-            number
+    def _side_by_side_blocks(self, width: int | None) -> tuple[int, list[int], list[list[int]]]:
+        """For a turned table: the width of the labels, that of each row, and the rows of each block."""
+        labels, corner = self._labels()
+        first = max(_natural(labels.values()), _natural([corner]))
+        if width is not None:
+            first = min(first, max(_longest_word([*labels.values(), corner]), width // 2))
+        room = None if width is None else max(_SHORTEST, width - first - len(_GAP))
+        widths = [
+            _across([_key(row[: self.keys]), *(row[number] for number in labels)], room) for row in self.rows
+        ]
+        return first, widths, list(_blocks(widths, room))
+
+    def _labels(self) -> tuple[dict[int, Text], Text]:
+        """For a turned table: the label of each column that has values, and the corner above the labels."""
+        labels = {
+            number: _one_line(self.columns[number].head)
             for number in range(self.keys, len(self.columns))
             if any(row[number].plain.strip() for row in self.rows)
-        ]
-        labels = [_one_line(self.columns[number].head) for number in metrics]
-        corner = Text("\n").join(column.head for column in self.columns[: self.keys])
-        first = max(_natural(labels), _natural([corner]))
-        if width is not None:
-            first = min(first, max(_longest_word([*labels, corner]), width // 2))
-        room = None if width is None else max(_SHORTEST, width - first - len(_GAP))
-        names = [_key(row[: self.keys]) for row in self.rows]
-        widths = [
-            _across([name, *(row[number] for number in metrics)], room)
-            for name, row in zip(names, self.rows, strict=True)
-        ]
+        }
+        return labels, Text("\n").join(column.head for column in self.columns[: self.keys])
+
+    def _turned(self, width: int | None) -> Iterator[Text]:
+        """A line for each metric; rows side by side, in as many blocks as needed."""
+        labels, corner = self._labels()
+        first, widths, blocks = self._side_by_side_blocks(width)
         label = Column(Text(""))
-        for block in _blocks(widths, room):
+        for block in blocks:
             taken = [first, *(widths[number] for number in block)]
             columns = [label, *(Column(Text(""), right=True) for _ in block)]
-            heads = [list(_folded(names[number], widths[number])) for number in block]
+            heads = [list(_folded(_key(self.rows[number][: self.keys]), widths[number])) for number in block]
             yield from _side_by_side(
                 [list(_folded(corner, first)), *heads], columns, taken, "table.header", bottom=True
             )
             yield _rule(taken)
-            for metric, name in zip(metrics, labels, strict=True):
+            for metric, name in labels.items():
                 cells = [list(_folded(self.rows[number][metric], widths[number])) for number in block]
                 yield from _side_by_side([list(_folded(name, first)), *cells], columns, taken, "")
-            if block[-1] != len(names) - 1:
+            if block is not blocks[-1]:
                 yield Text("")
 
 
@@ -250,6 +309,43 @@ def plain(
     return Grid(printable(redact.hidden(title)), tuple(made), cells, keys, tuple(styles), across)
 
 
+def width_of(options: ConsoleOptions) -> int | None:
+    """Columns of the screen; None with `--wide`."""
+    return None if _Screen.wide else options.max_width
+
+
+def unwrapped(line: Text) -> Text:
+    """A line that neither Rich nor we break any further."""
+    line.no_wrap, line.overflow = True, "ignore"
+    return line
+
+
+def wrapped(line: Text, width: int | None, indent: int) -> list[Text]:
+    """Wrap between words; a word that is wider than the screen, a path for example, stays whole.
+
+    Args:
+        line: one line.
+        width: of the screen; None: any.
+        indent: of all lines after the first.
+    """
+    if width is None or line.cell_len <= width:
+        return [line]
+    lines: list[Text] = []
+    begin = end = 0
+    for word in re.finditer(r"\s*\S+", line.plain):
+        hanging = indent if lines else 0
+        if (
+            end > begin
+            and hanging + line[begin : word.end()].cell_len > width
+            and line.plain[begin:end].strip()
+        ):
+            lines.append(Text(" " * hanging) + line[begin:end])
+            begin = word.end() - len(word[0].lstrip())
+        end = word.end()
+    lines.append(Text(" " * (indent if lines else 0)) + line[begin:])
+    return lines
+
+
 def clipped(text: str, most: int) -> str:
     """The text, cut with a mark if it is too long."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -273,6 +369,11 @@ def _natural(cells: Iterable[Text]) -> int:
 def _longest_word(cells: Iterable[Text]) -> int:
     words = (Text(word) for cell in cells for word in _BREAKS.split(cell.plain) if word)
     return max((word.cell_len for word in words), default=0)
+
+
+def _longest_head(column: Column) -> int:
+    """Width of the longest word of a heading; a unit such as `B/thread` is one."""
+    return max((Text(word).cell_len for word in column.head.plain.split()), default=0)
 
 
 def _one_line(head: Text) -> Text:
@@ -351,6 +452,8 @@ def _broken(line: Text, width: int) -> Iterator[Text]:
             stop = begin + 1
             while piece(stop + 1).cell_len <= width:
                 stop += 1
+            half = begin + (stop - begin) // 2
+            stop = next((at for at in range(stop, half, -1) if line.plain[at - 1] in _HYPHENS), stop)
             yield piece(stop)
             begin = stop
         end = place

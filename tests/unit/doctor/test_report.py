@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from dataclasses import replace
 
 from rich.console import Console, RenderableType
@@ -27,7 +28,7 @@ def test_counts_have_an_order_of_their_own() -> None:
 
 
 def test_the_summary_lists_what_is_wrong() -> None:
-    assert report.summary(ALL).splitlines()[1:] == [
+    assert lines(report.summary(ALL))[1:] == [
         "  warning: machine.memory: 2 GiB. or [x]",
         "  error: builds.llvm: a link to nowhere. link it; do this; then that",
         "  crashed: builds.triton: KeyError: 'x'.",
@@ -67,7 +68,20 @@ def test_the_screen_says_what_is_well_in_one_line_and_what_is_not_with_what_to_d
 def test_a_long_path_is_not_broken_in_a_narrow_window() -> None:
     path = "/home/me/a folder/" + "x" * 200
     shown = lines(report.screen((Finding("ok", "seen", path, check="tools.cmake"),)), width=40)
-    assert shown[-1].endswith(path)
+    assert shown[-1] == " " * 20 + "  " + path
+
+
+def test_long_lines_wrap_below_the_finding() -> None:
+    command = (
+        "invoke setup-mlir --env debug --llvm-dir '/opt/a folder/llvm-19' --any-commit --provider system"
+    )
+    found = Finding("error", "a wheel " * 12, "/src", "words " * 20, commands=(command,), check="tools.cmake")
+    shown = lines(report.screen((found,)), width=80)
+    assert all(len(line) <= 80 for line in shown)
+    assert all(line.startswith(" " * 22) for line in shown[3:])
+    begin = next(number for number, line in enumerate(shown) if "$ " in line)
+    typed = "\n".join(shown[begin:-1]).strip().removeprefix("$ ").replace("\\\n", "")
+    assert shlex.split(typed) == shlex.split(command)
 
 
 def test_the_screen_of_nothing() -> None:

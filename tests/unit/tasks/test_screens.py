@@ -25,7 +25,7 @@ from tests.unit.kernels.resources.test_measure import manifest, point
 from tests.unit.passes.streams import HEAD, banner, module, split
 from tests.unit.store import made as stores
 from tests.unit.tasks.conftest import Smith
-from tests.unit.ui.fitting import check
+from tests.unit.ui.fitting import check, check_rows
 from tritonsmith.atlas import report as atlas_report
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.place import Place
@@ -667,6 +667,8 @@ def test_every_table_of_every_task_fits(
         assert grid.rows
         for width in (80, 100, 160):
             check(grid, width)
+            if not grid.across:
+                check_rows(grid, width)
 
 
 def test_no_task_that_prints_tables_is_forgotten() -> None:

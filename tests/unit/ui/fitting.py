@@ -7,6 +7,7 @@ import re
 from tritonsmith.ui.tables import Grid
 
 MARK = "…"
+SHORTEST = 12  # characters of a word that may be broken, at least
 _WORDS = re.compile(r"\s+|(?<=[^\d][,;/])(?=\S)|(?<=[,;/])(?=[^\s\d])")
 
 
@@ -21,7 +22,7 @@ def check(grid: Grid, width: int) -> None:
     assert all(len(line) <= width for line in lines), "\n".join(lines)
     text = "\n".join(lines)
     seen = set(_WORDS.split(text))
-    left_out = re.search(r"^not shown: ((?:.|\n)+?); --wide$", text, re.MULTILINE)
+    left_out = re.search(r"^not shown: ((?:.|\n)+?);\s--wide$", text, re.MULTILINE)
     hidden = set(re.split(r",\s+", left_out[1])) if left_out else set()
     for number, column in enumerate(grid.columns):
         if " ".join(column.head.plain.split()) in hidden:
@@ -35,6 +36,26 @@ def check(grid: Grid, width: int) -> None:
                 _all_there(cell, seen, width=0 if column.right else width)
 
 
+def check_rows(grid: Grid, width: int) -> None:
+    """Rows are rows: all keys stand at the left below each heading; or all of them in one heading."""
+    lines = shown(grid, width)
+    rules = [number for number, line in enumerate(lines) if line and not line.strip("─")]
+    assert rules, "\n".join(lines)
+    keys = [row[0].plain.strip()[: SHORTEST // 2].strip() for row in grid.rows]
+    if len(rules) == 1 and all(_begin(key) in " ".join(lines[: rules[0]]) for key in keys):
+        return
+    for begin, end in zip(rules, [*rules[1:], len(lines)], strict=True):
+        left = iter(lines[begin + 1 : end])
+        for key in keys:
+            assert any(line.lstrip().startswith(_begin(key)) for line in left), f"{key!r}:\n" + "\n".join(
+                lines
+            )
+
+
+def _begin(key: str) -> str:
+    return _WORDS.split(key)[0]
+
+
 def _marked(cell: str, text: str) -> bool:
     flat = " ".join(cell.split())
     return any(f"{flat[:end]}{MARK}" in text for end in range(1, len(flat)))
@@ -46,7 +67,7 @@ def _all_there(text: str, seen: set[str], *, width: int) -> None:
         if word in seen:
             continue
         assert width, f"{word!r} is not there"
-        assert len(word) > width // 3, f"{word!r} is broken"
+        assert len(word) > SHORTEST, f"{word!r} is broken"
         rest = word
         while rest:
             parts = [part for part in seen if part and rest.startswith(part)]

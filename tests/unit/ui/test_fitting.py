@@ -7,7 +7,7 @@ import random
 import pytest
 from rich.text import Text
 
-from tests.unit.ui.fitting import check, shown
+from tests.unit.ui.fitting import check, check_rows, shown
 from tritonsmith.ui import console, tables
 
 WORDS = (
@@ -72,23 +72,70 @@ def test_texts_fold_before_a_table_is_turned() -> None:
     ]
 
 
-def test_a_turned_table_has_a_line_for_each_metric() -> None:
+def test_a_table_is_turned_where_all_rows_fit_side_by_side() -> None:
+    heads = ["target", *(f"metric {number}" for number in range(9))]
+    table = tables.plain("", heads, [["a", *"123456789"], ["b", *"987654321"]], right=heads[1:])
+    assert shown(table, 30)[:4] == [
+        "target    a  b",
+        "──────────────",
+        "metric 0  1  9",
+        "metric 1  2  8",
+    ]
+
+
+def test_more_columns_than_fit_follow_below_beside_the_same_keys() -> None:
     heads = ["target", "regs\nper thread", "spill\nstores", "empty"]
     rows = [["cuda:90:32", "255", "0", ""], ["cuda:100:32", "64", "8", ""]]
     table = tables.plain("resources", heads, rows, right=heads[1:])
-    assert shown(table, 30) == [
+    assert shown(table, 24) == [
         "resources",
-        "target           cuda:90:32",
-        "───────────────────────────",
-        "regs per thread         255",
-        "spill stores              0",
+        "                   regs",
+        "target       per thread",
+        "───────────────────────",
+        "cuda:90:32          255",
+        "cuda:100:32          64",
         "",
-        "target           cuda:100:32",
-        "────────────────────────────",
-        "regs per thread           64",
-        "spill stores               8",
+        "              spill",
+        "target       stores",
+        "───────────────────",
+        "cuda:90:32        0",
+        "cuda:100:32       8",
         "",
     ]
+
+
+def test_many_rows_stay_rows_however_narrow_the_screen() -> None:
+    """`pipeline --target h100,b200` once took 463 lines of 80 columns for 70 passes."""
+    rows = [
+        [
+            "ttgir",
+            f"tritongpu-automatic-warp-specialization-{number}",
+            "yes",
+            "numStages=3",
+            "capability >= 90",
+        ]
+        for number in range(70)
+    ]
+    heads = ["stage", "pass", "cuda:90:32", "cuda:100:32", "when"]
+    table = tables.plain("", heads, rows, keys=2, cut={"when": 24})
+    for width in (60, 80, 100):
+        check_rows(table, width)
+    assert len(shown(table, 80)) < 3 * len(rows)
+
+
+def test_a_word_that_is_too_long_breaks_behind_a_hyphen() -> None:
+    table = tables.plain("", ["pass"], [["tritongpu-automatic-warp-specialization"]])
+    assert shown(table, 30)[2:] == ["tritongpu-automatic-warp-", "specialization", ""]
+
+
+def test_lines_wrap_between_words_and_paths_stay_whole() -> None:
+    line = Text("  x name  some words and /a/very/long/path/that/nobody/breaks then")
+    assert [one.plain for one in tables.wrapped(line, 24, 10)] == [
+        "  x name  some words and",
+        "          /a/very/long/path/that/nobody/breaks",
+        "          then",
+    ]
+    assert tables.wrapped(line, None, 10) == [line]
 
 
 def test_what_is_left_out_is_told() -> None:
@@ -110,15 +157,16 @@ def test_control_characters_of_cells_do_not_move_columns() -> None:
     assert shown(table, 80) == ["t\\x1b[2J", "a          b", "────────────", "\\x1b[31mx  1", ""]
 
 
-@pytest.mark.parametrize(("columns", "wide", "lines"), [("60", False, 12), ("60", True, 4), ("", False, 4)])
+@pytest.mark.parametrize(
+    ("columns", "wide", "widest"), [("60", False, 60), ("60", True, 118), ("", False, 100), ("", True, 118)]
+)
 def test_the_width_of_what_is_no_terminal(
-    columns: str, wide: bool, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    columns: str, wide: bool, widest: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """COLUMNS counts; without it a file or a pipe gets a line for each row, as with --wide."""
+    """COLUMNS counts; without it a file or a pipe has 100 columns, and --wide any number."""
     if columns:
         monkeypatch.setenv("COLUMNS", columns)
     console.out.cache_clear()
-    heads = [f"a column {number}" for number in range(10)]
     monkeypatch.setattr(tables._Screen, "wide", wide)
-    console.out().print(tables.plain("", heads, [["1"] * 10], right=heads))
-    assert len(capsys.readouterr().out.splitlines()) == lines
+    console.out().print(tables.plain("", ["a", "b"], [["12345", "word " * 21 + "words."]]))
+    assert max(map(len, capsys.readouterr().out.splitlines())) == widest

@@ -32,7 +32,7 @@ def tables_of(found: Sequence[Knockout]) -> Iterator[Grid]:
             lines.append(line)
         title = f"{one.kernel} for {one.target} by Triton {one.triton}, without each pass"
         right = [*(metric.title for metric in metrics), "time"]
-        yield tables.plain(title, heads, lines, right=right, keys=1)
+        yield tables.plain(title, heads, lines, right=right, spare=["time", "stage"], keys=1)
 
 
 def summary(found: Sequence[Knockout]) -> Grid:
