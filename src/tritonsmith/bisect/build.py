@@ -84,8 +84,13 @@ class CommitBuilds:
         return self.space.root / "bisect" / "libraries" / digest(commit.native, commit.pin, *how)
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
-        """The receipt of a commit's libraries: `seconds` by phase, `links`; None if they must be built."""
-        return receipts.read(self.libraries(commit) / "built.json")
+        """The receipt of a commit's libraries: `seconds` by phase, `links`; None if they must be built.
+
+        That is so, too, where something that they link to is gone: a package, or the clone.
+        """
+        receipt = receipts.read(self.libraries(commit) / "built.json")
+        whole = receipt and all(Path(target).exists() for target in receipt["links"].values())
+        return receipt if whole else None
 
     def llvm_state(self, pin: str) -> LlvmState:
         """Where the LLVM of a pin comes from: from here, by a download, or by a build."""

@@ -1,9 +1,9 @@
 """Steps, plans, and the runner that executes them."""
 
 from tritonsmith.plan.steps.base import Plan, Stamp, Step, digest, stamped, step_key
-from tritonsmith.plan.steps.fetch import Download, Extract, GitFetch
+from tritonsmith.plan.steps.fetch import Download, Extract, GitFetch, UnpackPackage
 from tritonsmith.plan.steps.files import Copy, Link, MakeDir, Move, Remove, RemoveWritten, Write
-from tritonsmith.plan.steps.ninja import NINJA_STATUS, BuildObjects, BuildUsed
+from tritonsmith.plan.steps.ninja import NINJA_STATUS, BuildObjects, BuildUsed, OutdateForeignOutput
 from tritonsmith.plan.steps.patch import Patch
 from tritonsmith.plan.steps.run import Run
 from tritonsmith.plan.steps.uninstall import Recover, Uninstall
@@ -19,6 +19,7 @@ __all__ = [
     "Link",
     "MakeDir",
     "Move",
+    "OutdateForeignOutput",
     "Patch",
     "Plan",
     "Recover",
@@ -28,6 +29,7 @@ __all__ = [
     "Stamp",
     "Step",
     "Uninstall",
+    "UnpackPackage",
     "Write",
     "digest",
     "stamped",

@@ -6,6 +6,7 @@ Together with the steps (`plan/steps/`), marks and locks, this is all code that 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -36,12 +37,33 @@ def write_script(path: Path, content: str) -> None:
 def write_atomically(path: Path, text: str) -> None:
     """Write a file atomically; it is on disk when this returns."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.tritonsmith")
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(text)
+    with replacing(path) as file:
+        file.write(text.encode())
         file.flush()
         os.fsync(file.fileno())
-    fresh.replace(path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` at the end of a `with`; other processes that do so wait."""
+    fresh = path.with_name(f".{path.name}.tritonsmith")
+    with _alone(fresh) as file:
+        file.truncate(0)
+        yield file
+        file.flush()
+        fresh.replace(path)
+
+
+def _alone(path: Path) -> BinaryIO:
+    """Open a file to write, once nobody else does."""
+    while True:
+        file = path.open("ab")
+        with suppress(OSError):  # a network file system without locks does without
+            fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):  # the other process has given it its name
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return cast("BinaryIO", file)
+        file.close()
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import MakeDir, Move, Remove, Run, Step, stamped
+from tritonsmith.plan import Stamp, Step, UnpackPackage, digest
 from tritonsmith.versions import version_key
 
 _MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x86_64"}
@@ -27,38 +26,32 @@ def unpack(
     machine: Machine,
     python: Path,
     phase: str,
-    verify: Sequence[str] = (),
-) -> Iterator[Step]:
-    """Steps that unpack a package; pip compares the archive with the checksum of the index.
+    verify: tuple[str, ...] = (),
+) -> Step:
+    """The step that unpacks a package, once for all environments.
+
+    The stamp tells what the package is, not whose pip unpacks it: the environments' own interpreters differ.
 
     Args:
         requirement: the package, with its exact version.
         workspace: where packages are unpacked.
         machine: macOS takes the Linux packages, as upstream does.
         python: interpreter with pip.
-        phase: of the steps.
+        phase: of the step.
         verify: a program of the package and its arguments, which must succeed.
     """
     target = unpacked(requirement, workspace)
-    partial = target.with_name(f"{target.name}.partial")
     platform: tuple[str, ...] = ()
     if machine.system == "Darwin" and requirement.startswith("nvidia-"):
         platform = ("--platform", _MACOS_PLATFORMS[machine.arch])
     pip = (
         *(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"),
-        *("--only-binary=:all:", *platform, "--target", str(partial), requirement),
+        *("--only-binary=:all:", *platform),
     )
-    check = (
-        [Run((str(partial / verify[0]), *verify[1:]), cwd=workspace.toolchain, phase=phase)] if verify else []
+    stamp = Stamp(
+        workspace.toolchain / f".{target.name}.done", digest(requirement, machine.arch, platform), made=target
     )
-    steps = (
-        MakeDir(workspace.toolchain, phase=phase),
-        Remove((partial, target), workspace.root, phase=phase),
-        Run(pip, cwd=workspace.toolchain, phase=phase),
-        *check,
-        Move(partial, target, phase=phase),
-    )
-    yield from stamped(steps, workspace.toolchain / f".{target.name}.done", target)
+    return UnpackPackage(pip, requirement, target, workspace.root, verify, phase=phase, stamp=stamp)
 
 
 def package_of(row: dict[str, Any], version: str) -> tuple[dict[str, Any], str]:

@@ -17,7 +17,7 @@ from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.facts import eras
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.variables import covers
-from tritonsmith.plan import Plan, files, locks
+from tritonsmith.plan import Plan, files
 from tritonsmith.plan.process import query
 from tritonsmith.versions import version_key
 from tritonsmith.wheels import cuda_package
@@ -28,7 +28,6 @@ _AVAILABLE = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 _SAYS = re.compile(r"\bV(\d+\.\d+\.\d+)")
 _NEWEST_PTX = re.compile(r"current version is '(\d+\.\d+)'")
 _PATIENCE = 60.0  # seconds for the index
-_DOWNLOAD = 600.0  # seconds for another run that puts one there: at most 60 MB, by a slow line
 
 
 @dataclass(frozen=True)
@@ -101,8 +100,8 @@ def prepare(version: str, space: Workspace, machine: Machine, python: Path) -> R
     package = _package(version)
     requirement = f"{package['name']}=={version}"
     inside = str(package["path"]).format(major=version_key(version)[0])
-    steps = cuda_package.unpack(requirement, space, machine, python, PHASE, (inside, "--version"))
-    todo = tuple(step for step in steps if not (step.stamp and step.stamp.holds()))
+    step = cuda_package.unpack(requirement, space, machine, python, PHASE, (inside, "--version"))
+    todo = () if step.stamp and step.stamp.holds() else (step,)
     path = cuda_package.unpacked(requirement, space) / inside
     return RegistryPtxas(version, path, requirement, Plan(f"ptxas {version}", todo))
 
@@ -110,20 +109,14 @@ def prepare(version: str, space: Workspace, machine: Machine, python: Path) -> R
 def install(wanted: RegistryPtxas, space: Workspace, *, silent: bool = False) -> None:
     """Put it there, and hold what it says of itself against the version of its package.
 
-    Two runs that want it at once are one download: the second waits, and finds it there.
-
     Raises:
         SmithError: pip failed, or it does not run here.
-        LockedError: another run has been at it for ten minutes.
+        LockedError: another run has been unpacking the same package for a quarter of an hour.
         FactError: it is another version.
     """
     if wanted.plan.steps:
         space.claim()
-        purpose, hints = f"toolchain.ptxas {wanted.version}", ["wait for it to end, or stop it"]
-        with locks.hold(
-            space.root / "ptxas.lock", purpose=purpose, busy="with a ptxas", hints=hints, patience=_DOWNLOAD
-        ):
-            space.run(wanted.plan, "toolchain.ptxas", quiet=silent)
+        space.run(wanted.plan, "toolchain.ptxas", quiet=silent)
     if (says := version_of(wanted.path)) != wanted.version:
         what = f"this ptxas says that it is {says or 'none'}, its package is {wanted.version}"
         raise FactError(what, where=wanted.path, hints=[f"remove {wanted.path.parent}, and run again"])

@@ -11,7 +11,7 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import machine
-from tritonsmith.plan import Plan, Run, stamped
+from tritonsmith.plan import Plan, UnpackPackage
 from tritonsmith.versions import version_key
 from tritonsmith.wheels import ptxas
 from tritonsmith.wheels.ptxas import RegistryPtxas
@@ -81,12 +81,18 @@ def test_a_ptxas_of_another_version_than_its_package_is_refused(tmp_path: Path) 
 
 
 def test_two_runs_that_want_one_at_once_put_it_there_once(tmp_path: Path) -> None:
-    space, path = Workspace(tmp_path / "home"), tmp_path / "made" / "ptxas"
-    script = f"mkdir made && sleep 0.3 && printf '#!/bin/sh\\necho V13.0.88\\n' > {path} && chmod +x {path}"
-    steps = stamped([Run(("/bin/sh", "-c", script), cwd=tmp_path, phase="ptxas")], tmp_path / "done", path)
-    wanted = RegistryPtxas("13.0.88", path, "nvidia-cuda-nvcc==13.0.88", Plan("ptxas", steps))
+    space = Workspace(tmp_path / "home")
+    pip = tmp_path / "pip"  # as `pip --target FOLDER REQUIREMENT`
+    pip.write_text("#!/bin/sh\nsleep 0.3; mkdir $2; printf '#!/bin/sh\\necho V13.0.88\\n' > $2/ptxas\n")
+    pip.write_text(f"{pip.read_text()}chmod +x $2/ptxas; echo $$ >> {tmp_path / 'calls'}\n")
+    pip.chmod(0o755)
+    dest, requirement = space.toolchain / "nvcc-13.0.88", "nvidia-cuda-nvcc==13.0.88"
+    verify = ("ptxas", "--version")
+    step = UnpackPackage((str(pip),), requirement, dest, space.root, verify, phase="ptxas")
+    wanted = RegistryPtxas("13.0.88", dest / "ptxas", requirement, Plan("ptxas", (step,)))
     space.claim()  # by threads of one process that would not be safe
     with ThreadPoolExecutor(2) as pool:
         for one in [pool.submit(ptxas.install, wanted, space, silent=True) for _ in range(2)]:
             one.result()
-    assert ptxas.version_of(path) == "13.0.88"
+    assert ptxas.version_of(dest / "ptxas") == "13.0.88"
+    assert (tmp_path / "calls").read_text().count("\n") == 1

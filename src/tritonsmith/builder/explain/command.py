@@ -20,7 +20,7 @@ from tritonsmith.envs.settings import explain as keys_of
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import ninja_dry_run, ninja_graph, tools
-from tritonsmith.plan import Copy, Plan, Stamp, Step
+from tritonsmith.plan import Copy, OutdateForeignOutput, Plan, Stamp, Step
 from tritonsmith.ui import word_diff
 from tritonsmith.wheels import venv
 
@@ -166,6 +166,11 @@ def _own_steps(
             yield f"{step.phase}: {stamp.made} is missing"
         else:
             yield f"{step.phase}: an input changed"
+    for step in plan.steps:
+        if isinstance(step, OutdateForeignOutput):
+            yield from (
+                f"{path.name} is linked again: another build folder wrote it" for path in step.foreign()
+            )
 
 
 def _undone(plan: Plan) -> Iterator[tuple[Stamp, Step]]:

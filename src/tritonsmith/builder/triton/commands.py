@@ -32,12 +32,13 @@ from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import eras, llvm_tree, machine, pin_history, probe_cache, python_env, tools
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import BuildObjects, Plan
+from tritonsmith.plan import BuildObjects, Plan, digest, locks
 from tritonsmith.plan.steps.base import CommandFailedError
 from tritonsmith.ui import redact
 from tritonsmith.wheels import venv
 
 RECEIPT_BESIDE = "tritonsmith-receipt.json"
+_ANOTHER_BUILDS = 4 * 3600.0  # seconds to wait for another environment that builds the same checkout
 _REMEMBERED = (
     "llvm.dir",
     "triton.build-type",
@@ -177,13 +178,29 @@ def execute(prepared: PreparedBuild, session: Session) -> None:
     with shelf.hold(session.task) if shelf else nullcontext():
         if shelf:
             session.run_unseen(shelf.announce())
-        with _attempted(prepared, session):
+        with _one_at_a_time(prepared, session), _attempted(prepared, session):
             session.run(prepared.plan)
         beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
         if shelf:  # before the receipt, which says that it worked
             session.run_unseen(shelf.steps())
         ended = unfinished_build.end(session.env) if prepared.checkout else ()
         session.leave_receipt(prepared.receipt, *beside, also=(*probe_cache.keep("receipt"), *ended))
+
+
+@contextmanager
+def _one_at_a_time(prepared: PreparedBuild, session: Session) -> Iterator[None]:
+    """Wait for a build of the same checkout in another environment: both write `libtriton.so` into it."""
+    if prepared.checkout is None:
+        yield
+        return
+    root = prepared.checkout.root
+    with locks.hold(
+        session.env.root / f"checkout-{digest(str(root))}.lock",
+        purpose=f"{session.task} --env {session.env.name}",
+        busy=f"building {root}",
+        patience=_ANOTHER_BUILDS,
+    ):
+        yield
 
 
 @contextmanager

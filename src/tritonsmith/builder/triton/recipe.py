@@ -21,13 +21,14 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers
-from tritonsmith.plan import BuildObjects, MakeDir, Plan, Step
+from tritonsmith.plan import BuildObjects, MakeDir, OutdateForeignOutput, Plan, Step
 from tritonsmith.wheels import venv
 
 PHASE_CONFIGURE = "configure Triton"
 PHASE_BUILD = "build Triton"
 PHASE_SUSPECTS = "files likely to break with an LLVM near the pin"
 _HERE = Path(__file__).parent
+_LIBRARIES = Path("python/triton/_C")  # of the checkout: all its environments write there
 _NEVER_FROM_CMAKE = ("cmake", "ninja")  # the tool brings its own
 
 
@@ -89,7 +90,10 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
         env.build, relative=_folders(inputs) is not None, llvm=inputs.llvm_sources, phase=PHASE_CONFIGURE
     )
     first = (*before_compiles(inputs, again=again), *debug, *_first(inputs, jobs))
-    return Plan(title, (*first, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
+    ours = OutdateForeignOutput(
+        inputs.checkout.root / _LIBRARIES, "libtriton*.so", env.build, phase=PHASE_BUILD
+    )
+    return Plan(title, (*first, ours, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
 
 
 def before_compiles(inputs: Inputs, *, again: bool = False) -> tuple[Step, ...]:
@@ -157,7 +161,7 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
     variables = {
         "CMAKE_BUILD_TYPE": settings.build_type,
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
-        "CMAKE_LIBRARY_OUTPUT_DIRECTORY": str(checkout.root / "python" / "triton" / "_C"),
+        "CMAKE_LIBRARY_OUTPUT_DIRECTORY": str(checkout.root / _LIBRARIES),
         **cmake.compiler_variables(
             inputs.compilers,
             system=machine.system,

@@ -90,9 +90,9 @@ def plan(
     """
     parts = components(checkout, workspace, proton=proton)
     requirements = dict.fromkeys((*(part.requirement for part in parts), _json_requirement(checkout)))
-    steps: list[Step] = []
-    for requirement in requirements:
-        steps += cuda_package.unpack(requirement, workspace, machine, python, PHASE)
+    steps = [
+        cuda_package.unpack(requirement, workspace, machine, python, PHASE) for requirement in requirements
+    ]
     steps += [_copy(part, workspace, checkout.root) for part in parts]
     return Plan("CUDA headers and tools", tuple(steps))
 

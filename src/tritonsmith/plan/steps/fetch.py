@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.errors import StepError
-from tritonsmith.plan import archive, download, ownership
+from tritonsmith.plan import archive, download, locks, ownership
 from tritonsmith.plan.git_remote import GitRemote
 from tritonsmith.plan.steps.base import Step, StepTools, make_parent, quote
+
+_ANOTHER_UNPACKS = 900.0  # seconds to wait for another run's pip: some 100 MB over a slow line
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,70 @@ class Extract(Step):
     @property
     def title(self) -> str:
         return f"extract {self.archive.name}"
+
+
+@dataclass(frozen=True)
+class UnpackPackage(Step):
+    """Unpack a package of the registry into a folder that environments share; pip checks its checksum.
+
+    The folder is made once, under a lock, and appears only when it is complete. One that exists is kept:
+    another run may be using it.
+
+    Attributes:
+        pip: the command line of `pip install`, up to its target.
+        requirement: the package, with its exact version.
+        dest: the folder.
+        root: the marked folder that `dest` lies in, so that an older `DEST.partial` may go.
+        verify: a program of the package and its arguments, which must succeed before `dest` appears.
+    """
+
+    pip: tuple[str, ...]
+    requirement: str
+    dest: Path
+    root: Path
+    verify: tuple[str, ...] = ()
+
+    @property
+    def partial(self) -> Path:
+        """The folder while it is incomplete."""
+        return self.dest.with_name(f"{self.dest.name}.partial")
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """What fills `partial`, and what proves that it works."""
+        pip = (*self.pip, "--target", str(self.partial), self.requirement)
+        return (pip, (str(self.partial / self.verify[0]), *self.verify[1:])) if self.verify else (pip,)
+
+    def shell(self) -> list[str]:
+        folder, dest, partial = (quote(path) for path in (self.dest.parent, self.dest, self.partial))
+        return [
+            f"mkdir -p {folder}",
+            f"if [ ! -d {dest} ]; then",
+            f"  rm -rf -- {partial}",
+            *(f"  (cd {folder} && {shlex.join(argv)})" for argv in self.commands),
+            f"  mv {partial} {dest}",
+            "fi",
+        ]
+
+    def act(self, tools: StepTools) -> None:
+        self.dest.parent.mkdir(parents=True, exist_ok=True)
+        with locks.hold(
+            self.dest.with_name(f".{self.dest.name}.lock"),
+            purpose=f"pip install {self.requirement}",
+            busy=f"unpacking {self.requirement}",
+            hints=["wait for it to end, or stop it"],
+            patience=_ANOTHER_UNPACKS,
+        ):
+            if self.dest.is_dir():
+                return
+            ownership.remove(self.partial, self.root)
+            for argv in self.commands:
+                tools.run(self, argv, self.dest.parent, {})
+            self.partial.replace(self.dest)
+
+    @property
+    def title(self) -> str:
+        return f"unpack {self.requirement}"
 
 
 def _git_error(lines: tuple[str, ...]) -> str:

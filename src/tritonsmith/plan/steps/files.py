@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import stat
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +15,7 @@ from tritonsmith.plan import files, ownership
 from tritonsmith.plan.steps.base import Step, StepTools, make_parent, quote
 
 _COMPARED = 1 << 18  # bytes
+_COPIED = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -162,9 +165,17 @@ class RemoveWritten(Step):
 
 
 def _copy_changed(source: str, dest: str) -> str:
-    """Copy one file unless the copy is identical: an untouched header rebuilds nothing."""
-    if not (Path(dest).is_file() and _same_content(source, dest)):
-        shutil.copy(source, dest)
+    """Copy one file unless the copy is identical: an untouched header rebuilds nothing.
+
+    The copy gets its name when it is complete: a build that runs beside reads the old file or the new one.
+    """
+    place = Path(dest).resolve()
+    if place.exists() and not place.is_file():  # a device is written to, not replaced
+        shutil.copy(source, place)
+    elif not (place.exists() and _same_content(source, dest)):
+        with Path(source).open("rb") as content, files.replacing(place) as copy:
+            shutil.copyfileobj(content, copy, _COPIED)
+            os.fchmod(copy.fileno(), stat.S_IMODE(os.fstat(content.fileno()).st_mode))
     return dest
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.errors import StepError
 from tritonsmith.plan.process import capture
-from tritonsmith.plan.steps.base import Step, StepTools
+from tritonsmith.plan.steps.base import Step, StepTools, quote
 
 NINJA_STATUS = "[%f/%t] "  # what the runner reads the progress from
 _STATUS = {"NINJA_STATUS": NINJA_STATUS}
 _PATIENCE = 120.0  # seconds for Ninja to list a graph; Triton's takes less than one
+_LONG_AGO = 86_400.0  # seconds since the epoch
 _DATABASE = "compile_commands.json"
 
 
@@ -170,3 +172,48 @@ class BuildObjects(NinjaBuild):
         """The command; empty if the tree compiles none of the sources. `SOURCE^` is the output of SOURCE."""
         targets = [f"{source}^" for source in self.found()]
         return self.command("-k", "0", *targets) if targets else ()
+
+
+@dataclass(frozen=True)
+class OutdateForeignOutput(Step):
+    """Make Ninja link outputs again that another build folder has written since this one did.
+
+    Ninja compares an output with its inputs only. A file that several folders write is newer than the inputs
+    of each: Ninja reports that there is no work to do, whoever wrote it last. Ninja's log, to which it adds
+    each command that ends, is newer than the outputs of its own folder.
+
+    Attributes:
+        outputs: the folder of the outputs.
+        pattern: of their names.
+        build: the build folder.
+    """
+
+    outputs: Path
+    pattern: str
+    build: Path
+
+    @property
+    def _log(self) -> Path:
+        return self.build / ".ninja_log"
+
+    def shell(self) -> list[str]:
+        log = quote(self._log)
+        return [
+            f"for output in {quote(self.outputs)}/{self.pattern}; do",
+            f'  if [ -e "$output" ] && [ -e {log} ] && [ "$output" -nt {log} ]; then',
+            '    touch -t 197001020000 "$output"',
+            "  fi",
+            "done",
+        ]
+
+    def act(self, tools: StepTools) -> None:
+        for output in self.foreign():
+            os.utime(output, (_LONG_AGO, _LONG_AGO))
+            tools.write_log(f"another build folder wrote {output}: it is linked again")
+
+    def foreign(self) -> list[Path]:
+        """The outputs that another build folder has written."""
+        if not self._log.is_file():
+            return []
+        last = self._log.stat().st_mtime_ns
+        return [path for path in sorted(self.outputs.glob(self.pattern)) if path.stat().st_mtime_ns > last]

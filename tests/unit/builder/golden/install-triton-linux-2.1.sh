@@ -12,14 +12,18 @@ mkdir -p /home/dev/.local/share/tritonsmith/envs/dev
 # CUDA headers and tools
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.1.105.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial nvidia-cuda-nvcc-cu12==12.1.105)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial nvidia-cuda-nvcc-cu12==12.1.105)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
-mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-c45cb758dbcb76fa is up to date:
 mkdir -p /home/dev/triton/python/triton/third_party/cuda/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/python/triton/third_party/cuda/bin/ptxas

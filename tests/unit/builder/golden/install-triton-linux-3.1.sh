@@ -12,29 +12,39 @@ mkdir -p /home/dev/.local/share/tritonsmith/envs/dev
 # CUDA headers and tools
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.4.99.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial nvidia-cuda-nvcc-cu12==12.4.99)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial nvidia-cuda-nvcc-cu12==12.4.99)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial nvidia-cuda-cuobjdump==13.2.51)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial nvidia-cuda-cuobjdump==13.2.51)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial nvidia-cuda-nvdisasm==13.2.51)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial nvidia-cuda-nvdisasm==13.2.51)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-runtime-cu12-12.4.99.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial nvidia-cuda-runtime-cu12==12.4.99)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial nvidia-cuda-runtime-cu12==12.4.99)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
-mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-9f0ff1ef661ff126 is up to date:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/third_party/nvidia/backend/bin/ptxas

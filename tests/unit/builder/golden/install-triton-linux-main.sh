@@ -12,39 +12,53 @@ mkdir -p /home/dev/.local/share/tritonsmith/envs/dev
 # CUDA headers and tools
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.9.86.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial nvidia-cuda-nvcc-cu12==12.9.86)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial nvidia-cuda-nvcc-cu12==12.9.86)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-13.3.33.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial nvidia-cuda-nvcc==13.3.33)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial nvidia-cuda-nvcc==13.3.33)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial nvidia-cuda-cuobjdump==13.2.51)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial nvidia-cuda-cuobjdump==13.2.51)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial nvidia-cuda-nvdisasm==13.2.51)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial nvidia-cuda-nvdisasm==13.2.51)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-crt-13.1.80.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial nvidia-cuda-crt==13.1.80)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial nvidia-cuda-crt==13.1.80)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-runtime-13.1.80.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial nvidia-cuda-runtime==13.1.80)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial nvidia-cuda-runtime==13.1.80)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
-mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+if [ ! -d /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3 ]; then
+  rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial
+  (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
+  mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+fi
 # skipped if /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-9f0ff1ef661ff126 is up to date:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/third_party/nvidia/backend/bin/ptxas
@@ -149,6 +163,11 @@ settings append target.debug-file-search-paths "/home/dev/.local/share/tritonsmi
 EOF
 
 # build Triton
+for output in /home/dev/triton/python/triton/_C/libtriton*.so; do
+  if [ -e "$output" ] && [ -e /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_log ] && [ "$output" -nt /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_log ]; then
+    touch -t 197001020000 "$output"
+  fi
+done
 (cd /home/dev/.local/share/tritonsmith/envs/dev/triton && env NINJA_STATUS='[%f/%t] ' /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/triton -j16)
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built
 cp /home/dev/.local/share/tritonsmith/envs/dev/triton/build.ninja /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/build.ninja

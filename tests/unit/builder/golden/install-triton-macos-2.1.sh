@@ -12,14 +12,18 @@ mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev'
 # CUDA headers and tools
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.1.105.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' nvidia-cuda-nvcc-cu12==12.1.105)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' nvidia-cuda-nvcc-cu12==12.1.105)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-9ab7212ba0da6c9a is up to date:
 mkdir -p /Users/dev/triton/python/triton/third_party/cuda/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/python/triton/third_party/cuda/bin/ptxas

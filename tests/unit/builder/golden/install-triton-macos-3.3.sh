@@ -12,34 +12,46 @@ mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev'
 # CUDA headers and tools
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.4.99.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial' nvidia-cuda-nvcc-cu12==12.4.99)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial' nvidia-cuda-nvcc-cu12==12.4.99)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.8.61.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial' nvidia-cuda-nvcc-cu12==12.8.61)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial' nvidia-cuda-nvcc-cu12==12.8.61)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' nvidia-cuda-cuobjdump==13.2.51)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' nvidia-cuda-cuobjdump==13.2.51)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' nvidia-cuda-nvdisasm==13.2.51)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' nvidia-cuda-nvdisasm==13.2.51)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-runtime-cu12-12.8.57.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial' nvidia-cuda-runtime-cu12==12.8.57)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial' nvidia-cuda-runtime-cu12==12.8.57)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-bc008baff3d17abe is up to date:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas

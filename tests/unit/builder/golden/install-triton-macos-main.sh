@@ -12,39 +12,53 @@ mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev'
 # CUDA headers and tools
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.9.86.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' nvidia-cuda-nvcc-cu12==12.9.86)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' nvidia-cuda-nvcc-cu12==12.9.86)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-13.3.33.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial' nvidia-cuda-nvcc==13.3.33)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial' nvidia-cuda-nvcc==13.3.33)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' nvidia-cuda-cuobjdump==13.2.51)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' nvidia-cuda-cuobjdump==13.2.51)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' nvidia-cuda-nvdisasm==13.2.51)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' nvidia-cuda-nvdisasm==13.2.51)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-crt-13.1.80.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' nvidia-cuda-crt==13.1.80)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' nvidia-cuda-crt==13.1.80)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-runtime-13.1.80.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' nvidia-cuda-runtime==13.1.80)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' nvidia-cuda-runtime==13.1.80)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+if [ ! -d '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3' ]; then
+  rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial'
+  (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
+  mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+fi
 # skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-bc008baff3d17abe is up to date:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas
@@ -120,6 +134,11 @@ EOF
 
 # build Triton
 # always:
+for output in /Users/dev/triton/python/triton/_C/libtriton*.so; do
+  if [ -e "$output" ] && [ -e '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_log' ] && [ "$output" -nt '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_log' ]; then
+    touch -t 197001020000 "$output"
+  fi
+done
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' -j10)
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built'
 cp '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/build.ninja'

@@ -12,7 +12,7 @@ from tritonsmith.builder.triton import toolchain
 from tritonsmith.builder.triton.toolchain import Component
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.checkout import TritonCheckout
-from tritonsmith.plan import Copy, Move, Plan, Remove, Run
+from tritonsmith.plan import Copy, Plan, UnpackPackage
 from tritonsmith.plan.runner import Runner
 from tritonsmith.ui.progress import PhaseProgress
 
@@ -113,43 +113,44 @@ def test_json_of_the_version_that_the_checkout_names() -> None:
         assert toolchain.json_prefix(checkout, SPACE) == prefix
 
 
-def steps_of(system: made.System) -> list[Run | Remove | Move | Copy]:
-    plan = toolchain.plan(
-        made.checkout("3.7"), SPACE, made.machine(system), Path("/venv/bin/python"), proton=False
-    )
-    return [step for step in plan.steps if isinstance(step, (Run, Remove, Move, Copy))]
+def steps_of(system: made.System, arch: str = "x86_64", env: str = "dev") -> list[UnpackPackage | Copy]:
+    python, host = SPACE.env(env).python, made.machine(system, arch=arch)
+    plan = toolchain.plan(made.checkout("3.7"), SPACE, host, python, proton=False)
+    return [step for step in plan.steps if isinstance(step, (UnpackPackage, Copy))]
+
+
+def packages(system: made.System, arch: str = "x86_64", env: str = "dev") -> list[UnpackPackage]:
+    return [step for step in steps_of(system, arch, env) if isinstance(step, UnpackPackage)]
 
 
 def test_a_package_is_unpacked_aside_and_gets_its_name_when_it_is_whole() -> None:
-    remove, pip, move, *_ = steps_of("linux")
+    step = packages("linux")[0]
     target = SPACE.toolchain / "nvidia-cuda-nvcc-cu12-12.9.86"
-    partial = target.with_name(f"{target.name}.partial")
-    assert isinstance(remove, Remove)
-    assert remove.paths == (partial, target)
-    assert isinstance(pip, Run)
-    assert pip.argv[-3:] == ("--target", str(partial), "nvidia-cuda-nvcc-cu12==12.9.86")
-    assert {"--no-deps", "--only-binary=:all:"} <= set(pip.argv)
-    assert isinstance(move, Move)
-    assert (move.source, move.dest) == (partial, target)
-    assert remove.stamp == pip.stamp == move.stamp is not None
+    (pip,) = step.commands
+    assert pip[-3:] == ("--target", f"{target}.partial", "nvidia-cuda-nvcc-cu12==12.9.86")
+    assert {"--no-deps", "--only-binary=:all:"} <= set(pip)
+    assert step.dest == target
 
 
 def test_each_package_is_unpacked_once() -> None:
-    names = [step.argv[-1] for step in steps_of("linux") if isinstance(step, Run)]
+    names = [step.requirement for step in packages("linux")]
     assert len(names) == len(set(names)) == 7
+
+
+def test_a_package_that_one_environment_unpacked_is_there_for_the_next() -> None:
+    one, other = packages("linux", env="dev"), packages("linux", env="debug")
+    assert [step.commands for step in one] != [step.commands for step in other]
+    assert [step.stamp for step in one] == [step.stamp for step in other]
+    assert packages("linux", "aarch64")[0].stamp != one[0].stamp
 
 
 @pytest.mark.parametrize(
     ("arch", "platform"), [("arm64", "manylinux2014_aarch64"), ("x86_64", "manylinux2014_x86_64")]
 )
 def test_macos_takes_the_linux_packages_as_upstream_does(arch: str, platform: str) -> None:
-    host = made.machine("macos", arch=arch)
-    plan = toolchain.plan(made.checkout("3.7"), SPACE, host, Path("/venv/bin/python"), proton=False)
-    for step in plan.steps:
-        if isinstance(step, Run):
-            from_nvidia = step.argv[-1].startswith("nvidia-")
-            assert (platform in step.argv) is from_nvidia
-    assert "--platform" not in " ".join(line for step in steps_of("linux") for line in step.shell())
+    for step in packages("macos", arch):
+        assert (platform in step.commands[0]) is step.requirement.startswith("nvidia-")
+    assert "--platform" not in " ".join(line for step in packages("linux") for line in step.shell())
 
 
 def test_files_are_copied_last() -> None:
