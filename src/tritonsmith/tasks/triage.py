@@ -58,9 +58,13 @@ def triage(
     else:
         subject = command_subject(argv, check, env, python, timeout, out)
 
+    told: set[str] = set()
+
     def tell(name: str, seen: Observation) -> None:
+        text = report.in_short(seen)
         if not json:
-            console.note(": ".join((name, str(seen.seen), *filter(None, (seen.figures, seen.why)))))
+            console.note(": ".join(filter(None, (name, str(seen.seen), "" if text in told else text))))
+        told.add(text)  # each message once
 
     space.run(emptied(subject.out, space), "triage", quiet=True)
     found = verdict.run(subject, tell)

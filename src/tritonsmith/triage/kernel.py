@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tritonsmith.bisect.outcome import Verdict
 from tritonsmith.bisect.predicate import failing_compile, limit
@@ -25,6 +26,8 @@ from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.kernels.compile.surgery import Surgery
+from tritonsmith.kernels.resources import measure
+from tritonsmith.kernels.resources.table import CAN_LAUNCH, LAUNCH
 from tritonsmith.kernels.show import source_lines
 from tritonsmith.kernels.show import stage as show_stage
 from tritonsmith.passes.reduce import failure
@@ -38,13 +41,15 @@ from tritonsmith.versions import version_key
 
 BASELINE = "nothing changed"
 _BINARIES = ("cubin", "hsaco")
+_NO_LAUNCH: Final = "cannot launch"
+_AMOUNT = re.compile(r" \d")  # in `shared 196608 > 166912 B`
 _PTXAS = "ptxas"  # in what a compile says that fails there
 _TIMED = {"MLIR_ENABLE_TIMING": "1", "LLVM_ENABLE_TIMING": "1"}  # each pass with its time, in the log
 
 
 @dataclass
 class KernelSubject:
-    """A kernel; its symptom is a compile that fails, or a limit that is broken.
+    """A kernel; its symptom is a compile that fails, code that cannot be launched, or a limit that is broken.
 
     Attributes:
         asked: the compile.
@@ -90,6 +95,8 @@ class KernelSubject:
         if self.terms:
             return "slow" if self._timed else "limit"
         points = self._baseline.points if self._baseline else ()
+        if self._baseline and all(point.status == "ok" for point in points):
+            return "limit" if _refused_launches(self._baseline) else "failure"
         return "hang" if any(point.status == "timeout" for point in points) else "failure"
 
     @property
@@ -228,7 +235,12 @@ class KernelSubject:
         same = [one for target, one in every if one in before[target]]
         shown = (same or [one for _, one in every])[0]
         symptom = Seen.SHOWS if same else Seen.OTHER
-        return Observation(symptom, str(shown), failure=shown, code=code, notes=_place(made))
+        refused = _refused_launches(made).values()
+        figures = next((text for kind, text in refused if kind == shown), str(shown))
+        failing, notes = _failed_in(made), _place(made)
+        if shown.kind == _NO_LAUNCH:
+            notes = ("it compiles, and the GPU cannot launch the code: kernel.resources has the table",)
+        return Observation(symptom, figures, failure=shown, code=code, notes=notes, failed_in=failing)
 
 
 def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
@@ -248,14 +260,37 @@ def _failed(made: Manifest | None) -> dict[str, list[Failure]]:
     found: dict[str, list[Failure]] = {}
     for (_, point), one in failing_compile.failures((made,) if made else ()):
         found.setdefault(targets[point], []).append(one)
+    for point, (refusal, _) in (_refused_launches(made) if made else {}).items():
+        found.setdefault(targets[point], []).append(refusal)
     return found
 
 
-def _place(made: Manifest) -> tuple[str, ...]:
-    """Where the compiles failed, if all failed in one pass."""
+def _refused_launches(made: Manifest) -> dict[str, tuple[Failure, str]]:
+    """Map each point that compiles and cannot be launched to its failure and to that in figures.
+
+    The failure names the resource alone: 196608 B of shared memory and 180000 B, both too much, are the same.
+    """
+    refused = {}
+    for row in measure.of_manifest(made).rows:
+        launch = str(row.values.get(LAUNCH) or CAN_LAUNCH)
+        if launch != CAN_LAUNCH:
+            why = launch.removeprefix("no: ")
+            resource = _AMOUNT.split(why)[0]
+            refused[row.point] = (Failure(_NO_LAUNCH, resource), f"{_NO_LAUNCH}: {why}")
+    return refused
+
+
+def _failed_in(made: Manifest) -> str:
+    """Name the pass in which the compiles failed, if all failed in one; empty otherwise."""
     failed = [point for point in made.points if point.status != "ok"]
-    found = {failure.pass_of(f"{point.log}\n{point.error}") for point in failed}
-    return (f"it fails in the pass {found.pop()}",) if len(found) == 1 and "" not in found else ()
+    names = {failure.pass_of(f"{point.log}\n{point.error}") for point in failed}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _place(made: Manifest) -> tuple[str, ...]:
+    """Say in which pass the compiles failed, if all failed in one."""
+    name = _failed_in(made)
+    return (f"it fails in the pass {name}",) if name else ()
 
 
 def _code(made: Manifest) -> str:

@@ -35,6 +35,7 @@ class Observation:
         swapped: versions of ptxas: its own, and the one in its place.
         cause: what is to blame, where the test itself says so.
         notes: what else the compiler said: the pass in which it failed, where the time goes; each a sentence.
+        failed_in: class of the pass in which it failed, as MLIR names it; empty if that is unknown.
     """
 
     seen: Seen
@@ -46,6 +47,7 @@ class Observation:
     notes: tuple[str, ...] = ()
     cause: str = ""
     swapped: tuple[str, ...] = ()
+    failed_in: str = ""
 
 
 def refused(error: SmithError) -> Observation:

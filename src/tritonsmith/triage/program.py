@@ -301,7 +301,9 @@ class CommandSubject:
         failed = failure.of(untrusted.read_text(log), crashed=died, timeout=late, code=code)
         figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
         same = self._first is None or failed == self._first.failure
-        return Observation(Seen.SHOWS if same else Seen.OTHER, figures, seconds=seconds, failure=failed)
+        failing = failure.pass_of(untrusted.read_text(log))
+        symptom = Seen.SHOWS if same else Seen.OTHER
+        return Observation(symptom, figures, seconds=seconds, failure=failed, failed_in=failing)
 
 
 def _rows(results: Path) -> list[Any]:

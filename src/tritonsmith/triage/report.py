@@ -10,12 +10,22 @@ from tritonsmith.triage.verdict import TriageVerdict
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
+_LONGEST = 72  # characters of what was seen
+_SAME = "the same"  # as in the first row
+
 
 def table(found: TriageVerdict) -> Grid:
     """What was changed, and what was seen."""
-    rows = [_row("nothing changed", found.baseline)]
-    rows += [_row(one.variant.name, one.observation) for one in found.tried]
-    return tables.plain("one change at a time", ["changed", "symptom", "seen", "s"], rows, right=["s"])
+    columns = ["changed", "symptom", "seen", "s"]
+    return tables.plain("one change at a time", columns, rows(found), right=["s"])
+
+
+def rows(found: TriageVerdict) -> list[list[str]]:
+    """Give each test a line of text; a message that repeats the first row's is not shown again."""
+    shown = [_row("nothing changed", found.baseline)]
+    first = in_short(found.baseline)
+    shown += [_row(one.variant.name, one.observation, first) for one in found.tried]
+    return shown
 
 
 def lines(found: TriageVerdict) -> Iterator[str]:
@@ -58,5 +68,12 @@ def _seen(one: Observation) -> dict[str, Any]:
     }
 
 
-def _row(name: str, one: Observation) -> list[str]:
-    return [name, str(one.seen), ", ".join(filter(None, (one.figures, one.why))), f"{one.seconds:.1f}"]
+def in_short(observation: Observation) -> str:
+    """Say what was seen in one line; triage.json and the logs have all of it."""
+    text = ", ".join(filter(None, (observation.figures, observation.why)))
+    return tables.clipped(" ".join(text.split()), _LONGEST)
+
+
+def _row(name: str, one: Observation, first: str = "") -> list[str]:
+    text = in_short(one)
+    return [name, str(one.seen), _SAME if first and text == first else text, f"{one.seconds:.1f}"]

@@ -115,6 +115,34 @@ def every() -> Iterator[TriageVariant]:
         yield configs.made(TriageVariant, row)
 
 
+def ordered(failed_in: str) -> Iterator[TriageVariant]:
+    """Yield all variants, the compile without the pass in which it fails before the others.
+
+    Args:
+        failed_in: as MLIR names its class, `TritonGPUCoalesce`; empty if it is unknown.
+    """
+    rows = list(every())
+    if failed_in:
+        known = next((row for row in rows if row.skip and _bare(row.skip) == _bare(failed_in)), None)
+        rows = [row for row in rows if row is not known]
+        family = known.family if known else f"the pass {failed_in}"
+        yield configs.made(
+            TriageVariant,
+            {
+                **configs.load(_CONFIG)["failing-pass"],
+                "name": f"without {known.skip if known else failed_in}",
+                "family": family,
+                "skip": known.skip if known else failed_in,
+            },
+        )
+    yield from rows
+
+
+def _bare(name: str) -> str:
+    """Reduce `tritongpu-coalesce` and `TritonGPUCoalesce` to the same letters."""
+    return name.replace("-", "").lower()
+
+
 def times(name: str) -> float:
     """A number of `[times]`."""
     return float(configs.load(_CONFIG)["times"][name])

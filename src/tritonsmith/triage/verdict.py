@@ -80,13 +80,15 @@ def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVer
         text = f"nothing found: {first.figures}"
         return TriageVerdict(Answer.NOTHING, text, (), (), first)
     tried: list[Tried] = []
-    for row in variants.every():
+    for row in variants.ordered(first.failed_in):
         fits = row.fits(subject.triton, subject.backends, command=subject.is_command, symptom=subject.kind)
         gone = {one.variant.name for one in tried if one.observation.seen is Seen.GONE}
         causes = any(
             one.variant.role == "cause" and not one.variant.last and one.variant.name in gone for one in tried
         )
-        if fits and (not row.after or row.after in gone) and not (row.last and causes):
+        # The interpreter compiles nothing: what it shows is not the work of a pass.
+        stays = any(one.variant.stays and one.observation.seen is Seen.SHOWS for one in tried)
+        if fits and (not row.after or row.after in gone) and not (row.last and (causes or stays)):
             tried.append(Tried(row, subject.test(row)))
             tell(row.name, tried[-1].observation)
     return judge(subject, first, tried)

@@ -98,10 +98,11 @@ class CompileOperation:
         return found
 
     def _is(self, kind: str, mine: set[str]) -> bool:
+        bare = {_bare(name): name for name in mine}  # MLIR's errors name the class: TritonGPUCoalesce
         found = [
             (kind, name, number)
             for name, number in self.wanted.get(kind, ())
-            if name in mine and number in (0, self._counts[name])
+            if _bare(name) in bare and number in (0, self._counts[bare[_bare(name)]])
         ]
         self._met.update(found)
         return bool(found)
@@ -143,6 +144,11 @@ class CompileOperation:
         names = ", ".join(dict.fromkeys(row["pass"] for row in self.passes))
         hint = f"did you mean {' or '.join(near)}?" if near else f"it has {names}"
         return f"this compile has no pass {name!r}: {hint}"
+
+
+def _bare(name: str) -> str:
+    """Reduce `tritongpu-coalesce` and `TritonGPUCoalesce` to the same letters."""
+    return re.sub(r"[-_]", "", name).lower()
 
 
 def current() -> CompileOperation | None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from tritonsmith.passes.reduce.failure import Failure
+from tritonsmith.triage import report, verdict
 from tritonsmith.triage import variant as variants
-from tritonsmith.triage import verdict
 from tritonsmith.triage.observation import Observation, Seen
 from tritonsmith.triage.variant import TriageVariant
-from tritonsmith.triage.verdict import Answer, TriageVerdict
+from tritonsmith.triage.verdict import Answer, TriageVerdict, Tried
 
 SHOWS = Observation(Seen.SHOWS, "error: wrong", failure=Failure("error", "wrong"))
 GONE = Observation(Seen.GONE, "exit code 0")
@@ -31,12 +31,13 @@ class Fake:
     kind: str = "failure"
     code: str = ""
     backends: frozenset[str] = frozenset(("cuda",))
+    failed_in: str = ""
     tested: list[str] = field(default_factory=list)
     swaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def baseline(self) -> Observation:
         """What was listed, then the symptom."""
-        return self.runs.pop(0) if self.runs else SHOWS
+        return self.runs.pop(0) if self.runs else replace(SHOWS, failed_in=self.failed_in)
 
     def test(self, variant: TriageVariant) -> Observation:
         """Gone if it is named."""
@@ -159,6 +160,39 @@ def test_the_interpreter_is_right_and_one_change_helps() -> None:
     found, _ = judged("interpreter", "float32 dots in full precision", is_command=True)
     assert found.answer is Answer.DECIDED
     assert found.text.startswith("tf32")
+
+
+def test_what_the_interpreter_shows_is_no_work_of_a_pass() -> None:
+    """A missing mask: leaving out twenty passes tells nothing more."""
+    found, tested = judged(is_command=True)
+    assert found.answer is Answer.DECIDED
+    assert not any(name.startswith("without ") for name in tested)
+
+
+def test_the_pass_in_which_it_fails_is_left_out_first() -> None:
+    name = "without TritonGPUFuseNestedLoops"
+    found, tested = judged(name, failed_in="TritonGPUFuseNestedLoops")
+    assert tested[0] == name
+    assert found.text == "the pass TritonGPUFuseNestedLoops"
+    assert not any(other.startswith("without ") for other in tested[1:])
+
+
+def test_a_failed_in_that_has_a_row_is_of_its_family_and_tried_once() -> None:
+    names = ("without tritongpu-pipeline", "num_stages=1")
+    found, tested = judged(*names, failed_in="TritonGPUPipeline")
+    assert (tested[0], tested.count(names[0])) == (names[0], 1)
+    assert found.text.startswith("software pipelining")
+
+
+def test_a_row_is_one_line_and_repeats_nothing() -> None:
+    """A trace of five lines in each row hides the table."""
+    trace = "exit code 1: Traceback\n  File\n    store\n" + "x" * 200
+    found, _ = judged(runs=[replace(SHOWS, figures=trace)])
+    rows = [[str(cell) for cell in row] for row in report.rows(found)]
+    assert all("\n" not in cell and len(cell) <= 72 for row in rows for cell in row)
+    assert rows[0][2].startswith("exit code 1: Traceback File store xxx")
+    found = replace(found, tried=(Tried(found.tried[0].variant, found.baseline),))
+    assert report.rows(found)[1][2] == "the same"
 
 
 def test_nothing_is_wrong() -> None:

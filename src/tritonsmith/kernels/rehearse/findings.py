@@ -92,6 +92,23 @@ class RehearsalFinding:
 
 
 @dataclass(frozen=True)
+class Regression:
+    """A metric that got worse without breaking a term.
+
+    Attributes:
+        kernel: name in the list.
+        point: name of the pair.
+        change: the metric with both values: `registers 96 -> 124 (+29 %)`.
+        percent: the size of the change, in percent of the first value.
+    """
+
+    kernel: str
+    point: str
+    change: str
+    percent: float
+
+
+@dataclass(frozen=True)
 class RehearsalVerdict:
     """The answer.
 
@@ -103,6 +120,7 @@ class RehearsalVerdict:
         unchecked: metrics of required terms that no kernel has.
         kernels: how many compile by both.
         points: how many compiles those have.
+        regressions: the largest changes for the worse that break no term, the largest first.
     """
 
     findings: tuple[RehearsalFinding, ...]
@@ -112,6 +130,7 @@ class RehearsalVerdict:
     unchecked: tuple[str, ...]
     kernels: int
     points: int
+    regressions: tuple[Regression, ...] = ()
 
     @property
     def doubts(self) -> str:
@@ -130,9 +149,14 @@ class RehearsalVerdict:
         """In a line."""
         parts = [counted(len(self.findings), "finding")] if self.findings else []
         parts += [f"not sure: {self.doubts}"] if self.doubts else []
-        return "; ".join(parts) or (
-            f"safe: {counted(self.points, 'compile')} of {counted(self.kernels, 'kernel')} are no worse"
-        )
+        if parts:
+            return "; ".join(parts)
+        looked = f"{counted(self.points, 'compile')} of {counted(self.kernels, 'kernel')}"
+        lead = f"no finding by these terms in {looked}"
+        if not self.regressions:
+            return lead
+        worst = self.regressions[0]
+        return f"{lead}; the largest change for the worse: {worst.change}, {worst.kernel} {worst.point}"
 
 
 def limits(fail_on: str | None) -> tuple[RehearsalLimit, ...]:
@@ -186,6 +210,7 @@ def check(comparison: Comparison, terms: Sequence[RehearsalLimit]) -> RehearsalV
         tuple(dict.fromkeys(unchecked)),
         kernels,
         len(measured),
+        _regressions(measured, found),
     )
 
 
@@ -231,6 +256,23 @@ def _worse(
             a=a,
             b=b,
         )
+
+
+def _regressions(
+    measured: Sequence[Compared], findings: Sequence[RehearsalFinding]
+) -> tuple[Regression, ...]:
+    """Collect the largest changes for the worse of pairs that have no finding: the terms pass over them."""
+    reported = {(finding.kernel, finding.point) for finding in findings}
+    regressions = []
+    for pair in measured:
+        place = (pair.pair.kernel, pair.pair.point)
+        for name in () if place in reported else (*metrics.summary(), *configs.load("rehearse")["also"]):
+            change = pair.in_short(name)
+            if change.verdict == "worse" and change.percent is not None:
+                values = f"{name} {_spelled(change.a)} -> {_spelled(change.b)} ({change.percent:+.0f} %)"
+                regressions.append(Regression(*place, values, abs(change.percent)))
+    regressions.sort(key=lambda row: (-row.percent, row.kernel, row.point))
+    return tuple(regressions[: configs.load("rehearse")["shown"]])
 
 
 def _finding(one: Compared, finding: str, why: str, *, rank: int, **more: object) -> RehearsalFinding:

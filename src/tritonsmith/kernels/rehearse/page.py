@@ -64,7 +64,7 @@ def _body(
     terms: Sequence[RehearsalLimit],
     verdict: RehearsalVerdict,
 ) -> Iterator[str]:
-    state = "findings" if verdict.findings else "unsure" if verdict.doubts else "safe"
+    state = "findings" if verdict.findings else "unsure" if verdict.doubts or verdict.regressions else "clear"
     yield tag("div", text(verdict.words), of=f"verdict {state}")
     facts = (
         f"{counted(verdict.kernels, 'kernel')} of {wanted.file} by both, "

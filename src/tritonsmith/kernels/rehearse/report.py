@@ -30,6 +30,9 @@ def blocks(made: RehearsalResult, verdict: RehearsalVerdict) -> Iterator[Text | 
     if verdict.findings:
         rows = [[one.kernel, one.target, one.finding, _short(one.why)] for one in verdict.findings]
         yield tables.plain("findings, the worst first", ["kernel", "target", "finding", "what"], rows)
+    if verdict.regressions:
+        rows = [[row.kernel, row.point, row.change] for row in verdict.regressions]
+        yield tables.plain("worse, though within the terms", ["kernel", "point", "change"], rows)
     if verdict.neither:
         rows = [[kernel, point, _short(said)] for kernel, point, said in verdict.neither]
         yield tables.plain("compile by neither", ["kernel", "point", "message"], rows)
@@ -78,6 +81,9 @@ def as_json(
                 "differences": one.differences,
             }
             for one in verdict.findings
+        ],
+        "regressions": [
+            {"kernel": row.kernel, "point": row.point, "change": row.change} for row in verdict.regressions
         ],
         "neither": [{"kernel": k, "point": p, "why": said} for k, p, said in verdict.neither],
         "unknown": [{"kernel": k, "point": p, "metric": metric} for k, p, metric in verdict.unknown],

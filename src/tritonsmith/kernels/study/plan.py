@@ -32,12 +32,15 @@ class StudyCell:
         row: what came of it; its `error` says why nothing did.
         source: sha256 of the kernel's file.
         seconds: that the compile took.
+        compiled: whether a compile was tried; False where the kernel's file could not be had, as in a clone
+            that lacks the commit: then `row.error` says nothing about the compiler.
     """
 
     triton: str
     row: ResourceRow
     source: str = ""
     seconds: float = 0.0
+    compiled: bool = True
 
 
 @dataclass(frozen=True)
@@ -166,4 +169,5 @@ def _lost(
     entry: ListedKernel, triton: str, wanted: tuple[Target, ...], error: SmithError
 ) -> Iterator[StudyCell]:
     for target in entry.targets or wanted:
-        yield StudyCell(triton, ResourceRow(entry.name, "", str(target), error=f"failed: {error.what}"))
+        row = ResourceRow(entry.name, "", str(target), error=f"not compiled: {error.what}")
+        yield StudyCell(triton, row, compiled=False)

@@ -16,6 +16,7 @@ from tritonsmith.ui.tables import Grid
 
 _NONE = "-"  # that kernel is not for that version
 _FAILED = "x"
+_NOT_COMPILED = "?"  # its file could not be had
 _STUCK = "!"  # compiled, and cannot be launched
 
 
@@ -95,8 +96,14 @@ def failures(cells: Sequence[StudyCell]) -> Iterator[str]:
 def as_json(cells: Sequence[StudyCell]) -> dict[str, Any]:
     """Every row, with units in the names of its values."""
     rows = [
-        {"triton": one.triton, "file_sha256": one.source, "compile_seconds": one.seconds, **asdict(one.row)}
-        for one in cells
+        {
+            "triton": cell.triton,
+            "compiled": cell.compiled,
+            "file_sha256": cell.source,
+            "compile_seconds": cell.seconds,
+            **asdict(cell.row),
+        }
+        for cell in cells
     ]
     return {"schema": 1, "rows": rows, "warnings": list(warnings(cells))}
 
@@ -120,4 +127,6 @@ def _cell(cell: StudyCell | None, metric: StudyMetric) -> str:
         return _NONE
     number = metric.of(cell)
     mark = _STUCK if cell.row.values.get(LAUNCH, CAN_LAUNCH) not in (CAN_LAUNCH, None) else ""
+    if not cell.compiled:
+        return _NOT_COMPILED
     return _FAILED if cell.row.error else "" if number is None else f"{number}{mark}"

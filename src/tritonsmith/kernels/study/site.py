@@ -31,11 +31,13 @@ class ChartPoint:
         triton: the version.
         value: None if there is none.
         mark: why: `does not compile`; or what else is to be said of it.
+        compiled: whether a compile was tried at all.
     """
 
     triton: str
     value: float | None
     mark: str = ""
+    compiled: bool = True
 
 
 def check(folder: Path) -> None:
@@ -73,9 +75,13 @@ def write(cells: Sequence[StudyCell], folder: Path) -> Path:
 def _body(cells: Sequence[StudyCell], names: Sequence[str]) -> Iterator[str]:
     links = (tag("a", name, href=name) for name in ("study.json", "study.csv"))
     yield tag("p", f"{_MARK}. No kernel was run. Data: {', '.join(links)}.", of="soft")
-    about = "A ring: the kernel's file changed. Red: no number, or no launch. Titles of points say more."
+    about = (
+        "Charts start at zero. A ring marks a version in which the kernel's source changed; red marks a "
+        "compile that fails or code that cannot be launched. Hover over a point for details."
+    )
     yield tag("p", text(f"From left to right: {', '.join(names)}. {about}"), of="soft")
     yield from _latest(cells, names)
+    yield from _not_compiled(cells)
     for target in report.targets(cells):
         here = [cell for cell in cells if cell.row.target == target]
         yield tag("h2", text(target))
@@ -96,12 +102,26 @@ def _latest(cells: Sequence[StudyCell], names: Sequence[str]) -> Iterator[str]:
             own = {one.triton: one for one in cells if (one.row.kernel, one.row.target) == (kernel, target)}
             for name, points in _series(own, names[-2:]):
                 old, new = points
+                if not (old.compiled and new.compiled):
+                    continue  # nothing is known, so nothing has changed
                 if name != _TIME and (old.value, old.mark) != (new.value, new.mark) and new.triton in own:
                     style = _verdict(old, new)
                     change = tag("span", text(f"{_spelled(old)} → {_spelled(new)}"), of=style)
                     rows.append([text(kernel), text(target), text(name), change])
     yield tag("h2", text(f"Changed by {names[-1]}"))
-    yield table(["kernel", "target", "number", "change"], rows) if rows else tag("p", "nothing")
+    yield table(["kernel", "target", "metric", "change"], rows) if rows else tag("p", "nothing")
+
+
+def _not_compiled(cells: Sequence[StudyCell]) -> Iterator[str]:
+    """List each reason why kernels were not compiled, with the kernels and versions that it concerns."""
+    about: dict[str, list[str]] = {}
+    for cell in cells:
+        if not cell.compiled:
+            about.setdefault(cell.row.error, []).append(f"{cell.row.kernel} {cell.triton} {cell.row.target}")
+    if about:
+        yield tag("h2", "Not compiled")
+        rows = [[text(reason), text(", ".join(places))] for reason, places in about.items()]
+        yield table(["reason", "kernels"], rows)
 
 
 def _changed(own: dict[str, StudyCell], names: Sequence[str]) -> Iterator[str]:
@@ -131,6 +151,8 @@ def _series(own: dict[str, StudyCell], names: Sequence[str]) -> Iterator[tuple[s
 def _point(cell: StudyCell | None, name: str, value: Callable[[StudyCell], float | None]) -> ChartPoint:
     if cell is None:
         return ChartPoint(name, None)
+    if not cell.compiled:
+        return ChartPoint(name, None, cell.row.error, compiled=False)
     if cell.row.error:
         return ChartPoint(name, None, f"does not compile: {cell.row.error}")
     launch = cell.row.values.get(LAUNCH, CAN_LAUNCH)
@@ -154,7 +176,8 @@ def _chart(points: Sequence[ChartPoint], most: float, changed: Container[str]) -
         if point.value is None:
             lines.append([])
             if point.mark:
-                dots.append(_dot(x, f"{_HEIGHT / 2:.1f}", point, "var(--worse)", ring=False))
+                colour = "var(--worse)" if point.compiled else "var(--soft)"
+                dots.append(_dot(x, f"{_HEIGHT / 2:.1f}", point, colour, ring=False))
             continue
         y = f"{_HEIGHT - _EDGE - (_HEIGHT - 2 * _EDGE) * point.value / (most or 1.0):.1f}"
         lines[-1].append(f"{x},{y}")
@@ -177,6 +200,8 @@ def _dot(x: str, y: str, point: ChartPoint, colour: str, *, ring: bool) -> str:
 
 
 def _spelled(point: ChartPoint) -> str:
+    if not point.compiled:
+        return "?"
     if point.value is None:
         return "x" if point.mark else "-"
     return str(point.value) if isinstance(point.value, int) else f"{point.value:.{_DIGITS}g}"

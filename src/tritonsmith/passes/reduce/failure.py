@@ -22,6 +22,7 @@ Kind = Literal[
     "exit code",
     "command",
     "wrong",
+    "cannot launch",
 ]
 
 FRAMES = 3  # of a stack trace, above the handler's own

@@ -35,13 +35,33 @@ def verdict(*compared: Compared, fail_on: str | None = None) -> RehearsalVerdict
 SAME = one("same", NVIDIA, NVIDIA)
 
 
-def test_what_is_no_worse_is_safe() -> None:
+def test_no_finding_says_what_was_looked_at() -> None:
     made = verdict(
         SAME, one("less", NVIDIA, {**NVIDIA, "code_bytes": 500}), one("amd", AMD, AMD, "hip:gfx942:64")
     )
-    assert made.words == "safe: 3 compiles of 3 kernels are no worse"
-    assert made.findings == ()
+    assert made.words == "no finding by these terms in 3 compiles of 3 kernels"
+    assert not made.findings
+    assert not made.regressions
     assert not made.doubts
+
+
+def test_what_gets_worse_within_the_terms_is_named_beside_the_verdict() -> None:
+    """96 -> 124 registers at the same occupancy breaks no term, and is not `no worse`."""
+    before = {**NVIDIA, "registers_per_thread": 96}
+    made = verdict(
+        one("matmul", before, {**NVIDIA, "registers_per_thread": 124, "code_bytes": 1100}),
+        one("found", NVIDIA, {**NVIDIA, "spill_store_bytes": 8, "code_bytes": 1400}),
+        SAME,
+    )
+    assert [(row.kernel, row.change) for row in made.regressions] == [
+        ("matmul", "registers 96 -> 124 (+29 %)"),
+        ("matmul", "code 1000 -> 1100 (+10 %)"),
+    ]
+    alone = verdict(one("matmul", before, {**NVIDIA, "registers_per_thread": 124}), SAME)
+    assert alone.words == (
+        "no finding by these terms in 2 compiles of 2 kernels; the largest change for the worse: "
+        "registers 96 -> 124 (+29 %), matmul cuda-90-32"
+    )
 
 
 def test_the_worst_is_first() -> None:

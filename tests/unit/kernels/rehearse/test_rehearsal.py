@@ -218,11 +218,11 @@ def test_the_task(
     flags["fail_on"] = "ptx>+10%"
     rehearse(Context(), out=f"{tmp_path}/", **flags)
     said = capsys.readouterr()
-    assert "safe: 4 compiles of 2 kernels are no worse" in said.out
+    assert "no finding by these terms in 4 compiles of 2 kernels" in said.out
     assert "not for both Tritons, by the list: old" in said.out
     (page,) = tmp_path.glob("*.html")
     assert page.name in said.err.replace("\n", "")
-    assert "safe: 4 compiles of 2 kernels" in page.read_text()
+    assert "no finding by these terms in 4 compiles of 2 kernels" in page.read_text()
     compiler.kernel(tmp_path, "two", "crash")
     rehearse(Context(), json=True, **flags)
     told = json.loads(capsys.readouterr().out)

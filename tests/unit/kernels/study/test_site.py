@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.kernels.study.test_study import cells_of
 from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.kernels.resources.table import ResourceRow
 from tritonsmith.kernels.study import site
 from tritonsmith.kernels.study.plan import StudyCell
 
@@ -57,6 +58,18 @@ def test_what_the_last_version_changed_comes_first(tmp_path: Path) -> None:
     same = [replace(cell, triton="3.11.0") for cell in cells_of() if cell.triton == "3.10.0"]
     assert "Changed by 3.11.0 nothing" in page([*cells_of(), *same], tmp_path)[1]
     assert "Changed by" not in page(cells_of()[:2], tmp_path)[1]
+
+
+def test_what_was_not_compiled_is_not_a_change(tmp_path: Path) -> None:
+    """A clone without the commit says nothing about the compiler."""
+    first = cells_of()[0]
+    lost = ResourceRow("add", "", "cuda:80:32", error="not compiled: this clone has no commit 63068fcc27")
+    body, text = page([first, StudyCell("3.10.0", lost, compiled=False)], tmp_path)
+    assert "Changed by 3.10.0 nothing" in text
+    (table,) = body.iter("table")
+    rows = [["".join(cell.itertext()) for cell in row] for row in table.iter("tr")]
+    assert rows == [["reason", "kernels"], [lost.error, "add 3.10.0 cuda:80:32"]]
+    assert "var(--worse)" not in {circle.get("fill") for circle in body.iter("circle")}
 
 
 def test_a_ring_tells_that_the_file_changed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from invoke.context import Context
 from invoke.exceptions import Exit
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from tests.integration.harness import commit, git
@@ -147,7 +148,7 @@ def test_files_are_those_of_each_version(clone: Path, listed: Path) -> None:
         (job.asked.file, compiler.kernel(listed.parent, "x").read_text().replace("def x", "def old"))
     ]
     assert [(cell.triton, cell.row.error) for cell in made.lost] == [
-        ("3.4.0", "failed: this file has no kernel 'old'")
+        ("3.4.0", "not compiled: this file has no kernel 'old'")
     ] * 2
     both = prepared(listed, "3.2.0", "3.4.0", history=git_sources.History(f"{clone}@HEAD~1"))
     assert len(both.jobs) == 2
@@ -229,6 +230,22 @@ def test_a_picture(tmp_path: Path) -> None:
         plot.write(cells_of()[4:], path)
     with pytest.raises(SmithError, match="cannot write the plot"):
         plot.write(cells_of(), tmp_path / "no" / "study.svg")
+
+
+def test_a_small_step_is_no_cliff_and_zeros_are_told(tmp_path: Path) -> None:
+    """A code size of +1.9 % moves by less than a tenth of the panel; kernels without spills are counted."""
+    cells = []
+    for triton, code in (("3.8.0", 13_200), ("3.9.0", 13_450)):
+        values: dict[str, Value] = {"registers_per_thread": 32, "spill_store_bytes": 0, "spill_load_bytes": 0}
+        row = ResourceRow("add", "p", "cuda:90:32", values={**values, "code_bytes": code})
+        cells.append(StudyCell(triton, row))
+    axes = Figure().subplots()
+    plot.draw(axes, cells, report.METRICS["cuda"][2], ["add"], ["3.8.0", "3.9.0"])
+    (line,) = axes.lines
+    heights = axes.transData.transform(line.get_xydata())[:, 1]
+    assert 0 < heights[1] - heights[0] < 0.1 * axes.bbox.height
+    plot.write(cells, tmp_path / "study.svg")
+    assert "0 throughout: 1 of 1 kernels" in (tmp_path / "study.svg").read_text()
 
 
 def test_where_all_failed_the_reason_is_said_not_that_there_is_no_picture(tmp_path: Path) -> None:
