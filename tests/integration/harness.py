@@ -24,12 +24,14 @@ import pytest
 
 from tests.integration.preloaded import Preloaded
 from tests.support import made_once, require
+from tritonsmith import configs
 from tritonsmith.builder.triton import recipe, toolchain
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import checkout, machine
 from tritonsmith.plan import Copy, Plan, Step, digest
 from tritonsmith.plan.runner import Runner
 from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.versions import version_key
 from tritonsmith.wheels import venv
 
 HERE = Path(__file__).parent
@@ -51,6 +53,15 @@ def preloaded() -> Preloaded:
     made = Preloaded()
     atexit.register(made.end)
     return made
+
+
+def oldest_triton(since: str) -> str:
+    """The oldest Triton from `since` on that has a wheel for this Python."""
+    here = sys.version_info[:2]
+    for row in configs.load("triton-eras")["release"]:
+        if version_key(row["version"]) >= version_key(since) and version_key(row["python"][1]) >= here:
+            return str(row["wheels"][0])
+    raise AssertionError(f"configs/triton-eras.toml has no Triton for Python {here}")
 
 
 def require_llvm() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.harness import DEAD, LLVM, Smith
+from tests.integration.harness import DEAD, LLVM, Smith, oldest_triton
 from tests.support import require
 from tritonsmith.errors import FactError
 from tritonsmith.kernels import smoke_test
@@ -21,7 +21,7 @@ from tritonsmith.kernels.compile.manifest import Point
 EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 KERNEL = ("matmul.py:tiled_matmul", "--signature", SIGNATURE)
-OLD = "3.4.0"  # the oldest whose wheels are for all Pythons from 3.11 to 3.13
+OLD = oldest_triton("3.4")
 NO_INDEX = {"PIP_INDEX_URL": f"{DEAD}/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": "/dev/null"}
 LLC = LLVM / "bin" / "llc"
 COMPILER = "backends/nvidia/compiler.py"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.harness import DEAD, LLVM, Smith
+from tests.integration.harness import DEAD, LLVM, Smith, oldest_triton
 from tests.support import require
 
 MATMUL = """
@@ -32,7 +32,7 @@ def matmul(a_ptr, b_ptr, c_ptr, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.cons
 """
 SIGNATURE = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,64,64,BLOCK_K=32"
 KERNEL = ("mat mul.py:matmul", "--signature", SIGNATURE)
-OLD = "3.4.0"  # the oldest whose wheels are for all Pythons from 3.11 to 3.13
+OLD = oldest_triton("3.4")
 OFFLINE = {"PIP_INDEX_URL": f"{DEAD}/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": "/dev/null"}
 
 
