@@ -180,15 +180,17 @@ def test_an_archive_that_was_fetched_before_needs_no_server(tmp_path: Path) -> N
 def test_an_archive_that_was_extracted_before_needs_no_server(tmp_path: Path) -> None:
     space = Workspace(tmp_path)
     request = replace(made.request(provider="prebuilt"), pin=WITH_SUMS)
-    taken = choose(request, facts(workspace=space))
+    there = facts(workspace=space, store=Store(space.llvm, space.root))
+    taken = choose(request, there)
     stamps = {step.stamp for step in taken.plan.steps if step.stamp}
     (stamp,) = stamps
+    offline = replace(there, reachable=lambda _: "Name or service not known")
     taken.prefix.mkdir(parents=True)
     stamp.path.write_text(stamp.key, encoding="utf-8")
-    assert choose(request, facts(offline="Name or service not known", workspace=space)).provider == "prebuilt"
+    assert choose(request, offline).provider == "prebuilt"
     taken.prefix.rmdir()
     with pytest.raises(FactError, match="no LLVM matches"):
-        choose(request, facts(offline="Name or service not known", workspace=space))
+        choose(request, offline)
 
 
 def test_a_checksum_of_the_users_stands_in_for_a_missing_one() -> None:
