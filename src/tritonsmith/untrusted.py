@@ -1,4 +1,4 @@
-"""Reads files, JSON and TOML of other programs, with bounded size and predictable errors.
+"""Reads files, JSON, TOML and Python of other programs, with bounded size and predictable errors.
 
 `OSError` is about the file (missing, unreadable, too large or a pipe), `UnreadableError`, a `ValueError`,
 about its content. Bytes that are not UTF-8 are replaced: an unrelated path in Latin-1 should not make
@@ -7,17 +7,18 @@ the whole file unreadable.
 
 from __future__ import annotations
 
+import ast
 import errno
 import json
 import os
 import stat
 import tomllib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 LIMIT = 64 << 20  # bytes of a text; a CMake cache of LLVM has 0.3 MiB
 OURS = 1 << 30  # of what the tool wrote, or had written: manifests of 40,000 compiled points, a build.ninja
@@ -37,6 +38,30 @@ class UnreadableError(ValueError):
     hints: tuple[str, ...] = ()
 
 
+def opened(path: Path) -> BinaryIO:
+    """A regular file, open for reading in pieces.
+
+    Args:
+        path: the file; links are followed.
+
+    Raises:
+        OSError: it is missing, unreadable, or not a regular file.
+    """
+    try:
+        handle = os.open(
+            path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        )  # a pipe would wait for its other end
+    except ValueError as error:  # a NUL in the path
+        raise FileNotFoundError(errno.ENOENT, str(error), str(path)) from None
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise OSError(errno.EINVAL, "a pipe or a device, not a file", str(path))
+    return open(handle, "rb")  # noqa: PTH123 - of a descriptor
+
+
 def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
     """The content of a regular file.
 
@@ -47,22 +72,9 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
     Raises:
         OSError: it is missing, unreadable, too large, or not a regular file.
     """
-    try:
-        handle = os.open(
-            path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-        )  # a pipe would wait for its other end
-    except ValueError as error:  # a NUL in the path
-        raise FileNotFoundError(errno.ENOENT, str(error), str(path)) from None
-    with open(handle, "rb") as file:  # noqa: PTH123 - of a descriptor
-        about = os.fstat(handle)
-        mode = about.st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "a pipe or a device, not a file", str(path))
-        content = file.read(
-            min(about.st_size, limit) + 1
-        )  # no more: `read` makes room for all it is asked for
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        content = file.read(min(size, limit) + 1)  # no more: `read` makes room for all it is asked for
         while len(content) <= limit and (more := file.read(_CHUNK)):
             content += more  # of /proc, whose files say that they are empty
     if len(content) > limit:
@@ -78,6 +90,22 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
     """
     text = read_bytes(path, limit).decode("utf-8", errors="replace")
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def exact_text(path: Path) -> str:
+    """The text of a file with all of its bytes: those that are not UTF-8 are surrogates, line ends stay.
+
+    For files that are changed, and keep what somebody else wrote: see `exact_bytes`.
+
+    Raises:
+        OSError: as `read_bytes` does.
+    """
+    return read_bytes(path).decode("utf-8", errors="surrogateescape")
+
+
+def exact_bytes(text: str) -> bytes:
+    """The bytes of an `exact_text`."""
+    return text.encode("utf-8", errors="surrogateescape")
 
 
 def text_if_any(path: Path) -> str:
@@ -169,7 +197,36 @@ def read_toml(path: Path, limit: int = TOML_LIMIT) -> dict[str, Any]:
         raise
     except ValueError as error:
         raise UnreadableError(str(error)) from error
+    if not all(_is(int, one) for one in _whole_numbers(table)):  # hexadecimal ones, which no text can show
+        raise UnreadableError("a number is larger than 64 bits")
     return table
+
+
+def _whole_numbers(value: Any) -> Iterator[int]:
+    if isinstance(value, (dict, list)):
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from _whole_numbers(child)
+    elif type(value) is int:
+        yield value
+
+
+def python_tree(text: str | bytes, name: str = "<unknown>") -> ast.Module:
+    """Parse Python.
+
+    Args:
+        text: the source.
+        name: of the file, for the error.
+
+    Raises:
+        SyntaxError: invalid, perhaps only for this version of Python.
+        UnreadableError: nested too deeply for the parser, or with a NUL.
+    """
+    try:
+        return ast.parse(text, name)
+    except (RecursionError, MemoryError):  # the parser's stack is full, not the machine's memory
+        raise UnreadableError("nested too deeply") from None
+    except ValueError as error:
+        raise UnreadableError(str(error)) from error
 
 
 def typed(kind: Any, value: Any, name: str = "it") -> Any:

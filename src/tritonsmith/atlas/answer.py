@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tritonsmith import untrusted
 from tritonsmith.atlas import message, native, pipeline, renamed, uses
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.frontend import LanguageFunction
@@ -245,8 +246,8 @@ def _reads(index: Index, name: str) -> tuple[Place, ...]:
         if name not in text or "test" in file:
             continue
         try:
-            parsed = ast.parse(text)
-        except SyntaxError:
+            parsed = untrusted.python_tree(text)
+        except (SyntaxError, ValueError):
             continue
         for node in ast.walk(parsed):
             if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
@@ -355,8 +356,8 @@ def _heading(file: str, text: str) -> str:
     """The first sentence of a docstring, or of the comment at the top that is no licence."""
     if file.endswith(".py"):
         try:
-            return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
-        except SyntaxError:
+            return (ast.get_docstring(untrusted.python_tree(text)) or "").partition("\n")[0]
+        except (SyntaxError, ValueError):
             return ""
     lines = [
         line.strip().lstrip("/*;#- ").strip()

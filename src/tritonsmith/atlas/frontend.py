@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from tritonsmith import untrusted
 from tritonsmith.atlas.native import PythonBinding
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles
@@ -78,8 +79,9 @@ class FrontEnd:
 
     def _parsed(self, file: str) -> ast.Module:
         try:
-            return ast.parse(self._tree.text(file)) if file in self._tree.names else ast.Module([], [])
-        except SyntaxError:
+            text = self._tree.text(file) if file in self._tree.names else ""
+            return untrusted.python_tree(text)
+        except (SyntaxError, ValueError):
             return ast.Module([], [])
 
     def _functions_of(self, file: str) -> dict[str, _Function]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tritonsmith import untrusted
 from tritonsmith.atlas.native import PythonBinding
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles
@@ -50,8 +51,8 @@ def calls(tree: SourceFiles) -> tuple[PassCall, ...]:
 def calls_in(text: str, file: str) -> Iterator[PassCall]:
     """The calls of passes in one file; none in a template, which no backend runs."""
     try:
-        parsed = ast.parse(text)
-    except SyntaxError:
+        parsed = untrusted.python_tree(text)
+    except (SyntaxError, ValueError):
         return
     yield from _Visitor(file).visit_all(parsed)
 

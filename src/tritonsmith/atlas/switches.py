@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tritonsmith import untrusted
 from tritonsmith.atlas.pipeline import backend_of
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles, line_of
@@ -59,8 +60,8 @@ def backend_options(tree: SourceFiles) -> tuple[Switch, ...]:
 
 def _fields(file: str, text: str) -> Iterator[Switch]:
     try:
-        parsed = ast.parse(text)
-    except SyntaxError:
+        parsed = untrusted.python_tree(text)
+    except (SyntaxError, ValueError):
         return
     lines = text.splitlines()
     for node in parsed.body:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
-from tritonsmith import configs
+from tritonsmith import configs, untrusted
 from tritonsmith.builder import compiler_cache
 from tritonsmith.builder.compile_commands import DatabaseLink
 from tritonsmith.builder.jobs import Jobs
@@ -257,7 +257,7 @@ def _bin(inputs: Inputs, targets: tuple[str, ...]) -> Iterator[Problem]:
     missing = [
         name for name in _OWN_BACKENDS if inputs.checkout.has(f"bin-needs-{name}") and name not in backends
     ]
-    sources = [path for path in (root / "bin").glob("*.cpp") if _REGISTERS in path.read_bytes()]
+    sources = [path for path in (root / "bin").glob("*.cpp") if _REGISTERS in untrusted.read_bytes(path)]
     programs = set(targets) & {path.stem for path in sources}
     if missing and (suspects.builds_all(targets) or programs):
         what = ", ".join(sorted(programs)) or "triton-opt and the other programs"

@@ -5,6 +5,7 @@ Both are documented by CMake and by JetBrains; its own `.idea` is not.
 
 from __future__ import annotations
 
+from tritonsmith import untrusted
 from tritonsmith.builder import cmake
 from tritonsmith.builder.debugger_init import GDB, LLDB
 from tritonsmith.builder.explain import cmake_changes
@@ -18,7 +19,7 @@ def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
     """Its files, merged with what is there."""
     name, build = f"tritonsmith-{project.env.name}", project.env.build
     cache = build / cmake.CACHE_FILE
-    given = cmake_changes.variables(cache.read_text("utf-8", "replace")) if cache.is_file() else {}
+    given = cmake_changes.variables(untrusted.read_text(cache)) if cache.is_file() else {}
     variables = {key: value.replace("$", "${dollar}") for key, value in given.items()}
     configure = {
         "name": name,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_SKIPPED = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_SKIPPED = re.compile(r"(?:\s+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
 _INDENT = "  "
@@ -79,6 +79,11 @@ def parse(text: str) -> JsonNode:
     return node
 
 
+def line_end(text: str) -> str:
+    """The characters that end the lines of a text."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
 def merge(
     text: str,
     wanted: Mapping[str, Any],
@@ -114,9 +119,9 @@ def merge(
             edits.append(_Edit(one[1].start, one[1].end, _written(one[0].wanted, _indent(text, one[1]))))
         else:
             conflicts.append(one[0])
-    done, pieces = 0, []
+    done, pieces, end = 0, [], line_end(text)
     for edit in sorted(edits, key=lambda one: one.start):  # of two at one place, the comma stays the first
-        pieces += [text[done : edit.start], edit.text]
+        pieces += [text[done : edit.start], edit.text.replace("\n", end)]
         done = edit.end
     return "".join((*pieces, text[done:])), tuple(conflicts)
 

@@ -11,11 +11,13 @@ from typing import Any
 from tritonsmith import untrusted
 from tritonsmith.editors import jsonc
 from tritonsmith.editors.jsonc import SettingConflict
-from tritonsmith.errors import FactError, OwnershipError
+from tritonsmith.errors import FactError
 from tritonsmith.facts import git
 from tritonsmith.plan import Patch, Step, Write, digest
+from tritonsmith.plan.steps.patch import check_unlinked
 
 _PHASE = "editor"
+_EXCLUDE = "info/exclude"
 
 
 @dataclass(frozen=True)
@@ -41,19 +43,14 @@ class MergedFile:
 
 
 def read(root: Path, name: str) -> str | None:
-    """The text of a file of the checkout; None if it is not there.
+    """The text of a file of the checkout, with all of its bytes; None if it is not there.
 
     Raises:
         OwnershipError: it is a link.
     """
+    check_unlinked(root, name)
     path = root / name
-    for one in (path, *path.parents):
-        if one == root:
-            break
-        if one.is_symlink():
-            hints = ["make it a file, or a folder, of the checkout"]
-            raise OwnershipError("refusing to write through a link", where=one, hints=hints)
-    return untrusted.read_text(path) if path.exists() else None
+    return untrusted.exact_text(path) if path.exists() else None
 
 
 def settings(
@@ -103,16 +100,19 @@ def block(root: Path, name: str, text: str, comment: str, *, alone: bool = False
         OwnershipError: it is a link.
     """
     before = read(root, name)
-    made = f"{comment} tritonsmith {digest(text)}\n{text}{comment} tritonsmith ends\n"
     old = before or ""
+    end = jsonc.line_end(old)
+    made = f"{comment} tritonsmith {digest(text)}\n{text}{comment} tritonsmith ends\n".replace("\n", end)
     mark = re.escape(f"{comment} tritonsmith ")
-    match = re.search(rf"^{mark}([0-9a-f]{{16}})\n(.*?)^{mark}ends\n", old, re.MULTILINE | re.DOTALL)
-    changed = digest(match[2]) != match[1] if match else alone and bool(old.strip())
+    match = re.search(rf"^{mark}([0-9a-f]{{16}})\r?\n(.*?)^{mark}ends\r?\n", old, re.MULTILINE | re.DOTALL)
+    changed = alone and bool(old.strip())
+    if match:
+        changed = digest(match[2].replace("\r\n", "\n")) != match[1]
     if changed and not force:
         return MergedFile(name, before, old, (SettingConflict("its text", "as it is", "another one"),))
     if match:
         return MergedFile(name, before, old[: match.start()] + made + old[match.end() :])
-    start = "" if alone else old if not old or old.endswith("\n") else f"{old}\n"
+    start = "" if alone else old if not old or old.endswith("\n") else f"{old}{end}"
     return MergedFile(name, before, start + made)
 
 
@@ -129,15 +129,27 @@ def steps(root: Path, files: tuple[MergedFile, ...]) -> tuple[Step, ...]:
 
 def excluded(root: Path) -> Path | None:
     """The file of names that git passes over here, which is no part of any commit; None outside git."""
-    folder = git.common_folder(root)
-    return folder / "info" / "exclude" if folder else None
+    folder, common = git.git_folder(root), git.common_folder(root)
+    if folder is None or common is None:
+        return None
+    theirs = folder != common and untrusted.real(folder).parent != common / "worktrees"  # git makes no such
+    return None if theirs else common / _EXCLUDE
 
 
 def _hidden(root: Path, files: tuple[MergedFile, ...]) -> tuple[Step, ...]:
     path = excluded(root)
     if path is None:
         return ()
-    before = untrusted.read_text(path) if path.is_file() else ""
-    new = [f"/{one.name}\n" for one in files if f"/{one.name}" not in before.splitlines()]
-    start = before if not before or before.endswith("\n") else f"{before}\n"
-    return (Write(path, start + "".join(new), phase=_PHASE),) if new else ()
+    before = untrusted.exact_text(path) if path.exists() else ""
+    end = jsonc.line_end(before)
+    known = {line.rstrip("\r") for line in before.split("\n")}
+    new = [f"/{one.name}{end}" for one in files if f"/{one.name}" not in known]
+    if not new:
+        return ()
+    common = path.parents[1]
+    check_unlinked(common, _EXCLUDE)
+    start = before if not before or before.endswith("\n") else f"{before}{end}"
+    after = start + "".join(new)
+    if path.exists():
+        return (Patch(common, _EXCLUDE, before, after, phase=_PHASE),)
+    return (Write(path, after, phase=_PHASE),)

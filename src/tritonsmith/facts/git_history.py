@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.facts import git_reader
 
@@ -103,7 +103,7 @@ def llvm_at(repository: Repo, commit: str) -> str:
     """The LLVM that Triton's pin file names at a commit; empty if unknown."""
     if info := text_at(repository, commit, "cmake/llvm-info.json"):
         try:
-            return str(json.loads(info)["llvm_hash"])
+            return str(untrusted.json_of(info)["llvm_hash"])
         except (ValueError, KeyError, TypeError):
             return ""
     if named := text_at(repository, commit, "cmake/llvm-hash.txt"):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from tritonsmith import untrusted
 from tritonsmith.plan.process import capture
 from tritonsmith.untrusted import text_if_any
 
@@ -227,7 +228,10 @@ def cuda_release(program: Path) -> str:
         Empty if it is none of them, or a script around one.
     """
     try:
-        with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with (
+            untrusted.opened(program) as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
             at = len(content)
             while (at := content.rfind(_RELEASE, 0, at)) >= 0:
                 text = content[at + len(_RELEASE) : at + len(_RELEASE) + 8]

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith import untrusted
+
 # `23.0.0git 1f126a6dea50d185c0781743a667390037ae88bd`; a release's tarball has no commit: `19.1.7`.
 _PRODUCER = re.compile(rb"\0(\d\d\.\d+\.\d+(?:git|svn|-?rc\d+)?)(?: ([0-9a-f]{40}))?(?=\0)")
 _TAG = re.compile(r"libtriton\.(?P<tag>cpython-\d+[a-z]*|abi3t?|pypy\d+)\b")
@@ -63,7 +65,7 @@ def has_text(path: Path, text: str) -> bool:
     Raises:
         OSError: it cannot be read.
     """
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with untrusted.opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content.find(text.encode() + b"\0") >= 0
 
 
@@ -77,7 +79,7 @@ def classes_with(path: Path, method: str) -> Iterator[str]:
         OSError: it cannot be read.
     """
     ended = f"{len(method)}{method}E".encode()
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with untrusted.opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         at = content.find(ended)
         while at >= 0:
             for match in _LAST_NAME.finditer(content[max(0, at - _MANGLED) : at]):
@@ -98,7 +100,7 @@ def read(path: Path) -> Libtriton:
     machine = elf_machine(path)
     if not machine:
         return Libtriton(path, tag=tag)
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+    with untrusted.opened(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
         sections = dict(elf_sections(content))
         version, commit = _producer(content, sections)
         return Libtriton(
@@ -120,7 +122,7 @@ def elf_machine(path: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    with path.open("rb") as file:
+    with untrusted.opened(path) as file:
         head = file.read(_HEADER)
     if len(head) < _HEADER or not head.startswith(_ELF64_LITTLE):
         return ""

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith import untrusted
 from tritonsmith.facts import probe_cache
 from tritonsmith.plan.process import capture
 from tritonsmith.untrusted import exists, is_dir, text_if_any
@@ -145,5 +146,5 @@ def glibcxx_of(library: Path) -> str:
     """The newest `GLIBCXX_` tag that a libstdc++.so.6 defines; empty if it has none, or is missing."""
     if not library.is_file():
         return ""
-    tags = re.findall(rb"GLIBCXX_(\d+\.\d+(?:\.\d+)?)\x00", library.read_bytes())
+    tags = re.findall(rb"GLIBCXX_(\d+\.\d+(?:\.\d+)?)\x00", untrusted.read_bytes(library))
     return max((tag.decode() for tag in tags), key=version_key, default="")

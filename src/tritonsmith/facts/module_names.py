@@ -97,8 +97,8 @@ class Package:
 def parse(path: Path) -> ast.Module | None:
     """A file's syntax tree; None if this Python cannot read it."""
     try:
-        return ast.parse(untrusted.read_bytes(path))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return untrusted.python_tree(untrusted.read_bytes(path))
+    except (OSError, SyntaxError, ValueError):
         return None
 
 

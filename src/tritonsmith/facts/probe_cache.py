@@ -109,7 +109,7 @@ def _answers_for_itself(program: Path) -> bool:
     if program.parent == Path(sys.executable).parent:
         return True  # scripts of packages too, which are written anew with these
     try:
-        with real.open("rb") as file:
+        with untrusted.opened(real) as file:
             return file.read(2) != b"#!"
     except OSError:
         return False

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.facts import libtriton
 
@@ -61,7 +62,7 @@ def read(path: Path) -> SharedLibrary:
         machine = libtriton.elf_machine(path)
         if not machine:
             raise FactError("this file is not a 64-bit shared library for Linux", where=path)
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+        with untrusted.opened(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
             return _read(path, machine, content, dict(libtriton.elf_sections(content)))
     except OSError as error:
         raise FactError("cannot read this file", where=path, why=error.strerror) from error

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import configs
+from tritonsmith import configs, untrusted
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.facts import variables
@@ -223,4 +223,4 @@ def _is_text(path: Path) -> bool:
 
 
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
+    return untrusted.read_text(path, untrusted.OURS)

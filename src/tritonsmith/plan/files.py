@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -34,35 +35,54 @@ def write_script(path: Path, content: str) -> None:
     path.chmod(0o755)
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file atomically; it is on disk when this returns."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(text.encode())
+        file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` at the end of a `with`; other processes that do so wait."""
+    """A file that takes the place of `path` at the end of a `with`; other processes that do so wait.
+
+    It begins with the mode and the owner of a file that is there.
+    """
     fresh = path.with_name(f".{path.name}.tritonsmith")
     with _alone(fresh) as file:
         file.truncate(0)
+        if path.is_file() and not path.is_symlink():
+            _become(file.fileno(), path.lstat())
         yield file
         file.flush()
         fresh.replace(path)
 
 
+def _become(handle: int, other: os.stat_result) -> None:
+    """Give an open file the mode of another one, and its owner where that is possible."""
+    mine = os.fstat(handle)
+    if (mine.st_uid, mine.st_gid) != (other.st_uid, other.st_gid):
+        with suppress(PermissionError):
+            os.fchown(handle, other.st_uid, other.st_gid)
+    os.fchmod(handle, stat.S_IMODE(other.st_mode))
+
+
 def _alone(path: Path) -> BinaryIO:
     """Open a file to write, once nobody else does."""
     while True:
-        file = path.open("ab")
+        with suppress(FileNotFoundError):
+            regular = stat.S_ISREG(path.lstat().st_mode)  # a link that came with a checkout leads elsewhere
+            if not regular or not os.access(path, os.W_OK):  # read-only, left by a run that was killed
+                path.unlink()
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
+        file = open(handle, "ab")  # noqa: PTH123, SIM115 - of a descriptor; the caller closes it
         with suppress(OSError):  # a network file system without locks does without
             fcntl.flock(file, fcntl.LOCK_EX)
         with suppress(FileNotFoundError):  # the other process has given it its name
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                return cast("BinaryIO", file)
+            if os.path.samestat(os.fstat(handle), path.lstat()):
+                return file
         file.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith import untrusted
 from tritonsmith.errors import UndecidedError, UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import CompileOptions, compared_kernels
@@ -367,7 +368,7 @@ def _content(question: BisectQuestion) -> str:
 
     kernels = compared_kernels(question.kernel, _options(question))
     test = _test(question)
-    tests = [Path(test.path).read_bytes().hex()] if test and not test.of_commit else []
+    tests = [untrusted.read_bytes(Path(test.path)).hex()] if test and not test.of_commit else []
     return digest(tests, [source_tree.of(one.asked.file, one.asked.kernel).key for one in kernels])
 
 

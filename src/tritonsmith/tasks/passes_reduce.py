@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith import untrusted
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import OutFile, again, flag, word
 from tritonsmith.tasks.option_task import command_line
@@ -121,7 +122,7 @@ def _read(path: Path) -> str:
     from tritonsmith.errors import UsageError
 
     try:
-        return path.read_text(encoding="utf-8")
+        return untrusted.read_bytes(path, untrusted.OURS).decode()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         hints = ["give an MLIR file, or a folder that passes.dump or passes.isolate wrote"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError, UndecidedError, UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import again, flag, split
@@ -170,7 +171,7 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
         console.note(f"the changes to {file} depend on the downloaded files")
         return
     found, missing = update_table.readings(versions, where, space, _clone(source))
-    revision = update_table.revise_all(file.read_text(encoding="utf-8"), found)
+    revision = update_table.revise_all(untrusted.read_bytes(file).decode(), found)
     plan = update_table.plan(file, revision)
     output.warnings(f"the repository has no pins at v{version}" for version in missing)
     if dry_run:

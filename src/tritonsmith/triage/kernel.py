@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from tritonsmith import untrusted
 from tritonsmith.bisect.outcome import Verdict
 from tritonsmith.bisect.predicate import failing_compile, limit
 from tritonsmith.bisect.predicate.limit import TextTerm
@@ -303,4 +304,4 @@ def _code(made: Manifest) -> str:
     ]
     if not files or len(files) < len(made.points):
         return ""
-    return digest(*(path.read_bytes().hex() for path in files))
+    return digest(*(untrusted.read_bytes(path, untrusted.OURS).hex() for path in files))

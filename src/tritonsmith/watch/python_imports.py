@@ -46,8 +46,8 @@ class PythonFiles:
     def _imported(self, path: Path) -> tuple[Path, ...]:
         """The files that a file imports; those of the last time where it cannot be parsed now."""
         try:
-            tree = ast.parse(untrusted.read_bytes(path))
-        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            tree = untrusted.python_tree(untrusted.read_bytes(path))
+        except (OSError, SyntaxError, ValueError):
             return self._imports.get(path, ())
         found = {file for node in ast.walk(tree) for file in _files_of(node, path) if untrusted.is_file(file)}
         self._imports[path] = tuple(sorted(found))

@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith import untrusted
 from tritonsmith.command_line import command
 from tritonsmith.errors import OwnershipError, SmithError
 from tritonsmith.facts import distributions, editables, import_resolution, untracked_files
@@ -225,7 +226,7 @@ def _setuptools_scripts(folder: Path, name: str) -> Iterator[Path]:
     pattern = re.compile(rf"EASY-INSTALL-[A-Z-]+: '{re.escape(name)}['=]".encode(), re.IGNORECASE)
     for path in sorted(folder.glob("*")):
         if path.is_file() and not path.is_symlink():
-            with path.open("rb") as file:
+            with untrusted.opened(path) as file:
                 if pattern.search(file.read(_SCRIPT_HEAD)):
                     yield path
 
@@ -321,7 +322,7 @@ def _check(python: PythonEnv, *, system: bool) -> None:
 def _is_script(path: Path) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
-    with path.open("rb") as file:
+    with untrusted.opened(path) as file:
         return _SCRIPT.match(file.read(_SCRIPT_HEAD)) is not None
 
 

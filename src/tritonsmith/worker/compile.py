@@ -23,7 +23,7 @@ from .backend_options import drop_foreign_options
 from .compile_point import attempt
 from .file_context import FileSurroundings, prepare, surroundings
 from .forked_call import in_child
-from .load import LoadedKernel, load_checked
+from .load import LoadedKernel, content_of, load_checked
 from .pool import CompileGroup, CompilePool, CompileProcess, can_fork
 from .ptxas import listen, read_tail
 from .refusal import EXIT_REFUSED, RequestRefusedError
@@ -226,8 +226,7 @@ def about(request: Table, around: FileSurroundings) -> Table:
     """The first line of the results file."""
     import triton
 
-    with open(request["file"], "rb") as file:
-        digest = sha256(file.read()).hexdigest()
+    digest = sha256(content_of(request["file"])).hexdigest()
     return {
         "triton": triton.__version__,
         "variables": variables(),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import stage_times, surgery
 from .disassemble import disassembled
-from .load import LoadedKernel
+from .load import LoadedKernel, content_of
 from .ptxas import ASSEMBLED, check_gpu, remarks
 from .refusal import RequestRefusedError
 from .stub_ledger import UnknownError
@@ -132,8 +132,7 @@ def _written(request: Table, folder: str, asm: Any) -> Table:
     """Write the stages that are to be kept."""
     stages = {}
     if request["ir"] and request["file"].rpartition(".")[2] not in asm:
-        with open(request["file"], encoding="utf-8") as file:
-            asm[request["file"].rpartition(".")[2]] = file.read()
+        asm[request["file"].rpartition(".")[2]] = content_of(request["file"]).decode()
     made = request["disassemblers"]
     for name in request["stages"]:
         if name in asm and (

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import inspect
 import os
+import stat
 import sys
 import traceback
 import types
@@ -22,6 +23,10 @@ from .stubs import name_of
 
 if TYPE_CHECKING:
     from .json_types import Table
+
+
+LARGEST = 64 << 20  # bytes of a kernel's file; the tool itself takes less
+_TOO_DEEP = "it is nested too deeply"
 
 
 class LoadedKernel:
@@ -88,20 +93,8 @@ def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
         name: of the kernel; `make.k` for one that is defined in the function `make`.
         around: stand-ins and the GPU.
     """
-    try:
-        with open(path, "rb") as file:
-            text = file.read()
-        tree = ast.parse(text, path)
-    except OSError as error:
-        raise RequestRefusedError("file", "cannot read this file", why=str(error)) from None
-    except (SyntaxError, ValueError) as error:
-        number, line = getattr(error, "lineno", None), (getattr(error, "text", None) or "").strip()
-        why = str(getattr(error, "msg", error))
-        if number:  # none where it is about the whole file
-            why = f"line {number}: {why}: {line}"
-        raise RequestRefusedError("file", "this Python cannot parse this file", why=why) from None
     head, *inner = name.split(".")
-    body = needed(tree, head)
+    tree, body = _parsed(path, head)
     makes = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body)
     if body is None and makes:
         body = tree.body
@@ -132,6 +125,39 @@ def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
     loaded = _unwrapped(whole, name, tree)
     _run(functools.partial(check_globals, loaded.fn, around.ledger), path)
     return loaded
+
+
+def _parsed(path: str, name: str) -> tuple[ast.Module, list[ast.stmt] | None]:
+    """The tree of a file, and the statements that bind a name; None if none does."""
+    try:
+        tree = ast.parse(content_of(path), path)
+        return tree, needed(tree, name)
+    except OSError as error:
+        raise RequestRefusedError("file", "cannot read this file", why=str(error)) from None
+    except (SyntaxError, ValueError) as error:
+        number, line = getattr(error, "lineno", None), (getattr(error, "text", None) or "").strip()
+        why = str(getattr(error, "msg", error))
+        if number:  # none where it is about the whole file
+            why = f"line {number}: {why}: {line}"
+        raise RequestRefusedError("file", "this Python cannot parse this file", why=why) from None
+    except (RecursionError, MemoryError):  # the stack is full, not the machine's memory
+        raise RequestRefusedError("file", "this Python cannot parse this file", why=_TOO_DEEP) from None
+
+
+def content_of(path: str) -> bytes:
+    """The content of a kernel's file.
+
+    Raises:
+        OSError: it is missing, unreadable, or not a regular file: a pipe would wait for its other end.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("a pipe or a device, not a file")
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise OSError(f"larger than {LARGEST:,} bytes")
+    return content
 
 
 def _execute(tree: ast.Module, path: str, module: types.ModuleType) -> None:

@@ -13,6 +13,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from . import parent_death
+from .load import content_of
 from .ptxas import read_tail
 from .stub_finder import StubFinder
 from .stub_ledger import Ledger
@@ -76,8 +77,7 @@ def made(request: Table) -> Any:
         source = ir.parse_mlir_module(request["file"], context)
         source.context = context  # Triton's own stages take the context from there
     else:
-        with open(request["file"], encoding="utf-8") as file:
-            source = file.read()
+        source = content_of(request["file"]).decode()
         llvm.init_targets()  # the stage before does that
     metadata = {"target": target, "hash": "", **vars(options)}
     return stages[request["stage"]](source, metadata)

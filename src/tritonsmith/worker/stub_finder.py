@@ -103,7 +103,7 @@ def guarded(path: str, number: int) -> bool:
     linecache.checkcache(path)  # a file of that name may have been there before
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     for node in ast.walk(tree):
         if isinstance(node, ast.Try) and _covers(node.body, number):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan.process import capture
@@ -83,7 +84,7 @@ def index(project: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for root in _ROOTS:
         for file in sorted((project / root).rglob("CMakeLists.txt")):
-            text = file.read_text(encoding="utf-8", errors="replace")
+            text = untrusted.text_if_any(file)
             for command, name in _ADDS.findall(text):
                 if command not in _NO_LIBRARY:
                     found.setdefault(_full_name(command, name), file.parent)
@@ -146,7 +147,7 @@ def _commands(root: Path, folder: Path) -> set[str]:
     files = [root / "CMakeLists.txt"]
     for part in folder.relative_to(root).parts:
         files.append(files[-1].parent / part / "CMakeLists.txt")
-    texts = (file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file())
+    texts = (untrusted.read_text(file) for file in files if file.is_file())
     return {word.lower() for text in texts for word in _CALL.findall(text)}
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith import untrusted
+
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _OF_LLVM = ("llvm/", "llvm-c/", "mlir/", "mlir-c/")
 
@@ -67,7 +69,7 @@ def follow(sources: Iterable[Path], private: tuple[Path, ...], public: tuple[Pat
 
 
 def _names(file: Path) -> list[str]:
-    return [name.decode(errors="replace") for name in _INCLUDE.findall(file.read_bytes())]
+    return [name.decode(errors="replace") for name in _INCLUDE.findall(untrusted.read_bytes(file))]
 
 
 def _find(name: str, private: tuple[Path, ...], public: tuple[Path, ...]) -> Path | None:

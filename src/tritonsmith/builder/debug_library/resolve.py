@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from tritonsmith import untrusted
 from tritonsmith.errors import UsageError
 
 _MLIR_PASS = re.compile(r'def\s+(\w+)\s*:\s*\w*Pass\s*<\s*"([\w-]+)"')  # also InterfacePass and others' bases
@@ -141,7 +142,7 @@ def _lib_folders(project: Path) -> tuple[Path, ...]:
 def _mlir_pass(argument: str, project: Path, known: set[str]) -> Iterator[LibrarySource]:
     """A definition in TableGen, then the file that asks for its base class."""
     for definitions in sorted((project / "mlir" / "include").rglob("*.td")):
-        text = definitions.read_text(encoding="utf-8", errors="replace")
+        text = untrusted.read_text(definitions)
         for name, its_argument in _MLIR_PASS.findall(text):
             known.add(its_argument)
             if its_argument == argument:
@@ -154,7 +155,7 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Librar
     """An entry of a PassRegistry.def, then the file with its `run`; else the legacy registration's file."""
     lib = project / "llvm" / "lib"
     for registry in sorted(lib.rglob("*PassRegistry.def")):
-        text = registry.read_text(encoding="utf-8", errors="replace")
+        text = untrusted.read_text(registry)
         for its_argument, quoted, called in _LLVM_PASS.findall(text):
             known.add(its_argument)
             if its_argument == argument:
@@ -163,7 +164,7 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Librar
                     yield LibrarySource(file, f"{name} in {registry.name}", f"{name}::run")
     if argument not in known:
         for file in _containing(lib, ("INITIALIZE_PASS",)):
-            text = file.read_text(encoding="utf-8", errors="replace")
+            text = untrusted.read_text(file)
             types = _DEBUG_TYPE.findall(text)
             names = {name or (types[0] if types else "") for name in _LEGACY_PASS.findall(text)}
             known |= names
@@ -175,6 +176,6 @@ def _containing(root: Path, texts: tuple[str, ...]) -> Iterator[Path]:
     """Files with one of these texts where a name begins: `XBase<` is not the end of `AffineXBase<`."""
     wanted = re.compile(rb"(?<!\w)(?:%s)" % b"|".join(re.escape(text.encode()) for text in texts))
     for file in sorted(root.rglob("*.cpp")):
-        content = file.read_bytes().replace(b"\r\n", b"\n")
+        content = untrusted.read_bytes(file).replace(b"\r\n", b"\n")
         if any(text.encode() in content for text in texts) and wanted.search(content):  # in is much faster
             yield file

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from tritonsmith import untrusted
 from tritonsmith.builder.cmake import CACHE_FILE
 from tritonsmith.plan import Plan, Write
 from tritonsmith.ui import word_diff
@@ -62,7 +63,7 @@ def pending(plan: Plan) -> Iterator[CMakeChange]:
         if not isinstance(step, Write) or step.path.name != CACHE_FILE:
             continue
         if step.stamp and not step.stamp.holds() and step.path.is_file():
-            yield from changes(step.path.read_text(encoding="utf-8", errors="replace"), step.text)
+            yield from changes(untrusted.read_text(step.path), step.text)
 
 
 def notes(found: Iterable[CMakeChange]) -> Iterator[str]:

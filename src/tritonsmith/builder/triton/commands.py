@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tritonsmith import untrusted
 from tritonsmith.builder import cmake, compile_commands, compiler_cache, preflight
 from tritonsmith.builder.compiler_cache import Folders
 from tritonsmith.builder.debug_library import relink
@@ -296,7 +297,7 @@ def _precompiled(inputs: Inputs, *, again: bool) -> dict[str, str]:
     if not precompiled.used(inputs.settings, inputs.compilers, shared=shared):
         return {}
     file = inputs.env.build / cmake.CACHE_FILE
-    last = cmake_changes.values(file.read_text("utf-8", "replace")) if file.is_file() else {}
+    last = cmake_changes.values(untrusted.read_text(file)) if file.is_file() else {}
     same = not again and last.get("LLVM") == inputs.llvm.in_words
     return precompiled.choose(inputs.checkout.root, inputs.settings.triton.backends, last if same else {})
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 
+from tritonsmith import untrusted
 from tritonsmith.errors import StepError
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.pin_history import Bump
@@ -89,7 +90,7 @@ def _serves(root: Path, source: Path, targets: Iterable[str]) -> bool:
 
 def _users(sources: Iterable[Path], headers: Iterable[str]) -> Mapping[str, Path]:
     """For each header a source that includes it: its namesake, else the shortest."""
-    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in sources}
+    texts = {path: untrusted.read_text(path) for path in sources}
     found = {}
     for header in headers:
         stem = Path(header).stem

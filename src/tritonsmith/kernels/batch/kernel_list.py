@@ -18,7 +18,7 @@ versions = ">=3.4"                # by which Tritons; all of them if left out
 from __future__ import annotations
 
 import errno
-import hashlib
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -29,7 +29,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from tritonsmith import configs, untrusted
 from tritonsmith.errors import ConfigError, UsageError, did_you_mean
-from tritonsmith.kernels.compile import notebook, signature, source, targets
+from tritonsmith.kernels.compile import notebook, signature, source, source_tree, targets, values
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelSource
 from tritonsmith.kernels.compile.targets import Target
@@ -100,11 +100,15 @@ class ListedKernel:
         return not version or self.versions.contains(version, prereleases=True)
 
     def changed(self, folder: Path) -> bool:
-        """Whether the file is another one than when the kernel was captured."""
+        """Whether the file is another one than when the kernel was captured.
+
+        Raises:
+            FactError: it cannot be read.
+        """
         file = folder / self.file
-        if not self.sha256 or not file.is_file():
+        if not self.sha256 or not untrusted.is_file(file):
             return False
-        return hashlib.sha256(file.read_bytes()).hexdigest() != self.sha256
+        return source_tree.sum_of(file) != self.sha256
 
     def asked(
         self, folder: Path, wanted: tuple[Target, ...], text: str | None = None, *, autotune: bool = False
@@ -187,8 +191,8 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
         raise ConfigError(
             "this file lists no kernels", where=path, hints=["list each kernel as a table: [[kernel]]"]
         )
-    names = [(entry.name, str(entry.versions)) for entry in entries]
-    twice = [name for name in names if names.count(name) > 1]
+    names = Counter((entry.name, str(entry.versions)) for entry in entries)
+    twice = [name for name, count in names.items() if count > 1]
     if twice:
         raise ConfigError(
             f"{twice[0][0]} is listed twice", where=path, hints=['give one of them a name: name = "..."']
@@ -204,6 +208,8 @@ def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedK
     file, kernel, own = row.get("file", ""), row.get("kernel", ""), row.get("arguments", {})
     if not file:
         raise ConfigError("file is missing", where=where, hints=['file = "matmul.py"'])
+    if not untrusted.fits(Path(file)):
+        raise ConfigError("file is not a path", where=where, why=repr(file[:200]))
     if "signature" in row and "arguments" in row:
         raise ConfigError(
             "signature and arguments are mutually exclusive", where=where, hints=["omit one of them"]
@@ -222,15 +228,31 @@ def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedK
         signature=row.get("signature", ""),
         arguments=dict(_texts(own | common | own, where)),  # an entry's own come first, and win
         targets=_targets(row.get("targets", []), where),
-        options=row.get("options", {}),
+        options=_options(row.get("options", {}), "options", where),
         versions=_versions(row.get("versions", ""), where),
         sha256=row.get("sha256", ""),
         count=row.get("count", 0),
-        grids=tuple(map(tuple, _all(list, "grid", row, where))),
+        grids=tuple(_grid(sizes, where) for sizes in _all(list, "grid", row, where)),
         launched_from=_all(str, "where", row, where),
         module=row.get("module", ""),
-        configs=_all(dict, "configs", row, where),
+        configs=tuple(_options(one, "configs", where) for one in _all(dict, "configs", row, where)),
     )
+
+
+def _options(table: dict[str, Any], key: str, where: str) -> dict[str, Any]:
+    """A table whose values a command line can carry: no dates, and no tables but dtypes."""
+    for name, value in table.items():
+        if not values.is_value(value):
+            hints = ["write numbers, texts, true, false, and lists of them"]
+            raise ConfigError(f"{key}: {name} cannot be {str(value)[:80]}", where=where, hints=hints)
+    return table
+
+
+def _grid(sizes: list[Any], where: str) -> tuple[int, ...]:
+    for size in sizes:
+        if type(size) is not int:
+            raise ConfigError(f"grid must list numbers, not {size!r}", where=where)
+    return tuple(sizes)
 
 
 def _all(kind: type, key: str, row: Mapping[str, Any], where: str) -> tuple[Any, ...]:

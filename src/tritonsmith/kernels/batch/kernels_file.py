@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -126,7 +127,8 @@ def check_folders(asked: Sequence[CompileRequest]) -> None:
         UsageError: two have names that are the same for a file system, or one for several Tritons.
     """
     folders = [folder_name(one.name) for one in asked]
-    twice = [one for one, folder in zip(asked, folders, strict=True) if folders.count(folder) > 1]
+    times = Counter(folders)
+    twice = [one for one, folder in zip(asked, folders, strict=True) if times[folder] > 1]
     if twice:
         names = " and ".join(dict.fromkeys(one.name for one in twice))
         hints = ['give one of them another name: name = "..."', f"or choose one: {twice[0].listed}:NAME"]

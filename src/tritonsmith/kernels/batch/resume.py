@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import variables
 from tritonsmith.kernels.batch import spec, wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
-from tritonsmith.kernels.compile import manifest, targets, values
+from tritonsmith.kernels.compile import manifest, source_tree, targets, values
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.compile.request import CompileRequest
 
@@ -89,7 +88,7 @@ def kept(job: CompileJob, env: str) -> Manifest | None:
         return None
     try:
         old = manifest.read(job.out)
-        digest = hashlib.sha256(job.asked.file.read_bytes()).hexdigest()
+        digest = source_tree.sum_of(job.asked.file)
     except (FactError, OSError):
         return None
     if (old.file_sha256, old.triton) != (digest, job.side.triton) or not _same_request(old, job, env):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import shlex
 import sys
@@ -22,6 +21,7 @@ from tritonsmith.kernels.batch.executor import DiedError, ExecutorPool
 from tritonsmith.kernels.batch.resume import CompileJob
 from tritonsmith.kernels.batch.spec import applied
 from tritonsmith.kernels.batch.work_unit import RemoteResult
+from tritonsmith.kernels.compile import source_tree
 from tritonsmith.kernels.compile.manifest import FILE, Manifest, Point, Status
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
@@ -199,7 +199,7 @@ def _row(unit: _Unit, error: SmithError, env: str) -> Manifest:
     says that nothing has changed since.
     """
     final = unit.job.keyed and isinstance(error, (FactError, UsageError))
-    digest = hashlib.sha256(unit.asked.file.read_bytes()).hexdigest() if final else ""
+    digest = source_tree.sum_of(unit.asked.file) if final else ""
     status: Status = "crashed" if isinstance(error, DiedError) else "failed"
     said = "\n".join(filter(None, (error.what, error.why)))
     asked, job = unit.asked, unit.job

@@ -18,14 +18,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import zstandard
 
 from tritonsmith import untrusted
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
-from tritonsmith.kernels.compile import from_cache, source, values
+from tritonsmith.kernels.compile import from_cache, source, source_tree, values
 from tritonsmith.kernels.compile.targets import Target
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -129,7 +129,7 @@ def read(path: Path, folder: Path) -> Trace:
         here = Path(first.file)
         if untrusted.is_file(here):
             same = first.code in source.read(here)
-            sha256 = hashlib.sha256(here.read_bytes() if same else first.code.encode()).hexdigest()
+            sha256 = source_tree.sum_of(here) if same else hashlib.sha256(first.code.encode()).hexdigest()
             entries.append(replace(entry, file=first.file, sha256=sha256))
             continue
         text = first.code if first.whole else _alone(first)
@@ -228,8 +228,8 @@ def _compile(payload: Mapping[str, Any]) -> _Compile:
 
 def _function(code: str, name: str) -> ast.FunctionDef | None:
     try:
-        nodes = list(ast.walk(ast.parse(code)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
+        nodes = list(ast.walk(untrusted.python_tree(code)))
+    except (SyntaxError, ValueError):
         return None
     return next((one for one in nodes if isinstance(one, ast.FunctionDef) and one.name == name), None)
 
@@ -288,7 +288,7 @@ def _lines(path: Path) -> Iterator[bytes]:
     if not untrusted.is_file(path):
         raise UsageError("no such file", where=path)
     try:
-        with path.open("rb") as file, _unpacked(file) as stream:
+        with untrusted.opened(path) as file, _unpacked(file) as stream:
             left = _LARGEST
             while line := stream.readline(untrusted.LIMIT + 1):
                 left -= len(line)
@@ -300,7 +300,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise FactError("cannot read this trace", where=path, why=str(error)) from error
 
 
-def _unpacked(file: io.BufferedReader) -> io.BufferedIOBase:
+def _unpacked(file: BinaryIO) -> BinaryIO | io.BufferedIOBase:
     begin = file.read(len(_ZSTD))
     file.seek(0)
     if begin.startswith(_GZIP):

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import zstandard
 
+from tritonsmith import untrusted
 from tritonsmith.envs import workspace
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import SmithError
+from tritonsmith.errors import FactError, SmithError
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compile import run, source_tree
@@ -82,11 +83,18 @@ def pack(asked: CompileRequest, side: CompilerSpec, timeout: int | None, env: st
         SmithError: a file cannot be read, or they are too many.
     """
     if asked.from_ir:
-        sent = [(asked.file.name, asked.file.read_bytes())]
+        sent = [(asked.file.name, _content(asked.file))]
         return RemoteJob(asked, side, timeout, env, asked.file.name, tuple(sent))
     tree = source_tree.of(asked.file, asked.kernel)
-    sent = [(name, (tree.root / name).read_bytes()) for name, _ in tree.sums]
+    sent = [(name, _content(tree.root / name)) for name, _ in tree.sums]
     return RemoteJob(asked, side, timeout, env, tree.main, tuple(sent))
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return untrusted.read_bytes(file)
+    except OSError as error:
+        raise FactError("cannot read this file", where=file, why=error.strerror) from error
 
 
 def compile_there(parcel: RemoteJob) -> RemoteResult | SmithError:

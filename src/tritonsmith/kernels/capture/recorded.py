@@ -134,7 +134,7 @@ def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path
             "signature": text,
             "targets": [target],
             "options": _spelled(about["options"]),
-            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+            "sha256": hashlib.sha256(untrusted.read_bytes(file)).hexdigest(),
             "count": one.count,
             "grid": [[int(part) for part in text.split(",")] for text, _ in one.grids.most_common(_FEW)],
             "where": [place for place, _ in one.sites.most_common(_FEW)],

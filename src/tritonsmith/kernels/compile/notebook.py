@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -21,6 +20,7 @@ _HEAD, _CELL = "# made from ", "# %% cell "
 _PYTHON_CELLS = ("%%time", "%%timeit", "%%capture", "%%prun", "%%triton_stages")  # whose body is Python
 _MAGIC = re.compile(r"(\s*)((?:[\w., ]+=\s*)?[%!].*|\?.*|.*\?)", re.DOTALL)
 _MADE = re.compile(rf"(/[^\n:'\"]*?/{_PLACE}/[0-9a-f]{{16}}/[^\n:'\"]*?\.py)(?::(\d+)|\", line (\d+))?")
+_PARSED = 32 << 20  # characters, until the magics of a notebook are found: each one costs a look at its cell
 _LINE = re.compile(r"(?<!, )\bline (\d+)\b")  # but not that of `cell 2, line 3`
 
 
@@ -43,10 +43,25 @@ def written(cells: Iterable[str], origin: str, folder: Path, stem: str) -> Path:
         origin: what messages call the notebook.
         folder: of modules that cells import.
         stem: of the file's name.
+
+    Raises:
+        FactError: a cell cannot be written as Python.
     """
-    text = f"{_HEAD}{origin}\nimport sys; sys.path.insert(0, {str(folder)!r})\n"
+    lines = [f"{_HEAD}{origin}", f"import sys; sys.path.insert(0, {str(folder)!r})"]
+    left = _PARSED
     for number, cell in enumerate(cells, 1):
-        text += f"{_CELL}{number}\n{_without_magics(cell)}\n"
+        try:
+            cell.encode()
+        except UnicodeEncodeError as error:
+            why = f"cell {number}: half of a surrogate pair: {error.object[error.start]!r}"
+            raise FactError("this notebook has text that no file can have", where=origin, why=why) from None
+        python, left = _without_magics(cell, left)
+        if left < 0:
+            hints = ["put them into a cell of their own, or take them out"]
+            what = f"cell {number} has too many lines that only IPython understands"
+            raise FactError(what, where=origin, hints=hints)
+        lines += (f"{_CELL}{number}", python)
+    text = "\n".join((*lines, ""))
     space = workspace.default()
     place = space.root / "kernels" / _PLACE / digest(text) / f"{stem}.py"
     if not place.is_file():
@@ -112,24 +127,36 @@ def _cells(file: Path) -> Iterator[str]:
     yield from texts
 
 
-def _without_magics(cell: str) -> str:
-    """A cell with as many lines; what only IPython can parse becomes a comment."""
+def _without_magics(cell: str, left: int) -> tuple[str, int]:
+    """A cell with as many lines, in which what only IPython can parse is a comment.
+
+    Args:
+        cell: its text.
+        left: characters that may be parsed.
+
+    Returns:
+        The text, and how many characters are left; less than 0 if they did not suffice.
+    """
     lines = cell.split("\n")
     if lines[0].startswith("%%"):
         if not lines[0].startswith(_PYTHON_CELLS):
-            return "\n".join(f"# {line}" for line in lines)
+            return "\n".join(f"# {line}" for line in lines), left
         lines[0] = f"# {lines[0]}"
-    for _ in range(len(lines)):
+    while (left := left - len(cell)) >= 0:
         try:
-            ast.parse("\n".join(lines))
+            untrusted.python_tree("\n".join(lines))
         except SyntaxError as error:
             number = (error.lineno or 0) - 1
             match = _MAGIC.fullmatch(lines[number]) if 0 <= number < len(lines) else None
             if not match:
                 break
             lines[number] = f"{match[1]}pass  # {match[2]}"
-        except (ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
+            for below in range(number + 1, len(lines)):  # after a whole statement no line begins like that
+                if not lines[below].startswith((f"{match[1]}%", f"{match[1]}!")):
+                    break
+                lines[below] = f"{match[1]}pass  # {lines[below].lstrip()}"
+        except ValueError:  # nested too deeply
             break
         else:
             break
-    return "\n".join(lines)
+    return "\n".join(lines), left

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import io
 import tokenize
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tritonsmith import configs, untrusted
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 
 _MISSING = object()
@@ -19,6 +23,7 @@ _STARS = (
     "setattr",
     "__getattr__",
 )  # who has one of these may bind more than can be seen
+_SLOW_CODECS = ("idna", "punycode")  # quadratic, and for names of hosts
 
 
 @dataclass(frozen=True)
@@ -89,18 +94,33 @@ def read(file: Path) -> str:
     try:
         if file.is_dir():
             raise FactError("this is a folder, not a Python file", where=file)
-        with tokenize.open(file) as stream:
-            return stream.read()
+        return _decoded(read_bytes(file))
     except FileNotFoundError:
         near = [path.name for path in file.parent.glob("*.py")] if file.parent.is_dir() else []
         hints = did_you_mean(file.name, near) if near else ()
         raise FactError("no such file", where=file, hints=hints) from None
-    except (UnicodeDecodeError, SyntaxError) as error:
+    except (UnicodeError, LookupError, SyntaxError) as error:  # a codec may be none of texts
         raise FactError(
             "cannot decode this file as UTF-8 or as its declared encoding", where=file, why=str(error)
         ) from error
     except OSError as error:
         raise FactError("cannot read this file", where=file, why=error.strerror) from error
+
+
+def _decoded(content: bytes) -> str:
+    codec, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+    if codec in _SLOW_CODECS:
+        raise SyntaxError(f"unknown encoding: {codec}")
+    return content.decode(codec).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_bytes(file: Path) -> bytes:
+    """The content of a kernel's file, or of one that it imports.
+
+    Raises:
+        OSError: it is missing, unreadable, too large, or not a regular file.
+    """
+    return untrusted.read_bytes(file, configs.load("kernels")["source"]["limit"])
 
 
 def kernels(text: str) -> tuple[str, ...]:
@@ -221,7 +241,7 @@ def find(text: str, name: str, file: Path) -> KernelSource | None:
 def _wrong(text: str) -> str:
     """Why it is no Python; empty if it is."""
     try:
-        ast.parse(text)
+        untrusted.python_tree(text)
     except SyntaxError as error:
         place = f"line {error.lineno}: " if error.lineno else ""
         return f"{place}{error.msg}: {(error.text or '').strip()}".removesuffix(": ")
@@ -230,24 +250,26 @@ def _wrong(text: str) -> str:
     return ""
 
 
+@lru_cache(maxsize=2)  # a file has many kernels, and a kernel many questions
 def _parse(text: str) -> ast.Module | None:
     """The module; None if it cannot be parsed here: the env's interpreter decides."""
     try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # of a newer Python, or nested too deeply
+        return untrusted.python_tree(text)
+    except (SyntaxError, ValueError):  # of a newer Python, or nested too deeply
         return None
 
 
 def _functions(text: str) -> Iterator[ast.FunctionDef]:
     """Those of the module, and those below its `if` and `try`."""
     tree = _parse(text)
-    waiting: list[ast.stmt] = list(tree.body) if tree else []
+    waiting: deque[ast.stmt] = deque(tree.body if tree else ())
     while waiting:
-        node = waiting.pop(0)
+        node = waiting.popleft()
         if isinstance(node, ast.FunctionDef):
             yield node
         elif isinstance(node, (ast.If, ast.Try, ast.With)):
-            waiting = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)] + waiting
+            inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+            waiting.extendleft(reversed(inner))
 
 
 def _is_kernel(function: ast.FunctionDef) -> bool:
@@ -293,7 +315,7 @@ def _says_constexpr(annotation: ast.expr) -> bool:
 def _literal(node: ast.expr) -> Any:
     try:
         return ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):  # {[]: 1} is a TypeError
         return _MISSING
 
 
@@ -327,10 +349,12 @@ def _bound(text: str) -> list[str]:
 
 def _outside(tree: ast.AST) -> Iterator[ast.AST]:
     """All nodes but what is inside of functions, which bind a name of the module by `global` only."""
-    for node in ast.iter_child_nodes(tree):
+    waiting = deque(ast.iter_child_nodes(tree))
+    while waiting:
+        node = waiting.popleft()
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            yield from _outside(node)
+            waiting.extend(ast.iter_child_nodes(node))
         else:
             globals_ = {
                 name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names

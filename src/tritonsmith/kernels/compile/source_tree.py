@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from tritonsmith import configs
+from tritonsmith import configs, untrusted
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.kernels.compile import source
 from tritonsmith.plan import digest
@@ -172,11 +172,15 @@ def _words(path: Path, kernel: str) -> Iterator[tuple[str, int]]:
 @functools.lru_cache(maxsize=1024)  # the kernels of a list share most of their files
 def _words_of(text: str, kernel: str) -> tuple[tuple[str, int], ...]:
     try:
-        tree = ast.parse(text)
+        tree = untrusted.python_tree(text)
     except (SyntaxError, ValueError):  # of a newer Python, perhaps: the compile tells
         return ()
+    try:
+        body = (kernel and needed(tree, kernel)) or tree.body
+    except RecursionError:  # all of it is a little too much at most
+        body = tree.body
     found: list[tuple[str, int]] = []
-    for node in (node for part in (kernel and needed(tree, kernel)) or tree.body for node in ast.walk(part)):
+    for node in (node for part in body for node in ast.walk(part)):
         if isinstance(node, ast.Import):
             found += ((alias.name, 0) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -198,6 +202,6 @@ def sum_of(path: Path) -> str:
         FactError: it cannot be read.
     """
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(untrusted.read_bytes(path)).hexdigest()
     except OSError as error:
         raise FactError("cannot read this file", where=path, why=error.strerror) from error

@@ -33,7 +33,7 @@ def parse(text: str) -> Any:
         if _DTYPES.fullmatch(text):
             return tuple(map(parse, split(text[1:-1].rstrip(","))))
         return _number(text)
-    return value if _plain(value) else text
+    return value if is_value(value) and not isinstance(value, dict) else text
 
 
 def _number(text: str) -> Any:
@@ -43,10 +43,12 @@ def _number(text: str) -> Any:
         return text
 
 
-def _plain(value: object) -> bool:
-    """Whether JSON can carry it; lists and tuples become tuples again in the worker."""
+def is_value(value: object) -> bool:
+    """Whether JSON and a command line can carry it; lists and tuples become tuples again in the worker."""
+    if isinstance(value, dict):
+        return [*value] == [DTYPE] and isinstance(value[DTYPE], str) and value[DTYPE].isidentifier()
     if isinstance(value, (list, tuple)):
-        return all(map(_plain, value))
+        return all(map(is_value, value))
     return value is None or isinstance(value, (bool, int, float, str))
 
 

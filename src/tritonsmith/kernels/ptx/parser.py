@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.ptx.syntax import (
     Close,
@@ -295,7 +296,7 @@ def read(path: Path) -> Module:
         FactError: it cannot be read, or is no PTX.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = untrusted.read_bytes(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise FactError("cannot read this PTX", where=path, why=str(error)) from error
     return parse(text, path)

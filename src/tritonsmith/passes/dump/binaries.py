@@ -185,7 +185,7 @@ def _paired(index: DumpIndex, compiled: Sequence[Manifest]) -> Iterator[tuple[st
             path = manifest.path(point, "ttgir")
             if path is None or not set(measure.BINARIES) & set(point.stages):
                 continue
-            text = _digest(path.read_bytes())
+            text = _digest(untrusted.read_bytes(path, untrusted.OURS))
             place = next((at for at, (_, texts) in enumerate(waiting) if text in texts), None)
             if place is not None:
                 yield waiting.pop(place)[0], manifest, point

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from tritonsmith import untrusted
 from tritonsmith.command_line import command
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
@@ -52,6 +53,11 @@ def read(
         dumped = (Path(name) / FILE).is_file()
         hints = [f"to read a dump folder: {command('passes.list', source)}"] if dumped else []
         raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)
+    if source != "-" and not Path(name).is_file():
+        hints = ["to read what a program prints: PROGRAM 2>&1 | invoke passes.import -"]
+        raise FactError(
+            "cannot read this log", where=source, why="a pipe or a device, not a file", hints=hints
+        )
     if python:
         step = provenance.record(name, python, space, "import")
         space.run(Plan("record", (step,)), "passes.import", quiet=True)
@@ -183,9 +189,9 @@ def _opened(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
         yield cast("BinaryIO", sys.stdin.buffer), None
         return
     path = Path(source).expanduser()
-    with path.open("rb") as begin:
+    with untrusted.opened(path) as begin:
         packed = begin.read(4).startswith((_GZIP, _ZSTD))
-    with path.open("rb", buffering=0) as file:
+    with untrusted.opened(path) as file:
         if packed:
             yield cast("BinaryIO", Decompressed(file, limits())), None
         else:

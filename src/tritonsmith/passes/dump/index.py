@@ -182,13 +182,13 @@ class DumpIndex:
 
     def pieces(self) -> Iterator[bytes]:
         """The original stream, piece by piece."""
-        with (self.folder / self.output).open("rb") as output:
+        with untrusted.opened(self.folder / self.output) as output:
             at = 0
             for dump in self.dumps:
                 yield output.read(dump.offset - at)
                 banner = dump.banner.encode("utf-8", "surrogateescape")
                 yield banner
-                yield self.path(dump).read_bytes()
+                yield self.content(dump)
                 at = dump.offset + len(banner) + dump.size
             yield output.read()
 

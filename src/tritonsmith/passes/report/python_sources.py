@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
+from tritonsmith import untrusted
 from tritonsmith.kernels.show.source_lines import unescaped
 
 _NAMES = re.compile(rb'"((?:[^"\\\n]|\\.)+\.py)"')
@@ -30,8 +31,7 @@ def read(names: Iterable[str]) -> dict[str, str]:
         if not PurePath(name).is_absolute() or path.suffix != ".py":
             continue
         try:
-            if path.is_file() and path.stat().st_size <= _LARGEST:
-                found[name] = path.read_text(encoding="utf-8", errors="replace")
-        except (OSError, ValueError):  # ValueError: a NUL in the name
+            found[name] = untrusted.read_text(path, _LARGEST)
+        except (OSError, ValueError):  # ValueError: half of a surrogate pair in the name
             continue
     return found

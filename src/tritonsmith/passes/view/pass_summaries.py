@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from tritonsmith import untrusted
 from tritonsmith.errors import UsageError
 
 _PASS = re.compile(
@@ -24,7 +25,10 @@ def read(checkouts: Sequence[Path]) -> dict[str, str]:
             folders[:] = sorted(set(folders) - _SKIPPED)
             for name in files:
                 if name.endswith("Passes.td"):
-                    text = (Path(folder) / name).read_text(encoding="utf-8", errors="replace")
+                    try:
+                        text = untrusted.read_text(Path(folder) / name)
+                    except OSError:
+                        continue
                     for argument, body in _PASS.findall(text):
                         if match := _SUMMARY.search(body):
                             found.setdefault(argument, _line(match[1]))

@@ -6,7 +6,8 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.errors import StepError
+from tritonsmith import untrusted
+from tritonsmith.errors import OwnershipError, StepError
 from tritonsmith.plan import files
 from tritonsmith.plan.steps.base import Step, StepTools, quote
 
@@ -14,6 +15,8 @@ from tritonsmith.plan.steps.base import Step, StepTools, quote
 @dataclass(frozen=True)
 class Patch(Step):
     """Replace the text of a file, printed as a diff; nothing to do if the file has the new text already.
+
+    The texts are `untrusted.exact_text`, so what is not changed stays byte for byte; so does the mode.
 
     Attributes:
         root: top folder of the checkout.
@@ -38,7 +41,8 @@ class Patch(Step):
 
     def act(self, tools: StepTools) -> None:
         path = self.root / self.name
-        text = path.read_bytes().decode(errors="replace")
+        check_unlinked(self.root, self.name)
+        text = untrusted.exact_text(path)
         if text == self.after:
             return
         if text != self.before:
@@ -47,7 +51,21 @@ class Patch(Step):
                 where=path,
                 hints=["look at the change, and start again"],
             )
-        files.write_atomically(path, self.after)
+        files.write_atomically(path, untrusted.exact_bytes(self.after))
+
+
+def check_unlinked(root: Path, name: str) -> None:
+    """Check that neither a file nor a folder on the way to it is a link: it may lead out of the checkout.
+
+    Raises:
+        OwnershipError: one is.
+    """
+    for one in (root / name, *(root / name).parents):
+        if one == root:
+            break
+        if one.is_symlink():
+            hints = [f"make it a file, or a folder, of {root}"]
+            raise OwnershipError("refusing to write through a link", where=one, hints=hints)
 
 
 def _lines(text: str) -> list[str]:

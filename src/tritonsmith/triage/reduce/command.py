@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tritonsmith import configs
+from tritonsmith import configs, untrusted
 from tritonsmith.envs import workspace
-from tritonsmith.errors import InterruptedRunError, SmithError, UndecidedError, UsageError
+from tritonsmith.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
 from tritonsmith.facts import variables
 from tritonsmith.kernels.compile import output_lock, run, signature, source, values
 from tritonsmith.kernels.compile.request import CompileRequest
@@ -248,7 +248,10 @@ def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter) -> Ker
     with ExitStack() as stack:
         pool = TesterPool(start.make, start.jobs)
         stack.callback(pool.close)
-        plain = replace(whole, text=ast.unparse(ast.parse(whole.text)) + "\n")
+        try:
+            plain = replace(whole, text=ast.unparse(untrusted.python_tree(whole.text)) + "\n")
+        except (SyntaxError, ValueError, RecursionError) as error:
+            raise FactError("cannot parse this file as Python", where=file, why=str(error)) from error
         if not pool.shows(plain):
             raise SmithError(
                 "the symptom is gone where the file stands alone, without its comments",

@@ -1,0 +1,167 @@
+"""Files of others are read by `untrusted`: regular files of bounded size only, with predictable errors."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tritonsmith
+
+_SOURCES = Path(tritonsmith.__file__).parent
+_PARSERS = {"ast.parse", "ET.fromstring", "json.load", "json.loads", "tokenize.open", "tomllib.load"}
+_PARSERS |= {"tomllib.loads", "yaml.load", "yaml.safe_load"}
+_WRITES = re.compile(r"'(?=.*[wax])[rwaxbt+]{1,3}'|.*\bos\.O_(WRONLY|CREAT)\b.*|_FOLDER|_NEW|os\.devnull")
+_WORKER = ("worker",)  # runs in another interpreter, on requests that the tool wrote
+
+# Modules that read or parse by themselves, and what that is.
+_PACKAGE = "a file of this package"
+_ANSWER = "what a process of the tool's answered: its worker, or a program that is trusted"
+_RESULT = "a file that the tool's own process has just written"
+_OWN = "a file that the tool wrote, in a folder of its own"
+_GENERATED = "Python that the tool wrote from a tree that was parsed"
+_KNOWN = {
+    "atlas/tablegen.py": _ANSWER,
+    "bisect/findings.py": _RESULT,
+    "bisect/predicate/llc_compiles.py": _RESULT,
+    "builder/cmake.py": _PACKAGE,
+    "builder/debug_library/abi_check.py": _RESULT,
+    "builder/debug_library/relink.py": _OWN,
+    "builder/includes_build.py": _RESULT,
+    "builder/merge_compile_commands.py": _RESULT,
+    "configs.py": _PACKAGE,
+    "doctor/issue_report.py": _ANSWER,
+    "editors/container.py": _PACKAGE,
+    "editors/jsonc.py": "one text or number between quotes, found by a pattern",
+    "editors/neovim.py": _PACKAGE,
+    "envs/receipts.py": "what it has just made",
+    "facts/nvidia_smi.py": _ANSWER,
+    "facts/python_env.py": _ANSWER,
+    "facts/triton_processes.py": "/proc",
+    "kernels/aot/variant_source.py": _PACKAGE,
+    "kernels/blame/pipeline.py": _RESULT,
+    "kernels/capture/recorded.py": _RESULT,
+    "kernels/compile/describe.py": _ANSWER,
+    "kernels/compile/manifest.py": _RESULT,
+    "kernels/compile/module_file.py": _ANSWER,
+    "kernels/compile/report.py": "what it has just made",
+    "kernels/compile/warm.py": _ANSWER,
+    "kernels/rehearse/rehearsal.py": _PACKAGE,
+    "kernels/resources/from_cache.py": _PACKAGE,
+    "kernels/smoke_test.py": _RESULT,
+    "layouts/converted.py": _ANSWER,
+    "live/stages.py": "what it has just made",
+    "passes/check/check.py": _RESULT,
+    "passes/check/interpreter.py": _RESULT,
+    "passes/check/reduction.py": _RESULT,
+    "passes/dump/binaries.py": _RESULT,
+    "passes/dump/index_writer.py": _RESULT,
+    "passes/dump/run.py": _RESULT,
+    "passes/isolate/first_pass_with.py": _RESULT,
+    "passes/isolate/issue_folder.py": _PACKAGE,
+    "passes/override.py": _RESULT,
+    "passes/reduce/command.py": _RESULT,
+    "passes/reduce/interesting_script.py": "a candidate of mlir-reduce",
+    "passes/reduce/interestingness.py": _RESULT,
+    "passes/replay/introspect.py": _OWN,
+    "passes/replay/run.py": _RESULT,
+    "passes/replay/verdict.py": _RESULT,
+    "passes/report/page.py": _PACKAGE,
+    "passes/surgery/program.py": _RESULT,
+    "plan/ar_archive.py": "archives of a build; of the store's entries, checked before",
+    "plan/archive.py": "a download that was verified",
+    "plan/download.py": _OWN,
+    "plan/fork_server.py": _ANSWER,
+    "plan/git_remote.py": _OWN,
+    "plan/line_process.py": _RESULT,
+    "plan/locks.py": _OWN,
+    "plan/ownership.py": "a mark, after it was found to be a file",
+    "plan/steps/base.py": "a stamp, whose text is compared",
+    "plan/steps/files.py": "two files that are compared",
+    "plan/steps/ninja.py": _RESULT,
+    "plan/steps/pack.py": "files of an entry that `store.export` packs",
+    "plan/steps/relocate.py": "files of an entry that was just unpacked",
+    "plan/steps/run_attached.py": _RESULT,
+    "plan/steps/uninstall.py": "a journal of its own, and the file that it is compared with",
+    "plugins/check.py": _ANSWER,
+    "scaffold/template.py": _PACKAGE,
+    "suites/python_tests.py": _RESULT,
+    "suites/workflow.py": "the text that `untrusted` read",
+    "tasks/passes_replay.py": _RESULT,
+    "triage/reduce/candidate.py": _GENERATED,
+    "triage/reduce/edits/parameters.py": _GENERATED,
+    "triage/reduce/edits/statements.py": _GENERATED,
+    "triage/reduce/edits/tree.py": _GENERATED,
+    "triage/reduce/reproducer.py": _GENERATED,
+    "triage/reduce/search.py": _GENERATED,
+    "ui/html_page.py": _PACKAGE,
+    "ui/recording.py": "a line of the user's own recording, after its mark",
+}
+
+
+def reads(source: str) -> Iterator[int]:
+    """Lines of a module that read a file or parse a text by other means than `untrusted`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and _reads(node):
+            yield node.lineno
+
+
+def _reads(call: ast.Call) -> bool:
+    whole = ast.unparse(call.func)
+    owner, _, name = whole.rpartition(".")
+    words = [ast.unparse(word) for word in (*call.args, *(word.value for word in call.keywords))]
+    if whole in _PARSERS:
+        return True
+    if owner.rpartition(".")[2] in ("untrusted", "source", "editables"):  # which call `untrusted`
+        return False
+    if name in ("read_text", "read_bytes"):
+        return bool(owner)
+    opens = name == "open" and owner not in ("webbrowser", "book", "tarfile")
+    return opens and not any(map(_WRITES.fullmatch, words))
+
+
+def test_whoever_reads_a_file_of_others_does_it_by_untrusted() -> None:
+    paths = [path for path in _SOURCES.rglob("*.py") if path.relative_to(_SOURCES).parts[0] not in _WORKER]
+    found = {str(path.relative_to(_SOURCES)): [*reads(path.read_text())] for path in paths}
+    del found["untrusted.py"]
+    new = [f"{name}:{line}" for name, lines in found.items() if name not in _KNOWN for line in lines]
+    assert new == [], "`untrusted` reads what others wrote; a file of the tool's own is listed above"
+    assert [name for name in _KNOWN if not found[name]] == [], "no longer needed above"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "path.read_text(encoding='utf-8')",
+        "(folder / name).read_bytes()",
+        "open(path)",
+        "path.open('rb')",
+        "with path.open(mode='rb', buffering=0) as file: pass",
+        "os.open(path, os.O_RDONLY)",
+        "json.loads(text)",
+        "tomllib.loads(text)",
+        "ast.parse(text)",
+        "tokenize.open(path)",
+    ],
+)
+def test_a_reader_that_somebody_adds_is_found(planted: str) -> None:
+    assert list(reads(planted))
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "untrusted.read_text(path)",
+        "untrusted.opened(path)",
+        "untrusted.json_of(text)",
+        "path.open('w', encoding='utf-8')",
+        "os.open(path, os.O_WRONLY | os.O_CREAT)",
+        "read_text(path)",
+        "webbrowser.open(url)",
+    ],
+)
+def test_what_only_looks_like_one_is_none(harmless: str) -> None:
+    assert not list(reads(harmless))
