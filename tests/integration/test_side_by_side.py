@@ -77,3 +77,13 @@ def test_two_builds_of_a_checkout_take_turns(both: Smith) -> None:
     for env in ("dev", "debug"):
         assert (both.build(env) / "bin" / "triton-opt").is_file()
     assert "another build folder wrote" in build(both, "dev")
+
+
+def test_a_container_and_a_worktree_go_on_with_the_settings_of_the_last_build(both: Smith) -> None:
+    build(both, "dev")
+    assert "set(CMAKE_BUILD_TYPE [[Release]] CACHE" in both("container", "--env", "dev", "--dry-run").out
+    done = both("worktree.add", "HEAD", "--env", "dev", "--name", "wt")
+    assert "build-triton --env wt" in done.out  # the LLVM is there
+    plan = both("build-triton", "--env", "wt", "--dry-run").out
+    assert "set(CMAKE_BUILD_TYPE [[Release]] CACHE" in plan
+    assert str(LLVM) in plan

@@ -25,7 +25,7 @@ from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError, PreflightError, StepError
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import git_reader, lit_tests
+from tritonsmith.facts import git_reader, lit_tests, llvm_tree
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.plan import Link, MakeDir, Move, Plan, Remove, Run, Step, Write, digest, locks, stamped
@@ -73,14 +73,32 @@ class CommitBuilds:
         return self.space.sources / f"bisect-{digest(str(self.clone))[:8]}"
 
     def env(self, pin: str) -> EnvDir:
-        """The environment in which commits of an LLVM pin are built; one for all if the LLVM is given."""
-        llvm = digest(self.settings.llvm.dir)[:8] if self.settings.llvm.dir else pin[:8]
+        """The environment in which commits of a pin are built; one for all pins with one installed LLVM."""
+        folder = self.llvm_dir(pin)
+        llvm = digest(folder)[:8] if folder else pin[:8]
         return self.space.env(f"{self.source.name}-{llvm or 'unpinned'}")
+
+    def llvm_dir(self, pin: str) -> str:
+        """The installed LLVM for a pin: that of the settings, or the one that their environment has.
+
+        One that `setup-mlir` took although it is not at the pin serves all pins. Empty if there is none.
+        """
+        if self.settings.llvm.dir:
+            return self.settings.llvm.dir
+        env = self.space.env(self.settings.name)
+        if named := (commands.last_settings(env) or {}).get("llvm.dir"):
+            return str(named)
+        chosen = receipts.read(env.receipt("setup-mlir"))
+        if not chosen or chosen["provider"] != "system" or not Path(chosen["prefix"]).is_dir():
+            return ""
+        at_pin = llvm_tree.same_commit(str(chosen["commit"]), str(chosen["pin"]))
+        return "" if at_pin and chosen["pin"] != pin else str(chosen["prefix"])
 
     def libraries(self, commit: TritonCommit) -> Path:
         """The folder of a commit's libraries, made or not: of its native tree, LLVM and settings."""
-        triton = replace(self._settings(commit).triton, source="", revision="")
-        how = (triton, self.settings.llvm, self.settings.python, self.settings.toolchain.compiler)
+        settings = self._settings(commit)
+        triton = replace(settings.triton, source="", revision="")
+        how = (triton, settings.llvm, settings.python, settings.toolchain.compiler)
         return self.space.root / "bisect" / "libraries" / digest(commit.native, commit.pin, *how)
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
@@ -96,7 +114,7 @@ class CommitBuilds:
         """Where the LLVM of a pin comes from: from here, by a download, or by a build."""
         llvm = self.settings.llvm
         receipt = receipts.read(self.env(pin).receipt("setup-mlir"))
-        if llvm.dir or (receipt and Path(receipt["prefix"]).is_dir()):
+        if self.llvm_dir(pin) or (receipt and Path(receipt["prefix"]).is_dir()):
             return "ready"
         entries = store.open_store(self.space, llvm.store).entries()
         if any(
@@ -130,7 +148,8 @@ class CommitBuilds:
     def _settings(self, commit: TritonCommit) -> Settings:
         purpose: Purpose = "tests" if self.programs else "python"
         triton = replace(self.settings.triton, source=str(self.source), wheel="", for_=purpose, targets=())
-        return replace(self.settings, name=self.env(commit.pin).name, triton=triton)
+        llvm = replace(self.settings.llvm, dir=self.llvm_dir(commit.pin))
+        return replace(self.settings, name=self.env(commit.pin).name, triton=triton, llvm=llvm)
 
     def _build(self, commit: TritonCommit, running: Session) -> None:
         move = ("git", "checkout", "--quiet", "--force", "--detach", commit.commit)

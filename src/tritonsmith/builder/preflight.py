@@ -145,11 +145,12 @@ def _disk(free: float, need: float, where: Path) -> Iterator[Problem]:
 
 def _llvm(inputs: Inputs, request: LlvmRequest) -> Iterator[Problem]:
     tree = inputs.llvm
+    install = next(iter(request.remedy(tree)), "install the missing parts")
     for missing in request.lacks(tree):
         yield Problem(
             "llvm-lacks",
             f"LLVM {tree.version} in {tree.prefix} lacks {missing}",
-            "install the missing parts, or build an LLVM: invoke setup-mlir --provider source",
+            f"{install}, or build an LLVM: invoke setup-mlir --provider source",
         )
     fit = request.fit(tree.commit)
     if fit != "pin" and request.pin:

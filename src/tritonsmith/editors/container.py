@@ -44,7 +44,7 @@ def prepare(env: str, space: Workspace, cwd: Path, out: Path) -> tuple[Plan, str
     Raises:
         FactError: it is built by what no package of this Debian brings, or this system is another.
     """
-    chosen = settings.load(env, {"triton.precompiled-headers": "off"})
+    chosen = settings.load(env, {"triton.precompiled-headers": "off"}, commands.last_build(env))
     inputs, _ = commands.gather(chosen, space, source.locate(chosen, space, cwd))
     dirty = "changes that are not committed" if inputs.checkout.dirty else ""
     return plan(inputs, python_env.interpreter(_PYTHON), _debian(), out), dirty

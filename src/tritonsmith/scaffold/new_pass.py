@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.builder.triton import source
+from tritonsmith.builder.triton import commands, source
 from tritonsmith.command_line import command
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
@@ -84,10 +84,12 @@ def following(made: PreparedPass, space: Workspace, *, llvm: bool) -> tuple[tupl
         for one in (space.env(made.env).build / "bin" / "triton-opt", made.root / made.design.test)
     )
     argument = made.design.argument
+    # In the checkout itself the environment stays: without its flags, another type would be built.
+    kind = None if made.worktree else commands.flags_of_last_build(made.env).get("triton.build-type")
     dump = f"{argument}-dump"
     return (
         *(() if llvm else (("LLVM", command("setup-mlir", env=made.env)),)),
-        ("build", command("build-triton", env=made.env)),
+        ("build", command("build-triton", env=made.env, build_type=kind)),
         ("test", command("test-triton", made.design.test, env=made.env)),
         (
             "print",

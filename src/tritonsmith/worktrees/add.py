@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonsmith.builder.triton import source
+from tritonsmith.builder.triton import commands, source
 from tritonsmith.command_line import command
 from tritonsmith.envs import settings as settings_
 from tritonsmith.envs.schema import Settings
@@ -166,10 +166,13 @@ def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> P
     checkout = _checkout(record, branch, exists=exists)
     if made and not checkout and records.env_file(space, name).is_file():
         return PreparedWorktree(made, Plan("the worktree is there"))
+    flags = commands.flags_of_last_build(request.env)
+    flags.pop("llvm.dir", None)  # may not fit this commit: `llvm.take` compares the pins
+    text = record.env_text(wheel=bool(base.triton.wheel), flags=flags)
     steps = (
         Write(records.file(space, name), record.render(), phase=PHASE),
         *checkout,
-        Write(records.env_file(space, name), record.env_text(wheel=bool(base.triton.wheel)), phase=PHASE),
+        Write(records.env_file(space, name), text, phase=PHASE),
     )
     return PreparedWorktree(record, Plan(f"worktree {name} at {request.ref}", steps))
 

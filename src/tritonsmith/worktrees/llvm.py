@@ -9,10 +9,11 @@ from typing import Any
 from tritonsmith.builder.llvm import setup_mlir
 from tritonsmith.builder.triton import commands
 from tritonsmith.builder.triton.source import TritonSource
-from tritonsmith.envs import receipts, settings
+from tritonsmith.envs import receipts, settings, unfinished_build
 from tritonsmith.envs.session import Session
+from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import FactError
-from tritonsmith.facts import checkout
+from tritonsmith.facts import checkout, llvm_tree
 from tritonsmith.plan import Plan
 from tritonsmith.worktrees.record import WorktreeRecord
 
@@ -27,17 +28,28 @@ def take(record: WorktreeRecord, running: Session) -> bool:
         record: the worktree.
         running: holds the environment's lock.
     """
-    provider = settings.load(record.name).llvm.provider
+    llvm = settings.load(record.name).llvm
+    if llvm.dir:
+        return llvm_tree.is_tree(Path(llvm.dir))
+    provider = llvm.provider
     if provider not in ("auto", "store"):
         return False
     if _take(record, running, {"llvm.provider": "store"}):
         return True
-    given = receipts.read(running.space.env(settings.load(record.env).name).receipt("setup-mlir"))
+    prefix, pin_then = _installed(running.space.env(settings.load(record.env).name))
     pin = checkout.read(record.folder).pin
-    if provider == "store" or not given or given["provider"] != "system" or not pin:
+    if provider == "store" or not prefix or not pin or pin_then != pin.commit:
         return False
-    installed = {"llvm.provider": "system", "llvm.dir": given["prefix"], "llvm.any-commit": True}
-    return given["pin"] == pin.commit and _take(record, running, installed)
+    return _take(record, running, {"llvm.provider": "system", "llvm.dir": prefix, "llvm.any-commit": True})
+
+
+def _installed(env: EnvDir) -> tuple[str, str]:
+    """The installed LLVM of an environment, by its last build or `setup-mlir`, and the pin; empty if none."""
+    built = unfinished_build.succeeded(env)
+    if named := (built.get("settings") or {}).get("llvm.dir"):
+        return str(named), str(built.get("pin"))
+    given = receipts.read(env.receipt("setup-mlir"))
+    return (given["prefix"], given["pin"]) if given and given["provider"] == "system" else ("", "")
 
 
 def _take(record: WorktreeRecord, running: Session, flags: Mapping[str, Any]) -> bool:

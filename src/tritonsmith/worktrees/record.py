@@ -8,6 +8,7 @@ worktrees/NAME/         the worktree itself, if it is the tool's own
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -57,16 +58,22 @@ class WorktreeRecord:
         """The record's text."""
         return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2) + "\n"
 
-    def env_text(self, *, wheel: bool) -> str:
-        """The env file's text; `wheel` says that the environment it inherits from is one of a wheel."""
-        lines = [
-            f"# worktree of Triton at {' '.join(self.ref.split())}",
-            f"inherits = {_quoted(self.env)}",
-            "",
-            "[triton]",
-            f"source = {_quoted(self.path)}",
-            *(['wheel = ""'] if wheel else []),
-        ]
+    def env_text(self, *, wheel: bool, flags: Mapping[str, Any] | None = None) -> str:
+        """The env file's text.
+
+        Args:
+            wheel: the environment that it inherits from is one of a wheel.
+            flags: settings of that environment's last build that its file does not have.
+        """
+        triton = {"triton.source": self.path, **({"triton.wheel": ""} if wheel else {}), **(flags or {})}
+        lines = [f"# worktree of Triton at {' '.join(self.ref.split())}", f"inherits = {_toml(self.env)}"]
+        for section in dict.fromkeys(key.partition(".")[0] for key in triton):
+            lines += ["", f"[{section}]"]
+            lines += [
+                f"{key.partition('.')[2]} = {_toml(value)}"
+                for key, value in triton.items()
+                if key.startswith(f"{section}.")
+            ]
         return "\n".join(lines) + "\n"
 
     def git(self, *arguments: str) -> Step:
@@ -75,8 +82,8 @@ class WorktreeRecord:
         return Run(argv, cwd=Path(self.repository), phase=PHASE)
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)  # which is a basic string of TOML, too
+def _toml(value: str | bool | tuple[str, ...]) -> str:
+    return json.dumps(value, ensure_ascii=False)  # of texts, lists and booleans, TOML has the same form
 
 
 def file(space: Workspace, name: str) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.repositories import Made, Maker
-from tritonsmith.envs import settings, workspace
+from tritonsmith.envs import receipts, settings, workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.facts import git_worktrees
@@ -93,6 +93,29 @@ def test_an_environment_of_a_wheel_becomes_one_of_the_worktree(triton: Made, spa
     made = added(triton.path, space, env="wheel")
     loaded = settings.load(made.name)
     assert (loaded.triton.wheel, loaded.triton.source) == ("", str(made.folder))
+
+
+def test_a_worktree_is_built_as_its_environment_was_built_last(triton: Made, space: Workspace) -> None:
+    last = {
+        "triton.build-type": "Debug",
+        "triton.backends": ["nvidia"],
+        "triton.proton": True,
+        "triton.cmake-args": ['-DX="é b"'],
+        "llvm.dir": "/usr/lib/llvm-19",  # of another pin, perhaps
+    }
+    receipt = space.env("dev").receipt("build-triton")
+    receipt.parent.mkdir(parents=True)
+    receipt.write_text(receipts.render("build-triton", {"settings": last}), encoding="utf-8")
+    loaded = settings.load(added(triton.path, space, env="dev").name)
+    assert loaded.triton.build_type == "Debug"
+    assert loaded.triton.backends == ("nvidia",)
+    assert loaded.triton.proton is True
+    assert loaded.triton.cmake_args == ('-DX="é b"',)
+    assert loaded.llvm.dir == ""
+    assert settings.load(added(triton.path, space, env="debug", name="other").name).triton.backends == (
+        "nvidia",
+        "amd",
+    )
 
 
 def test_adding_twice_changes_nothing(triton: Made, space: Workspace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 
 Fit = Literal["pin", "unknown", "other"]
 
+_DEBIAN = re.compile(r"/usr/lib/llvm-\d+")  # where Debian and Ubuntu install an LLVM
 _PACKAGES = {
     "mlir": "MLIR's CMake package (lib/cmake/mlir)",
     "lld": "lld's CMake package (lib/cmake/lld)",
@@ -72,6 +74,16 @@ class LlvmRequest:
         wanted = {name for name in self.settings.targets if name != "Native"} & {"NVPTX", "AMDGPU"}
         missing += [f"code generator {name}" for name in sorted(wanted - tree.targets)]
         return missing
+
+    def remedy(self, tree: LlvmTree) -> list[str]:
+        """Hints to install the packages that have what a distribution's LLVM lacks; none for another LLVM."""
+        if not _DEBIAN.fullmatch(str(tree.prefix)):
+            return []
+        words = "; ".join(self.lacks(tree))
+        parts = configs.load("system-packages")["llvm-part"]
+        packages = dict.fromkeys(row["apt"] for row in parts if row["part"] in words)
+        names = " ".join(packages).replace("NN", str(tree.major))
+        return [f"install what is missing (Debian, Ubuntu): apt install {names}"] if names else []
 
     def describe_pin(self) -> str:
         """The pin in words."""

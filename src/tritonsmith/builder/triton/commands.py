@@ -321,6 +321,16 @@ def last_build(env: str) -> Layer | None:
     return name, {key: value for key, value in last.items() if key not in hidden}
 
 
+def flags_of_last_build(env: str) -> dict[str, Any]:
+    """Settings of the last build that the env file does not have: those of its flags."""
+    layer = last_build(env)
+    if layer is None:
+        return {}
+    own = {key: value for key, value, _ in explain(load(env, only_shown=True))}
+    last = {key: tuple(value) if isinstance(value, list) else value for key, value in layer[1].items()}
+    return {key: value for key, value in last.items() if own.get(key) != value}
+
+
 def last_settings(env: EnvDir) -> dict[str, Any] | None:
     """How the build folder is configured: settings of the last build, finished or not; None without one."""
     attempt = unfinished_build.read(env)

@@ -110,6 +110,55 @@ def test_why_an_installed_llvm_is_not_taken(tree: LlvmTree, reason: str) -> None
     assert str(tree.prefix) in message  # said of an explicit request, too
 
 
+def test_a_folder_that_is_named_is_taken_or_refused() -> None:
+    bare = made.llvm(packages=frozenset({"mlir"}))
+    request = made.request(made.PIN, *NEW, dir="/usr/lib/llvm-19", any_commit=True)
+    message = refused(request, facts(bare))
+    assert "this LLVM 19.1.7 cannot build this Triton" in message
+    assert "it lacks lld's CMake package (lib/cmake/lld)" in message
+    assert "apt install liblld-19-dev\n" in message
+    assert take(request, facts(made.llvm())).provider == "system"
+    elsewhere = replace(bare, prefix=Path("/opt/llvm"))
+    assert "apt install" not in refused(request, facts(elsewhere))
+
+
+@pytest.mark.parametrize("commit", ["", made.OTHER])
+def test_a_folder_that_is_named_but_not_the_pin_must_be_accepted(commit: str) -> None:
+    tree = made.llvm(commit=commit)
+    message = refused(made.request(dir="/usr/lib/llvm-19"), facts(tree))
+    assert "is not known to be at the pin" in message
+    assert "--any-commit" in message
+    for changes in ({"any_commit": True}, {"provider": "system"}):
+        taken = take(made.request(dir="/usr/lib/llvm-19", **changes), facts(tree))
+        assert (taken.provider, taken.prefix) == ("system", tree.prefix)
+    pinned = take(made.request(dir="/opt/llvm-pin"), facts(AT_THE_PIN))
+    assert (pinned.provider, pinned.warnings) == ("system", ())
+
+
+@pytest.mark.parametrize("provider", ["store", "prebuilt", "source"])
+def test_a_folder_and_another_provider_contradict_each_other(provider: Provider) -> None:
+    with pytest.raises(UsageError, match="contradict each other"):
+        take(made.request(dir="/usr/lib/llvm-19", provider=provider), facts(made.llvm()))
+
+
+def test_the_provider_system_says_what_lacks_and_not_what_was_just_typed() -> None:
+    bare = made.llvm(packages=frozenset({"mlir"}), tools=frozenset({"mlir-tblgen"}))
+    message = refused(made.request(made.PIN, *NEW, provider="system"), facts(bare))
+    assert message.startswith("no installed LLVM fits this Triton")
+    assert "lacks lld's CMake package (lib/cmake/lld)" in message
+    assert "apt install liblld-19-dev clang-19 llvm-19-tools\n" in message
+    assert "--provider system" not in message
+
+
+def test_each_part_that_may_lack_has_a_package() -> None:
+    nothing = made.llvm(packages=frozenset(), tools=frozenset(), static=False)
+    request = made.request(made.PIN, *NEW)
+    (hint,) = request.remedy(nothing)
+    parts = "libmlir-19-dev liblld-19-dev clang-19 llvm-19-tools mlir-19-tools llvm-19-dev"
+    assert hint.endswith(f"apt install {parts}")
+    assert all(re.search(r"\((bin|lib)/", words) for words in request.lacks(nothing))
+
+
 def test_shared_libraries_are_taken_where_they_were_asked_for() -> None:
     tree = made.llvm(commit=made.PIN, static=False, shared=True)
     assert made.request(shared=True).lacks(tree) == []
