@@ -367,7 +367,7 @@ def test_passes_are_walked_by_keys(page: Page, dumped: Dumped) -> None:
     assert texts(page, ".entry[aria-selected=true] .number") == [second]
 
 
-@pytest.mark.parametrize("width", [800, 900, 1280, 1400])
+@pytest.mark.parametrize("width", [390, 800, 900, 1280, 1400])
 def test_all_of_it_is_on_a_small_screen(page: Page, dumped: Dumped, width: int) -> None:
     page.size(width, 900)
     try:
@@ -491,7 +491,7 @@ def test_only_real_changes_count(page: Page, with_wheel: Smith, tmp_path: Path) 
     with_wheel.beside(tmp_path)("passes.report", tmp_path / "dump")
     show(page, tmp_path / "dump" / "report.html", "#k/0")
     assert texts(page, '.entry[data-id="0"] .counts b') == ["\u22122"]  # as passes.list
-    assert "marked below +1 \u22123" in texts(page, ".diff .says")[0]
+    assert "highlighted: +1 \u22123" in texts(page, ".diff .says")[0]
     assert [text.strip() for text in texts(page, ".pane.before .cm-line.removed")] == [
         "#blocked = #ttg.blocked<{order = [0]}>",
         "%0 = arith.constant 1 : i32",

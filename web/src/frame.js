@@ -41,8 +41,8 @@ export function build(kernels, second, act) {
     h(
       "span.group",
       {},
-      button("Split", "side by side (s); again: as the width says", "split", () => act.choose("split", true)),
-      button("Unified", "one below the other (u); again: as the width says", "unified", () =>
+      button("Split", "side by side (s); press again to follow the width", "split", () => act.choose("split", true)),
+      button("Unified", "one below the other (u); press again to follow the width", "unified", () =>
         act.choose("split", false),
       ),
     ),

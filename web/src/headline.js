@@ -69,13 +69,13 @@ function remarks(one, row, marked, kernel, comparing) {
   if (one.row?.seconds) found.push(duration(one.row.seconds));
   const { added, removed } = one.counts ?? marked;
   if (!comparing && changes && (added !== marked.added || removed !== marked.removed))
-    found.push(`marked below +${marked.added} \u2212${marked.removed}: lines that moved or have other operands, too`);
+    found.push(`highlighted: +${marked.added} \u2212${marked.removed}, including moved lines and changed operands`);
   if (one.first && one.second && !changes)
     found.push(comparing ? "the same on both sides" : "changed nothing");
   if (!one.second) found.push(comparing ? "only in the first dump" : "nothing was printed after it");
   if (!one.first) found.push(comparing ? "only in the second dump" : "nothing was printed before it");
   if (!comparing && row?.inside) found.push("printed by the pass before, while it ran");
-  if (mixed(one)) found.push("what other passes did lies between");
+  if (mixed(one)) found.push("other passes ran in between");
   if (row && !row.whole) found.push("the dump ends inside this text");
   if (kernel.failed && row?.name === kernel.failed) found.push(kernel.error || "failed");
   return found;

@@ -81,7 +81,7 @@ export class Timeline {
     const top = svg(
       "text.tick",
       { x: width - 4, y: 10, "text-anchor": "end" },
-      `height: lines of IR, ${longest} at most`,
+      `bar height: lines of IR (max ${longest})`,
     );
     this.parent.replaceChildren(
       svg(
