@@ -130,6 +130,12 @@ def require(*programs: str) -> None:
     _give_up_without([name for name in programs if shutil.which(name) is None])
 
 
+def require_root(purpose: str) -> None:
+    """Skip the test for a plain user, in CI too: the tests run as one there."""
+    if os.geteuid() != 0:
+        pytest.skip(f"missing: root ({purpose})")
+
+
 def require_c() -> None:
     """The same for a C compiler, and the C library's headers: a minimal Debian has gcc without them."""
     require("cc")

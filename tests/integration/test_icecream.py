@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.harness import Smith
 from tests.integration.team import ASKED, NINJA, PARTS, env_file, findings, people, wait_until
-from tests.support import require
+from tests.support import require, require_root
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> tuple[Smith, Smith]:
 def icecream() -> Iterator[Icecream]:
     """Needs root: daemons compile in a chroot, and the network is a namespace."""
     require("icecc", "iceccd", "icecc-scheduler", "unshare", "nsenter", "ip")
-    if os.geteuid() != 0:
-        require("root (for icecream's chroot and a network namespace)")
+    require_root("for icecream's chroot and a network namespace")
     folder = Path("/tmp") / f"tritonsmith-icecream-{os.getpid()}"  # noqa: S108 - a socket's path must be short
     folder.mkdir(mode=0o755)
     shutil.chown(folder, "icecc")  # whom the daemons become

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from tests.support import as_plain_user
 from tests.unit.caches import made
 from tests.unit.doctor.conftest import only
 from tests.unit.facts.test_installed_tritons import install
@@ -301,13 +302,9 @@ def test_a_file_in_its_place(subject: DoctorContext, root: Path, tmp_path: Path)
     assert tmp_path.is_dir()
 
 
-def test_a_folder_of_somebody_elses(
-    subject: DoctorContext, inductor: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if os.getuid() == 0:  # whom no mode stops
-        monkeypatch.setattr(os, "access", lambda *_: False)
+def test_a_folder_of_somebody_elses(subject: DoctorContext, inductor: Path) -> None:
     inductor.chmod(0o500)
-    found = only(caches.inductor, subject)
+    found = as_plain_user(lambda: only(caches.inductor, subject))
     inductor.chmod(0o700)
     assert found.status == "warning"
     assert f"owned by user {inductor.stat().st_uid}" in found.seen

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support import as_plain_user
 from tests.unit.doctor.conftest import GIB, VERSIONS, Programs, built, only
 from tests.unit.facts import fakes
 from tests.unit.facts.fakes import mounts
@@ -100,14 +101,9 @@ def test_a_workspace_that_is_a_file(subject: DoctorContext) -> None:
     assert (found.status, found.seen) == ("error", f"{subject.space.root} is not a folder")
 
 
-def test_a_workspace_that_may_not_be_written_to(
-    subject: DoctorContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As root no mode keeps one out."""
+def test_a_workspace_that_may_not_be_written_to(subject: DoctorContext) -> None:
     subject.space.root.mkdir(mode=0o555)
-    if os.access(subject.space.root, os.W_OK):
-        monkeypatch.setattr("os.access", lambda *_: False)
-    found = only(machine.disk, subject)
+    found = as_plain_user(lambda: only(machine.disk, subject))
     assert (found.status, found.seen) == ("error", f"{subject.space.root} is not writable")
 
 
