@@ -17,6 +17,7 @@ from tritonsmith.kernels.compile import values
 from tritonsmith.kernels.compile.source import KernelParameter, KernelSource
 
 CONSTEXPR = "constexpr"
+_VALUE = 1024  # of a block size, in examples
 _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 
 
@@ -94,6 +95,8 @@ def bind(
         UsageError: a parameter is missing, unknown or set twice, or there are too many entries.
     """
     entries = assigned(text, kernel) | dict(swept)
+    unset = [name for name, entry in entries.items() if entry.removeprefix("tl.") == CONSTEXPR]
+    entries = {name: entry for name, entry in entries.items() if name not in unset}
     twice = sorted(set(entries) & set(given) - set(swept))
     if twice:
         raise UsageError(
@@ -113,6 +116,8 @@ def bind(
             bound.signature[name] = CONSTEXPR  # the worker computes it
         else:
             missing.append(parameter)
+    if lacking := [parameter for parameter in missing if parameter.name in unset]:
+        raise _without_value(lacking, kernel, text)
     if missing:
         raise _lacks(missing, kernel, text)
     return bound
@@ -211,6 +216,21 @@ def _lacks(missing: list[KernelParameter], kernel: KernelSource, text: str) -> U
     if kernel.autotuned and any(one.constexpr for one in missing):
         hints.append("the kernel has @triton.autotune: --sweep autotune compiles its configs")
     return UsageError(f"the signature does not set {names}", why=f"{kernel.name} takes {whole}", hints=hints)
+
+
+def _without_value(lacking: list[KernelParameter], kernel: KernelSource, text: str) -> UsageError:
+    """The error for the entry `constexpr`, which says how a parameter is passed; a compile needs its value."""
+    names = [parameter.name for parameter in lacking]
+    entries = [
+        f"{name}={_VALUE}" if name in names else entry if _NAMED.fullmatch(part) is None else part
+        for part, (name, entry) in zip(values.split(text), assigned(text, kernel).items(), strict=True)
+    ]
+    need = "need" if names[1:] else "needs"
+    return UsageError(
+        f"constexpr is a kind of parameter, not a value: {', '.join(names)} {need} one",
+        why=f"a compile needs the value of each tl.constexpr parameter of {kernel.name}",
+        hints=[f"give a value: --signature '{','.join(entries)}'"],
+    )
 
 
 def _example(parameter: KernelParameter) -> str:

@@ -133,6 +133,29 @@ def test_what_makes_no_sense(text: str, what: str, hint: str) -> None:
     assert hint in "\n".join(caught.value.hints)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("*fp32,*fp32,i32,constexpr", "--signature '*fp32,*fp32,i32,BLOCK=1024'"),
+        ("*fp32,*fp32,i32,tl.constexpr", "--signature '*fp32,*fp32,i32,BLOCK=1024'"),
+        ("BLOCK=constexpr,x_ptr=*i8,y_ptr=*i8,n=i32", "--signature 'BLOCK=1024,x_ptr=*i8,y_ptr=*i8,n=i32'"),
+        ("*fp32,*fp32,constexpr,constexpr", "--signature '*fp32,*fp32,n=1024,BLOCK=1024'"),
+    ],
+)
+def test_constexpr_is_a_kind_and_no_value(text: str, hint: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"constexpr is a kind of parameter, not a value: .*BLOCK need"
+    ) as caught:
+        bind(text)
+    assert hint in "\n".join(caught.value.hints)
+    assert bind(hint.partition("'")[2].rstrip("'")).constexprs["BLOCK"] == 1024
+
+
+def test_constexpr_is_no_error_where_something_else_gives_the_value() -> None:
+    assert bind("*fp32,*fp32,i32,constexpr", BLOCK="64").constexprs == {"BLOCK": 64}
+    assert signature.bind("*i8,*i8,i32,constexpr", ADD, {"BLOCK": 32}, {}).constexprs == {"BLOCK": 32}
+
+
 def test_what_an_autotuner_sets_is_not_the_signatures() -> None:
     tuned = KernelSource("add", ADD.parameters, autotuned=True)
     assert signature.bind("*i8,*i8,i32", tuned, {"BLOCK": 32}, {}).constexprs == {"BLOCK": 32}
