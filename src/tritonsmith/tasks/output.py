@@ -21,18 +21,34 @@ if TYPE_CHECKING:
     from tritonsmith.kernels.compile.run import PreparedCompile
     from tritonsmith.plan import Plan
 
+_SCREENFUL = 40  # lines of a script that a terminal shows whole
+_ABOUT = 3  # lines of a summary besides the title, the phases and the hint: ten in all
 _MANY = 100  # points of a compile whose script nobody reads
 _WORTH_A_TABLE = 1.0  # seconds; what was done already takes some tenths
 
 
-def plan(what: Plan, rest: str = "") -> None:
-    """Print a plan as a shell script, verbatim: rich would expand its tabs.
+def plan(what: Plan, rest: str = "", *, about: Iterable[str] = ()) -> None:
+    """Print a plan as a shell script that begins with a summary; on a terminal, of a long one only that.
 
-    As bytes: names of files need not be UTF-8. Secrets are hidden, and the script says so.
+    Verbatim: rich would expand tabs. As bytes: names of files need not be UTF-8. Secrets are hidden, and the
+    script says so.
 
-    `rest` is what the following steps depend on.
+    Args:
+        what: the plan.
+        rest: what the following steps depend on.
+        about: for the summary: what goes, and how much.
     """
-    script = what.shell()
+    title, *phases = what.summary()
+    summary = "".join(f"# {printable(line)}\n" for line in (*list(about)[:_ABOUT], *phases))
+    head, _, body = what.shell().partition("\n")
+    script = f"{head}\n{summary}{body}"
+    long = script.count("\n")
+    if long > _SCREENFUL and sys.stdout.isatty():
+        print(f"# {printable(redact.hidden(title))}\n{redact.hidden(summary)}", end="")
+        print(f"# the whole script has {long} lines: add `| less`, or `> plan.sh`")
+        if rest:
+            console.warn(f"the rest depends on {rest}")
+        return
     shown = redact.hidden(script)
     if shown != script:
         shown = shown.replace(

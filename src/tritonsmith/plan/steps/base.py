@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shlex
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, ClassVar, NoReturn
 
 from tritonsmith.errors import StepError
 from tritonsmith.plan import process
@@ -22,6 +23,7 @@ from tritonsmith.ui import redact
 from tritonsmith.ui.progress import PhaseProgress
 
 _NUMBERED = re.compile(r"^\[(\d+)/(\d+)\]\s*(.*)$")  # as Ninja, and the worker, count their steps
+_PHASES = 6  # lines of a summary
 _KEPT_LINES = 4000  # of a failing command, for the search for its first error
 
 
@@ -59,6 +61,9 @@ class Step:
         stamp: when it holds, the step is skipped; written when the step succeeds.
     """
 
+    noun: ClassVar[str] = "command"
+    """The word that counts such steps in a summary; empty for what is not worth counting."""
+
     _: KW_ONLY
     phase: str
     stamp: Stamp | None = None
@@ -79,6 +84,11 @@ class Step:
     def title(self) -> str:
         """A short title for the progress bar and the log."""
         return self.phase
+
+    @property
+    def count(self) -> int:
+        """The number of things that the step changes, of its `noun`."""
+        return 1
 
     @property
     def goes_on(self) -> bool:
@@ -102,6 +112,25 @@ class Plan:
         """Phase names in the order of their first step."""
         return tuple(dict.fromkeys(step.phase for step in self.steps))
 
+    def summary(self) -> tuple[str, ...]:
+        """The title, then a line for each phase: how many commands and files, and where."""
+        lines = []
+        for phase in self.phases:
+            steps = [step for step in self.steps if step.phase == phase]
+            counts = Counter[str]()
+            for step in steps:
+                counts[step.noun] += step.count
+            parts = [
+                f"{number:,} {noun}{'s' if number > 1 else ''}" for noun, number in counts.items() if noun
+            ]
+            done = all(step.stamp is not None and step.stamp.holds() for step in steps)
+            folder = _common_folder(steps)
+            words = [", ".join(parts), f"in {folder}" if folder else "", "(done already)" if done else ""]
+            lines.append(f"{phase}: {' '.join(filter(None, words))}")
+        if len(lines) > _PHASES:
+            lines[_PHASES - 1 :] = [f"and {len(lines) - _PHASES + 1} more phases"]
+        return (self.title, *lines)
+
     def shell(self) -> str:
         """The whole plan as a POSIX shell script."""
         lines = [
@@ -121,6 +150,14 @@ class Plan:
                 lines.append(f"# skipped if {once.path} is up to date:" if once else "# always:")
             lines += step.shell()
         return "\n".join(lines) + "\n"
+
+
+def _common_folder(steps: Iterable[Step]) -> str:
+    """The folder that everything of these steps lies in; empty if that says nothing."""
+    paths = [getattr(step, field.name) for step in steps for field in fields(step)]
+    places = [str(path) for path in paths if isinstance(path, Path) and path.is_absolute()]
+    folder = os.path.commonpath(places) if places else ""
+    return folder if folder.count("/") > 1 else ""
 
 
 def digest(*parts: object) -> str:

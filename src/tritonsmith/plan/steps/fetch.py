@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from tritonsmith.errors import StepError
 from tritonsmith.plan import archive, download, locks, ownership
@@ -24,6 +25,8 @@ class GitFetch(Step):
         commit: 40 hex digits, or a ref where a branch was asked for.
         blobless: leave file contents to be fetched on checkout (`--filter=blob:none`).
     """
+
+    noun: ClassVar[str] = "fetched commit"
 
     repository: Path
     urls: tuple[str, ...]
@@ -75,6 +78,8 @@ class Download(Step):
         sha256: 64 hex digits.
         dest: the finished file; `DEST.partial` while it is incomplete or unverified.
     """
+
+    noun: ClassVar[str] = "download"
 
     url: str
     sha256: str
@@ -131,6 +136,8 @@ class Extract(Step):
         strip: leading path components to drop.
         sha256: verified first, if given.
     """
+
+    noun: ClassVar[str] = "unpacked archive"
 
     archive: Path
     dest: Path

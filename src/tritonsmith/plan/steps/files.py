@@ -9,6 +9,7 @@ import stat
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from tritonsmith.errors import OwnershipError
 from tritonsmith.plan import files, ownership
@@ -22,6 +23,8 @@ _COPIED = 1 << 20
 class MakeDir(Step):
     """Create a folder and its parents; no error if it exists."""
 
+    noun: ClassVar[str] = ""
+
     path: Path
 
     def shell(self) -> list[str]:
@@ -34,6 +37,8 @@ class MakeDir(Step):
 @dataclass(frozen=True)
 class Write(Step):
     """Write a text file atomically, unless it already has this text (then its time stamp stays)."""
+
+    noun: ClassVar[str] = "written file"
 
     path: Path
     text: str
@@ -57,6 +62,8 @@ class Write(Step):
 @dataclass(frozen=True)
 class Link(Step):
     """Make `path` a symbolic link to `target`; replaces an older link, but never a file or a folder."""
+
+    noun: ClassVar[str] = "link"
 
     path: Path
     target: Path
@@ -94,6 +101,8 @@ class Copy(Step):
         root: a folder that nothing may be written outside of: a link in it that leads out is refused.
     """
 
+    noun: ClassVar[str] = "copied file"
+
     source: Path
     dest: Path
     tree: bool = False
@@ -119,6 +128,8 @@ class Copy(Step):
 class Move(Step):
     """Rename `source` to `dest`: gives a finished folder its name, or a file its backup name."""
 
+    noun: ClassVar[str] = "moved file"
+
     source: Path
     dest: Path
 
@@ -138,8 +149,14 @@ class Remove(Step):
         root: the marked folder that all of them must lie in.
     """
 
+    noun: ClassVar[str] = "removed path"
+
     paths: tuple[Path, ...]
     root: Path
+
+    @property
+    def count(self) -> int:
+        return len(self.paths)
 
     def shell(self) -> list[str]:
         return [f"rm -rf -- {' '.join(quote(path) for path in self.paths)}"]
@@ -153,8 +170,14 @@ class Remove(Step):
 class RemoveWritten(Step):
     """Remove files that the tool wrote into a user's folder, if they exist, then folders, empty by then."""
 
+    noun: ClassVar[str] = "removed path"
+
     paths: tuple[Path, ...]
     folders: tuple[Path, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.paths)
 
     def shell(self) -> list[str]:
         made = [("rm -f --", self.paths), ("rmdir --", self.folders)]

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from tritonsmith.errors import OwnershipError
 from tritonsmith.plan import locks
@@ -97,9 +98,15 @@ class Uninstall(Step):
         root: everything must lie below it.
     """
 
+    noun: ClassVar[str] = "removed file"
+
     journal: Journal
     stash: Path
     root: Path
+
+    @property
+    def count(self) -> int:
+        return len(self.journal.files)
 
     def shell(self) -> list[str]:
         texts = dict(self.journal.edits)
