@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,13 @@ def test_the_last_pass_ends_the_compile(smith: Smith) -> None:
     smith("kernel.compile", ADD, *ASKED, *TARGET, "--stop-after", "tritongpu-coalesce", "--out", "begun")
     (point,) = json.loads((smith.cwd / "begun" / "manifest.json").read_text())["points"]
     assert [name for name in point["stages"] if name != "source"] == ["ttir", "ttgir"]
+
+
+def test_a_program_whose_python_has_no_triton(smith: Smith) -> None:
+    (smith.cwd / "needs.py").write_text("import triton\n")
+    done = smith("passes.run", "--skip-pass", "cse", "--", sys.executable, "needs.py", code=1)
+    assert "the program needs triton, which its Python does not have" in done.error
+    assert "passes.run --env wheel -- python script.py" in done.error
 
 
 def test_a_program_compiles_without_a_pass(smith: Smith) -> None:

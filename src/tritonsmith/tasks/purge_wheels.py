@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,9 @@ def purge_wheels(
     from tritonsmith.wheels import purge
 
     chosen = settings.load(env or _DEFAULT)
+    if not env and not python and (nothing := _nothing_built()):
+        console.out().print(nothing, markup=False)
+        return
     seen = _interpreter(env, python)
     recovery = purge.recovery(seen, system=system)
     if recovery.steps:
@@ -47,7 +52,7 @@ def purge_wheels(
         seen = _interpreter(env, python)
     survey = purge.survey(seen, system=system)
     if dry_run:
-        output.plan(survey.plan)
+        output.plan(survey.plan, about=_counted(survey))
         _tell(survey)
         return
     if not survey.plan.steps:
@@ -65,6 +70,19 @@ def purge_wheels(
         console.warn(f"`import triton` still finds {still}, which no distribution of it owns")
 
 
+def _nothing_built() -> str:
+    """Why there is nothing to remove from: no virtual environment is active, and the default has none yet."""
+    from tritonsmith.doctor import run
+
+    subject = run.subject(_DEFAULT)
+    if subject.packages is not None or os.path.lexists(subject.env.venv):
+        return ""
+    names = [path.parts[-4] for path in sorted(subject.space.root.glob("envs/*/venv/bin/python"))]
+    others = f"; to purge another: {', '.join(f'--env {name}' for name in names)}" if names else ""
+    where = f"environment {_DEFAULT} has no Python yet, and no virtual environment is active"
+    return f"nothing to remove: {where}{others or '; --python PATH names an interpreter'}"
+
+
 def _interpreter(env: str, python: Path | None) -> PythonEnv:
     from tritonsmith.doctor import run
     from tritonsmith.errors import FactError
@@ -80,6 +98,12 @@ def _interpreter(env: str, python: Path | None) -> PythonEnv:
             hints=["give one: --python PATH", *(f"or an environment: --env {name}" for name in made)],
         )
     return subject.packages
+
+
+def _counted(survey: Survey) -> Iterator[str]:
+    """What goes, and how much: a line for each distribution, the largest first."""
+    for row in sorted(survey.rows, key=lambda row: -row.size):
+        yield f"removes {_printable(row.title)}: {row.files:,} files, {row.size / _MIB:,.0f} MiB"
 
 
 def _show(survey: Survey) -> None:

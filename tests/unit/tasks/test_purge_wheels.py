@@ -92,6 +92,20 @@ def test_a_dry_run_prints_a_script_and_nothing_else(purge: Purge, venv: Path) ->
     assert not workspace.default().root.exists()
 
 
+def test_a_long_plan_is_a_summary_on_a_terminal_and_a_script_elsewhere(
+    purge: Purge, venv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(site_of(venv) / "triton", {f"extra_{number}.py": "" for number in range(60)})
+    script = purge("--dry-run").out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    shown = purge("--dry-run").out.splitlines()
+    assert len(shown) <= 10
+    assert any("removes triton 3.5.0: " in line for line in shown)
+    assert f"the whole script has {script.count(chr(10))} lines: add `| less`, or `> plan.sh`" in shown[-1]
+    assert "extra_59.py" in script
+    assert set(shown[1:-1]) <= set(script.splitlines())
+
+
 def test_an_environment_that_is_named_is_never_the_active_one(purge: Purge, venv: Path) -> None:
     for flags in (("--env", "debug"), ("--env", "dev")):
         answer = purge(*flags, "--yes")
@@ -170,7 +184,7 @@ def test_no_interpreter(purge: Purge, monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.delenv("VIRTUAL_ENV")
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
     answer = purge()
-    assert answer.code == 1
-    assert "no working interpreter found" in answer.err
+    assert (answer.code, answer.err) == (0, "")
+    assert "nothing to remove: environment dev has no Python yet" in answer.out
     (tmp_path / "python").touch(mode=0o755)
     assert purge("--python", str(tmp_path / "python")).code == 1

@@ -178,7 +178,7 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
 def _provided(module: str) -> Sequence[str]:
     if module == "torch":
         return (
-            'in an env file: [python] torch = "cpu"; then `up` and --env of that environment',
+            f"an environment with torch for the CPU: {command('up', env='torch')}, then --env torch",
             "or an interpreter of yours that has it: --python PATH",
         )
     return describe.provided(module)

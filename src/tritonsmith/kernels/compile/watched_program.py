@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tritonsmith import configs, worker
+from tritonsmith import configs, untrusted, worker
 from tritonsmith.command_line import command
 from tritonsmith.envs import settings
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError, UsageError
+from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.plan import Plan, Write, process
 from tritonsmith.plan.steps.base import CommandFailedError, Tap
 from tritonsmith.plan.steps.run_attached import AttachedRun
@@ -105,6 +105,28 @@ def run(step: AttachedRun, space: Workspace, asked_by: str, log: Path) -> int:
     except CommandFailedError as failure:
         return failure.code if failure.code >= 0 else 128 - failure.code
     return 0
+
+
+def check_triton(step: AttachedRun, asked_by: str) -> None:
+    """Check that the program's Python had Triton.
+
+    Args:
+        step: the program that failed.
+        asked_by: the command that ran it, with an environment that has Triton.
+
+    Raises:
+        SmithError: it could not import Triton.
+    """
+    if "No module named 'triton'" in untrusted.text_if_any(step.errors):
+        raise SmithError(
+            "the program needs triton, which its Python does not have",
+            where=step.argv[0],
+            why="without --env and --python, a program runs with the Python on PATH",
+            hints=[
+                f"use an environment: {asked_by}{EXAMPLE}",
+                "or an interpreter of yours that has it: --python PATH",
+            ],
+        )
 
 
 def show(data: bytes) -> None:

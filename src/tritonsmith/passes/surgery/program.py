@@ -80,12 +80,18 @@ def prepare(argv: Sequence[str], surgery: Surgery, python: Path | None, space: W
 
 
 def execute(prepared: PreparedProgram, space: Workspace) -> ProgramRun:
-    """Run the program, with its output on the terminal."""
+    """Run the program, with its output on the terminal.
+
+    Raises:
+        SmithError: its Python has no Triton.
+    """
     space.claim()
     log = space.log(_TASK)
     space.run(prepared.before, _TASK, quiet=True, log=log)
     try:
         code = watched_program.run(prepared.step, space, _TASK, log)
+        if code:
+            watched_program.check_triton(prepared.step, command("passes.run", env="wheel"))
         texts = [untrusted.read_text(path) for path in sorted((prepared.work / "results").glob("*.jsonl"))]
         return ProgramRun(tuple(json.loads(line) for text in texts for line in text.splitlines()), code)
     finally:
