@@ -219,7 +219,7 @@ def _lacks(missing: list[KernelParameter], kernel: KernelSource, text: str) -> U
 
 
 def _without_value(lacking: list[KernelParameter], kernel: KernelSource, text: str) -> UsageError:
-    """The error for the entry `constexpr`, which says how a parameter is passed; a compile needs its value."""
+    """The error for the entry `constexpr`: it says how a parameter is passed, and a compile needs a value."""
     names = [parameter.name for parameter in lacking]
     entries = [
         f"{name}={_VALUE}" if name in names else entry if _NAMED.fullmatch(part) is None else part
