@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from invoke.exceptions import Exit, ParseError
@@ -16,9 +17,12 @@ from invoke.vendor.lexicon import Lexicon
 
 from tritonsmith import __version__
 from tritonsmith.errors import EXIT_INTERRUPTED, EXIT_USAGE, did_you_mean
-from tritonsmith.tasks import namespace, start_page
+from tritonsmith.tasks import completion, namespace, start_page
 from tritonsmith.tasks import task as tasks_task
+from tritonsmith.tasks.option_task import WIDE, command_line
 from tritonsmith.ui import console, redact
+
+_FEW = 4  # tasks that a hint names
 
 
 class _OneParse(Lexicon):
@@ -29,7 +33,7 @@ class _OneParse(Lexicon):
 
 
 class SmithProgram(Program):
-    """Invoke's program with this project's exit code and hints for a wrong command line."""
+    """Invoke's program with this project's help, completion, exit code and hints for a wrong command line."""
 
     def _make_parser(self) -> Parser:
         parser = super()._make_parser()
@@ -41,10 +45,34 @@ class SmithProgram(Program):
         with _usage_errors():
             super().parse_core(argv)
 
+    def parse_core_args(self) -> None:
+        """Parse core options, and print the completion of Bash; see `invoke.Program`."""
+        super().parse_core_args()
+        if self.args["print-completion-script"].value == "bash":
+            console.write(completion.BASH)
+            raise Exit
+
     def parse_tasks(self) -> None:
-        """Parse the tasks and their flags; see `invoke.Program`."""
+        """Parse the tasks and their flags; see `invoke.Program`.
+
+        A core flag after a task is refused: `up --dry` would install, and `pins --list` list all tasks.
+        """
+        if self.args.complete.value:
+            for text in completion.candidates(completion.typed(sys.argv[1:])):
+                console.write(text)
+            raise Exit
         with _usage_errors():
             super().parse_tasks()
+            for flag in self.core_via_tasks.args.values():
+                if flag.name != "help" and flag.value != flag.default:
+                    raise ParseError(f"No idea what '--{flag.name}' is!", self.tasks[-1])
+
+    def print_task_help(self, name: str) -> None:
+        """Print the help of a task; see `invoke.Program`."""
+        task = namespace[name]
+        known = next((one for one in namespace.task_names if namespace[one] is task), name)
+        for line in start_page.help_of(name, task, start_page.EXAMPLES[known]):
+            console.write(line)
 
     def no_tasks_given(self) -> None:
         """Print the start page instead of Invoke's own flags."""
@@ -58,24 +86,80 @@ def _usage_errors() -> Iterator[None]:
     try:
         yield
     except ParseError as error:
-        lines = [f"error: {error}", *(f"  - {hint}" for hint in _hints(error))]
+        what, hints = _explained(error)
+        lines = [f"error: {what}", *(f"  - {console.typed(hint)}" for hint in hints)]
         raise Exit(redact.hidden("\n".join(lines)), code=EXIT_USAGE) from None
 
 
-def _hints(error: ParseError) -> tuple[str, ...]:
-    """Suggestions: flags of the task, or names of tasks."""
-    match = re.match(r"No idea what '(.+)' is", str(error))
-    if match is None:
-        task = error.context.name if error.context else None
-        return (f"its options: tritonsmith --help {task or 'TASK'}",)
-    wrong = match[1]
-    if wrong.startswith("-"):
-        task = error.context.name if error.context else None
-        where = f"tritonsmith --help {task}" if task else "tritonsmith --help"
-        known = error.context.flag_names() if error.context else ()
-        return (*did_you_mean(wrong, known)[:1], f"help on the flags: {where}")
+def _explained(error: ParseError) -> tuple[str, Sequence[str]]:
+    """What is wrong with a command line, and what to try."""
+    name = error.context.name if error.context else None
+    page = f"its options: invoke --help {name}" if name else "all flags: invoke --help"
+    if match := re.match(r"No idea what '(.+)' is", str(error)):
+        wrong = _unknown_flag(name) or match[1]
+        if wrong.startswith("-"):
+            return f"unknown flag {wrong}", (*_like_flag(wrong, name), page)
+        if name is None:
+            return f"unknown task {wrong!r}", _like_task(wrong)
+        return f"{name} does not take the argument {wrong!r}", (*_as_a_flag(wrong, name), page)
+    if name and (match := re.match(r"Flag <Argument: ([\w-]+)", str(error))) and "needed value" in str(error):
+        flag = next(one for one in namespace[name].options if one.flag == f"--{match[1]}")
+        return f"{flag.flag} needs a value: {flag.usage}", (page,)
+    if name and "did not receive required positional arguments" in str(error):
+        missing = [one for one in namespace[name].options if one.word and f"'{one.flag[2:]}'" in str(error)]
+        hints = [f"{one.placeholder}: {one.about}" for one in missing]
+        return f"{name} needs {' and '.join(one.placeholder for one in missing)}", (*hints, page)
+    return str(error), (page,)
+
+
+def _unknown_flag(name: str | None) -> str:
+    """The first flag that the task does not have; Invoke may have taken it for the value of a word."""
+    if name is None:
+        return ""
+    known = {one.flag for one in (*namespace[name].options, WIDE)} | {"--help"}
+    flags = (word.partition("=")[0] for word in command_line()[0] if word.startswith("--"))
+    return next((one for one in flags if one not in known and not one.startswith("--no-")), "")
+
+
+def _like_task(wrong: str) -> Sequence[str]:
     names = namespace.task_names
-    return did_you_mean(wrong, {*names, *chain.from_iterable(names.values())})
+    near, *rest = did_you_mean(wrong, {*names, *chain.from_iterable(names.values())})
+    return (near, "all tasks: invoke --list") if rest else (near,)
+
+
+def _like_flag(wrong: str, name: str | None) -> Iterator[str]:
+    """The nearest flag of the task; or else the tasks that have the flag."""
+    if name is None:
+        return
+    options = (*namespace[name].options, WIDE)
+    if wrong == "--list":
+        yield "all tasks: invoke --list"
+    if wrong == "--source" and any(one.flag == "--env" for one in options):
+        yield f"{name} reads the checkout that it runs in, or that of an environment: cd DIR, or --env ENV"
+        return
+    others = [one for one in namespace.task_names if wrong in (each.flag for each in namespace[one].options)]
+    if others:
+        yield f"{wrong} is a flag of {', '.join(others[:_FEW])}{' ...' if others[_FEW:] else ''}"
+        return
+    near = did_you_mean(wrong, [one.flag for one in options])
+    if near[1:]:
+        yield near[0]
+
+
+def _as_a_flag(wrong: str, name: str) -> Iterator[str]:
+    """How to give a stray word that is an environment, a GPU or a folder; or else the nearest task."""
+    from tritonsmith.envs import settings  # noqa: PLC0415 - `invoke --list` does without
+
+    values = {one.placeholder: one for one in reversed(namespace[name].options) if not one.word}
+    if "ENV" in values and wrong in [known for known, _, _ in settings.available()]:
+        yield f"did you mean {values['ENV'].flag} {wrong}?"
+    elif "GPU" in values and wrong in completion.gpus():
+        yield f"did you mean {values['GPU'].flag} {wrong}?"
+    elif Path(wrong).is_dir() and (folder := values.get("CHECKOUT") or values.get("DIR")):
+        yield f"did you mean {folder.flag} {wrong}?"
+    else:
+        near, *rest = _like_task(wrong)
+        yield from [near] if rest else []
 
 
 def main() -> None:

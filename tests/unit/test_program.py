@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith import __version__, program
-from tritonsmith.tasks import namespace, start_page
+from tritonsmith.tasks import completion, namespace, start_page
 
 BIN = Path(sys.executable).parent
 REPOSITORY = Path(__file__).parents[2]
@@ -42,13 +42,21 @@ def test_tritonsmith_works_from_any_folder(elsewhere: Path) -> None:
         ("kernel.comp", {"kernel.compare", "kernel.compile"}),
         ("doctor --d", {"--deep", "--dry-run"}),
         ("kernel.resources --tar", {"--target"}),
+        ("doctor --env de", {"dev", "debug"}),
+        ("kernel.compile k.py --target h", {"h100", "h200"}),
+        ("kernel.compile k.py --target=a10", {"a10", "a100"}),
+        ("pipeline --target h100,b", {"h100,b200", "h100,b300"}),
+        ("doctor --only tools.cmake-", {"tools.cmake-on-path"}),
+        ("passes.diff no-dump tritongpu-coal", {"tritongpu-coalesce", "tritongpu-coalesce-async-copy"}),
+        ("kernel.compile k", set()),
     ],
 )
 def test_the_shell_completes_tasks_and_flags(elsewhere: Path, typed: str, offered: set[str]) -> None:
     script = (
         'eval "$(tritonsmith --print-completion-script=bash)"\n'
-        'COMP_WORDS=(tritonsmith "$@"); _complete_tritonsmith tritonsmith "${@: -1}"; echo "${COMPREPLY[@]}"'
+        'COMP_LINE="tritonsmith $*"; COMP_POINT=${#COMP_LINE}; _complete_tritonsmith; echo "${COMPREPLY[@]}"'
     )
+    assert "_complete_tritonsmith" in completion.BASH
     assert script.splitlines()[0] in " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
     env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
     argv = ("bash", "-c", script, "bash", *typed.split())
@@ -65,7 +73,7 @@ def test_help_explains_the_flags(elsewhere: Path) -> None:
 def test_tritonsmith_and_usage(elsewhere: Path) -> None:
     done = run(elsewhere, "tritonsmith", "dctor")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "No idea what 'dctor' is!\n  - did you mean 'doctor'?" in done.stderr
+    assert "unknown task 'dctor'\n  - did you mean 'doctor'?" in done.stderr
 
 
 def test_invoke_in_the_checkout() -> None:

@@ -20,6 +20,7 @@ def ci_replay(
     context: Any,
     job: str = word("job of .github/workflows, or FILE:JOB; all are listed if omitted", ""),
     env: str = ENV,
+    list_: bool = flag("list the jobs, as without a job", default=False),
     log: Path | None = flag("downloaded log of the job, to compare with", None),
     packages: Path | None = PACKAGES,
     json: bool = JSON,
@@ -31,6 +32,7 @@ def ci_replay(
     from tritonsmith.suites import command, replay, workflow
     from tritonsmith.ui import console
 
+    job = "" if list_ else job
     around = checkout.enclosing(Path.cwd()) if dry_run or not job else None
     root = around or command.find(env).root
     jobs = workflow.read(root)

@@ -51,7 +51,7 @@ def run(
     context: Any,
     env: str = again(ANY_ENV, "the last used, or dev"),
     python: Path | None = PYTHON,
-    only: CommaList = flag("checks or groups to run: tools,builds.llvm", ()),
+    only: CommaList = flag("checks or groups to run: tools,builds.llvm", (), value="CHECKS"),
     deep: bool = flag("run programs, too: imports in a child process, ptxas, a compile", default=False),
     fix: bool = flag("fix what can be fixed safely, after showing the plan and asking", default=False),
     yes: bool = YES,

@@ -15,7 +15,7 @@ from tritonsmith.tasks.task import task
 def capture(
     context: Any,
     device: str = flag("GPU that the program is told of: h100, mi300x, cuda:90", "h100"),
-    env: str = ANY_ENV,
+    env: str = again(ANY_ENV, "the Python on PATH"),
     python: Path | None = PYTHON,
     out: OutFile | None = again(OUT_FILE, "captured.toml"),
     json: bool = JSON,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.option_fields import flag
+from tritonsmith.tasks.option_fields import again, flag
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON
 from tritonsmith.tasks.task import task
@@ -17,7 +17,7 @@ def profile(
     by: str = flag("profiler: proton, ncu or rocprofv3", "", unset="the first that is there"),
     kernel: str = flag("kernels to look at: names, with commas", ""),
     times: bool = flag("the time of each kernel only, without samples", default=False),
-    env: str = ANY_ENV,
+    env: str = again(ANY_ENV, "the Python on PATH"),
     python: Path | None = PYTHON,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,

@@ -26,7 +26,7 @@ def reduce_(
     what: KernelOptions,
     kernel: str = COMPILED_KERNEL,
     when: tuple[str, ...] = WHEN,
-    env: str = ANY_ENV,
+    env: str = again(ANY_ENV, "wheel, or PATH's Python"),
     python: Path | None = PYTHON,
     jobs: int | None = JOBS,
     timeout: int | None = TIMEOUT,

@@ -42,7 +42,7 @@ def flag(about: str, default: Any, **more: Any) -> Any:
     Args:
         about: its help: one line.
         default: of the type that the annotation names; None or empty for "not given".
-        more: `unset`, `least` and `example` of an `Option`.
+        more: `unset`, `least`, `example` and `value` of an `Option`.
     """
     return dataclasses.field(default=default, metadata={"about": about, **more})
 
@@ -61,9 +61,9 @@ def again(declared: Any, unset: str = "", *, default: Any = None) -> Any:
     )
 
 
-def word(about: str, default: Any = MISSING) -> Any:
+def word(about: str, default: Any = MISSING, **more: Any) -> Any:
     """Declare a word, which may also be given as a flag; optional if it has a default."""
-    return dataclasses.field(default=default, metadata={"about": about, "word": True})
+    return dataclasses.field(default=default, metadata={"about": about, "word": True, **more})
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ class Option:
         word: may be given without the flag's name.
         least: the smallest number that makes sense.
         example: of a number.
+        value: a word for the value, in help: `GPU`; from the kind and the name if empty.
         group: the parameter that holds the field; empty for a parameter itself.
         group_class: the dataclass of that parameter.
     """
@@ -103,6 +104,7 @@ class Option:
     word: bool = False
     least: int = 0
     example: str = ""
+    value: str = ""
     group: str = ""
     group_class: type | None = None
 
@@ -110,6 +112,24 @@ class Option:
     def flag(self) -> str:
         """The flag: `--num-warps`."""
         return flag_of(self.name)
+
+    @property
+    def placeholder(self) -> str:
+        """The word that stands for the value in help; empty for a switch."""
+        if self.kind.startswith("bool"):
+            return ""
+        by_kind = {"int | None": "N", "float | None": "SECONDS", "Path": "PATH", "Path | None": "PATH"}
+        by_kind["OutFile | None"] = "FILE"
+        return self.value or by_kind.get(self.kind) or self.flag.strip("-").upper()
+
+    @property
+    def usage(self) -> str:
+        """The option as a usage line and a list of options show it: `--jobs N`, `--[no-]proton`, `THING`."""
+        if self.word:
+            return self.placeholder
+        if self.kind == "bool | None":
+            return f"--[no-]{self.flag.removeprefix('--')}"
+        return f"{self.flag} {self.placeholder}".rstrip()
 
     @property
     def help(self) -> str:

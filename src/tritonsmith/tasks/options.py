@@ -8,10 +8,10 @@ from pathlib import Path
 from tritonsmith.tasks.option_fields import CommaList, again, flag, word
 
 # Whatever the task does
-ENV = flag("environment: its name or env file", "dev")
+ENV = flag("environment name or env file", "dev", value="ENV")
 WHEEL_ENV = again(ENV, default="wheel")
 ANY_ENV = again(ENV, default="")
-PYTHON = flag("interpreter to use instead of the environment's", None)
+PYTHON = flag("interpreter to use instead of the environment's", None, value="PYTHON")
 DRY_RUN = flag("print the plan as a shell script, and do nothing", default=False)
 JSON = flag("print JSON", default=False)
 CSV = flag("print CSV", default=False)
@@ -20,65 +20,67 @@ JOBS = flag(
     "jobs at once (0: as many as cores and memory allow)", None, example="--jobs 4; 0 for as many as fit"
 )
 
-PACKAGES = flag("Python whose pytest, numpy and torch the tests use", None)
-PYTORCH = flag("PyTorch release: 2.9.1, or 2.9 for its last", "")
+PACKAGES = flag("Python whose pytest, numpy and torch the tests use", None, value="PYTHON")
+PYTORCH = flag("PyTorch release: 2.9.1, or 2.9 for its last", "", value="VERSION")
 
 # Where it writes
-OUT = flag("folder for the outputs", None, unset="in the workspace")
+OUT = flag("folder for the outputs", None, unset="in the workspace", value="DIR")
 OUT_FILE = flag("file to write, or a folder for it", None)
-PLOT = flag("write a picture: FILE.png or FILE.svg", None)
+PLOT = flag("write a picture: FILE.png or FILE.svg", None, value="FILE")
 
 # What is built
-SOURCE = flag("Triton checkout or git URL", "")
-LLVM_DIR = flag("install prefix or build folder of the LLVM to use", "")
-LLVM_SOURCE = flag("LLVM sources: git URL, checkout or tarball", "")
+SOURCE = flag("Triton checkout or git URL", "", value="CHECKOUT")
+LLVM_DIR = flag("install prefix or build folder of the LLVM to use", "", value="DIR")
+LLVM_SOURCE = flag("LLVM sources: git URL, checkout or tarball", "", value="SOURCES")
 SHA256 = flag("SHA-256 checksum of the tarball or archive", "")
-NINJA_TARGET = flag("Ninja target, instead of the usual ones (repeatable)", ())
-BUILD_FOR = flag("opt, python, tests or all: build and link what that needs", "")
+NINJA_TARGET = flag("Ninja target, instead of the usual ones (repeatable)", (), value="TARGET")
+BUILD_FOR = flag("opt, python, tests or all: build and link what that needs", "", value="WHAT")
 FORCE = flag("ignore preflight errors", default=False)
 RECONFIGURE = flag("configure even if nothing changed", default=False)
 
 # Kernels
-KERNEL_SOURCE = word("FILE[:KERNEL], MODULE:KERNEL, kernels file, or folder of kernel.compile")
+KERNEL_SOURCE = word(
+    "FILE[:KERNEL], MODULE:KERNEL, kernels file, or folder of kernel.compile", value="FILE[:KERNEL]"
+)
 KERNEL = again(KERNEL_SOURCE, default="")
-COMPILED_KERNEL = word("FILE[:KERNEL], MODULE:KERNEL, or a kernels file")
-SIGNATURE = flag("types, hints and values: '*fp32:16,i32,BLOCK=1024'", "")
-TARGET = flag("target: cuda:90, hip:gfx942:64, h100, native or all (repeatable)", ())
+COMPILED_KERNEL = word("FILE[:KERNEL], MODULE:KERNEL, or a kernels file", value="FILE[:KERNEL]")
+SIGNATURE = flag("types, hints and values: '*fp32:16,i32,BLOCK=1024'", "", value="TYPES")
+TARGET = flag("target: cuda:90, hip:gfx942:64, h100, native or all (repeatable)", (), value="GPU")
 NUM_WARPS = flag("warps per program", None, least=1)
 NUM_STAGES = flag("stages of software pipelining", None, example="--num-stages 3")
-BACKEND_OPTION = flag("other option of the backend: maxnreg=128 (repeatable)", ())
-SWEEP = flag("values to try: BLOCK_M=64,128 or num_warps=4,8; or autotune (repeatable)", ())
-SKIP_PASS = flag("pass to leave out: NAME, or NAME#2 for its second run (repeatable)", ())
-STOP_AFTER = flag("last pass: NAME, or NAME#2; its IR is what is kept", "")
-REPEAT_PASS = flag("pass to run twice: NAME or NAME#2 (repeatable)", ())
-SET_LLVM = flag("option of LLVM, as opt takes it: disable-lsr (repeatable)", ())
-PTXAS_OPTION = flag("option of ptxas: --ptxas-option=-O1 (repeatable)", ())
+BACKEND_OPTION = flag("other option of the backend: maxnreg=128 (repeatable)", (), value="NAME=VALUE")
+SWEEP = flag("values to try: BLOCK_M=64,128 or num_warps=4,8; or autotune (repeatable)", (), value="NAME=A,B")
+SKIP_PASS = flag("pass to leave out: NAME, or NAME#2 for its second run (repeatable)", (), value="PASS")
+STOP_AFTER = flag("last pass: NAME, or NAME#2; its IR is what is kept", "", value="PASS")
+REPEAT_PASS = flag("pass to run twice: NAME or NAME#2 (repeatable)", (), value="PASS")
+SET_LLVM = flag("option of LLVM, as opt takes it: disable-lsr (repeatable)", (), value="OPTION")
+PTXAS_OPTION = flag("option of ptxas: --ptxas-option=-O1 (repeatable)", (), value="OPTION")
 TIMEOUT = flag(
     "seconds after which a compile is stopped",
     None,
     unset="600",
     example="seconds, --timeout 600; 0 for the default",
 )
-FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "")
-KERNELS_FILE = word("kernels file: docs/kernels-file.md")
-TODAY = flag("Triton of today: a version, environment or interpreter", "")
-LOADER = flag("Triton: a version, environment or interpreter", "wheel")  # of plugins
-TOMORROW = flag("Triton of tomorrow, of the same kinds", "")
-FAIL_ON = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None)
-WHEN = flag("bad where: 'spills>0', 'ptx contains TEXT', wrong (repeatable)", ())
-CHECK = flag("wrong where the script's 'out ~ reference', or its function, fails", "")
-CORPUS = flag("folder of the corpus", None, unset="in the workspace")
-SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "")
+FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "", value="ENTRY")
+KERNELS_FILE = word("kernels file: docs/kernels-file.md", value="FILE.toml")
+TODAY = flag("Triton of today: a version, environment or interpreter", "", value="TRITON")
+LOADER = flag("Triton: a version, environment or interpreter", "wheel", value="TRITON")  # of plugins
+TOMORROW = flag("Triton of tomorrow, of the same kinds", "", value="TRITON")
+FAIL_ON = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None, value="LIMITS")
+WHEN = flag("bad where: 'spills>0', 'ptx contains TEXT', wrong (repeatable)", (), value="SYMPTOM")
+CHECK = flag("wrong where the script's 'out ~ reference', or its function, fails", "", value="CHECK")
+CORPUS = flag("folder of the corpus", None, unset="in the workspace", value="DIR")
+SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "", value="URL")
 
 # Dumps of passes
-NUMBER = word("pass: its number in passes.list, or its name if it ran once")
+NUMBER = word("pass: its number in passes.list, or its name if it ran once", value="PASS")
 MAYBE_NUMBER = again(NUMBER, default="")
-FOLDER = word("folder that passes.dump or passes.import wrote")
-DUMPED_KERNEL = flag("kernel of the dump, if it has several", "")
+FOLDER = word("folder that passes.dump or passes.import wrote", value="DIR")
+DUMPED_KERNEL = flag("kernel of the dump, if it has several", "", value="KERNEL")
 REDUCE_TIMEOUT = flag(
     "seconds to reduce; the best so far is kept", None, unset="600", example="seconds, --timeout 120"
 )
-TOOL_SOURCE = flag("checkout that triton-opt was built from", None)
+TOOL_SOURCE = flag("checkout that triton-opt was built from", None, value="DIR")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +101,7 @@ class BuildOptions:
 class ReplayerOptions:
     """Selects the program that runs the passes of a dump."""
 
-    env: str = ANY_ENV
+    env: str = again(ANY_ENV, "the dump's")
     python: Path | None = again(PYTHON, "the dump's")
     triton_opt: Path | None = flag("triton-opt of a build, instead of an interpreter", None)
     option: tuple[str, ...] = flag(
@@ -112,7 +114,7 @@ class EntryOptions:
     """Selects entries of Triton's caches."""
 
     kernel: str = flag("only kernels whose name matches this glob: 'matmul_*'", "")
-    target: str = flag("only this target: cuda:90, hip:gfx942, or a GPU such as h100", "")
+    target: str = flag("only this target: cuda:90, hip:gfx942, or a GPU such as h100", "", value="GPU")
     older_than: str = flag("only entries unchanged for so long: 90s, 30m, 12h, 7d, 2w", "")
     stale: bool = flag("only entries of a Triton that is no longer installed", default=False)
     keep_newest: int | None = flag(

@@ -39,13 +39,14 @@ def plan(what: Plan, rest: str = "", *, about: Iterable[str] = ()) -> None:
         about: for the summary: what goes, and how much.
     """
     title, *phases = what.summary()
-    summary = "".join(f"# {printable(line)}\n" for line in (*list(about)[:_ABOUT], *phases))
     head, _, body = what.shell().partition("\n")
+    long = body.count("\n") > _SCREENFUL
+    summary = "".join(f"# {printable(line)}\n" for line in (*list(about)[:_ABOUT], *(phases if long else ())))
     script = f"{head}\n{summary}{body}"
-    long = script.count("\n")
-    if long > _SCREENFUL and sys.stdout.isatty():
+    if long and sys.stdout.isatty():
         print(f"# {printable(redact.hidden(title))}\n{redact.hidden(summary)}", end="")
-        print(f"# the whole script has {long} lines: add `| less`, or `> plan.sh`")
+        lines = script.count("\n")
+        print(f"# the whole script has {lines} lines: add `| less`, or `> plan.sh`")
         if rest:
             console.warn(f"the rest depends on {rest}")
         return

@@ -27,7 +27,7 @@ def check(
     list_: bool = flag("list the operations that are known; of a checkout: --source", default=False),
     source: str = SOURCE,
     out: Path | None = again(OUT, "in the workspace"),
-    env: str = ANY_ENV,
+    env: str = again(ANY_ENV, "the dump's, or wheel"),
     python: Path | None = again(PYTHON, "the dump's"),
     json: bool = JSON,
 ) -> None:

@@ -60,7 +60,13 @@ def isolate(
         if pattern and when:
             raise UsageError("--pattern and --when contradict each other")
         if out or reduce_:
-            raise UsageError("--pattern and --when write no folder", hints=["omit --out and --reduce"])
+            wrong = "--out" if out else "--reduce"
+            asked = "--pattern" if pattern else "--when"
+            raise UsageError(
+                f"{wrong} cannot be used with {asked}",
+                why=f"{asked} names the first pass after which it holds, and writes no folder",
+                hints=[f"omit {wrong}"],
+            )
         _held(made, one.name, pattern, when, space, by, regex=regex, json=json)
         return
     chosen = replayer.choose(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.tasks.kernel_options import SurgeryOptions
+from tritonsmith.tasks.option_fields import again
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, PYTHON
 from tritonsmith.tasks.task import task
@@ -15,7 +16,7 @@ from tritonsmith.tasks.task import task
 def run(
     context: Any,
     what: SurgeryOptions,
-    env: str = ANY_ENV,
+    env: str = again(ANY_ENV, "the Python on PATH"),
     python: Path | None = PYTHON,
     dry_run: bool = DRY_RUN,
 ) -> None:

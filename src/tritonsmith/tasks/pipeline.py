@@ -7,7 +7,7 @@ from typing import Any
 
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import BackendOptions
-from tritonsmith.tasks.option_fields import CommaLists, flag
+from tritonsmith.tasks.option_fields import CommaLists, again, flag
 from tritonsmith.tasks.options import ANY_ENV, JSON, PYTHON, TARGET
 from tritonsmith.tasks.task import task
 
@@ -19,7 +19,7 @@ def pipeline(
     target: CommaLists = TARGET,
     backend: str = flag("nvidia or amd: a usual target of its own, where --target is not given", ""),
     triton: CommaLists = flag("Tritons side by side: versions, environments, interpreters (repeatable)", ()),
-    env: str = ANY_ENV,
+    env: str = again(ANY_ENV, "wheel"),
     python: Path | None = PYTHON,
     taken: bool = flag("only passes that a target takes", default=False),
     json: bool = JSON,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tritonsmith.errors import UndecidedError, UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import KernelOptions
+from tritonsmith.tasks.option_fields import again
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import ANY_ENV, CHECK, JOBS, JSON, KERNEL, OUT, PYTHON, TIMEOUT, WHEN
 from tritonsmith.tasks.task import task
@@ -30,7 +31,7 @@ def triage(
     kernel: str = KERNEL,
     when: tuple[str, ...] = WHEN,
     check: str = CHECK,
-    env: str = ANY_ENV,
+    env: str = again(ANY_ENV, "wheel, or PATH's Python"),
     python: Path | None = PYTHON,
     jobs: int | None = JOBS,
     timeout: int | None = TIMEOUT,

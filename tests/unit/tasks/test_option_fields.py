@@ -67,7 +67,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--kernels": ["corpus.add kernel.study", "rehearse"],
     "--lit": ["test-triton", "watch"],
     "--layouts": ["passes.diff", "passes.show"],
-    "--list": ["debug-library", "doctor.run", "explain", "passes.check", "toolchain.ptxas"],
+    "--list": ["ci-replay", "debug-library", "doctor.run", "explain", "passes.check", "toolchain.ptxas"],
     "--open": ["explain", "passes.report"],
     "--llvm": ["build.explain", "passes.dump", "passes.knockout", "system.packages"],
     "--name": [

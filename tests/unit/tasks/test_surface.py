@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.unit.tasks.conftest import Smith
 from tritonsmith.envs import workspace
 from tritonsmith.plan import MakeDir, Plan, Write
 from tritonsmith.tasks import namespace, output
+from tritonsmith.tasks.option_task import from_argv
 
 
 @pytest.mark.parametrize("name", sorted(namespace.task_names))
@@ -51,8 +53,22 @@ def test_every_flag_is_explained(name: str) -> None:
         (["doctor", "--jsn"], "did you mean '--json'?"),
         (["dctor"], "did you mean 'doctor'?"),
         (["doctor", "dctor"], "did you mean 'doctor'?"),
-        (["doctor", "--env"], "needed value"),
-        (["--no-such-core-flag"], "No idea what '--no-such-core-flag' is!"),
+        (["doctor", "--env"], "--env needs a value: --env ENV"),
+        (["--no-such-core-flag"], "unknown flag --no-such-core-flag"),
+        (
+            ["kernel.compile", "k.py", "--signatur", "x"],
+            "unknown flag --signatur\n  - did you mean '--signature'?",
+        ),
+        (["kernel.compile", "--signatur", "x"], "unknown flag --signatur\n"),
+        (["env.explain", "debug"], "did you mean --env debug?"),
+        (["pipeline", "a100"], "did you mean --target a100?"),
+        (["setup-mlir", "/"], "did you mean --source /?"),
+        (["ci-replay", "--source", "/"], "cd DIR, or --env ENV"),
+        (["ir-env", "--target", "a100"], "--target is a flag of"),
+        (["passes.reduce", "dump", "--pattern", "x"], "--pattern is a flag of passes.isolate\n"),
+        (["passes.diff"], "passes.diff needs DIR\n"),
+        (["up", "--dry"], "did you mean '--dry-run'?"),
+        (["pins", "--list"], "unknown flag --list\n"),
     ],
 )
 def test_usage_errors(smith: Smith, argv: list[str], says: str) -> None:
@@ -63,6 +79,39 @@ def test_usage_errors(smith: Smith, argv: list[str], says: str) -> None:
     assert "Traceback" not in answer.err
     assert answer.out == ""
     assert not workspace.default().root.exists()
+
+
+def test_a_list_of_all_tasks_is_no_answer_to_a_wrong_one(smith: Smith) -> None:
+    assert "known names" not in smith("dctor").err
+    assert "known names: " in smith("zzzzzzzz").err
+
+
+@pytest.mark.parametrize("name", sorted(namespace.task_names))
+def test_help_has_a_usage_an_example_that_works_and_placeholders(smith: Smith, name: str) -> None:
+    shown = smith("--help", name).out
+    usage, *rest = shown.splitlines()
+    assert usage.startswith(f"Usage: invoke {name} ")
+    example = shlex.split(rest[rest.index("Example:") + 1].strip().removeprefix("invoke"))
+    assert example[0] == name
+    words = example[1 : example.index("--") if "--" in example else None]
+    from_argv(namespace[name], [word for word in words if word not in (">", "log.txt")])
+    for option in namespace[name].options:
+        assert option.usage in (usage if option.word else shown)
+        assert option.word or not option.placeholder or f"{option.flag} {option.placeholder}" in shown
+        assert bool(option.placeholder) == (not option.kind.startswith("bool"))
+
+
+def test_help_says_what_holds_without_a_flag(smith: Smith) -> None:
+    shown = " ".join(smith("--help", "kernel.compile").out.split())
+    assert "--jobs N jobs at once" in shown
+    assert "--target GPU target" in shown
+    assert "--env ENV environment name or env file (default: wheel)" in shown
+    assert "(default: the Python on PATH)" in " ".join(smith("--help", "kernel.capture").out.split())
+
+
+def test_help_fits_a_narrow_terminal(smith: Smith, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "64")
+    assert max(map(len, smith("--help", "setup-mlir").out.splitlines())) <= 64
 
 
 def test_a_foreseen_failure(smith: Smith, home: Path) -> None:
@@ -87,7 +136,7 @@ def test_help_is_no_value_of_a_positional_argument(name: str) -> None:
     argv = [str(Path(sys.executable).with_name("tritonsmith")), name, "--help"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"Usage: tritonsmith [--core-opts] {name} ")
+    assert done.stdout.startswith(f"Usage: tritonsmith {name} ")
 
 
 def test_env_list(smith: Smith, home: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonsmith import configs
+from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.passes.dump import strip_locations
@@ -80,8 +81,8 @@ def isolate(
     """
     if not kernel.failed:
         hints = [
-            "--pattern TEXT finds the first pass after which a text appears",
-            "invoke passes.list shows all passes",
+            f"find the first pass with a text: {command('passes.isolate', index.folder, pattern='TEXT')}",
+            f"list all passes: {command('passes.list', index.folder)}",
         ]
         raise SmithError(f"no pass of {kernel.name} failed in this dump", where=index.folder, hints=hints)
     seen = run.look(index, kernel, tool, space, options)
