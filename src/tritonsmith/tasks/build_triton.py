@@ -59,6 +59,9 @@ def build_triton(
         output.plan(located.fetch, rest="the sources, which are not downloaded yet")
         return
     commands.bring_sources(chosen, located)
+    if dry_run and (first := commands.plan_before_llvm(chosen, space, located)):
+        output.plan(first, rest=f"the LLVM: `{command('setup-mlir', env=output.unusual(env))}` provides it")
+        return
     if check_includes:
         from tritonsmith.builder.triton import check_includes as includes
 

@@ -29,6 +29,9 @@ def install_triton(
         output.plan(located.fetch, rest="the sources, which are not downloaded yet")
         return
     commands.bring_sources(chosen, located)
+    if dry_run and (first := commands.plan_before_llvm(chosen, space, located)):
+        output.plan(first, rest=f"the LLVM: `{command('setup-mlir', env=output.unusual(env))}` provides it")
+        return
     wanted, programs = targets.proof(chosen.triton.backends), disassemblers.locate(space)
     place = space.env(chosen.name)
     proof = smoke_test.plan(place.path, place.python, wanted, programs)

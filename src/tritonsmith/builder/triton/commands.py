@@ -84,6 +84,20 @@ def prepare_build(
     return _prepared(replace(plan, notes=(*plan.notes, *tried, *notes)), inputs, request, warnings)
 
 
+def plan_before_llvm(settings: Settings, space: Workspace, located: TritonSource) -> Plan | None:
+    """What a build does before it needs the LLVM; None if the environment has one.
+
+    Raises:
+        FactError: no checkout, or no interpreter.
+    """
+    env, checkout = space.env(settings.name), checkouts.read(located.root)
+    if settings.llvm.dir or receipts.read(env.receipt("setup-mlir")):
+        return None
+    python, proton = venv.base_interpreter(settings.python.interpreter), settings.triton.proton
+    steps = recipe.before_llvm(checkout, env, python, space, machine.read(), proton=proton).steps
+    return Plan(f"Triton {checkout.version} ({settings.triton.build_type}) in {env.build}", steps)
+
+
 def prepare_install(
     settings: Settings, space: Workspace, located: TritonSource, proof: Plan, *, force: bool = False
 ) -> PreparedBuild:

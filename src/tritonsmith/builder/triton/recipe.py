@@ -120,10 +120,9 @@ def configure(inputs: Inputs, build: Path, *, phase: str, again: bool = False) -
         phase: name of the phase of CMake's run.
         again: configure even if nothing changed.
     """
-    checkout, env = inputs.checkout, inputs.env
-    prepare = venv.plan(env, inputs.python, requirements(checkout)) + toolchain.plan(
-        checkout, inputs.workspace, inputs.machine, env.python, proton=inputs.settings.triton.proton
-    )
+    checkout, env, host = inputs.checkout, inputs.env, inputs.machine
+    proton = inputs.settings.triton.proton
+    prepare = before_llvm(checkout, env, inputs.python, inputs.workspace, host, proton=proton)
     run = cmake.configure(
         checkout.root,
         build,
@@ -135,6 +134,20 @@ def configure(inputs: Inputs, build: Path, *, phase: str, again: bool = False) -
         again=again,
     )
     return (*prepare.steps, MakeDir(build, phase=phase), *run)
+
+
+def before_llvm(
+    checkout: TritonCheckout,
+    env: EnvDir,
+    python: PythonEnv,
+    workspace: Workspace,
+    host: Machine,
+    *,
+    proton: bool,
+) -> Plan:
+    """The steps that do not depend on the LLVM: the env's Python, CUDA headers and tools."""
+    packages = toolchain.plan(checkout, workspace, host, env.python, proton=proton)
+    return venv.plan(env, python, requirements(checkout)) + packages
 
 
 def _about(inputs: Inputs) -> dict[str, str]:
