@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -19,7 +21,9 @@ from tritonsmith.ui import redact
 
 _GRACE = 20.0  # seconds for what a killed run started to end
 _MOMENT = 0.5  # seconds
+_STEP = 4.0  # seconds between the signals that stop what a killed run left at work
 _held: list[FileLock] = []
+_notes: dict[Path, dict[str, Any]] = {}  # the files that name this process as a holder, and their content
 _HINTS = ("wait for it to end, or stop it with ^C in its terminal", "use another --env")
 
 
@@ -61,11 +65,11 @@ def hold(
     _held.append(lock)
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with suppress(OSError):  # held without a name
-            told = {"pid": os.getpid(), "purpose": purpose, "since": now}
-            holder.write_text(json.dumps(redact.data(told)), encoding="utf-8")
+        _notes[holder] = redact.data({"pid": os.getpid(), "purpose": purpose, "since": now})
+        _write(holder)
         yield
     finally:
+        del _notes[holder]
         holder.unlink(missing_ok=True)
         _held.remove(lock)
         lock.release()
@@ -107,8 +111,68 @@ def inherited() -> tuple[int, ...]:
     return tuple(one for one in found if one is not None)
 
 
+def note_child(pid: int, program: str) -> None:
+    """Note a process group beside the held locks: if this process is killed, the next run stops the group.
+
+    Args:
+        pid: of the leader of the group.
+        program: its name, for messages.
+    """
+    child = {"pid": pid, "started": _started(pid), "program": program} if _notes else {}
+    for holder, content in list(_notes.items()):
+        living = [one for one in content.get("children", ()) if _started(one["pid"]) == one["started"]]
+        content["children"] = [*living, child]
+        _write(holder)
+
+
+def _write(holder: Path) -> None:
+    with suppress(OSError):  # held without a name
+        holder.write_text(json.dumps(_notes[holder]), encoding="utf-8")
+
+
+def _started(pid: int) -> str:
+    """When a process began, to tell it from a later one with its number; empty if it does not exist."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+    except OSError:
+        if Path("/proc/self/stat").exists():
+            return ""
+    import psutil  # noqa: PLC0415 - where there is no /proc
+
+    try:
+        return str(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return ""
+
+
+def _orphans(holder: Path) -> list[dict[str, Any]]:
+    """The process groups of a killed holder that still run; none if its note is not this user's own."""
+    try:
+        if holder.stat().st_uid != os.getuid():
+            return []
+        children = untrusted.read_json(holder)["children"]
+        return [one for one in children if one["started"] and _started(int(one["pid"])) == one["started"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _stop_orphans(lock: FileLock, holder: Path) -> bool:
+    """Stop what a killed holder left at work, with growing force; whether the lock is free now, and taken."""
+    orphans = _orphans(holder)
+    for one in orphans:
+        print(f"note: {_describe(holder)}: stopping {one['program']}, process {one['pid']}", file=sys.stderr)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL) if orphans else ():
+        for one in orphans:
+            with suppress(OSError):  # it has ended
+                os.killpg(int(one["pid"]), number)
+        with suppress(Timeout):
+            lock.acquire(timeout=_STEP)
+            return True
+    return False
+
+
 def _acquire(lock: FileLock, holder: Path, patience: float) -> None:
-    """Take the lock; wait briefly for child processes of a killed run, and where nobody is named.
+    """Take the lock; stop child processes of a killed run, and wait briefly where nobody is named.
 
     That is so while a lock is taken or given back, and where its file was removed meanwhile, which filelock
     notices: its next try takes a new file.
@@ -122,6 +186,9 @@ def _acquire(lock: FileLock, holder: Path, patience: float) -> None:
                 raise
             print(f"waiting: {_describe(holder)}", file=sys.stderr)
         elif named:
+            if _stop_orphans(lock, holder):
+                return
+            print(f"waiting: {_describe(holder)}", file=sys.stderr)
             least = _GRACE
         lock.acquire(timeout=max(patience, least))
 
@@ -141,7 +208,7 @@ def _describe(holder: Path) -> str:
     try:
         seen = untrusted.read_json(holder)
         if not _lives(holder):
-            return f"`{seen['purpose']}` was killed; its child processes still run, and end by themselves"
+            return f"`{seen['purpose']}` was killed, and its child processes still run"
         return f"process {seen['pid']} runs `{seen['purpose']}` since {seen['since']}"
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"note: cannot read {holder}: {error}", file=sys.stderr)

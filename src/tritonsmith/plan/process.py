@@ -197,6 +197,7 @@ def stream(
         start_new_session=True,
         pass_fds=locks.inherited(),
     )
+    locks.note_child(process.pid, Path(argv[0]).name)
     with process, _aborted_after(process, timeout):  # whose exit waits: so the group is stopped before
         try:
             assert process.stdout is not None  # noqa: S101 - for the type checker

@@ -147,21 +147,55 @@ def at_work(folder: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_what_a_killed_run_left_at_work_holds_its_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_a_killed_run_left_at_work_is_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lock = tmp_path / "lock"
     with at_work(tmp_path) as process:
+        (child,) = json.loads((tmp_path / "lock.holder").read_text())["children"]
         process.kill()
         process.wait()
+        assert psutil.pid_exists(child["pid"])
+        with locks.hold(lock, purpose="up"):
+            assert (tmp_path / "go").exists()  # it did not end by itself
+            assert not _runs(child["pid"])
+    told = capsys.readouterr().err
+    assert "`build-triton --env dev` was killed, and its child processes still run" in told
+    assert f"stopping sh, process {child['pid']}" in told
+
+
+@pytest.mark.parametrize("children", [None, [], [{"pid": "?"}], [{"pid": 1, "started": "", "program": "x"}]])
+def test_what_is_not_known_to_be_its_child_is_waited_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    children: list[object] | None,
+) -> None:
+    lock, holder = tmp_path / "lock", tmp_path / "lock.holder"
+    with at_work(tmp_path) as process:
+        process.kill()
+        process.wait()
+        told = json.loads(holder.read_text())
+        pid = told["children"][0]["pid"]
+        later = [{**told["children"][0], "started": "1"}]  # another process has its number by now
+        holder.write_text(json.dumps({**told, "children": later if children is None else children}))
         with monkeypatch.context() as hurried:
             hurried.setattr(locks, "_GRACE", 0.0)
             with pytest.raises(LockedError) as caught, locks.hold(lock, purpose="up"):
                 pytest.fail("Ninja is at work, and the lock is free")
-        assert "`build-triton --env dev` was killed; its child processes still run" in str(caught.value)
+        assert "`build-triton --env dev` was killed, and its child processes still run" in str(caught.value)
+        assert "waiting: `build-triton --env dev` was killed" in capsys.readouterr().err
+        assert _runs(pid)
         (tmp_path / "go").unlink()
         with locks.hold(lock, purpose="up"):  # as soon as that has ended
             pass
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_a_child_that_goes_on_does_not_keep_a_lock_that_was_released(tmp_path: Path) -> None:
