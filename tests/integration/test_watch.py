@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -201,6 +202,25 @@ def test_a_command_of_the_user_s(slow: Smith) -> None:
         (folder / "README.md").write_text("")
         (folder / ".answer.txt.swp").write_text("")
         assert watch.quiet(0.5)
+        assert watch.end() == 130
+
+
+def test_saves_of_one_size_within_a_second_run_what_was_saved_last(
+    slow: Smith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    assert slow.cwd
+    helper = slow.cwd / "helper.py"
+    (slow.cwd / "main.py").write_text("import helper\nprint('number', helper.NUMBER)\n")
+    helper.write_text("NUMBER = 1\n")
+    with watching(slow, "--path", "helper.py", "--", "python3", "main.py") as watch:
+        watch.until(" ok (run ")
+        moment = helper.stat().st_mtime
+        for number in (2, 3, 4):
+            helper.write_text(f"NUMBER = {number}\n")
+            os.utime(helper, (moment, moment))  # as two saves within one second look to Python
+            watch.until("helper.py: changed, ok")
+            watch.until(f"+number {number}")
         assert watch.end() == 130
 
 

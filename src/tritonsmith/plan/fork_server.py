@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -39,10 +39,11 @@ class ForkServer:
 
     Args:
         calls: functions to call in the fork, `module:function`, in order.
+        environ: variables that a run has besides those of this process.
     """
 
-    def __init__(self, *calls: str) -> None:
-        self._calls = calls
+    def __init__(self, *calls: str, environ: Mapping[str, str] | None = None) -> None:
+        self._calls, self._environ = calls, {**(environ or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -109,7 +110,11 @@ class ForkServer:
             # Without -P, a file of the current folder would stand for a module of the standard library.
             argv = (sys.executable, "-P", "-m", __name__, str(its.fileno()), *self._calls)
             self._process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, pass_fds=(its.fileno(),), start_new_session=True
+                argv,
+                env={**os.environ, **self._environ},
+                stdin=subprocess.DEVNULL,
+                pass_fds=(its.fileno(),),
+                start_new_session=True,
             )
 
     def _answer(self, timeout: float | None) -> int:

@@ -16,6 +16,9 @@ from tritonsmith.watch.outcome import RunOutcome
 OnPart = Callable[[str | Grid], None]
 _TASK = ("tritonsmith.ui.recording:begin", "tritonsmith.program:main")
 _PROGRAM = "tritonsmith.plan.process:exec_argv"
+# Python takes bytecode for current if the source has the same size and the same second: two saves within one
+# second would run the first one's code twice.
+_NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class WatchedCommand(Protocol):
@@ -46,7 +49,7 @@ class WatchedTask:
     @staticmethod
     def server() -> ForkServer:
         """What runs tasks; a context manager."""
-        return ForkServer(*_TASK)
+        return ForkServer(*_TASK, environ=_NO_BYTECODE)
 
     def run(self, on_part: OnPart) -> RunOutcome:
         """See `WatchedCommand`."""
@@ -80,7 +83,7 @@ class WatchedProgram:
     @staticmethod
     def server() -> ForkServer:
         """What runs commands; a context manager."""
-        return ForkServer(_PROGRAM)
+        return ForkServer(_PROGRAM, environ=_NO_BYTECODE)
 
     def run(self, on_part: OnPart) -> RunOutcome:
         """See `WatchedCommand`."""
