@@ -34,6 +34,23 @@ class NotReproducedError(SmithError):
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A Triton that may be tested next, for `--explain`.
+
+    Attributes:
+        triton: a release, a nightly or a commit.
+        subject: of a commit, the first line of its message; else empty.
+        outcome: of its test; None before that.
+        cost: that its test is expected to have.
+    """
+
+    triton: str
+    subject: str
+    outcome: BisectOutcome | None
+    cost: ExpectedCost
+
+
+@dataclass(frozen=True)
 class BisectStep:
     """Two neighbours between which it changed; with skips, several suspects between them.
 
@@ -141,8 +158,8 @@ class TritonBisect:
         given = next((end.spec for end in (self.good, self.bad) if end.release == name), None)
         return given or CompilerSpec(name, version=name)
 
-    def costs(self) -> Iterator[tuple[str, BisectOutcome | None, ExpectedCost]]:
-        """What is next: each candidate of the stage that is not over, its outcome, and its expected cost."""
+    def costs(self) -> Iterator[Candidate]:
+        """Each candidate of the stage that is not over."""
         outcomes = self.session.outcomes
         if self.good.release and self.bad.release:
             search = self._releases()
@@ -155,14 +172,14 @@ class TritonBisect:
                 good, bad = (self._commit_of(search.tritons[one].label) for one in (state.good, state.bad))
             if state.left or self.builds is None or only:
                 for index, triton in enumerate(search.tritons):
-                    yield triton.label, outcomes.get(triton.label), search.cost(index)
+                    yield Candidate(triton.label, "", outcomes.get(triton.label), search.cost(index))
                 return
         else:
             good, bad = self.good.name, self.bad.name
         commits = self._commits(self._range(good, bad))
         for index, cost in commits.table():
-            commit = commits.commits[index].commit
-            yield commit, outcomes.get(commit), cost
+            about = commits.commits[index]
+            yield Candidate(about.commit, about.subject, outcomes.get(about.commit), cost)
 
     @property
     def _clone(self) -> Path | None:

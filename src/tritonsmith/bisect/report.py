@@ -8,8 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.bisect.command import SHORT, BisectAnswer, BisectStep
-from tritonsmith.bisect.cost import ExpectedCost
+from tritonsmith.bisect.command import SHORT, BisectAnswer, BisectStep, Candidate
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.session import FIX, BisectQuestion, BisectSession
 from tritonsmith.command_line import flag_words
@@ -173,13 +172,19 @@ def tested(session: BisectSession) -> Grid:
     return tables.plain("tested", ["Triton", "verdict", "figures", "why", "s"], rows, right=["s"])
 
 
-def costs(rows: Sequence[tuple[str, BisectOutcome | None, ExpectedCost]]) -> Grid:
+def costs(rows: Sequence[Candidate]) -> Grid:
     """Candidates, and what each is expected to cost."""
     cells = [
-        [_short(name), outcome.verdict if outcome else "", f"{cost.seconds:.0f}", "; ".join(cost.reasons)]
-        for name, outcome, cost in rows
+        [
+            _short(row.triton),
+            row.subject,
+            row.outcome.verdict if row.outcome else "",
+            f"{row.cost.seconds:.0f}",
+            "; ".join(row.cost.reasons),
+        ]
+        for row in rows
     ]
-    heads = ["Triton", "verdict", "expected s", "because"]
+    heads = ["Triton", "subject", "verdict", "expected s", "because"]
     return tables.plain("candidates", heads, cells, right=["expected s"])
 
 

@@ -335,12 +335,13 @@ def _print_costs(bisect: TritonBisect, *, json: bool) -> None:
     if json:
         costs = [
             {
-                "triton": name,
-                "verdict": outcome.verdict if outcome else None,
-                "seconds": cost.seconds,
-                "reasons": list(cost.reasons),
+                "triton": row.triton,
+                "subject": row.subject or None,
+                "verdict": row.outcome.verdict if row.outcome else None,
+                "seconds": row.cost.seconds,
+                "reasons": list(row.cost.reasons),
             }
-            for name, outcome, cost in rows
+            for row in rows
         ]
         output.json({"schema": 1, "candidates": costs})
         return

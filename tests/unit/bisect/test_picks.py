@@ -80,10 +80,13 @@ class Branches:
     commits: dict[str, str]
 
     def bisect(self, good: str, bad: str, nightlies: str = "") -> BisectAnswer:
+        return self.begun(good, bad, nightlies).run()
+
+    def begun(self, good: str, bad: str, nightlies: str = "") -> TritonBisect:
         one, other = (ends.parse(text, "--good", self.made.path) for text in (good, bad))
         begun = session.begin(BisectQuestion(good=good, bad=bad, when=("x",), nightlies=nightlies))
         builds = cast("CommitBuilds", Ready(self.made.path))
-        return TritonBisect(begun, InTree(self.made), one, other, builds, tell=lambda _: None).run()
+        return TritonBisect(begun, InTree(self.made), one, other, builds, tell=lambda _: None)
 
 
 @pytest.fixture
@@ -223,3 +226,14 @@ def test_nightlies_are_tested_in_the_order_of_history(
     assert answer.culprit
     assert answer.culprit.subject == "main 2"
     assert report.as_json(session.find(), answer)["nightly"]["suspects"] == [names["point 3.7"]]
+
+
+def test_candidates_are_listed_with_the_subjects_of_their_commits(
+    branches: Callable[[str], Branches],
+) -> None:
+    side = branches("main 2")
+    rows = list(side.begun(side.commits["point 3.6"], side.commits["main 3"]).costs())
+    assert {row.triton: row.subject for row in rows} == {
+        side.commits[name]: name for name in ("main 1", "main 2", "point 3.7")
+    }
+    assert "main 2" in {cell.plain for row in report.costs(rows).rows for cell in row}

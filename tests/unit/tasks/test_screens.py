@@ -30,6 +30,7 @@ from tritonsmith.atlas import report as atlas_report
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.place import Place
 from tritonsmith.bisect import report as bisect_report
+from tritonsmith.bisect.command import Candidate
 from tritonsmith.bisect.cost import ExpectedCost
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.session import BisectQuestion, BisectSession, TestedTriton
@@ -313,7 +314,9 @@ def _store_gc(_: World) -> Iterable[Grid]:
 def _bisect_costs(_: World) -> Iterable[Grid]:
     outcome = BisectOutcome(Verdict.SKIP, "spills 4472", KERNEL * 3, 12.0)
     cost = ExpectedCost(912.0, ("LLVM 86b69c31 to be built", "39 native files differ from the last build"))
-    yield bisect_report.costs([("ab" * 20, outcome, cost), ("3.7.1", None, cost)])
+    subject = "[AMD] Reland 'Prefer direct-to-LDS loads' behind a knob (#12345)"
+    rows = [Candidate("ab" * 20, subject, outcome, cost), Candidate("3.7.1", "", None, cost)]
+    yield bisect_report.costs(rows)
 
 
 def _bisect_status(_: World) -> Iterable[Grid]:
