@@ -56,7 +56,7 @@ print(json.dumps({
 LIST = """
 import sys, time
 from pathlib import Path
-from tritonsmith.passes import index, select
+from tritonsmith.passes.dump import index, select
 from tritonsmith.passes.view import pipeline_table
 began = time.perf_counter()
 made = index.read(Path(sys.argv[1]))

@@ -1,9 +1,10 @@
-"""Reads upstream's history into configs/triton-names.toml: what was renamed, passes, ops, types, dialects.
+"""Reads upstream's history into configs/triton-names.toml: passes, ops, types renamed or removed.
 
     .venv/bin/python tests/real/regenerate_names.py PATH_OF_A_CLONE [LAST_COMMIT]
 
 A renaming is what one commit of main does: a record keeps its name in TableGen and prints as something
-else, or a record goes and another one of its kind comes whose text is the same but for a few words.
+else, or a record goes and another one of its kind comes whose text is the same but for a few words. A removal
+is a name that a commit takes away, that is no renaming, and that did not come back.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from pathlib import Path
+from typing import cast
 
 from tritonsmith.atlas import td_text
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.source_files import SourceFiles
+from tritonsmith.facts import eras
 
 from .regenerate_checkouts import COMMITS
 
@@ -30,6 +33,7 @@ _HEAD = """\
 #
 # `members` of a dialect: what it had in the commit that renamed it; `#` marks an attribute, `!` a type.
 # `alike`: how much of the text stayed where the record's name went, too (absent: the record kept its name).
+# `removed`: a name that no later commit brought back; `release` is the first line whose commit lacks it.
 schema = 1
 """
 
@@ -137,12 +141,13 @@ def _read(tree: TreeOfCommit) -> list[tuple[Definition, str]]:
 
 
 def history(clone: Path, first: str, last: str) -> Iterator[dict[str, object]]:
-    """Every renaming between two commits, oldest first."""
-    words = ("log", "--first-parent", "--reverse", "--format=%H %cs", f"{first}..{last}", "--", "*.td")
+    """Every renaming between two commits, oldest first, and then every removal."""
+    words = ("log", "--first-parent", "--reverse", "--format=%H %cs %s", f"{first}..{last}", "--", "*.td")
     blobs = Blobs(clone)
     known: dict[tuple[str, ...], list[tuple[Definition, str]]] = {}
+    removed: dict[tuple[str, str], dict[str, object]] = {}
     for row in git(clone, *words).splitlines():
-        commit, date = row.split()
+        commit, date, title = row.split(maxsplit=2)
         sides = []
         for name in (f"{commit}^", commit):
             tree = blobs.tree(name)
@@ -151,15 +156,53 @@ def history(clone: Path, first: str, last: str) -> Iterator[dict[str, object]]:
             sides.append(known[key])
         if len(known) > 4:  # a commit and its parent
             known.clear()
-        for one in renamings(*sides):
+        renamed = [*renamings(*sides)]
+        for one in renamed:
             yield one | {"date": date, "commit": commit[:10]}
+        old, new = ({(one.kind, one.name) for one, _ in side if one.kind in _KINDS} for side in sides)
+        for key in sorted(old - new - _renamed(renamed)):
+            removed[key] = {"date": date, "commit": commit[:10], "title": title}
+        for key in new:
+            removed.pop(key, None)
+    for (kind, name), about in removed.items():
+        release = _first_release(clone, str(about["commit"]))
+        yield {"kind": kind, "name": name, **about, "release": release}
+
+
+def _renamed(rows: Iterable[dict[str, object]]) -> set[tuple[str, str]]:
+    """The old names that a commit's renamings explain; a dialect takes its members along."""
+    names = {(str(row["kind"]), str(row["before"])) for row in rows}
+    for row in rows:
+        for member in cast("list[str]", row.get("members", [])):
+            mark = member[0] if member[0] in "#!" else ""
+            kind = {"#": "attribute", "!": "type"}.get(mark, "op")
+            names.add((kind, f"{mark}{row['before']}.{member.lstrip('#!')}"))
+    return names
+
+
+def _first_release(clone: Path, commit: str) -> str:
+    """The first release line whose commit of main contains a commit."""
+    for release in eras.releases():
+        argv = [
+            "git",
+            "-C",
+            str(clone),
+            "merge-base",
+            "--is-ancestor",
+            commit,
+            release.branched or release.commit,
+        ]
+        if subprocess.run(argv, capture_output=True, check=False).returncode == 0:
+            return release.version
+    return ""
 
 
 def as_toml(rows: Iterable[dict[str, object]], first: str, last: str) -> str:
     """The file."""
     blocks = [_HEAD.format(first=first[:10], last=last[:10])]
     blocks += (
-        "[[renamed]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in row.items())
+        f"[[{'renamed' if 'before' in row else 'removed'}]]\n"
+        + "".join(f"{key} = {json.dumps(value)}\n" for key, value in row.items())
         for row in rows
     )
     return "\n".join(blocks)

@@ -11,10 +11,10 @@ from tritonsmith import untrusted
 from tritonsmith.atlas import message, native, pipeline, renamed, uses
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.frontend import LanguageFunction
-from tritonsmith.atlas.index import Entry, Index, known_variable, lowered
+from tritonsmith.atlas.index import Entry, Index, known_variable, lowered, mlir_passes
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import line_of
-from tritonsmith.atlas.switches import Switch
+from tritonsmith.atlas.switches import Switch, cmake_options
 
 _LIT = (".mlir", ".ll", ".py")
 
@@ -219,6 +219,13 @@ def _variable(index: Index, entry: Entry) -> AtlasAnswer:
     else:
         made.notes.append("not in this tool's table of variables: only what the sources show")
     made.places["read"] = places_of(entry)
+    if any("{" in place.what for place in made.places["read"]):
+        made.notes.append(
+            "the sources put this name together from parts, so the text of the name is not in them"
+        )
+    same = [one for one in cmake_options(index.tree) if one.name == entry.name]
+    if same:
+        made.places["option of CMake"] = tuple(place for one in same for place in one.places)
     made.places["tests"] = uses.of_word(index.tree, entry.name, _LIT)
     return made
 
@@ -271,12 +278,20 @@ def _mentions(index: Index, name: str) -> tuple[Place, ...]:
 
 def _called(index: Index, entry: Entry) -> AtlasAnswer:
     """A pass that no file of the tree defines."""
-    short = entry.name.rpartition(".")[2]
-    bound = [one for one in index.bindings if one.name == short]
+    of_mlir = next((row for row in mlir_passes() if row.name == entry.name), None)
+    module, _, short = (of_mlir.binding if of_mlir else entry.name).rpartition(".")
+    bound = [one for one in index.bindings if one.name == short and (of_mlir is None or module in one.words)]
     makers = (one for one in index.foreign if one.kind == "pass" and native.of_pass(tuple(bound), one))
     theirs = next(makers, None)
     made = _definition(index, theirs) if theirs else AtlasAnswer("pass", entry.name)
-    if theirs is None:
+    if theirs is None and of_mlir:
+        made.summary = of_mlir.about
+        made.facts |= {"of": "MLIR", "C++": of_mlir.maker, "alone": f"mlir-opt --{of_mlir.name} FILE"}
+        made.notes.append(
+            "MLIR's own: an LLVM with MLIR's .td files (--llvm-dir) adds its definition and options"
+        )
+        made.places["bound"] = tuple(one.place for one in bound)
+    elif theirs is None:
         if bound:
             made.notes.append("no .td file here defines it: MLIR's own passes are in LLVM (--llvm-dir)")
             made.places["bound"] = tuple(one.place for one in bound)
@@ -370,12 +385,12 @@ def _heading(file: str, text: str) -> str:
 
 def _changes(index: Index, made: AtlasAnswer) -> tuple[uses.LastChange, ...]:
     """Of the definition's lines, and of the file that implements it."""
-    found = []
+    found: list[uses.LastChange] = []
     for section in ("defined", "implemented", "declared", "read", "printed"):
         for place in made.places.get(section, ())[:1]:
             end = 0 if section == "implemented" else _end(index, place)
             change = uses.last_change(index.tree.root, place, end)
-            if change and change not in found:
+            if change and all(change.commit != other.commit for other in found):
                 found.append(change)
     return tuple(found[:2])
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tritonsmith.atlas import answer, renamed, source_map, tablegen
+from tritonsmith.atlas import answer, renamed, source_map, symbols, tablegen
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.definition import Definition
-from tritonsmith.atlas.index import KINDS, Entry, Index, known_variable
+from tritonsmith.atlas.index import KINDS, Entry, Index, known_variable, mlir_passes
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.command_line import command
 from tritonsmith.errors import SmithError, UsageError, did_you_mean
 
-LISTS = {"passes": "pass", "ops": "op", "debug-types": "debug-type", "variables": "variable"}
+_MLIR = "mlir-passes"
+LISTS = {"passes": "pass", _MLIR: "pass", "ops": "op", "debug-types": "debug-type", "variables": "variable"}
 _MAPS = {"tree": source_map.tree, "launcher": source_map.launcher}
 
 
@@ -37,30 +38,57 @@ def explain(index: Index, thing: str, kind: str = "") -> AtlasAnswer:
     """
     if kind and kind not in KINDS:
         raise UsageError(f"unknown kind {kind!r}", hints=did_you_mean(kind, KINDS))
+    meanings = (_mapped, _entry, _file, _renamed, _symbol, _removed, _printed)
+    answers = (meaning(index, thing, kind) for meaning in meanings)
+    made = next((one for one in answers if one), None)
+    if made is None:
+        raise _unknown(index, thing, kind)
+    return _noted(index, made)
+
+
+def _mapped(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+    """A map, or a stage."""
     if thing in _MAPS and not kind:
-        return _noted(index, _MAPS[thing](index))
+        return _MAPS[thing](index)
+    name = thing.removeprefix(".")
+    return source_map.stage(index, name) if kind in ("", "stage") and name in source_map.stages() else None
+
+
+def _entry(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
     found = index.find(thing, kind)
     if len(found) > 1:
         raise _ambiguous(thing, found)
-    if found:
-        return _noted(index, answer.explain(index, found[0]))
-    if kind in ("", "file") and (files := _files(index, thing)):
-        if len(files) > 1:
-            hints = [command("explain", file) for file in files[:10]]
-            raise SmithError(f"{thing} may be one of {len(files)} files", hints=hints)
-        return _noted(index, answer.of_file(index, files[0]))
+    return answer.explain(index, found[0]) if found else None
+
+
+def _file(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+    files = _files(index, thing) if kind in ("", "file") else []
+    if len(files) > 1:
+        hints = [command("explain", file) for file in files[:10]]
+        raise SmithError(f"{thing} may be one of {len(files)} files", hints=hints)
+    return answer.of_file(index, files[0]) if files else None
+
+
+def _renamed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
     for other in renamed.names(thing):
         if len(same := index.find(other, kind)) == 1:
             made = answer.explain(index, same[0])
             made.notes.insert(0, f"{thing} is called {other} in this checkout")
-            return _noted(index, made)
-    if kind in ("", "message") and " " in thing.strip() and (printed := answer.of_message(index, thing)):
-        return _noted(index, printed)
-    raise _unknown(index, thing, kind)
+            return made
+    return None
+
+
+def _symbol(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+    return symbols.explain(index, thing, kind)
+
+
+def _printed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+    asked = kind in ("", "message") and " " in thing.strip()
+    return answer.of_message(index, thing) if asked else None
 
 
 def listing(index: Index, what: str) -> list[AtlasAnswer]:
-    """All passes, ops, DEBUG_TYPEs or variables, each with its summary and its place.
+    """Everything of a kind in `LISTS`, each with its summary and its place.
 
     Raises:
         UsageError: there is no such list.
@@ -68,13 +96,16 @@ def listing(index: Index, what: str) -> list[AtlasAnswer]:
     if what not in LISTS:
         raise UsageError(f"no list of {what!r}", hints=did_you_mean(what, LISTS))
     rows = []
+    of_mlir = {row.name: row.about for row in mlir_passes()}
     for entry in (one for one in index.entries if one.kind == LISTS[what]):
+        if what == _MLIR and entry.name not in of_mlir:
+            continue
         if isinstance(entry.what, Definition):
             one = AtlasAnswer(entry.kind, entry.name, entry.what.summary)
             one.places["defined"] = (Place(entry.what.file, entry.what.line),)
         else:
             row = known_variable(entry.name) if entry.kind == "variable" else None
-            one = AtlasAnswer(entry.kind, entry.name, row.what if row else "")
+            one = AtlasAnswer(entry.kind, entry.name, row.what if row else of_mlir.get(entry.name, ""))
             section = "called" if entry.kind == "pass" else "read"
             one.places[section] = answer.places_of(entry)
         rows.append(one)
@@ -90,6 +121,19 @@ def _noted(index: Index, made: AtlasAnswer) -> AtlasAnswer:
         for name in ("implemented", "tests", "bound", "built"):
             if not made.places.get(name):
                 made.places.pop(name, None)
+    return made
+
+
+def _removed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
+    """What upstream's history says of a name that it took away."""
+    row = renamed.removed(thing, kind)
+    if row is None:
+        return None
+    since = f" in {row.release}" if row.release else ""
+    made = AtlasAnswer(row.kind, row.name, f"removed{since}")
+    made.facts["removed by"] = f"{row.date} {row.commit} {row.title}"
+    made.others = renamed.of(row.kind, row.name)
+    made.notes.append(f"not in {index.tree.root}: this is upstream's history (triton-lang/triton)")
     return made
 
 
@@ -131,7 +175,7 @@ def _unknown(index: Index, thing: str, kind: str) -> SmithError:
         why=why,
         hints=[
             *hints,
-            command("explain", list="passes") + ", or ops, debug-types, variables",
+            command("explain", list="passes") + ", or mlir-passes, ops, debug-types, variables",
             "for the text of an error: give a longer piece of it, in quotes",
         ],
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
+from tritonsmith import configs
 from tritonsmith.atlas import frontend, native, pipeline, switches, tablegen, td_text
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.frontend import FrontEnd, LanguageFunction
@@ -18,9 +20,10 @@ from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.atlas.switches import Switch
 from tritonsmith.facts import variables
 
+_PASSES = re.compile(r"^\w*passes\.")
 KINDS = (
     "pass", "op", "dialect", "attribute", "type", "interface", "enum", "pattern", "function", "variable",
-    "option", "cmake", "debug-type", "file", "message",
+    "option", "cmake", "debug-type", "file", "message", "stage", "class", "trait", "macro",
 )  # fmt: skip
 
 
@@ -91,7 +94,10 @@ class Index:
     @cached_property
     def variables(self) -> Mapping[str, tuple[Place, ...]]:
         """Environment variables that the tree reads."""
-        return switches.variables(self.tree)
+        found = switches.variables(self.tree)
+        for name, places in switches.composed(self.tree).items():
+            found[name] = (*found.get(name, ()), *places)
+        return found
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -123,19 +129,22 @@ class Index:
         return tuple(found)
 
     def _passes_of_others(self) -> list[Entry]:
-        """Passes that a pipeline calls and no file here defines: MLIR's, or all of a wheel."""
+        """Passes that a pipeline calls or libtriton binds and no file defines: MLIR's, or all of a wheel.
+
+        Backends import `passes` under several names, which are not several passes.
+        """
         ours = {
             binding.name for one in self.definitions if one.kind == "pass" for binding in self._bound(one)
         }
-        by_name: dict[str, list[Place]] = {}
+        known = {row.binding: row for row in mlir_passes()}
+        by_name: dict[str, list[PassCall]] = {}
         for call in self.calls:
-            if call.name.rpartition(".")[2] not in ours:
-                by_name.setdefault(call.name, []).append(call.in_words)
-        return [
-            Entry("pass", name, frozenset({short, short.removeprefix("add_")}), tuple(places))
-            for name, places in by_name.items()
-            for short in (name.rpartition(".")[2],)
-        ]
+            path = _PASSES.sub("", call.name)
+            if path in known or call.name.rpartition(".")[2] not in ours:
+                by_name.setdefault(path, []).append(call)
+        bound = {".".join((*one.words[-1:], one.name)): one for one in self.bindings}
+        names = dict.fromkeys([*by_name, *(name for name in known if name in bound)])
+        return [_called_only(name, by_name.get(name, []), known.get(name)) for name in names]
 
     def find(self, thing: str, kind: str = "") -> tuple[Entry, ...]:
         """What a word means: whole names first, then short ones, then in any case; several if unclear.
@@ -186,6 +195,41 @@ class Index:
         return native.of_pass(self.bindings, one) if one.kind == "pass" else ()
 
 
+@dataclass(frozen=True)
+class MlirPass:
+    """A pass of MLIR that Triton binds.
+
+    Attributes:
+        name: as `mlir-opt` takes it.
+        binding: module and function in libtriton: `common.add_cse`.
+        maker: the function in C++.
+        about: what it does.
+    """
+
+    name: str
+    binding: str
+    maker: str
+    about: str
+
+
+@cache
+def mlir_passes() -> tuple[MlirPass, ...]:
+    """The table in `configs/source-map.toml`."""
+    rows: dict[str, dict[str, str]] = configs.load("source-map")["mlir-passes"]
+    return tuple(configs.made(MlirPass, {"name": name, **row}) for name, row in rows.items())
+
+
+def _called_only(path: str, calls: list[PassCall], known: MlirPass | None) -> Entry:
+    """A pass without a definition here; one of MLIR's has the name that MLIR gives it."""
+    short = path.rpartition(".")[2]
+    full = {call.name for call in calls}
+    aliases = {path, short, short.removeprefix("add_"), *full}
+    if known:
+        aliases |= {known.maker, known.maker.removeprefix("create").removesuffix("Pass")}
+    name = known.name if known else min(full, key=len)
+    return Entry("pass", name, frozenset(aliases - {name}), tuple(call.in_words for call in calls))
+
+
 def known_variable(name: str) -> variables.TritonVariable | None:
     """What is known of a variable over all releases."""
     return variables.find(name)
@@ -219,6 +263,8 @@ def _without_doubles(found: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """
     others = {one.name for one in found if one.kind != "debug-type"}
     kept = tuple(one for one in found if one.kind != "debug-type" or one.name not in others)
+    read = {one.name for one in kept if one.kind == "variable"}  # its answer names CMake's option, too
+    kept = tuple(one for one in kept if one.kind != "cmake" or one.name not in read)
     defined = tuple(one for one in kept if isinstance(one.what, Definition))
     pair = len(kept) == 2 and len(defined) == 1 and {one.kind for one in kept} == {"pass"}  # noqa: PLR2004
     return defined if pair else kept

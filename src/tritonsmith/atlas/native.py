@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.place import Place
@@ -18,6 +19,7 @@ _ANY_PATTERN = re.compile(
 _BOUND = re.compile(r'\b(?:ADD_\w+|def)\s*\(\s*"(\w+)"')
 _INIT = re.compile(r"\b(init_\w+)\s*\([^;{]*\{")
 _CPP = (".cpp", ".cc")
+_IDENTIFIER = re.compile(r"\w+")
 _PARENTHESIS = re.compile(r"[()]")
 _WRAPPER = re.compile(r"\b\w+Wrapper\b")
 _NO_PASSES = {"init", "triton", "passes"}
@@ -58,7 +60,11 @@ class PythonBinding:
 
     def names(self, symbol: str) -> bool:
         """Whether it calls or makes this."""
-        return re.search(rf"\b{symbol}\b", self.body) is not None
+        return symbol in self._identifiers
+
+    @cached_property
+    def _identifiers(self) -> frozenset[str]:
+        return frozenset(_IDENTIFIER.findall(self.body))
 
 
 def implementation(tree: SourceFiles, record: str, constructor: str = "") -> Implementation | None:

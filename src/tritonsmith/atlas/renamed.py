@@ -1,4 +1,4 @@
-"""What a thing is called in other versions: `configs/triton-names.toml`, from upstream's history."""
+"""Names of other versions, and removed ones: `configs/triton-names.toml`, from upstream's history."""
 
 from __future__ import annotations
 
@@ -34,6 +34,34 @@ class Renaming:
     commit: str
     alike: float = 1.0
     members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A name that upstream took away and that did not come back.
+
+    Attributes:
+        kind: `pass`, `op`, `type`, `attribute` or `dialect`.
+        name: as MLIR prints it.
+        date: of the commit.
+        commit: of triton-lang/triton.
+        title: the first line of its message, with its pull request.
+        release: the first release line without it; empty if there is none yet.
+    """
+
+    kind: str
+    name: str
+    date: str
+    commit: str
+    title: str
+    release: str = ""
+
+
+def removed(thing: str, kind: str = "") -> Removal | None:
+    """The removal of a name, with or without the marks of types and attributes; the last one of several."""
+    rows = (configs.made(Removal, row) for row in reversed(configs.load(_CONFIG).get("removed", [])))
+    fits = (row for row in rows if kind in ("", row.kind) and thing in (row.name, row.name.lstrip("#!")))
+    return next(fits, None)
 
 
 @cache

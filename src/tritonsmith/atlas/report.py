@@ -24,11 +24,12 @@ _EMPTY = {
     "tests": "no test names it",
     "read": "no source reads it by this name",
     "language": "no function of the language builds it",
+    "used": "no other file names it",
     "built": "no function of the builder makes it",
 }
 _ORDER = (
     "defined", "implemented", "bound", "called", "called in C++", "built", "language", "read", "declared",
-    "printed", "patterns", "binds", "calls", "tests",
+    "printed", "patterns", "binds", "calls", "made by", "in the pipeline", "option of CMake", "used", "tests",
 )  # fmt: skip
 
 

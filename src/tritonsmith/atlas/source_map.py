@@ -1,4 +1,4 @@
-"""The map of a checkout's folders, and the way from a launch to the driver (`configs/source-map.toml`)."""
+"""The folders of a checkout, the stages, and the way from a launch to the driver (`source-map.toml`)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.index import Index
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles, line_of
+from tritonsmith.command_line import command
 from tritonsmith.errors import FactError
 
 _CONFIG = "source-map"
+_SHOWN = ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn", "gcnasm")  # texts that `kernel.show` prints
 
 
 def tree(index: Index) -> AtlasAnswer:
@@ -42,6 +44,42 @@ def launcher(index: Index) -> AtlasAnswer:
             made.places[f"{len(made.places) + 1}. {step['about']}"] = places
     if not made.places:
         raise FactError("no step of a launch was found: is this a checkout of Triton?", where=index.tree.root)
+    return made
+
+
+def stages() -> dict[str, dict[str, str]]:
+    """Every stage and suffix, by its name."""
+    rows: dict[str, dict[str, str]] = configs.load(_CONFIG)["stages"]
+    return rows
+
+
+def stage(index: Index, name: str) -> AtlasAnswer:
+    """A stage of a compile: its format, its tools, and where each backend makes it."""
+    row = stages()[name]
+    made = AtlasAnswer("stage", name, row["about"])
+    made.facts |= {"backend": row["of"] or "all", "format": row["format"]}
+    if row["tool"]:
+        made.facts["read by"] = row["tool"]
+    assigned = re.compile(rf"^[ \t]*stages\[[\"']{name}[\"']\]\s*=\s*(?P<call>.*)", re.MULTILINE)
+    makers: dict[str, set[str]] = {}
+    listed, defined = [], []
+    for file in index.tree.having("compiler.py"):
+        text = index.tree.text(file)
+        for match in assigned.finditer(text):
+            listed.append(Place(file, line_of(text, match.start()), match[0].strip()))
+            makers.setdefault(file, set()).update(
+                re.findall(r"\b(?:self\.)?(\w+_to_\w+|make_\w+)\(", match["call"])
+            )
+    for file, names in makers.items():
+        text = index.tree.text(file)
+        heads = (re.search(rf"^[ \t]*def {function}\(.*", text, re.MULTILINE) for function in sorted(names))
+        defined += [Place(file, line_of(text, head.start()), head[0].strip()) for head in heads if head]
+    if listed:
+        made.places |= {"made by": tuple(defined), "in the pipeline": tuple(listed)}
+    else:
+        made.notes.append("no pipeline of this Triton has a stage of that name")
+    if name in _SHOWN:
+        made.facts["show it"] = command("kernel.show", "FILE.py:KERNEL", stage=name)
     return made
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from tritonsmith import untrusted
 from tritonsmith.atlas.pipeline import backend_of
@@ -16,6 +17,10 @@ _READ = re.compile(
     r"\b(?:getBoolEnv|getStrEnv|isEnvValueBool|getenv|getenv_bool|env_\w+|environ(?:\.get|\.pop)?|check_env_flag"
     r"|get_env_with_keys|DEFINE_ENV)\s*[\(\[]\s*\[?\s*[\"']([A-Z][A-Z0-9_-]{2,})[\"']"
 )
+_COMPOSED = re.compile(
+    r"""\bf(?P<quote>["'])(?P<before>[A-Z][A-Z0-9_]*_)\{(?P<hole>[^{}\n]*)\}(?P<after>[A-Z0-9_]*)(?P=quote)"""
+)
+_HEAD = re.compile(r"^(?P<indent>[ \t]*)(?P<what>class|def) (?P<name>\w+)", re.MULTILINE)
 _CMAKE_OPTION = re.compile(r'^\s*option\s*\(\s*(\w+)\s+"([^"]*)"\s*(\w*)', re.MULTILINE)
 _CMAKE_CACHE = re.compile(r'^\s*set\s*\(\s*(\w+)\s+("[^"]*"|\S+)\s+CACHE\s+(\w+)\s+"([^"]*)"', re.MULTILINE)
 _CODE = (".py", ".cpp", ".cc", ".h", ".hpp", ".c")
@@ -51,6 +56,55 @@ def variables(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
             for match in _READ.finditer(text) if "env" in text else ():
                 found.setdefault(match[1], []).append(Place(file, line_of(text, match.start(1))))
     return {name: tuple(places) for name, places in sorted(found.items())}
+
+
+def composed(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
+    """Variables whose names Python puts together, by the literals that the code around is called with.
+
+    `f"TRITON_{binary.upper()}_PATH"` in a class or a function that is called with "ptxas" reads
+    TRITON_PTXAS_PATH: the places are the call, and the text that makes the name.
+    """
+    files = [name for name in tree.having(".py") if not {"test", "tests", "tutorials"} & {*name.split("/")}]
+    found: dict[str, list[Place]] = {}
+    for file in files:
+        text = tree.text(file)
+        for match in _COMPOSED.finditer(text):
+            if maker := _Maker.around(file, text, match):
+                for name, place in chain(*(maker.names(other, tree.text(other)) for other in files)):
+                    found[name] = [*found.get(name, [maker.place]), place]
+    return {name: tuple(places) for name, places in found.items()}
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """What puts a name together: the class or function around, the text with its hole, and where that is."""
+
+    called: str
+    before: str
+    hole: str
+    after: str
+    place: Place
+
+    @classmethod
+    def around(cls, file: str, text: str, match: re.Match[str]) -> _Maker | None:
+        """The one that has a composed text; None if it stands in neither a class nor a function."""
+        heads = [*_HEAD.finditer(text, 0, match.start())]
+        if not heads:
+            return None
+        inner = heads[-1]
+        classes = [one for one in heads if one["what"] == "class" and not one["indent"]]
+        head = classes[-1] if inner["indent"] and classes else inner
+        place = Place(file, line_of(text, match.start()), match[0])
+        return cls(head["name"], match["before"], match["hole"], match["after"], place)
+
+    def names(self, file: str, text: str) -> Iterator[tuple[str, Place]]:
+        """The names that the calls in a file make."""
+        for call in (
+            re.finditer(rf"\b{self.called}\(\s*[\"']([\w-]+)[\"']", text) if self.called in text else ()
+        ):
+            word = call[1].upper() if ".upper()" in self.hole else call[1]
+            word = word.replace("-", "_") if ".replace('-', '_')" in self.hole.replace('"', "'") else word
+            yield self.before + word + self.after, Place(file, line_of(text, call.start()), call[0] + ")")
 
 
 def backend_options(tree: SourceFiles) -> tuple[Switch, ...]:

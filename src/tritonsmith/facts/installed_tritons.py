@@ -13,6 +13,7 @@ from tritonsmith import untrusted
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import distributions, python_env
 from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.versions import version_key
 
 _VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
 _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages")
@@ -59,6 +60,12 @@ def environments(space: Workspace) -> tuple[str, ...]:
     """The tool's environments that have a Triton."""
     envs = (space.env(folder.parent.name) for folder in sorted((space.root / "envs").glob("*/venv")))
     return tuple(env.name for env in envs if of_env(env))
+
+
+def newest(space: Workspace) -> InstalledTriton | None:
+    """The newest Triton in the tool's environments; None if there is none."""
+    found = [one for name in environments(space) if (one := of_env(space.env(name)))]
+    return max(found, key=lambda one: version_key(one.version), default=None)
 
 
 def of_env(env: EnvDir) -> InstalledTriton | None:

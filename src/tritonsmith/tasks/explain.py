@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 @task(tables=True, name="explain")
 def explain_(
     context: Any,
-    thing: str = word("pass, op, function, variable, option, error, file, tree or launcher", ""),
+    thing: str = word(
+        "pass, op, function, class, variable, option, stage, error, file, tree or launcher", ""
+    ),
     kind: str = flag("pass, op, type, function, variable, option ...: if several fit", ""),
-    list_: str = flag("list all passes, ops, debug-types or variables", ""),
+    list_: str = flag("list all passes, mlir-passes, ops, debug-types or variables", ""),
     source: str = SOURCE,
     env: str = ANY_ENV,
     python: Path | None = PYTHON,
@@ -75,6 +77,7 @@ def _root(source: str, env: str, python: Path | None) -> Path:
     """The checkout; with --env or --python, or where there is none, the installed Triton."""
     import os
 
+    from tritonsmith import command_line
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import settings, workspace
     from tritonsmith.facts import checkout, installed_tritons
@@ -102,12 +105,16 @@ def _root(source: str, env: str, python: Path | None) -> Path:
     if built_from and Path(built_from).is_dir():
         return Path(built_from)
     installed = installed_tritons.of_env(space.env(name)) if env else installed_tritons.here(os.environ)
+    installed = installed or (None if env else installed_tritons.newest(space))
     if installed:
         return _of_installed(installed.where)
     raise FactError(
         "no sources of Triton, and no installed one",
         where=space.env(name).path if env else Path.cwd(),
-        hints=["run this in a checkout, or give one: --source PATH", "or an environment: --env wheel"],
+        hints=[
+            f"get the sources: git clone {settings.load('dev').triton.source}, then --source triton",
+            f"or a released Triton, which takes a minute: {command_line.command('up')}",
+        ],
     )
 
 

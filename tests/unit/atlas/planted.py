@@ -110,8 +110,45 @@ class CUDABackend:
                 passes.ttgpuir.add_pipeline(pm, opt.num_stages)
         else:
             amd.passes.ttgpuir.add_pipeline(pm, 1)
+        passes.common.add_cse(pm)
+        triton_passes.common.add_cse(pm)
+
+    def add_stages(self, stages, options):
+        stages["ttgir"] = lambda src, metadata: self.make_ttgir(src, metadata, options, 80)
 """,
-    "python/triton/knobs.py": 'dump: env_bool = env_bool("TRITON_KERNEL_DUMP")\n',
+    "python/triton/knobs.py": """dump: env_bool = env_bool("TRITON_KERNEL_DUMP")
+
+
+class env_tool:
+    def __init__(self, binary):
+        super().__init__(f"TRITON_{binary.upper().replace('-', '_')}_PATH")
+
+
+ptxas: env_tool = env_tool("ptxas")
+newest: env_tool = env_tool("newest-tool")
+""",
+    "include/triton/Tools/Layout.h": """// Maps the index of an element to its place.
+class LinearLayout {
+public:
+  explicit LinearLayout(int n) : n(n) {}
+  // The elements that a thread has.
+  int elems(int thread) const;
+};
+#define LDBG(X) (X)
+unsigned getTotalElemsPerThread(Type type);
+template <typename ConcreteType>
+class SameShape : public TraitBase<ConcreteType, SameShape> {};
+""",
+    "lib/Tools/Layout.cpp": """
+int LinearLayout::elems(int thread) const { return getTotalElemsPerThread(type); }
+
+unsigned getTotalElemsPerThread(Type type) {
+  return getTotalElemsPerThread(type.next);
+}
+class BlockedToMMA
+    : public mlir::OpRewritePattern<DotOp> {
+};
+""",
     "python/triton/language/__init__.py": "from .core import (convert)\n",
     "python/triton/language/core.py": '''
 @builtin

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.atlas.planted import plant
-from tritonsmith.atlas import command, report
+from tests.unit.repositories import Made
+from tritonsmith.atlas import command, report, source_map
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.index import Index
 from tritonsmith.errors import SmithError, UsageError
@@ -164,11 +165,88 @@ def test_a_slip_is_answered_by_the_name_that_was_meant(index: Index) -> None:
 
 def test_lists_have_every_name_once(index: Index) -> None:
     passes = command.listing(index, "passes")
-    assert [one.name for one in passes] == ["amd-pipeline", "tritongpu-pipeline", "tritongpu-unused"]
+    assert [one.name for one in passes] == ["amd-pipeline", "cse", "tritongpu-pipeline", "tritongpu-unused"]
     assert [one.name for one in command.listing(index, "debug-types")] == ["tritongpu-loop-pipeline"]
-    assert [one.name for one in command.listing(index, "variables")] == ["TRITON_KERNEL_DUMP"]
+    assert [one.name for one in command.listing(index, "variables")] == [
+        "TRITON_KERNEL_DUMP",
+        "TRITON_NEWEST_TOOL_PATH",
+        "TRITON_PTXAS_PATH",
+    ]
     with pytest.raises(UsageError, match="no list of 'pass'"):
         command.listing(index, "pass")
+
+
+def test_classes_functions_patterns_and_traits_of_cpp(index: Index) -> None:
+    layout = command.explain(index, "LinearLayout")
+    assert (layout.kind, layout.description) == ("class", "Maps the index of an element to its place.")
+    assert places(layout, "defined") == ["include/triton/Tools/Layout.h:2 class LinearLayout"]
+    assert places(layout, "used") == ["lib/Tools/Layout.cpp:2"]
+    helper = command.explain(index, "getTotalElemsPerThread")
+    assert places(helper, "defined") == ["lib/Tools/Layout.cpp:4 unsigned getTotalElemsPerThread(Type type)"]
+    assert places(helper, "declared") == [
+        "include/triton/Tools/Layout.h:9 unsigned getTotalElemsPerThread(Type type)"
+    ], "calls and returns are no declarations"
+    method = command.explain(index, "LinearLayout::elems")
+    assert places(method, "defined") == ["lib/Tools/Layout.cpp:2 int LinearLayout::elems(int thread)"]
+    pattern = command.explain(index, "Canonicalize")
+    assert (pattern.kind, pattern.facts["matches"]) == ("pattern", "ttg.convert_layout")
+    assert command.explain(index, "SameShape").kind == "trait"
+    assert command.explain(index, "LDBG").kind == "macro"
+    assert command.explain(index, "BlockedToMMA", "pattern").name == "BlockedToMMA"
+    with pytest.raises(SmithError, match="of kind trait"):
+        command.explain(index, "BlockedToMMA", "trait")
+
+
+def test_classes_and_methods_of_python(index: Index) -> None:
+    assert places(command.explain(index, "TritonSemantic"), "defined") == [
+        "python/triton/language/semantic.py:2 class TritonSemantic()"
+    ]
+    found = command.explain(index, "CUDABackend.make_ttgir")
+    assert found.facts["written"] == "def CUDABackend.make_ttgir(mod, metadata, opt, capability)"
+    with pytest.raises(SmithError, match="nothing here is called"):
+        command.explain(index, "HIPBackend.make_ttgir")
+
+
+@pytest.mark.parametrize("name", sorted(source_map.stages()))
+def test_every_stage_and_suffix_is_answered(index: Index, name: str) -> None:
+    found = command.explain(index, f".{name}")
+    assert (found.kind, found.name) == ("stage", name)
+    assert found.summary
+    assert found.facts["format"]
+    made = [str(place) for place in found.places.get("made by", ())]
+    assert made == (["third_party/nvidia/backend/compiler.py:9"] if name == "ttgir" else [])
+
+
+def test_a_pass_of_mlir_has_one_answer_however_the_backend_imports_passes(index: Index) -> None:
+    for word in ("cse", "add_cse", "passes.common.add_cse", "triton_passes.common.add_cse", "CSE"):
+        found = command.explain(index, word)
+        assert (found.kind, found.name) == ("pass", "cse")
+        assert len(found.places["called"]) == 2
+    assert "common sub-expressions" in found.summary
+    (row,) = command.listing(index, "mlir-passes")
+    assert (row.name, row.summary) == ("cse", found.summary)
+
+
+def test_a_variable_whose_name_the_sources_compose(index: Index) -> None:
+    found = command.explain(index, "TRITON_PTXAS_PATH")
+    assert (found.kind, found.summary) == ("variable", "ptxas")
+    assert places(found, "read") == [
+        """python/triton/knobs.py:6 f"TRITON_{binary.upper().replace('-', '_')}_PATH\"""",
+        'python/triton/knobs.py:9 env_tool("ptxas")',
+    ]
+    assert "from parts" in found.notes[-1]
+    assert command.explain(index, "TRITON_NEWEST_TOOL_PATH").kind == "variable", "in no table"
+    with pytest.raises(SmithError, match="nothing here is called"):
+        command.explain(index, "TRITON_PTXAS_FOLDER")
+
+
+def test_one_commit_is_one_line(tmp_path: Path) -> None:
+    root = plant(tmp_path / "triton")
+    made = Made(root)
+    made.commit("all of it")
+    made.close()
+    index = command.index_of(root, [])
+    assert [one.subject for one in command.explain(index, "num_stages").changes] == ["all of it"]
 
 
 def test_the_map_has_the_folders_that_are_there(index: Index) -> None:

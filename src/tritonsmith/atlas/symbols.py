@@ -1,0 +1,218 @@
+"""Definitions in C++ and Python that no table lists: classes, patterns, traits, functions, macros.
+
+A checkout has too many of them to index, so a name is searched for when nothing else is called that.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tritonsmith.atlas import uses
+from tritonsmith.atlas.answer import AtlasAnswer
+from tritonsmith.atlas.index import Index
+from tritonsmith.atlas.place import Place
+from tritonsmith.atlas.source_files import SourceFiles, line_of
+
+CPP = (".h", ".hpp", ".cpp", ".cc", ".c")
+_NAME = re.compile(r"(?:~?\w+(?:::|\.))*~?\w+")
+_CLASS = r"(?:class|struct|union|enum(?:\s+class)?)"
+_PATTERN = re.compile(r"\b\w*(?:Pattern|Rewrite)\w*\b")
+_TRAIT = re.compile(r"\b(?:\w*Trait|TraitBase)\b")
+# What may stand before a name and a parenthesis although no type of a declaration does.
+_STATEMENT = re.compile(r"(?:return|else|case|throw|new|delete|goto|co_return|using|typedef|namespace)\b")
+_TAIL = re.compile(
+    r"(?:\s*(?:const|noexcept|override|final|&&?)\b)*\s*(?:->[^;{]{1,200})?\s*(?P<end>[{;]|=\s*(?:0|default)\s*;)"
+)
+_BEFORE = re.compile(r"(?:[\w:<>,&*\[\]]+\s+)*[\w:<>,]*[\w>][\s&*]+(?P<scope>(?:\w+::)*)")
+_COMMENT = re.compile(r"(?://+!?|\*+|/\*+)\s?")
+_NO_CODE = re.compile(r"^[ \t]*(?://|#).*\n", re.MULTILINE)
+_LONGEST = 4000  # characters of a parameter list
+_LONGEST_HEAD = 400  # characters of a declaration before its name
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A definition or a declaration.
+
+    Attributes:
+        kind: `class`, `pattern`, `trait`, `function` or `macro`.
+        language: `C++` or `Python`.
+        head: its first lines without the body.
+        about: the comment above it, or its docstring.
+        place: where it begins.
+        body: whether this is the definition, not a declaration.
+    """
+
+    kind: str
+    language: str
+    head: str
+    about: str
+    place: Place
+    body: bool
+
+
+def explain(index: Index, name: str, kind: str = "") -> AtlasAnswer | None:
+    """The answer for a name that C++ or Python defines; None if none does.
+
+    Args:
+        index: the names of a tree.
+        name: with or without its class.
+        kind: of symbol; empty for any.
+    """
+    found = tuple(one for one in find(index.tree, name) if kind in ("", one.kind))
+    if not found:
+        return None
+    first = next((one for one in found if one.about), found[0])
+    if first.kind != found[0].kind:
+        first = found[0]
+    made = AtlasAnswer(found[0].kind, name, description=first.about)
+    made.facts |= {
+        "language": ", ".join(dict.fromkeys(one.language for one in found)),
+        "written": found[0].head,
+    }
+    bodies = tuple(one.place for one in found if one.body)
+    made.places["defined"] = bodies or tuple(one.place for one in found)
+    if bodies and len(bodies) < len(found):
+        made.places["declared"] = tuple(one.place for one in found if not one.body)
+    ops = [one for one in index.definitions if one.kind == "op"]
+    if found[0].kind == "pattern" and (matched := [op.name for op in ops if _names(found[0].head, op.cpp)]):
+        made.facts["matches"] = ", ".join(matched)
+    if found[0].kind == "trait":
+        made.tables["ops with it"] = [(op.name, "", op.summary) for op in ops if name in op.traits]
+    files = {place.file for place in bodies}
+    made.places["used"] = tuple(place for place in mentions(index.tree, name) if place.file not in files)
+    short = re.split(r"::|\.", name)[-1]
+    made.places["tests"] = uses.of_word(index.tree, short, (*CPP, ".py", ".mlir"))
+    made.changes = tuple(filter(None, (uses.last_change(index.tree.root, bodies[0]),))) if bodies else ()
+    return made
+
+
+def _names(head: str, symbol: str) -> bool:
+    return re.search(rf"<[^>]*\b{re.escape(symbol)}\b", head) is not None
+
+
+def find(tree: SourceFiles, name: str) -> tuple[Symbol, ...]:
+    """All definitions of a name, with or without its class; declarations after them."""
+    if not _NAME.fullmatch(name):
+        return ()
+    short = re.split(r"::|\.", name)[-1]
+    scope = name[: -len(short)].rstrip(":.")
+    found: list[Symbol] = []
+    for file in tree.names:
+        if uses.is_test(file) or short not in (text := tree.text(file)):
+            continue
+        if file.endswith(CPP):
+            found += _cpp(file, text, short, scope.rpartition("::")[2])
+        elif file.endswith(".py"):
+            found += _python(file, text, short, scope)
+    return tuple(sorted(found, key=lambda one: not one.body))
+
+
+def mentions(tree: SourceFiles, name: str) -> tuple[Place, ...]:
+    """Files outside tests that use a name, those that use it most often first."""
+    short = re.split(r"::|\.", name)[-1]
+    sign = re.compile(rf"\b{re.escape(short)}\b")
+    found = []
+    for file in tree.having(*CPP, ".td", ".py"):
+        text = tree.text(file)
+        if short in text and not uses.is_test(file) and (every := [*sign.finditer(text)]):
+            times = f"{len(every)} times" if len(every) > 1 else ""
+            found.append((-len(every), Place(file, line_of(text, every[0].start()), times)))
+    return tuple(place for _, place in sorted(found, key=lambda pair: (pair[0], pair[1].file)))
+
+
+def _cpp(file: str, text: str, name: str, scope: str) -> Iterator[Symbol]:
+    word = re.escape(name)
+    if not scope:
+        for match in re.finditer(rf"^[ \t]*#[ \t]*define[ \t]+{word}\b.*", text, re.MULTILINE):
+            yield _symbol("macro", file, text, match.start(), match[0].strip(), body=True)
+        sign = rf"\b{_CLASS}\s+(?:\w+\s+)?{word}\b(?P<rest>[^;{{()]{{0,1000}})\{{"
+        for match in re.finditer(sign, text):
+            bases = match["rest"].partition(":")[2]
+            kind = "trait" if _TRAIT.search(bases) else "pattern" if _PATTERN.search(bases) else "class"
+            yield _symbol(kind, file, text, match.start(), match[0].rstrip("{"), body=True)
+        for match in re.finditer(rf"\busing\s+{word}\s*=[^;]{{1,400}};", text):
+            yield _symbol("class", file, text, match.start(), match[0], body=True)
+    for match in re.finditer(rf"\b{word}\s*\(", text):
+        begin = _statement(text, match.start())
+        before = _BEFORE.fullmatch(text, begin, match.start())
+        if before is None or _STATEMENT.match(text, begin):
+            continue
+        if scope and not f"::{before['scope']}".endswith(f"::{scope}::"):
+            continue
+        end = _closing(text, match.end())
+        if tail := _TAIL.match(text, end):
+            yield _symbol("function", file, text, begin, text[begin:end], body=tail["end"] == "{")
+
+
+def _statement(text: str, at: int) -> int:
+    """The begin of the declaration that a name belongs to: after the last end of another one."""
+    begin = max(0, at - _LONGEST_HEAD)
+    begin = max(text.rfind(end, begin, at) + len(end) for end in (";", "{", "}", ")", "\n\n", "*/"))
+    head = text[begin:at]
+    if above := [*_NO_CODE.finditer(head)]:
+        head = head[above[-1].end() :]
+    return at - len(head.lstrip())
+
+
+def _symbol(kind: str, file: str, text: str, at: int, head: str, *, body: bool) -> Symbol:
+    line = line_of(text, at)
+    words = " ".join(head.split())
+    return Symbol(kind, "C++", words, _above(text, line), Place(file, line, words), body)
+
+
+def _closing(text: str, at: int) -> int:
+    """The end of a parameter list whose opening parenthesis was passed."""
+    depth = 1
+    for place in range(at, min(len(text), at + _LONGEST)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if depth == 0:
+            return place + 1
+    return at
+
+
+def _above(text: str, line: int) -> str:
+    """The comment right above a line; `template <...>` may lie between."""
+    lines = text.splitlines()[max(0, line - 80) : line - 1]
+    while lines and lines[-1].lstrip().startswith("template"):
+        lines.pop()
+    kept: list[str] = []
+    while lines and lines[-1].lstrip().startswith(("//", "*", "/*")):
+        kept.insert(0, _COMMENT.sub("", lines.pop().strip(), count=1).removesuffix("*/"))
+    return "\n".join(kept).strip().strip("/-=* \n")
+
+
+def _python(file: str, text: str, name: str, scope: str) -> Iterator[Symbol]:
+    if not re.search(rf"^\s*(?:class|(?:async )?def) {re.escape(name)}\b", text, re.MULTILINE):
+        return
+    try:
+        parsed = ast.parse(text)
+    except SyntaxError:
+        return
+    for node, around in _nested(parsed, ()):
+        if node.name != name or (scope and scope.rpartition(".")[2] not in around[-1:]):
+            continue
+        is_class = isinstance(node, ast.ClassDef)
+        inside = (
+            ", ".join(map(ast.unparse, node.bases))
+            if isinstance(node, ast.ClassDef)
+            else ast.unparse(node.args)
+        )
+        head = f"{'class' if is_class else 'def'} {'.'.join((*around, node.name))}({inside})"
+        about = ast.get_docstring(node) or ""
+        kind = "class" if is_class else "function"
+        yield Symbol(kind, "Python", head, about, Place(file, node.lineno, head), body=True)
+
+
+def _nested(
+    node: ast.AST, around: tuple[str, ...]
+) -> Iterator[tuple[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, tuple[str, ...]]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield child, around
+            yield from _nested(child, (*around, child.name))
+        else:
+            yield from _nested(child, around)
