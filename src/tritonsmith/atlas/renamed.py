@@ -59,7 +59,7 @@ class Removal:
 
 def removed(thing: str, kind: str = "") -> Removal | None:
     """The removal of a name, with or without the marks of types and attributes; the last one of several."""
-    rows = (configs.made(Removal, row) for row in reversed(configs.load(_CONFIG).get("removed", [])))
+    rows = (configs.made(Removal, row) for row in reversed(configs.load(_CONFIG)["removed"]))
     fits = (row for row in rows if kind in ("", row.kind) and thing in (row.name, row.name.lstrip("#!")))
     return next(fits, None)
 

@@ -240,6 +240,15 @@ def test_a_variable_whose_name_the_sources_compose(index: Index) -> None:
         command.explain(index, "TRITON_PTXAS_FOLDER")
 
 
+def test_what_was_removed_is_answered_with_its_commit(index: Index) -> None:
+    found = command.explain(index, "triton-rewrite-tensor-pointer")
+    assert (found.kind, found.summary) == ("pass", "removed in 3.7")
+    assert found.facts["removed by"] == (
+        "2026-03-07 b939621a02 Rewrite block pointer to be python-only (#9668)"
+    )
+    assert "upstream's history" in found.notes[0]
+
+
 def test_one_commit_is_one_line(tmp_path: Path) -> None:
     root = plant(tmp_path / "triton")
     made = Made(root)
