@@ -121,7 +121,67 @@ def test_what_is_missing_is_named(smith: Smith, tmp_path: Path) -> None:
         "except ImportError as error:\n    sys.exit(f'{type(error).__name__}: {error}')\n"
     )
     done = smith("kernel.capture", "--env", "wheel", "--", "python", tmp_path / "wants_torch.py", code=1)
-    assert 'in an env file: [python] torch = "cpu"' in done.error
+    assert "an environment with torch for the CPU: " in done.error
+    (tmp_path / "fails.py").write_text("import sys\nsys.exit('OSError: it broke')\n")
+    done = smith("kernel.capture", "--env", "wheel", "--", "python", tmp_path / "fails.py", code=1)
+    assert "exit code 1 before it launched a kernel that can be listed: OSError: it broke" in done.error
+    assert "did not import" not in done.error
     (tmp_path / "quiet.py").write_text("print('done')\n")
     done = smith("kernel.capture", "--env", "wheel", "--", "python", tmp_path / "quiet.py", code=1)
     assert "the program did not import Triton" in done.error
+
+
+# As flag_gems has them: an autotuner with a `run` of its own, and an entry that keeps what was compiled.
+TUNERS = """
+import triton
+
+class Tuner(triton.runtime.Autotuner):
+    def run(self, *args, **kwargs):
+        self.nargs = dict(zip(self.arg_names, args))
+        times = {one: self._bench(*args, config=one, **kwargs) for one in self.prune_configs(kwargs)}
+        self.best_config = min(times, key=times.get)
+        return self.fn.run(*args, **kwargs, **self.best_config.all_kwargs())
+
+class Entry(triton.KernelInterface):
+    def __init__(self, fn):
+        self.fn, self.kernels = fn, {}
+
+    def run(self, x, grid, warmup):
+        if "kernel" in self.kernels:
+            self.kernels["kernel"][grid](x)
+        else:
+            self.kernels["kernel"] = self.fn.run(x, grid=grid, warmup=warmup)
+"""
+TUNED = """
+import triton
+import triton.language as tl
+from tuners import Entry, Tuner
+from program import Array
+
+def tuned(fn):
+    configs = [triton.Config({"B": 16}), triton.Config({"B": 32}, num_warps=2)]
+    return Tuner(fn, fn.arg_names, configs, [], None, None)
+
+@Entry
+@tuned
+@triton.jit
+def fill(x, B: tl.constexpr):
+    tl.store(x + tl.arange(0, B), 0.0)
+
+fill[(4,)](Array(0))
+fill[(4,)](Array(0))
+"""
+
+
+def test_a_package_s_own_autotuner_has_configs_and_the_launch_is_the_users_line(smith: Smith) -> None:
+    (smith.cwd / "tuners.py").write_text(TUNERS)
+    (smith.cwd / "tuned.py").write_text(TUNED)
+    argv = ("--env", "wheel", "--json", "--out", "tuned.toml", "--", "python", "tuned.py")
+    (kernel,) = json.loads(smith("kernel.capture", *argv).out)["kernels"]
+    assert kernel["configs"] == [
+        {"B": 16, "num_warps": 4, "num_stages": 3},
+        {"B": 32, "num_warps": 2, "num_stages": 3},
+    ]
+    lines = [number for number, text in enumerate(TUNED.split("\n"), 1) if text.startswith("fill[")]
+    assert kernel["where"] == [f"tuned.py:{line}" for line in lines]
+    assert kernel["count"] == 2

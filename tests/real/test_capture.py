@@ -130,3 +130,133 @@ def test_what_is_listed_compiles(captured: Path) -> None:
     names = [one["name"] for one in tomllib.loads(captured.read_text())["kernel"]]
     ends = {".cubin", ".hsaco"}
     assert all({path.suffix for path in (out / name).rglob("*")} & ends for name in names)
+
+
+OPERATORS = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def twice(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, at < n) * 2, at < n)
+
+def launch(x, block):
+    assert x.device == torch.device("cuda", 0) and x.is_cuda and x.get_device() == 0, x.device
+    y = torch.empty_like(x)
+    twice[(triton.cdiv(x.numel(), block),)](x, y, x.numel(), block)
+    return y
+
+@torch.library.custom_op("smith::everywhere", mutates_args=())
+def everywhere(x: torch.Tensor) -> torch.Tensor:
+    return launch(x, 16)
+
+@torch.library.custom_op("smith::on_gpus", mutates_args=(), device_types="cuda")
+def on_gpus(x: torch.Tensor) -> torch.Tensor:
+    return launch(x, 32)
+
+everywhere.register_autograd(lambda ctx, grad: launch(grad, 64))
+
+@torch.library.triton_op("smith::traced", mutates_args=())
+def traced(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    torch.library.wrap_triton(twice)[(1,)](x, y, x.numel(), 128)
+    return y
+
+x = torch.ones(1000, device="cuda", requires_grad=True)
+everywhere(x).sum().backward()
+on_gpus(x.detach())
+traced(x.detach())
+torch.library.wrap_triton(twice)[(1,)](x.detach(), torch.empty_like(x), 1000, 256)
+
+library = torch.library.Library("smith", "FRAGMENT")
+library.define("defined(Tensor x) -> Tensor")
+library.impl("defined", lambda x: launch(x, 512), "CUDA")
+torch.ops.smith.defined(x.detach())
+override = torch.library.Library("aten", "IMPL")
+override.impl("silu", lambda x: launch(x, 1024), "CUDA")
+torch.nn.functional.silu(x.detach())
+torch.nn.functional.silu(torch.ones(4))  # of the CPU: torch's own
+override.impl("mul.Tensor", lambda x, y: launch(x, 2048) if y.dtype == torch.int64 else None, "CUDA")
+assert (x.detach() * 2).is_cuda  # a number for a tensor
+"""
+RUNTIME = """
+import pickle
+
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def fill(x, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), 1.0)
+
+class Boxed(torch.Tensor):  # as quantised weights of torchao
+    @staticmethod
+    def __new__(cls, data):
+        return torch.Tensor._make_wrapper_subclass(cls, data.shape, dtype=data.dtype, device=data.device)
+
+    def __init__(self, data):
+        self.data_inside = data
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        assert func is torch.ops.aten.mul.Tensor, func
+        return Boxed(args[0].data_inside * args[1])
+
+boxed = Boxed(torch.ones(4, device="cuda")) * 2
+assert type(boxed) is Boxed and boxed.device.type == "cuda" and boxed.data_inside.is_cuda
+assert boxed.data_inside.cpu().tolist() == [2, 2, 2, 2]
+
+model = torch.nn.Linear(4, 4).cuda()
+torch.save(model.state_dict(), "model.pt")
+kept = model.weight.detach().cpu()
+assert torch.load("model.pt")["weight"].is_cuda
+there = torch.load("model.pt", map_location="cpu")["weight"]
+assert not there.is_cuda and torch.equal(there, kept)
+assert pickle.loads(pickle.dumps(model)).weight.is_cuda
+
+generator = torch.Generator(device="cuda").manual_seed(0)
+assert generator.device == torch.device("cuda", 0)
+assert torch.randn(3, device="cuda", generator=generator).is_cuda
+torch.cuda.manual_seed(7)
+seed, offset = torch.cuda.get_rng_state().view(torch.int64)
+assert (seed, offset) == (torch.cuda.default_generators[0].initial_seed(), 0) == (7, 0)
+listed = torch.tensor([1], pin_memory=True)
+for pinned in (listed, torch.zeros(2, pin_memory=True), torch.ones(1).pin_memory()):
+    assert pinned.is_pinned() and not pinned.is_cuda
+assert not torch.zeros(2).is_pinned()
+assert isinstance(torch.cuda.FloatTensor(2, 3), torch.cuda.FloatTensor)
+assert torch.zeros(3, device="cuda").half().type() == "torch.cuda.HalfTensor"
+properties = torch.cuda.get_device_properties(0)
+assert (properties.is_integrated, str(properties.uuid).count("-")) == (0, 4)
+assert torch.cuda.get_arch_list() == ["sm_90"]
+with torch.cuda.nvtx.range("a"), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        assert torch.cuda.is_current_stream_capturing()
+        fill[(1,)](torch.zeros(16, device="cuda"), 16)
+    graph.replay()
+"""
+
+
+def launched(folder: Path, program: str) -> dict[str, Any]:
+    (folder / "program.py").write_text(program)
+    argv = ("kernel.capture", "--device", "h100", "--out", "captured.toml", "--python", python())
+    run(folder, *argv, "--", "program.py")
+    return tomllib.loads((folder / "captured.toml").read_text())
+
+
+def test_operators_that_are_registered_for_a_gpu_run_with_its_tensors(tmp_path: Path) -> None:
+    kernels = launched(tmp_path, OPERATORS)["kernel"]
+    blocks = [int(one["signature"].rpartition("BLOCK=")[2]) for one in kernels]
+    assert blocks == [16, 64, 32, 128, 256, 512, 1024, 2048]
+    assert all(one["count"] == 1 for one in kernels)
+
+
+def test_what_a_program_asks_of_the_cuda_runtime_is_there(tmp_path: Path) -> None:
+    listed = launched(tmp_path, RUNTIME)
+    assert [(one["kernel"], one["count"]) for one in listed["kernel"]] == [("fill", 1)]
+    assert any("replays a CUDA graph" in note for note in listed["captured"]["notes"])
+    assert any("there are no times of kernels" in note for note in listed["captured"]["notes"])

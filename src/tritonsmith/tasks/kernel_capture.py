@@ -47,7 +47,7 @@ def capture(
         launches = sum(one.count for one in made.recording.kernels)
         console.out().print(report.table(made.kernels, f"{launches} launches for {target}"))
         console.out().print(f"{to}", markup=False)
-    for text in notes:
+    for text in notes if made.kernels else ():  # without one, the error below has them
         console.note(text)
     if made.code == 0 or not made.kernels:
         run.check(made, prepared)

@@ -131,24 +131,44 @@ def chosen_options(target: Any, options: Table) -> Table:
 
 
 def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
-    run, bench, prune = tuner.run, tuner._bench, tuner.prune_configs  # noqa: SLF001 - Triton's own name
+    """Let autotuners note their configs: Triton's, and a package's that overrides its methods."""
 
-    def watched_run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with recorder.configs_of(functools.partial(_configs, recorder, self)):
-            return run(self, *args, **kwargs)
+    def run(real: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with recorder.configs_of(functools.partial(_configs, recorder, self)):
+                return real(self, *args, **kwargs)
 
-    def watched_bench(self: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
-        with recorder.trial() as launches:
-            found = bench(self, *args, config=config, **kwargs)
-        vars(self).setdefault("smith_trials", []).append((config, launches))
-        return found
+        return watched
 
-    def watched_prune(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self.smith_trials = []
-        self.smith_pruned = prune(self, *args, **kwargs)
-        return self.smith_pruned
+    def bench(real: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(self: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
+            with recorder.trial() as launches:
+                found = real(self, *args, config=config, **kwargs)
+            vars(self).setdefault("smith_trials", []).append((config, launches))
+            return found
 
-    tuner.run, tuner._bench, tuner.prune_configs = watched_run, watched_bench, watched_prune  # noqa: SLF001
+        return watched
+
+    def prune(real: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+            self.smith_trials = []
+            self.smith_pruned = list(real(self, *args, **kwargs))
+            return self.smith_pruned
+
+        return watched
+
+    changes = {"run": run, "_bench": bench, "prune_configs": prune}
+
+    def watch(kind: Any) -> None:
+        for name in set(changes) & set(vars(kind)):
+            setattr(kind, name, functools.wraps(vars(kind)[name])(changes[name](vars(kind)[name])))
+
+    def created(kind: Any, /, **more: Any) -> None:
+        super(tuner, kind).__init_subclass__(**more)
+        watch(kind)
+
+    watch(tuner)
+    tuner.__init_subclass__ = classmethod(created)
 
 
 def _configs(recorder: Recorder, tuner: Any) -> list[Table]:

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import sys
 import types
+import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,7 +32,8 @@ class TorchProperties:
             return self._gpu.capability()[name == "minor"]
         if name.startswith("__") or name not in names:
             raise AttributeError(name)
-        return self._gpu.fact(names[name], name)
+        value = self._gpu.fact(names[name], name)
+        return uuid.UUID(value) if name == "uuid" else value
 
 
 class TorchStream:

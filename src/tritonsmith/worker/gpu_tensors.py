@@ -15,9 +15,9 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import torch_compile
+from . import cuda_runtime, torch_compile
 from .fake_gpu import FakeGpu
-from .fake_torch import for_everyone, patch
+from .fake_torch import patch
 from .launches import Recorder, site
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ _READS = (
     "unique_consecutive",
     "_unique2",
 )
+_TORCHS = ("aten", "prims")  # namespaces whose operations run on the CPU's tensors
 _EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 
 
@@ -41,7 +42,7 @@ def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: Table) -> Non
     """Let torch make tensors of the fake GPU."""
     patch(gpu, torch, request["built"])
     tensors = _Tensors(torch, recorder, request)
-    _answers(torch, gpu, request)
+    cuda_runtime.install(torch, gpu, recorder, request)
     _device_guard(torch)
     if hasattr(torch._C, "_set_only_lift_cpu_tensors"):  # noqa: SLF001 - torch.tensor(1, device="cuda")
         torch._C._set_only_lift_cpu_tensors(True)  # noqa: SLF001 - torch's own name
@@ -61,6 +62,7 @@ class _Tensors:
     def __init__(self, torch: Any, recorder: Recorder, request: Table) -> None:
         self._torch, self._recorder, self._request = torch, recorder, request
         self._cuda, self._cpu = torch.device("cuda", 0), torch.device("cpu")
+        self._own = set(torch._C._dispatch_get_registrations_for_dispatch_key("CUDA"))  # noqa: SLF001
         self._to = torch.Tensor.to
         self._copy = torch.ops.aten._to_copy.default  # noqa: SLF001 - torch's own name
         self.type = self._tensor_type()
@@ -69,8 +71,8 @@ class _Tensors:
         torch.Tensor.cuda = lambda tensor, device=None, non_blocking=False, **more: tensor.to(
             device if device is not None else self._cuda, non_blocking=non_blocking, **more
         )
-        torch.Tensor.pin_memory = lambda tensor, *_: tensor
-        torch.Tensor.is_pinned = lambda _tensor, *_: False
+        torch.Tensor.pin_memory = lambda tensor, *_: self._pinned(tensor.clone())
+        torch.Tensor.is_pinned = lambda tensor, *_: hasattr(tensor.untyped_storage(), "smith_pinned")
         torch.__future__.set_overwrite_module_params_on_conversion(True)
 
     def enter(self) -> None:
@@ -79,14 +81,22 @@ class _Tensors:
 
     def _mode_type(self) -> Any:
         base = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
-        dispatch = self._dispatch
+        dispatch, ours = self._dispatch, self.type
+        disabled = self._torch._C._disabled_torch_dispatch_impl  # noqa: SLF001 - torch's own name
+
+        def handles(kind: Any) -> bool:
+            """Whether a class runs operations itself: on tensors in it, which come here again."""
+            return kind is not ours and getattr(kind, "__torch_dispatch__", disabled) is not disabled
 
         class FakeGpuMode(base):  # type: ignore[misc, valid-type]
             # Modes of torch's own do not bring in torch._dynamo, nor keep it from compiling.
             _should_skip_dynamo = classmethod(lambda _: False)
             is_infra_mode = ignore_compile_internals = classmethod(lambda _: True)
+            supports_higher_order_operators = True
 
-            def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                if any(map(handles, types)):
+                    return NotImplemented
                 return dispatch(func, args, kwargs or {})
 
         return FakeGpuMode
@@ -95,6 +105,7 @@ class _Tensors:
         torch, cuda = self._torch, self._cuda
         plain, without = torch.Tensor, torch._C.DisableTorchFunctionSubclass  # noqa: SLF001 - torch's own name
         dispatch, move, wrap, autocast = self._dispatch, self._moved, self._wrapped, self._autocast
+        inner, parameter = self._inner, torch._utils._rebuild_parameter  # noqa: SLF001 - torch's own name
 
         class GpuTensor(plain):  # type: ignore[misc, valid-type]
             device = property(lambda _: cuda)
@@ -133,6 +144,16 @@ class _Tensors:
                 what = "can't convert cuda:0 device type tensor to numpy."
                 raise TypeError(f"{what} Use Tensor.cpu() to copy the tensor to host memory first.")
 
+            def type(self, dtype: Any = None, *_: Any, **__: Any) -> Any:
+                if dtype is None:
+                    return f"torch.cuda.{inner(self).type().rpartition('.')[2]}"
+                kind = dtype if isinstance(dtype, torch.dtype) else None
+                if kind is None:  # torch.cuda.HalfTensor, or its name
+                    name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+                    kind = getattr(torch, name.rpartition(".")[2]).dtype
+                    return self.to(device=cuda if ".cuda." in name else "cpu", dtype=kind)
+                return self.to(dtype=kind)
+
             def tolist(self) -> Any:
                 return self.cpu().tolist()
 
@@ -147,6 +168,13 @@ class _Tensors:
                     made._is_param = True  # noqa: SLF001 - torch's own name
                 memo[id(self)] = made
                 return made
+
+            def __reduce_ex__(self, protocol: Any) -> Any:  # as torch's own tensors of a GPU
+                if getattr(self, "_is_param", False):
+                    return parameter, (self.data, self.requires_grad, {})
+                made, (storage, *rest) = inner(self)._reduce_ex_internal(protocol)  # noqa: SLF001
+                storage.untyped().smith_gpu = True
+                return made, (storage, *rest[:3], self.requires_grad, *rest[4:])
 
             def __repr__(self, *_: Any, **__: Any) -> str:
                 return f"{self.cpu().detach()!r}"[:-1] + ", device='cuda:0')"
@@ -170,7 +198,7 @@ class _Tensors:
             )
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operation on the CPU."""
+        """Run an operation: as a package registered it for a GPU, or else as torch does on the CPU."""
         outer: dict[int, tuple[Any, Any]] = {}
 
         def unwrap(tensor: Any) -> Any:
@@ -180,14 +208,17 @@ class _Tensors:
             outer[id(made)] = made, tensor
             return made
 
+        given = args, kwargs
         args, kwargs = self._each(unwrap, args), self._each(unwrap, kwargs)
-        name = func.overloadpacket.__name__
         there = bool(outer)
         if kwargs.get("device") is not None:
             there = kwargs["device"].type == "cuda"
             kwargs["device"] = self._cpu
-        if kwargs.get("pin_memory"):
-            kwargs["pin_memory"] = False
+        if there and (registered := self._registered(func)):
+            with self.mode():
+                return registered(*self._numbers(func, given[0]), **given[1])
+        name = func.overloadpacket.__name__
+        pinned = kwargs.pop("pin_memory", None)
         if outer and name in _READS and self._recorder.launched():
             self._recorder.note(f"{site()} reads values of the GPU ({name}): what kernels write is 0 there")
         found: Any = func(*args, **kwargs) if name != "record_stream" else None
@@ -202,7 +233,39 @@ class _Tensors:
                 old.data = self._wrapped(inner)  # t_() and the like
             return old
 
-        return self._each(wrap, found)
+        return self._each(self._pinned if pinned else wrap, found)
+
+    def _registered(self, func: Any) -> Callable[..., Any] | None:
+        """The function that a package has registered for a GPU, or for every device."""
+        torch_c = self._torch._C  # noqa: SLF001 - torch's own name
+        keys, has = torch_c.DispatchKey, torch_c._dispatch_has_kernel_for_dispatch_key  # noqa: SLF001
+        every = keys.CompositeExplicitAutograd
+        if isinstance(func, self._torch._ops.HigherOrderOperator):  # noqa: SLF001 - of torch's own
+            found: Callable[..., Any] | None = func.py_kernels.get(every)
+            return found
+        name = func.name()
+        if name not in self._own and has(name, keys.CUDA):
+            return functools.partial(func.redispatch, torch_c.DispatchKeySet(keys.CUDA))
+        if func.namespace not in _TORCHS and has(name, every):
+            return functools.partial(func.redispatch, torch_c.DispatchKeySet(every))
+        return None
+
+    def _numbers(self, func: Any, args: Any) -> list[Any]:
+        """The arguments of an operation, where numbers that stand for tensors are tensors, as in C++."""
+        torch = self._torch
+        kinds = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
+        if not hasattr(func, "_schema"):
+            return list(args)
+        wanted = [str(one.type) == "Tensor" for one in func._schema.arguments]  # noqa: SLF001 - torch's own name
+        return [
+            torch.tensor(value, dtype=kinds[type(value)]) if tensor and type(value) in kinds else value
+            for value, tensor in zip(args, wanted)
+        ]
+
+    @staticmethod
+    def _pinned(tensor: Any) -> Any:
+        tensor.untyped_storage().smith_pinned = True
+        return tensor
 
     def _each(self, change: Callable[[Any], Any], value: Any) -> Any:
         """A value, with its tensors changed."""
@@ -277,70 +340,6 @@ class _Tensors:
             return tensor.to(dtype) if eligible and tensor.dtype != dtype else tensor
 
         return self._each(cast, args), self._each(cast, kwargs)
-
-
-class _Event:
-    """`torch.cuda.Event`."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def elapsed_time(self, _: Any) -> float:
-        return 1.0
-
-    def query(self) -> bool:
-        return True
-
-    def _nothing(self, *_: Any) -> None:
-        pass
-
-    record = wait = synchronize = _nothing
-
-
-def _answers(torch: Any, gpu: FakeGpu, request: Table) -> None:
-    """What else of `torch.cuda` a program calls, where the CPU's torch has nothing to call."""
-    nothing, zero = (lambda *_, **__: None), (lambda *_, **__: 0)
-
-    def memory(*_: Any, **__: Any) -> tuple[int, int]:
-        size = gpu.fact("memory", "the memory of the GPU") if gpu.knows("memory") else request["memory"]
-        return size, size
-
-    answers: Table = {
-        **dict.fromkeys(
-            ("_lazy_init", "_lazy_call", "manual_seed", "manual_seed_all", "ipc_collect"), nothing
-        ),
-        **dict.fromkeys(
-            ("reset_peak_memory_stats", "reset_max_memory_allocated", "seed", "seed_all"), nothing
-        ),
-        **dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved"), zero),
-        **dict.fromkeys(("max_memory_reserved", "initial_seed"), zero),
-        **dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), zero),
-        **dict.fromkeys(("set_stream", "_set_stream_by_id"), nothing),
-        "_is_compiled": lambda: True,
-        "_is_in_bad_fork": lambda: False,
-        "mem_get_info": memory,
-        "get_rng_state": lambda *_, **__: torch.get_rng_state(),
-        "set_rng_state": lambda state, *_, **__: torch.set_rng_state(state),
-        "get_rng_state_all": lambda: [torch.get_rng_state()],
-        "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
-        "Event": _Event,
-    }
-    for name, answer in answers.items():
-        if hasattr(torch.cuda, name):
-            setattr(torch.cuda, name, for_everyone(answer))
-    if hasattr(torch, "accelerator"):
-        for name in ("set_device_index", "set_device_idx", "set_stream", "synchronize", "empty_cache"):
-            setattr(torch.accelerator, name, for_everyone(nothing))
-        torch.accelerator.current_stream = lambda *_: torch.cuda.current_stream()
-        torch.accelerator.current_device_idx = lambda *_: 0
-    torch._C._cuda_getCurrentRawStream = zero  # noqa: SLF001 - asked for by libraries
-    real = torch.Generator
-
-    class Generator(real):  # type: ignore[misc, valid-type]
-        def __new__(cls, _device: Any = "cpu") -> Any:
-            return real.__new__(cls, "cpu")
-
-    torch.Generator = Generator
 
 
 def _comparisons(torch: Any, tensor_type: Any, recorder: Recorder) -> None:

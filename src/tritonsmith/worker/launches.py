@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _PAUSE = 0.2  # seconds between two writes of counts: a process may be killed at any time
 _OURS = os.path.dirname(__file__)
+_GENERATED: list[str] = []  # folders of generated code that go with the run
 _BELOW = (
     "triton",
     "torch",
@@ -41,6 +42,7 @@ class Recorder:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
+        _GENERATED.append(os.path.join(os.path.dirname(folder), "cache", ""))
         self._lock = threading.RLock()
         self._rows: dict[str, Table] = {}
         self._changed: dict[str, None] = {}
@@ -167,12 +169,24 @@ class Recorder:
 
 
 def site() -> str:
-    """FILE:LINE of the call that launches a kernel: outside of Triton, torch and this tool."""
+    """FILE:LINE of the call that launches a kernel: outside of Triton, torch, this tool and wrappers."""
     for frame in frames():
         name = frame.f_code.co_filename
-        if os.path.dirname(name) != _OURS and not (is_library(frame) or package_name(frame) in _BELOW):
+        if os.path.dirname(name) == _OURS or is_library(frame) or package_name(frame) in _BELOW:
+            continue
+        if name.startswith(tuple(_GENERATED)):
+            continue
+        if not _wraps_kernel(frame):
             return f"{shown(os.path.abspath(name))}:{frame.f_lineno}"
     return ""
+
+
+def _wraps_kernel(frame: types.FrameType) -> bool:
+    """Whether a frame runs a method of a package's own autotuner, or of another `KernelInterface`."""
+    jit = sys.modules.get("triton.runtime.jit")
+    if jit is None or not frame.f_code.co_argcount:
+        return False
+    return isinstance(frame.f_locals.get(frame.f_code.co_varnames[0]), jit.KernelInterface)
 
 
 def kernel_facts(fn: Any) -> Table:

@@ -23,6 +23,7 @@ from tritonsmith.ui import redact
 
 _TASK = "kernel.capture"
 _MISSING = re.compile(r"^(?:E +)?ModuleNotFoundError: No module named '(\w+)", re.MULTILINE)
+_TRACEBACK = "Traceback (most recent call last):\n"
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,14 @@ class Captured:
         kernels: entries of the list.
         code: the program's exit code, as a shell would have it.
         missing: a module that the program did not find.
+        failure: the last line of what the program wrote to its standard error, or of its traceback there.
     """
 
     recording: recorded.Recording
     kernels: tuple[Mapping[str, object], ...]
     code: int
     missing: str
+    failure: str
 
 
 def prepare(
@@ -90,16 +93,18 @@ def prepare(
         FactError: there is no such program.
     """
     work = space.root / "kernels" / ".capture" / str(os.getpid())
+    facts = configs.load("capture")
     request = {
         "schema": 1,
         "target": [target.backend, target.arch, target.warp_size],
         "gpus": gpu_models.all_facts([target]),
         "results": str(work / "results"),
-        **configs.load("capture")["torch"],
+        **facts["torch"],
     }
     request_file = work / "request.json"
     asked_by = command("kernel.capture", device=device)
-    step, site = watched_program.prepare(argv, python, "capture", request_file, work, asked_by)
+    vendor = facts["vendor"].get(target.backend)
+    step, site = watched_program.prepare(argv, python, "capture", request_file, work, asked_by, vendor)
     before = (
         Remove((work,), space.root, phase="prepare"),
         MakeDir(work / "results", phase="prepare"),
@@ -135,7 +140,7 @@ def execute(prepared: PreparedCapture, space: Workspace) -> Captured:
         missing = match[-1] if code and (match := _MISSING.findall(said)) else ""
         found = recorded.read(prepared.work / "results")
         kernels = _write(prepared, found, space, log) if found.kernels else ()
-        return Captured(found, tuple(kernels), code, missing)
+        return Captured(found, tuple(kernels), code, missing, _failure(said) if code else "")
     finally:
         space.run(prepared.after, _TASK, quiet=True, log=log)
 
@@ -163,6 +168,10 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
             "it may ignore PYTHONPATH: -I, -E, a frozen program",
             f"name it: {by_env}",
         )
+    elif made.code:
+        what = f"the program ended with exit code {made.code} before it launched a kernel that can be listed"
+        what = f"{what}: {made.failure}" if made.failure else what
+        hints = ("docs/capture.md lists what is not as on a GPU",)
     elif "triton" not in found.versions:
         what = "the program did not import Triton"
         hints = (
@@ -173,6 +182,14 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
         what = "the program launched no kernel that can be listed"
         hints = ("check that it launches Triton kernels, on the device `cuda`",)
     raise SmithError(what, why="\n".join(found.notes) or None, hints=hints)
+
+
+def _failure(errors: str) -> str:
+    """The line of a traceback that names the exception, or else the last line."""
+    _, _, traceback = errors.rpartition(_TRACEBACK)
+    lines = [line for line in traceback.splitlines() if line.strip()]
+    named = (line for line in lines if not line.startswith((" ", "\t")))
+    return (next(named, "") if _TRACEBACK in errors else (lines or [""])[-1]).strip()
 
 
 def _provided(module: str) -> Sequence[str]:

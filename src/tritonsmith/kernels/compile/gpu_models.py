@@ -42,12 +42,13 @@ def facts(target: Target) -> dict[str, Any]:
 def _known(target: Target) -> dict[str, Any]:
     table = configs.load("gpu-models")[target.backend]
     limits = configs.load("gpu-limits")
-    found: dict[str, Any] = {name: value for name, value in table.items() if isinstance(value, int)}
+    found: dict[str, Any] = {name: value for name, value in table.items() if isinstance(value, (int, str))}
     if target.backend == "cuda":
         row = limits["nvidia"]["arch"].get(str(target.arch))
         if row is None:  # a GPU that nobody here knows: even what all others have in common may differ
             return {}
         shared, block = row["shared"] * _KIB, row["shared-block"] * _KIB
+        found["integrated"] = int(target.arch in table["soc"])
         return {**found, "shared": shared, "block-shared": block, "threads": row["warps"] * target.warp_size}
     arch = str(target.arch)
     features = table["features"].get(arch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tritonsmith import configs, untrusted, worker
@@ -49,7 +49,13 @@ def interpreter(env: str, python: Path | None, space: Workspace) -> Path | None:
 
 
 def prepare(
-    argv: Sequence[str], python: Path | None, what: str, request: Path, work: Path, asked_by: str
+    argv: Sequence[str],
+    python: Path | None,
+    what: str,
+    request: Path,
+    work: Path,
+    asked_by: str,
+    variables: Mapping[str, str] | None = None,
 ) -> tuple[AttachedRun, Write]:
     """The program, and a file that is written before it starts.
 
@@ -60,6 +66,7 @@ def prepare(
         request: its file.
         work: the scratch folder, which has the caches of this run.
         asked_by: the command that runs it, without the program.
+        variables: what the environment says of the GPU, unless the user's own says something else.
 
     Raises:
         UsageError: there is no program.
@@ -80,6 +87,7 @@ def prepare(
     paths = [str(work / "site"), *filter(None, [os.environ.get("PYTHONPATH", "")])]
     environ: dict[str, str | None] = {
         **dict.fromkeys(configs.load("kernels")["variables"]["unset"]),
+        **{name: text for name, text in (variables or {}).items() if name not in os.environ},
         **{name: str(work / folder) for name, folder in configs.load("capture")["caches"].items()},
         "PYTHONPATH": os.pathsep.join(paths),
         **({"PATH": path, "VIRTUAL_ENV": str(python.parents[1])} if python else {}),
