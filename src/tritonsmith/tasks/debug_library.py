@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -132,16 +133,20 @@ def _tell(outcome: DebugLibraryOutcome) -> None:
 
 def next_words(outcome: DebugLibraryOutcome) -> str:
     """A gdb command with a breakpoint in a requested file, else in a requested library, else in any."""
+    from tritonsmith.builder.debugger_init import GDB
+
     named = [op.library.sources for op in outcome.operations if op.library.name in outcome.fresh]
     others = [op.library.sources for op in outcome.operations if op.library.name not in outcome.fresh]
     stops = [(place.file.name, place.function or "LINE") for place in outcome.places]
     stops += [(source.name, "LINE") for library in (*named, *others) for source in library]
     if not stops:
         return ""
-    program = f"{outcome.inputs.env.build / 'bin' / 'triton-opt'} FILE.mlir -PASS"
+    program = f"{shlex.quote(str(outcome.inputs.env.build / 'bin' / 'triton-opt'))} FILE.mlir -PASS"
     if next(iter((*outcome.fresh, *outcome.replaced))).startswith("LLVM"):  # its passes run in Python
-        program = f"{outcome.inputs.env.python} KERNEL.py"
-    return f"gdb -ex 'set breakpoint pending on' -ex 'break {':'.join(stops[0])}' --args {program}"
+        program = f"{shlex.quote(str(outcome.inputs.env.python))} KERNEL.py"
+    init = outcome.inputs.env.build / GDB  # which finds split debug information from any folder
+    sources = f"-ix {shlex.quote(str(init))} " if init.is_file() else ""
+    return f"gdb {sources}-ex 'set breakpoint pending on' -ex 'break {':'.join(stops[0])}' --args {program}"
 
 
 def _list(rows: list[ListedLibrary], *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tritonsmith.builder.debug_library.plan import Operation
 from tritonsmith.builder.debug_library.relink import Replacement
 from tritonsmith.builder.debug_library.resolve import LibrarySource
 from tritonsmith.builder.prepared_build import PreparedBuild
+from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.plan import Plan
 from tritonsmith.tasks.debug_library import next_words
 
@@ -53,6 +55,18 @@ def test_a_pass_of_llvm_is_reached_through_python() -> None:
     licm = LibrarySource(LLVM / "LICM.cpp", "LICMPass in PassRegistry.def", "LICMPass::run")
     said = next_words(outcome((licm,), ("LLVMScalarOpts",)))
     assert f"-ex 'break LICM.cpp:LICMPass::run' --args {made.inputs().env.python} KERNEL.py" in said
+
+
+def test_gdb_is_told_where_the_build_has_its_debug_information(tmp_path: Path) -> None:
+    found = outcome((), ("MLIRTransforms",))
+    found = replace(found, inputs=replace(found.inputs, env=EnvDir(tmp_path / "my env", tmp_path)))
+    assert next_words(found).startswith("gdb -ex 'set")
+    build = tmp_path / "my env" / "triton"
+    build.mkdir(parents=True)
+    (build / "gdbinit").touch()
+    said = next_words(found)
+    assert said.startswith(f"gdb -ix '{build}/gdbinit' -ex 'set breakpoint pending on'")
+    assert f"--args '{build}/bin/triton-opt' FILE.mlir" in said
 
 
 def outcome(places: tuple[LibrarySource, ...], fresh: tuple[str, ...]) -> DebugLibraryOutcome:
