@@ -1,4 +1,4 @@
-"""`ci-replay`: the steps of a job that need no GPU, run as they stand, beside what a log of CI says."""
+"""`ci-replay`: the steps of a job that need no GPU, run in a clone, beside what a log of CI says."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Literal
 
 from tritonsmith import configs, untrusted
 from tritonsmith.builder import cmake
+from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import FactError
-from tritonsmith.plan import files
+from tritonsmith.facts import git_reader
+from tritonsmith.plan import Link, MakeDir, Plan, Remove, Run, Step, Write, files, process
 from tritonsmith.suites import isolated_run
 from tritonsmith.suites.command import NothingRunError, TestedBuild
 from tritonsmith.suites.workflow import CONFIG, WorkflowJob, WorkflowStep
@@ -26,6 +28,13 @@ _STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
 _GROUP, _ERROR = "##[group]Run ", "##[error]Process completed with exit code"
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _REFUSED = ("sudo", "apt", "apt-get", "brew", "dnf", "yum")
+_CREDENTIALS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "BASH_ENV", "ENV")
+_BUILDS = ("build", "python/build")  # of pip, in new and old versions
+_CLONE = "clone of the checkout"
+_SANDBOX = (
+    *("--die-with-parent", "--unshare-all", "--cap-drop", "ALL", "--ro-bind", "/", "/"),
+    *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"),  # whose sockets lead to daemons
+)
 
 
 @dataclass(frozen=True)
@@ -45,18 +54,79 @@ class ReplayedStep:
     there: str = ""
 
 
-def variables(tested: TestedBuild, folders: Sequence[Path], scratch: Path) -> dict[str, str | None]:
+def clone(root: Path, env: EnvDir, dest: Path) -> Plan:
+    """Steps that make a clone of a checkout with its files as they are now, changes and new files included.
+
+    What git ignores is not copied; build folders are linked, as `install-triton` does.
+
+    Args:
+        root: the checkout.
+        env: the environment that was built from it.
+        dest: the clone, in the workspace; an older one is removed.
+
+    Raises:
+        FactError: the checkout is not under git.
+    """
+    answer = git_reader.look(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", files=True)
+    if answer is None or answer.code:
+        why = answer.err if answer else "git does not respond"
+        raise FactError(
+            "ci-replay runs steps in a clone, and git cannot tell what to clone", where=root, why=why
+        )
+    names = dict.fromkeys(name for name in answer.out.split("\0") if name and os.path.lexists(root / name))
+    listing, packed = dest.with_suffix(".files"), dest.with_suffix(".tar")
+    git = ("git", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+    tar = ("tar", "--null", "--no-recursion", "-C", str(root), "-T", str(listing), "-cf", str(packed))
+    commands = (
+        (*git, "clone", "--quiet", "--shared", "--no-checkout", "--", str(root), str(dest)),
+        tar,
+        ("tar", "-C", str(dest), "-xf", str(packed)),
+        (*git, "-C", str(dest), "reset", "--quiet"),
+    )
+    builds = [path for folder in _BUILDS for path in (root / folder).glob("cmake.*") if path.is_dir()]
+    steps: list[Step] = [
+        Remove((dest, listing, packed), env.root, phase=_CLONE),
+        MakeDir(dest.parent, phase=_CLONE),
+        Write(listing, "\0".join(names), phase=_CLONE),
+        *(Run(argv, cwd=dest.parent, phase=_CLONE) for argv in commands),
+        *(Link(dest / path.relative_to(root), path.resolve(), phase=_CLONE) for path in builds),
+        Remove((listing, packed), env.root, phase=_CLONE),
+    ]
+    return Plan(f"a clone of {root}", tuple(steps))
+
+
+def sandbox(env: EnvDir, *writable: Path) -> tuple[str, ...]:
+    """The words of bubblewrap before a command; none where it is missing or may not make namespaces.
+
+    The command sees the system read-only, except for some folders and the environment's build folder, and has
+    no network.
+    """
+    program = process.which("bwrap")
+    if not program:
+        return ()
+    places = [path for path in (*writable, env.build) if path.is_dir()]
+    binds = [word for path in places for word in ("--bind", str(path), str(path))]
+    words = (program, *_SANDBOX, *binds)
+    answer = process.query((*words, "true"))
+    return words if answer and answer.code == 0 else ()
+
+
+def variables(
+    tested: TestedBuild, folders: Sequence[Path], scratch: Path, root: Path
+) -> dict[str, str | None]:
     """The environment of all steps: the env's Python first, and programs that refuse to change the system.
 
     Args:
         tested: the build.
         folders: with packages beside the environment's own.
         scratch: for the programs, and for what the steps take for their home.
+        root: the clone that they run in.
     """
     refuse = '#!/bin/sh\necho "$(basename "$0"): ci-replay changes nothing in the system" >&2\nexit 126\n'
     bin_ = scratch / "bin"
     files.make_folder(bin_)
-    files.make_folder(scratch / "home")
+    for name in ("home", "tmp"):
+        files.make_folder(scratch / name)
     for name in _REFUSED:
         files.write_script(bin_ / name, refuse)
     own = (str(tool.parent) for tool in vars(cmake.own_tools()).values() if isinstance(tool, Path))
@@ -65,24 +135,32 @@ def variables(tested: TestedBuild, folders: Sequence[Path], scratch: Path) -> di
         "PATH": os.pathsep.join(path),
         "HOME": str(scratch / "home"),
         "CI": "true",
-        "GITHUB_WORKSPACE": str(tested.root),
+        "TMPDIR": str(scratch / "tmp"),
+        "GITHUB_WORKSPACE": str(root),
         "PIP_REQUIRE_VIRTUALENV": "1",
         "PYTHONPATH": isolated_run.python_path(*folders),
         "PYTHONDONTWRITEBYTECODE": "1",
+        **dict.fromkeys(_CREDENTIALS),
     }
 
 
 def run(
-    tested: TestedBuild, job: WorkflowJob, change: dict[str, str | None], tell: Callable[[str], None]
+    tested: TestedBuild,
+    job: WorkflowJob,
+    root: Path,
+    change: dict[str, str | None],
+    tell: Callable[[str], None],
 ) -> tuple[ReplayedStep, ...]:
     """Run the steps of a job, one after the other; after a failure the others run, too.
 
     Args:
         tested: the build whose Python and programs they find.
         job: the job.
+        root: the clone of the checkout that they run in.
         change: of the environment.
         tell: gets a line before each.
     """
+    boxed = sandbox(tested.env, tested.folder / "ci")
     found = []
     for number, step in enumerate(job.steps, 1):
         if step.why or job.why:
@@ -90,14 +168,24 @@ def run(
             continue
         scratch = tested.folder / "ci" / f"{number:02}"
         files.remove([scratch / "log"])
+        cwd = root / step.folder
+        if why := _no_folder(cwd, root):
+            found.append(ReplayedStep(step, "failed", why))
+            continue
         tell(f"{step.name}: {scratch / 'log'}")
-        argv = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script)
+        argv = (*boxed, "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script)
         own: dict[str, str | None] = dict(step.variables)
-        cwd = tested.root / step.folder
         code, log, last = isolated_run.run(argv, tested.env.python, cwd, scratch, {**change, **own})
         why = f"exit code {code}: {last}" if code else _nothing(log)
         found.append(ReplayedStep(step, "failed" if why else "passed", why or step.note))
     return tuple(found)
+
+
+def _no_folder(folder: Path, root: Path) -> str:
+    """Why a step cannot run in a folder; empty if it can. A link may lead out of the clone."""
+    if not folder.resolve().is_relative_to(root.resolve()):
+        return f"its folder leads out of the checkout: {folder.relative_to(root)}"
+    return "" if folder.is_dir() else f"this checkout has no folder {folder.relative_to(root)}"
 
 
 def _nothing(log: Path) -> str:
@@ -117,12 +205,12 @@ def planned(job: WorkflowJob) -> tuple[ReplayedStep, ...]:
     )
 
 
-def script(steps: Sequence[ReplayedStep], root: Path) -> Iterator[str]:
-    """The steps that run, for a shell."""
+def script(steps: Sequence[ReplayedStep]) -> Iterator[str]:
+    """The steps that run, for a shell in a clone of the checkout."""
     for one in steps:
         if one.word == "to run":
             given = " ".join(f"{name}={shlex.quote(text)}" for name, text in one.step.variables)
-            where = shlex.quote(str(root / one.step.folder))
+            where = shlex.quote(one.step.folder or ".")
             yield f"# {one.step.name}\n(cd {where}; export {given or 'CI=true'}"
             yield f"{one.step.script.rstrip()}\n)\n"
 

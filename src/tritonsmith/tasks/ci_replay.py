@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from tritonsmith.errors import SmithError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag, word
-from tritonsmith.tasks.options import DRY_RUN, ENV, JSON, PACKAGES
+from tritonsmith.tasks.options import DRY_RUN, ENV, JSON, PACKAGES, YES
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tritonsmith.suites.replay import ReplayedStep
     from tritonsmith.suites.workflow import WorkflowJob
 
 
@@ -24,10 +27,10 @@ def ci_replay(
     log: Path | None = flag("downloaded log of the job, to compare with", None),
     packages: Path | None = PACKAGES,
     json: bool = JSON,
+    yes: bool = YES,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Run the steps of a CI job of the checkout that need no GPU."""
-    from tritonsmith.envs import session
+    """Run the steps of a CI job that need no GPU, in a clone of the checkout."""
     from tritonsmith.facts import checkout
     from tritonsmith.suites import command, replay, workflow
     from tritonsmith.ui import console
@@ -35,35 +38,71 @@ def ci_replay(
     job = "" if list_ else job
     around = checkout.enclosing(Path.cwd()) if dry_run or not job else None
     root = around or command.find(env).root
-    jobs = workflow.read(root)
+    files = workflow.read(root)
+    output.warnings(f"cannot read {path}: {why}" for path, why in files.unreadable)
     if not job:
         if json:
-            output.json({"schema": 1, "root": str(root), "jobs": [_row(one) for one in jobs]})
+            unreadable = [{"file": path.name, "why": why} for path, why in files.unreadable]
+            jobs = [_row(one) for one in files.jobs]
+            output.json({"schema": 1, "root": str(root), "jobs": jobs, "unreadable": unreadable})
         else:
             console.note(f"of {root}")
-            console.out().print(replay.list_(jobs))
+            console.out().print(replay.list_(files.jobs))
         return
-    found = workflow.find(jobs, job)
+    found = workflow.find(files.jobs, job)
     steps = replay.planned(found)
-    if not dry_run:
-        replay.check(found)
-        tested = command.find(env)
-        folders = (command.packages_of(packages, tested, ("pytest",)),) if packages else ()
-        with session.opened("ci-replay", tested.env.name):
-            change = replay.variables(tested, folders, tested.folder / "ci")
-            steps = replay.run(tested, found, change, console.note)
-    if log:
-        steps = replay.compared(steps, log)
+    if dry_run:
+        steps = replay.compared(steps, log) if log else steps
+        if json:
+            output.json(replay.as_json(found, steps))
+        else:
+            _show(found, steps, root)
+        return
+    replay.check(found)
+    if not json:
+        _show(found, steps, root)
+    steps = _run(found, env, packages, yes=yes)
+    steps = replay.compared(steps, log) if log else steps
     if json:
         output.json(replay.as_json(found, steps))
-    elif dry_run:
-        console.out().print(replay.table(found, steps))
-        console.write("\n".join(replay.script(steps, root)))
     else:
         console.out().print(replay.table(found, steps))
     if bad := [one for one in steps if one.word == "failed"]:
         why = "\n".join(f"{one.step.name}: {one.why}" for one in bad)
         raise SmithError(f"{len(bad)} of the steps that ran failed", why=why)
+
+
+def _show(job: WorkflowJob, steps: Sequence[ReplayedStep], root: Path) -> None:
+    from tritonsmith.suites import replay
+    from tritonsmith.ui import console
+
+    console.out().print(replay.table(job, steps))
+    console.write(f"# in a clone of {root}")
+    console.write("\n".join(replay.script(steps)))
+
+
+def _run(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) -> tuple[ReplayedStep, ...]:
+    from tritonsmith.envs import session
+    from tritonsmith.suites import command, replay
+    from tritonsmith.ui import console
+
+    tested = command.find(env)
+    scratch = tested.folder / "ci"
+    root = scratch / "checkout"
+    how = "under bubblewrap: no network, the system read-only"
+    if not replay.sandbox(tested.env):
+        how = "without a sandbox: they may do anything that you may"
+        console.warn(
+            "bubblewrap (bwrap) is missing or may not make namespaces, so nothing confines the steps"
+        )
+    count = len(job.runnable)
+    if not output.agreed(f"Run {count} steps in a clone of {tested.root}, {how}?", yes=yes):
+        raise SmithError("nothing was run", hints=["--dry-run shows the steps"])
+    folders = (command.packages_of(packages, tested, ("pytest",)),) if packages else ()
+    with session.opened("ci-replay", tested.env.name) as running:
+        running.run(replay.clone(tested.root, tested.env, root))
+        change = replay.variables(tested, folders, scratch, root)
+        return replay.run(tested, job, root, change, console.note)
 
 
 def _row(job: WorkflowJob) -> dict[str, Any]:
