@@ -23,6 +23,7 @@ _COMPOSED = re.compile(
 _HEAD = re.compile(r"^(?P<indent>[ \t]*)(?P<what>class|def) (?P<name>\w+)", re.MULTILINE)
 _CMAKE_OPTION = re.compile(r'^\s*option\s*\(\s*(\w+)\s+"([^"]*)"\s*(\w*)', re.MULTILINE)
 _CMAKE_CACHE = re.compile(r'^\s*set\s*\(\s*(\w+)\s+("[^"]*"|\S+)\s+CACHE\s+(\w+)\s+"([^"]*)"', re.MULTILINE)
+_ENV = ("env", "Env", "ENV")  # one is in whatever reads a variable: getBoolEnv, getenv, DEFINE_ENV
 _CODE = (".py", ".cpp", ".cc", ".h", ".hpp", ".c")
 
 
@@ -53,7 +54,7 @@ def variables(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
     for file in tree.having(*_CODE):
         if not {"test", "tests", "unittest", "tutorials"} & {*file.split("/")}:
             text = tree.text(file)
-            for match in _READ.finditer(text) if "env" in text else ():
+            for match in _READ.finditer(text) if any(word in text for word in _ENV) else ():
                 found.setdefault(match[1], []).append(Place(file, line_of(text, match.start(1))))
     return {name: tuple(places) for name, places in sorted(found.items())}
 

@@ -82,6 +82,7 @@ void init_triton_ir(py::module &&m) {
       .def("create_other", [](Value &v) { return v; });
 }
 """,
+    "python/src/llvm.cc": 'bool off = triton::tools::getBoolEnv("DISABLE_LLVM_OPT");\n',
     "python/src/passes.cc": """#include <pybind11/pybind11.h>
 void init_triton_passes_ttgpuir(py::module &&m) {
   ADD_PASS_OPTION_WRAPPER_1("add_pipeline", createTritonGPUPipeline, int);

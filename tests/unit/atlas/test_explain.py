@@ -168,6 +168,7 @@ def test_lists_have_every_name_once(index: Index) -> None:
     assert [one.name for one in passes] == ["amd-pipeline", "cse", "tritongpu-pipeline", "tritongpu-unused"]
     assert [one.name for one in command.listing(index, "debug-types")] == ["tritongpu-loop-pipeline"]
     assert [one.name for one in command.listing(index, "variables")] == [
+        "DISABLE_LLVM_OPT",
         "TRITON_KERNEL_DUMP",
         "TRITON_NEWEST_TOOL_PATH",
         "TRITON_PTXAS_PATH",
@@ -238,6 +239,10 @@ def test_a_variable_whose_name_the_sources_compose(index: Index) -> None:
     assert command.explain(index, "TRITON_NEWEST_TOOL_PATH").kind == "variable", "in no table"
     with pytest.raises(SmithError, match="nothing here is called"):
         command.explain(index, "TRITON_PTXAS_FOLDER")
+
+
+def test_a_variable_that_a_file_without_the_lower_case_word_env_reads(index: Index) -> None:
+    assert places(command.explain(index, "DISABLE_LLVM_OPT"), "read") == ["python/src/llvm.cc:1"]
 
 
 def test_what_was_removed_is_answered_with_its_commit(index: Index) -> None:
