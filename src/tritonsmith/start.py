@@ -1,4 +1,4 @@
-"""The console entry: ^C while Python still imports the tool ends it in a word, not in a traceback."""
+"""The console entry: a signal while Python still imports the tool ends it in a word, with its exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ _EXIT_INTERRUPTED = 130  # of errors.py, which is one of the modules that are no
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """End at once at ^C in the body of a `with`, which imports and holds nothing."""
+    """End at once at ^C in the body of a `with`, which imports and holds nothing.
+
+    SIGTERM and SIGHUP do so until `stopping.stoppable` takes them over, in the body and after it: their
+    default would leave neither a word nor the exit code of a run that was stopped.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _end)
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
         yield  # it is ignored, or who imports this has an answer of its own

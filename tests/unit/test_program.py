@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tritonsmith import __version__, program
-from tritonsmith.tasks import completion, namespace, start_page
+from tritonsmith.errors import EXIT_BUG, EXIT_INTERRUPTED
+from tritonsmith.tasks import completion, crash_report, namespace, start_page
 
 BIN = Path(sys.executable).parent
 REPOSITORY = Path(__file__).parents[2]
@@ -149,3 +151,29 @@ def test_benchmarks_tell_what_they_want(script: str) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells which signals are heard")
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_while_the_tool_is_imported(number: signal.Signals, elsewhere: Path) -> None:
+    """As soon as the entry runs, and before a task can: its code is that of a run that was stopped."""
+    argv = (str(BIN / "tritonsmith"), "doctor")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(argv, cwd=elsewhere, **quiet) as process:  # type: ignore[call-overload]
+        status = Path(f"/proc/{process.pid}/status")
+        while not _heard(status.read_text()) & 1 << number - 1:
+            assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait(60) == EXIT_INTERRUPTED
+
+
+def _heard(status: str) -> int:
+    return next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigCgt"))
+
+
+def test_a_log_of_a_bug_is_for_who_ran_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    assert getattr(crash_report.end(LookupError("a bug")), "code", None) == EXIT_BUG
+    (log,) = (tmp_path / "home" / "logs").glob("*bug*.log")
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert log.read_text().startswith("tritonsmith ")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tritonsmith import untrusted
 from tritonsmith.atlas import uses
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.index import Index
@@ -189,8 +190,8 @@ def _python(file: str, text: str, name: str, scope: str) -> Iterator[Symbol]:
     if not re.search(rf"^\s*(?:class|(?:async )?def) {re.escape(name)}\b", text, re.MULTILINE):
         return
     try:
-        parsed = ast.parse(text)
-    except SyntaxError:
+        parsed = untrusted.python_tree(text)
+    except (SyntaxError, ValueError):
         return
     for node, around in _nested(parsed, ()):
         if node.name != name or (scope and scope.rpartition(".")[2] not in around[-1:]):

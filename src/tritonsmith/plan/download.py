@@ -5,19 +5,24 @@ HTTP libraries are imported where they are used: most runs download nothing.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from tritonsmith.errors import DownloadError
+from tritonsmith.plan import compression
 from tritonsmith.plan.compression import Progress
 
 TIMEOUT = 60.0  # seconds without a byte
 _PATIENCE = 5.0  # seconds for the headers of an answer
 _CHUNK = 1 << 20  # bytes
+_SPARED = 1 << 30  # bytes of the disk that an answer of unknown length leaves free
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def fetch(url: str, dest: Path, *, sha256: str, progress: Progress) -> None:
@@ -82,15 +87,49 @@ def _transfer(url: str, partial: Path, progress: Progress) -> None:
         done = have if resumed else 0
         length = response.headers.get("Content-Length")
         total = done + int(length) if length else None
-        with partial.open("ab" if resumed else "wb") as file:
-            while chunk := response.read(_CHUNK):
-                file.write(chunk)
-                done += len(chunk)
-                progress(done, total)
-            file.flush()
-            os.fsync(file.fileno())
+        check_room(url, partial, done, total)
+        try:
+            with partial.open("ab" if resumed else "wb") as file:
+                while chunk := response.read(_CHUNK):
+                    done += len(chunk)
+                    check_room(url, partial, done, total)
+                    file.write(chunk)
+                    progress(done, total)
+                file.flush()
+                os.fsync(file.fileno())
+        except (OSError, DownloadError) as error:
+            if isinstance(error, DownloadError) or error.errno in _FULL:
+                partial.unlink(missing_ok=True)  # it would keep the disk full, and may never end
+            raise
         if total is not None and done < total:
             raise OSError(f"the connection ended after {done} of {total} bytes")
+
+
+def check_room(url: str, partial: Path, done: int, total: int | None) -> None:
+    """Check that a transfer can end.
+
+    Args:
+        url: of the file, for the error.
+        partial: the file that its bytes go to.
+        done: bytes that came.
+        total: bytes of the file; None if nobody knows.
+
+    Raises:
+        DownloadError: it is larger than an archive or the disk, or has no end.
+    """
+    limit, disk = compression.limits().bytes, shutil.disk_usage(partial.parent)
+    why, hint = "", f"free disk space at {partial.parent}"
+    if max(total or 0, done) > limit:
+        why = f"larger than {limit:,} bytes"
+        hint = f"no LLVM archive is; for one that is: {compression.VARIABLE}=200GB"
+    elif total is None and disk.free < min(_SPARED, disk.total // 20):
+        why = f"after {done:,} bytes no end is in sight, and the disk has {disk.free:,} left"
+    elif total is not None and total - done > disk.free:
+        why = f"{total - done:,} bytes are to come, and the disk has {disk.free:,} left"
+    elif total is not None and done > total:
+        why, hint = f"the server announced {total:,} bytes, and sends more", "run again, or ask its owner"
+    if why:
+        raise DownloadError("cannot download", where=url, why=why, hints=[hint])
 
 
 def reachable(url: str) -> str | None:

@@ -92,7 +92,8 @@ class Runner:
                     except KeyboardInterrupt:
                         tools.write_log("interrupted")
                         raise _interrupted(self._log, goes_on=stamped or step.goes_on) from None
-                    if step.stamp and last_of[step.stamp] is step:
+                    if step.stamp and last_of[step.stamp] is step and not step.stamp.holds():
+                        # a step may have put it there, with its tree: a run that is killed here adds nothing
                         files.write_atomically(step.stamp.path, step.stamp.key)
 
     @contextmanager

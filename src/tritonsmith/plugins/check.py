@@ -243,6 +243,7 @@ def _ask(plugin: Path, python: Path, release: PluginRelease, space: Workspace) -
         "plugin": str(plugin),
         "variable": release.variable,
         "timeout": table["timeout"],
+        "memory": table["memory"],
         "names_triton": table["names-triton"],
     }
     argv = (str(python), str(worker.FOLDER), "plugin", json.dumps(request))
@@ -252,7 +253,7 @@ def _ask(plugin: Path, python: Path, release: PluginRelease, space: Workspace) -
         "TRITON_PLUGIN_PATHS": None,
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    answer = query(argv, change=change, timeout=2.5 * table["timeout"])
+    answer = query(argv, change=change, timeout=4 * table["timeout"])
     if not answer or answer.code or not answer.out.startswith("{"):
         raise FactError(
             "cannot load plugins with this Triton",

@@ -99,8 +99,8 @@ def _bug_log(text: str) -> Path | None:
         return None
     try:
         space.claim()  # or the next run would find files in a folder without a mark
-        files.make_folder(log.parent)
-        files.write(log, text)
+        with files.opened_log(log) as file:
+            file.write(text)
     except (OSError, SmithError):
         return None
     return log

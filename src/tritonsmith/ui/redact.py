@@ -18,7 +18,11 @@ _STRONG = (
     r"token(?=[.-]|(?:_?v?\d+|_value)?$)|secret(?!ar)|passw(?:or)?d|passphrase|credential|cookie"
     r"|api_?key|access_?key|private_?key"
 )
-_NAME = re.compile(rf"{_STRONG}|(?:^|[_.-])(?:key|auth|authorization)(?:$|[_.-])", re.IGNORECASE)
+_SHORT = "pass|pat|pwd|creds?|bearer|session|signature"  # at the end of a variable's name: X_PASS
+_NAME = re.compile(
+    rf"{_STRONG}|(?:^|[_.-])(?:key|auth|authorization)(?:$|[_.-])|_(?-i:{_SHORT.upper()})$",
+    re.IGNORECASE,
+)
 _STRONG_NAME = re.compile(_STRONG, re.IGNORECASE)
 _TYPE = r"\*{0,2}k?(?:[iu](?:1|8|16|32|64)|fp(?:16|32|64|8e[45]\w{0,5})|bf16)(?::\d+)?|constexpr"  # Triton's
 _HARMLESS = re.compile(
@@ -64,12 +68,13 @@ _SIGNS = (
     *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "hf_", "akia", "asia", "sk-", "xox"),
     *("npm_", "pypi-", "aiza", "ya29", "eyj"),
 )
+_SHORT_SIGN = re.compile(rf"_(?:{_SHORT})[=:'\" ]")
 
 
 def hidden(text: str) -> str:
     """The text, with `***` for each secret in it."""
     lower = text.lower()
-    if not any(sign in lower for sign in _SIGNS):
+    if not any(sign in lower for sign in _SIGNS) and not _SHORT_SIGN.search(lower):
         return text
     text = _PRIVATE.sub(rf"\1 {MARK} \2", text) if _BEGIN in text else text
     text = _LOGIN.sub(f"://{MARK}@", text)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .json_types import Table
 
 _MOMENT = 0.1  # seconds
+_ADOPTED = 10.0  # seconds to end processes that start others as fast as they are ended
 
 
 def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600.0) -> Table:
@@ -94,6 +95,37 @@ def _end(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
     with contextlib.suppress(OSError):
         os.kill(pid, signal.SIGKILL)
+
+
+def end_adopted() -> None:
+    """Kill all children of a process that adopts: see `parent_death.adopt`. It must have none of its own."""
+    until = time.monotonic() + _ADOPTED
+    while (children := _children()) and time.monotonic() < until:  # a child that is killed leaves its own
+        for pid in children:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    found = []
+    for name in os.listdir("/proc") if sys.platform == "linux" else ():
+        if name.isdecimal():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                    found.append(int(name))
+    return found
+
+
+def limit_memory(bytes_: int) -> None:
+    """Bound what this process and each of its children may write to; not what is only mapped."""
+    import resource
+
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    wanted = bytes_ if most == resource.RLIM_INFINITY else min(bytes_, most)
+    with contextlib.suppress(ValueError, OSError):  # macOS refuses it
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted, wanted))
 
 
 def _child(act: Callable[[], Any], log: str, writer: int) -> None:

@@ -1,4 +1,4 @@
-"""What a worker process does when its parent is killed."""
+"""What a worker process does when its parent or its child is gone."""
 
 from __future__ import annotations
 
@@ -30,8 +30,17 @@ def ignore_interrupts() -> None:
     kill()
 
 
+def adopt() -> None:
+    """Become the parent of what this process's children leave behind, so that it can be found."""
+    _control(36, 1)  # PR_SET_CHILD_SUBREAPER
+
+
 def _signal(number: int) -> None:
+    _control(1, number)  # PR_SET_PDEATHSIG
+
+
+def _control(what: int, value: int) -> None:
     if sys.platform == "linux":
         import ctypes
 
-        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(what, value)

@@ -14,7 +14,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from . import parent_death
-from .forked_call import in_child
+from .forked_call import end_adopted, in_child, limit_memory
 from .libtriton import context_of
 from .ptxas import read_tail
 
@@ -52,15 +52,22 @@ class PluginInfo(ctypes.Structure):
 def try_it(request_text: str) -> int:
     """Print an object of JSON: `said` by the plugin, `taken` by Triton, `ran`; each a value or an error."""
     parent_death.interrupt()
+    parent_death.adopt()
     request: Table = json.loads(request_text)
     answers = {}
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "log")
         for key, act in (("said", said), ("taken", taken), ("ran", ran)):
-            answer = in_child(functools.partial(act, request), log, request["timeout"])
+            answer = in_child(functools.partial(_bounded, act, request), log, request["timeout"])
+            end_adopted()  # sessions of their own, too
             answers[key] = {**answer, "printed": read_tail(log, SHOWN)}
     print(json.dumps(answers))
     return 0
+
+
+def _bounded(act: Callable[[Table], Table], request: Table) -> Table:
+    limit_memory(request["memory"])
+    return act(request)
 
 
 def said(request: Table) -> Table:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import hashlib
+import resource
+import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,6 +28,8 @@ class Site:
         ranges: it knows about Range requests.
         cut: it breaks off after so many bytes of the body.
         content: what it serves.
+        says: how many bytes it announces; None for those that it has, less than 0 for no number.
+        endless: it never stops sending.
         requests: method, path and headers of what was asked for.
     """
 
@@ -33,6 +37,8 @@ class Site:
     ranges: bool = True
     cut: int | None = None
     content: bytes = CONTENT
+    says: int | None = None
+    endless: bool = False
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
 
     @property
@@ -63,11 +69,14 @@ def handler(site: Site) -> type[BaseHTTPRequestHandler]:
                 return
             body = site.content[start:]
             self.send_response(206 if start else 200)
-            self.send_header("Content-Length", str(len(body)))
+            if site.says is None or site.says >= 0:
+                self.send_header("Content-Length", str(len(body) if site.says is None else site.says))
             self.end_headers()
             if self.command == "GET":
                 with suppress(ConnectionError):
                     self.wfile.write(body[: site.cut])
+                    while site.endless:
+                        self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -216,3 +225,84 @@ def test_reachable_asks_for_the_head_only(site: Site) -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/file", "not a url"])
 def test_reachable_says_why_not(url: str) -> None:
     assert download.reachable(url)
+
+
+@pytest.fixture
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Give the disk so many free bytes, of 100 MB, before the file; only the number is made up."""
+
+    def shrink(free: int) -> None:
+        def usage(folder: Path) -> tuple[int, int, int]:
+            used = sum(path.stat().st_size for path in Path(folder).iterdir())
+            return _Usage(100_000_000, used, free - used)
+
+        monkeypatch.setattr(shutil, "disk_usage", usage)
+
+    return shrink
+
+
+class _Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+def test_an_answer_without_end_stops_before_the_disk_is_full(
+    site: Site, dest: Path, small_disk: Callable[[int], None]
+) -> None:
+    site.says, site.endless = -1, True
+    small_disk(20_000_000)
+    with pytest.raises(DownloadError, match="no end is in sight"):
+        fetch(f"{site.url}/file", dest)
+    assert [*dest.parent.iterdir()] == []
+
+
+def test_an_answer_without_end_stops_at_the_limit(
+    site: Site, dest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.says, site.endless = -1, True
+    monkeypatch.setenv("TRITONSMITH_UNPACK_LIMIT", "10MB")
+    with pytest.raises(DownloadError, match="larger than 10,000,000 bytes"):
+        fetch(f"{site.url}/file", dest)
+    assert [*dest.parent.iterdir()] == []
+
+
+def test_what_does_not_fit_is_not_begun(site: Site, dest: Path, small_disk: Callable[[int], None]) -> None:
+    site.says = 1 << 40
+    with pytest.raises(DownloadError, match="larger than"):
+        fetch(f"{site.url}/file", dest)
+    site.says = None
+    small_disk(1_000_000)
+    with pytest.raises(DownloadError, match=r"bytes are to come, and the disk has 1,000,000 left"):
+        fetch(f"{site.url}/file", dest)
+    assert [*dest.parent.iterdir()] == []
+
+
+def test_what_came_before_stays_where_the_rest_does_not_fit(
+    site: Site, dest: Path, small_disk: Callable[[int], None]
+) -> None:
+    dest.parent.mkdir()
+    partial(dest).write_bytes(CONTENT[:1000])
+    small_disk(1_000_000)
+    with pytest.raises(DownloadError, match="are to come"):
+        fetch(f"{site.url}/file", dest)
+    assert partial(dest).read_bytes() == CONTENT[:1000]
+
+
+def test_a_full_disk_is_not_kept_full(site: Site, dest: Path) -> None:
+    """A file size limit, which plays the disk: the write fails, and what came goes."""
+    site.says, site.endless = -1, True
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000_000, hard))
+    try:
+        with pytest.raises(DownloadError, match="File too large"):
+            fetch(f"{site.url}/file", dest)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [*dest.parent.iterdir()] == []
+
+
+def test_the_length_is_unknown_and_the_file_right(site: Site, dest: Path) -> None:
+    site.says = -1
+    assert fetch(f"{site.url}/file", dest)[-1] == (len(CONTENT), None)
+    assert dest.read_bytes() == CONTENT

@@ -119,6 +119,16 @@ def test_a_group_runs_again_when_what_it_made_is_gone(runner: Runner, tmp_path: 
     assert (times("made", tmp_path), times("runs", tmp_path)) == (1, 2)
 
 
+def test_a_stamp_that_came_with_the_tree_is_not_written_again(runner: Runner, tmp_path: Path) -> None:
+    """A kill while it is written would leave half of it in the tree, which counts as complete by then."""
+    stamp = Stamp(tmp_path / "tree" / ".done", "key")
+    (tmp_path / "kept").write_text("key")
+    make_old(tmp_path / "kept")
+    runner.run(plan(sh("mkdir tree; cp -p kept tree/.done", tmp_path, stamp=stamp)))
+    assert stamp.holds()
+    assert is_untouched(stamp.path)
+
+
 def test_a_stamps_folder_is_made(runner: Runner, tmp_path: Path) -> None:
     stamp = Stamp(tmp_path / "sub" / "deep" / ".done", "key")
     runner.run(plan(MakeDir(tmp_path / "a", phase="p", stamp=stamp)))

@@ -391,3 +391,11 @@ def test_what_is_written_down(place: str, shown: str) -> None:
 def test_a_path_from_a_url() -> None:
     assert remote.local("file:///a%20b/c") == Path("/a b/c")
     assert not remote.is_url("file:///a")
+
+
+@pytest.mark.parametrize(
+    "url", ["reference://x", "zip://x", "tar://x", "dir://x", "cached://x", "filecache://x", "nothing://x"]
+)
+def test_a_url_that_no_store_of_files_has(url: str, space: Workspace) -> None:
+    with pytest.raises(SmithError):
+        import_.locate(url, space)

@@ -14,6 +14,9 @@ b3BlbnNzaC1rZXktdjEAAAAA
 -----END OPENSSH PRIVATE KEY-----"""
 
 
+_ENDS = ("PASS", "PAT", "PWD", "CRED", "CREDS", "BEARER", "SESSION", "SIGNATURE")
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -94,12 +97,23 @@ def test_what_is_no_secret_stays(text: str) -> None:
         ("TRITON_CACHE_DIR", "/x", "/x"),
         ("TOKENIZERS_PARALLELISM", "canary", "canary"),
         ("PWD", "/x", "/x"),
+        *((f"TRITON_X_{end}", "canary", "***") for end in _ENDS),
+        ("FIRST_PASS", "3", "3"),
+        ("pass_name", "canary", "canary"),
+        ("kernel_signature", "*fp32", "*fp32"),
         ("HTTPS_PROXY", "http://u:canary@p", "http://***@p"),
         ("HAS_TOKEN", "1", "1"),
     ],
 )
 def test_a_variable_is_told_by_its_name(name: str, value: str, shown: str) -> None:
     assert redact.variable(name, value) == shown
+
+
+@pytest.mark.parametrize("end", _ENDS)
+def test_a_short_name_is_one_in_a_text(end: str) -> None:
+    for text in ("X_{}=canary", "-DX_{}:STRING=canary", '{{"X_{}": "canary"}}', "set(X_{} canary)"):
+        assert "canary" not in redact.hidden(text.format(end)), text
+    assert redact.hidden(f"x_{end.lower()}=canary") == f"x_{end.lower()}=canary"
 
 
 def test_data_keep_their_form() -> None:

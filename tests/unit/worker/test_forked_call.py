@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.worker.forked_call import in_child
+from tritonsmith.worker import parent_death
+from tritonsmith.worker.forked_call import end_adopted, in_child, limit_memory
 
 pytestmark = pytest.mark.unit
 
@@ -86,3 +87,25 @@ def test_a_crash_is_one_though_somebody_holds_the_pipe(tmp_path: Path) -> None:
 
 def test_a_long_answer() -> None:
     assert in_child(lambda: "é" * 300_000)["value"] == "é" * 300_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells whose children are adopted")
+def test_one_that_left_its_session_ends_with_its_adopter(tmp_path: Path) -> None:
+    def adopter() -> None:
+        parent_death.adopt()
+        said = in_child(lambda: _start(tmp_path, session=True), timeout=30)
+        assert said["status"] == "ok"
+        end_adopted()
+
+    assert in_child(adopter, timeout=60)["status"] == "ok"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse the limit")
+def test_memory_is_bounded() -> None:
+    def act() -> int:
+        limit_memory(1 << 30)
+        return len(bytearray(2 << 30))
+
+    assert in_child(act)["error"].startswith("MemoryError")

@@ -14,6 +14,8 @@ from tritonsmith.plan import download
 from tritonsmith.plan.steps.base import Step, StepTools
 from tritonsmith.ui import redact
 
+_TEXT = 1 << 16  # bytes
+
 
 @dataclass(frozen=True)
 class Upload(Step):
@@ -48,7 +50,12 @@ class Obtain(Step):
     def act(self, tools: StepTools) -> None:
         def transfer(partial: Path) -> None:
             with opened(self.url) as (system, path):
-                system.get_file(path, str(partial), callback=_callback(tools, self.title))
+                download.check_room(redact.hidden(self.url), partial, 0, system.size(path))
+                try:
+                    system.get_file(path, str(partial), callback=_callback(tools, self.title))
+                except BaseException:  # the next one begins anew
+                    partial.unlink(missing_ok=True)
+                    raise
 
         hint = "an upload may be in progress: try again later"
         download.receive(redact.hidden(self.url), self.dest, self.sha256, transfer, hint)
@@ -75,7 +82,7 @@ def text(url: str) -> str:
         DownloadError: the file cannot be read.
     """
     with opened(url) as (system, path):
-        content: bytes = system.cat_file(path)
+        content: bytes = system.cat_file(path, 0, _TEXT)
         return content.decode("utf-8", errors="replace")
 
 
@@ -103,6 +110,10 @@ def opened(url: str) -> Iterator[tuple[Any, str]]:
     except ValueError as error:
         known = fsspec.available_protocols()
         raise SmithError("unknown kind of URL", where=shown, hints=did_you_mean(scheme, known)[:1]) from error
+    except Exception as error:  # some want more than a URL, and say so by any exception
+        why = redact.hidden(str(error)) or type(error).__name__
+        hints = ["use s3://, gs:// or another store of files"]
+        raise SmithError(f"{scheme}:// needs more than a URL", where=shown, why=why, hints=hints) from error
     try:
         yield system, str(path)
     except SmithError:
