@@ -54,12 +54,18 @@ class ForkServer:
     ) -> None:
         self.close()
 
-    def run(self, argv: Sequence[str], on_line: Callable[[str], None]) -> int:
+    def run(
+        self,
+        argv: Sequence[str],
+        on_line: Callable[[str], None],
+        waiting: Callable[[], None] = lambda: None,
+    ) -> int:
         """Run the program in a process group of its own, and read its output line by line.
 
         Args:
             argv: `sys.argv` of the run.
             on_line: called with each line of output and error, in order, without its line end.
+            waiting: called every now and then; what it raises stops the run.
 
         Returns:
             The exit code; negative for a signal.
@@ -78,7 +84,12 @@ class ForkServer:
                 finally:
                     os.close(writing)
                 child = _ServedRun(self._answer(None), self._answer)
-                for line in lines_until(output, lambda: readable(self._requests, 0)):
+
+                def ended() -> bool:
+                    waiting()
+                    return readable(self._requests, 0)
+
+                for line in lines_until(output, ended):
                     on_line(line)
             except BaseException:
                 if child:

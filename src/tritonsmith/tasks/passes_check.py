@@ -24,6 +24,9 @@ def check(
     seeds: int | None = flag("how many inputs; of several the last has edge cases", None, unset="3", least=1),
     through_llvm: bool = flag("also run the IR in LLVM's dialect, by the threads of a block", default=False),
     against: str = flag("interpreter: compare the first text with TRITON_INTERPRET=1", ""),
+    timeout: int | None = flag(
+        "seconds for the check; what was checked by then is shown", None, unset="300", least=1
+    ),
     list_: bool = flag("list the operations that are known; of a checkout: --source", default=False),
     source: str = SOURCE,
     out: Path | None = again(OUT, "in the workspace"),
@@ -46,7 +49,7 @@ def check(
         hints = ["invoke passes.check DIR, or FILE:KERNEL", "invoke passes.check --list --source CHECKOUT"]
         raise UsageError("give a dump or a kernel, or --list", hints=hints)
     if list_:
-        others = kernel or seeds or through_llvm or against or out or env or python
+        others = kernel or seeds or through_llvm or against or out or env or python or timeout
         _list(source, alone=not others and what == KernelOptions(), json=json)
         return
     if Path(folder).suffix == ".mlir":
@@ -57,7 +60,16 @@ def check(
     try:
         with predicate.deciding():
             made, answer = (
-                _of_dump(Path(folder), kernel, seeds, env, python, silent=json, through_llvm=through_llvm)
+                _of_dump(
+                    Path(folder),
+                    kernel,
+                    seeds,
+                    env,
+                    python,
+                    timeout,
+                    silent=json,
+                    through_llvm=through_llvm,
+                )
                 if is_dump
                 else _of_kernel(
                     folder,
@@ -66,6 +78,7 @@ def check(
                     seeds,
                     env,
                     python,
+                    timeout,
                     silent=json,
                     through_llvm=through_llvm,
                     interpreted=bool(against),
@@ -160,6 +173,7 @@ def _of_dump(
     seeds: int | None,
     env: str,
     python: Path | None,
+    timeout: int | None,
     *,
     silent: bool,
     through_llvm: bool,
@@ -176,7 +190,7 @@ def _of_dump(
     if chosen.python is None:
         raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
     answer = passes_check.check(
-        made, one, chosen.python, space, seeds, silent=silent, through_llvm=through_llvm
+        made, one, chosen.python, space, seeds, silent=silent, through_llvm=through_llvm, timeout=timeout
     )
     return made, answer
 
@@ -188,6 +202,7 @@ def _of_kernel(
     seeds: int | None,
     env: str,
     python: Path | None,
+    timeout: int | None,
     *,
     silent: bool,
     through_llvm: bool,
@@ -201,5 +216,12 @@ def _of_kernel(
     run.check(asked)
     where = run.toolchain(env or "wheel", str(python or ""), jobs=1)
     return check_kernel(
-        asked, where, out, seeds, silent=silent, through_llvm=through_llvm, interpreted=interpreted
+        asked,
+        where,
+        out,
+        seeds,
+        silent=silent,
+        through_llvm=through_llvm,
+        interpreted=interpreted,
+        timeout=timeout,
     )

@@ -111,7 +111,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "cache.list clear-cache",
         "kernel.study",
     ],
-    "--timeout": ["passes.isolate passes.reduce"],
+    "--timeout": ["passes.check", "passes.isolate passes.reduce"],
     "--to": ["blame rehearse", "passes.diff"],
     "--triton": ["ir-env", "kernel.study", "pins", "pipeline"],
     "--llvm-source": ["bisect.resume bisect.run", "debug-library setup-mlir"],

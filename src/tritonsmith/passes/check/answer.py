@@ -19,6 +19,7 @@ class Change(StrEnum):
     COPIES = "copies land late"
     READS = "dots and stores read late"
     OUTSIDE = "reads outside"
+    BEYOND = "accesses shared memory outside of its allocation"
     ENDLESS = "does not end"
     ASSUMED = "assumes what does not hold"
 
@@ -68,6 +69,7 @@ class Culprit:
         operation: first operation after the pass whose value is new; empty if there is none.
         line: FILE:LINE of that.
         suspects: passes of which one it is: more than one where the text between them could not be run.
+        place: of shared memory, which is accessed and is not in its allocation; else empty.
     """
 
     checked: CheckedPass
@@ -81,6 +83,7 @@ class Culprit:
     operation: str
     line: str
     suspects: tuple[str, ...]
+    place: str = ""
 
 
 @dataclass(frozen=True)

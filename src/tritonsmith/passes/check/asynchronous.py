@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from tritonsmith.passes.check.descriptors import read, read_rows, reduce, write_rows
 from tritonsmith.passes.check.gpu import read_buffer
-from tritonsmith.passes.check.in_flight import Order, unwritten
+from tritonsmith.passes.check.in_flight import Order, require_inside, unwritten
 from tritonsmith.passes.check.module import attribute, integer, integers, name_of
 from tritonsmith.passes.check.registry import known
 from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
@@ -90,6 +90,7 @@ def _warp_group_dot(
     run: Any, operation: Operation, one: Array, other: Array, more: Array, use: Array | None = None
 ) -> tuple[Array]:
     found = unwritten(more.shape, more.dtype)
+    require_inside(one, other)
 
     def compute() -> None:
         start = more if use is None or bool(use) else np.zeros_like(more)
@@ -188,6 +189,7 @@ def _tma_scatter(
     column: Array,
     memory: Array,
 ) -> tuple[None, ...]:
+    require_inside(memory)
     run.flight.store(lambda: write_rows(run, descriptor, rows, column, memory))
     return (None,) * len(operation.results)
 
@@ -198,6 +200,7 @@ def _tma_reduce(
 ) -> tuple[None, ...]:
     *at, memory = values
     place = tuple(map(int, at))
+    require_inside(memory)
     run.flight.store(lambda: reduce(run, operation, descriptor, place, memory))
     return (None,) * len(operation.results)
 
@@ -208,6 +211,7 @@ def _tma_store(
 ) -> tuple[None, ...]:
     *at, memory = values
     address, inside = descriptor.addresses(tuple(map(int, at)))
+    require_inside(memory)
     run.flight.store(lambda: store(run, address, memory.reshape(address.shape), inside))
     return (None,) * len(operation.results)
 

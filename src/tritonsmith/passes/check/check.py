@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,16 +20,18 @@ from tritonsmith.errors import FactError, UndecidedError
 from tritonsmith.passes.check import blame
 from tritonsmith.passes.check.answer import KNOWN, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
 from tritonsmith.passes.check.blame import ValueRecorder
-from tritonsmith.passes.check.evaluate import EndlessError
+from tritonsmith.passes.check.evaluate import AccessError, EndlessError
 from tritonsmith.passes.check.gpu import AssumedError
 from tritonsmith.passes.check.in_flight import FreedError, Order
 from tritonsmith.passes.check.inputs import Argument
 from tritonsmith.passes.check.interpreter import TritonInterpreter
 from tritonsmith.passes.check.kernel import TritonKernel, parsed
+from tritonsmith.passes.check.limited import LimitedChecks, no_memory
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel, lowered
 from tritonsmith.passes.check.memory import Contents
 from tritonsmith.passes.check.module import UnsupportedIrError, name_of, without_locations
 from tritonsmith.passes.check.runs import ChangedRun, CheckInputs, ReferenceRuns
+from tritonsmith.passes.dump import index as indexes
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Write, digest
 
@@ -49,8 +51,9 @@ def check(
     against: TritonInterpreter | None = None,
     names: tuple[str, ...] = (),
     stop: Callable[[], bool] = lambda: False,
+    timeout: int | None = None,
 ) -> CheckAnswer:
-    """Check a kernel of a dump.
+    """Check a kernel of a dump, in a process of its own.
 
     Args:
         index: the dump.
@@ -62,7 +65,8 @@ def check(
         through_llvm: run the texts in LLVM's dialect as well.
         against: compare the first text with this.
         names: of the kernel's parameters, which older releases do not print.
-        stop: whether to give up, asked before each run.
+        stop: whether to give up, asked again and again.
+        timeout: seconds that it may take; None for the usual limit.
 
     Raises:
         FactError: the dump has no Triton IR.
@@ -74,24 +78,67 @@ def check(
             "the dump has no module of Triton's IR", where=index.folder, hints=[command("passes.dump")]
         )
     texts = _generic(index, dumps, python, space, silent=silent)
-    count = seeds or configs.load("passes-check")["inputs"]["seeds"]
-    wanted = inputs_of(count)
-    made = PassCheck(index, kernel, dumps, texts, wanted, through_llvm=through_llvm, names=names, stop=stop)
-    answer = made.run()
+    request = {
+        "folder": str(index.folder.absolute()),
+        "kernel": index.kernels.index(kernel),
+        "name": kernel.name,
+        "target": kernel.target,
+        "texts": texts,
+        "seeds": seeds,
+        "through_llvm": through_llvm,
+        "names": names,
+    }
+    with LimitedChecks(timeout, stop) as checks:
+        answer = checks.check(request)
+    made = _made(index, kernel, texts, seeds, names, through_llvm=through_llvm)
     if answer.checked == 1 and not answer.culprit and not answer.open:
         raise UndecidedError("no pass of this kernel could be compared", where=index.folder)
     if not (answer.culprit or kernel.failed or made.ended):
         answer = replace(answer, passes=(*answer.passes, missing(index, kernel, dumps[-1])))
-    return replace(answer, interpreted=_interpreted(answer, made.reference, against)) if against else answer
+    return replace(answer, interpreted=_interpreted(answer, made, against)) if against else answer
 
 
-def _interpreted(
-    answer: CheckAnswer, reference: ReferenceRuns, against: TritonInterpreter
-) -> InterpretedRuns:
+def in_process(
+    request: Mapping[str, Any], begun: Callable[[CheckedPass], None], done: Callable[[CheckedPass], None]
+) -> CheckAnswer:
+    """Check a kernel of a dump in this process.
+
+    Args:
+        request: folder of the dump, number of the kernel, generic form of its texts by digest, seeds, which
+            may be None, whether LLVM's dialect is run, and names of the parameters.
+        begun: called with each text, as it is not known yet.
+        done: called with each text that was run.
+    """
+    index = indexes.read(Path(request["folder"]))
+    kernel = index.kernels[request["kernel"]]
+    names, llvm = tuple(request["names"]), request["through_llvm"]
+    made = _made(index, kernel, request["texts"], request["seeds"], names, through_llvm=llvm)
+    return made.run(begun, done)
+
+
+def _made(
+    index: DumpIndex,
+    kernel: DumpedKernel,
+    texts: dict[str, str],
+    seeds: int | None,
+    names: tuple[str, ...],
+    *,
+    through_llvm: bool,
+) -> PassCheck:
+    count = seeds or configs.load("passes-check")["inputs"]["seeds"]
+    more = () if seeds else tuple(more_inputs(count))
+    dumps = _of_modules(index, kernel)
+    return PassCheck(
+        index, kernel, dumps, texts, inputs_of(count), more, through_llvm=through_llvm, names=names
+    )
+
+
+def _interpreted(answer: CheckAnswer, made: PassCheck, against: TritonInterpreter) -> InterpretedRuns:
     first = answer.passes[0]
     if first.status != "reference":
         return InterpretedRuns("unknown", f"the first text cannot be run: {first.why}")
-    return against.compare(reference)
+    made.refer()  # once more: it has ended within the limits
+    return against.compare(made.reference)
 
 
 def inputs_of(seeds: int) -> list[CheckInputs]:
@@ -99,7 +146,8 @@ def inputs_of(seeds: int) -> list[CheckInputs]:
 
     Of several seeds the last one has edge cases in memory, but for its last program: a dot over NaN is NaN,
     whatever it is of. The first program of the second seed runs with large numbers, with fractions and with
-    integers of all sizes, too.
+    integers of all sizes, too; that of the first one, whose sizes are less than a block, with numbers above
+    or below 0 alone.
     """
     programs = configs.load("passes-check")["inputs"]["programs"]
     found: list[CheckInputs] = []
@@ -107,8 +155,22 @@ def inputs_of(seeds: int) -> list[CheckInputs]:
         *others, last = (CheckInputs(seed, (x, y, z)) for x, y, z in programs[seed % 3])
         contents = Contents.EDGES if 0 < seed == seeds - 1 else Contents.PLAIN
         found += [*(replace(one, contents=contents) for one in others), last]
-    more = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS) if seeds > 1 else ()
-    return found + [CheckInputs(1, (0, 0, 0), one) for one in more]
+    if seeds == 1:
+        return found
+    more = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS)
+    found += [CheckInputs(1, (0, 0, 0), one) for one in more]
+    cut = (Contents.ABOVE, Contents.BELOW, Contents.INTEGERS_ABOVE, Contents.INTEGERS_BELOW)
+    return found + [CheckInputs(0, (0, 0, 0), one) for one in cut]
+
+
+def more_inputs(seeds: int) -> list[CheckInputs]:
+    """Further seeds of a check of so many, for a kernel whose runs are short."""
+    table = configs.load("passes-check")["inputs"]
+    return [
+        CheckInputs(seed, (x, y, z))
+        for seed in range(seeds, table["cheap-seeds"])
+        for x, y, z in table["programs"][seed % 3]
+    ]
 
 
 def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:
@@ -205,6 +267,7 @@ class PassCheck:
         dumps: list[Dump],
         texts: dict[str, str],
         wanted: list[CheckInputs],
+        more: Sequence[CheckInputs] = (),
         *,
         through_llvm: bool = False,
         names: tuple[str, ...] = (),
@@ -216,13 +279,26 @@ class PassCheck:
         self._culprit: Culprit | None = None
         self._before = self._key = self._waits = ""
         self._last = CheckedPass(0, "", "unknown")  # of the text that is the key
-        self.reference = ReferenceRuns(wanted, names, _stages(dumps), stop)
+        self.reference = ReferenceRuns(wanted, names, _stages(dumps), stop, more)
 
-    def run(self) -> CheckAnswer:
-        """Run each text that is new, until one differs."""
+    def refer(self) -> None:
+        """Run the first text alone, for its runs."""
+        kernel = parsed(without_locations(self._texts[self._dumps[0].sha256]))
+        assert kernel is not None  # noqa: S101 - it was run before
+        self.reference.refer(kernel)
+
+    def run(
+        self,
+        begun: Callable[[CheckedPass], None] = lambda _: None,
+        done: Callable[[CheckedPass], None] = lambda _: None,
+    ) -> CheckAnswer:
+        """Run each text that is new, until one differs; what is begun and done is said."""
         rows: list[CheckedPass] = []
-        for place in range(len(self._dumps)):
+        for place, dump in enumerate(self._dumps):
+            name = self._dumps[place - 1].label if place else ""
+            begun(CheckedPass(dump.number, name, "unknown", others=self._others(place, name)))
             rows.append(self._row(place, rows))
+            done(rows[-1])
             if rows[-1].status in ("lowered", "differs"):
                 break
         return self._answer(rows)
@@ -331,14 +407,14 @@ class PassCheck:
         old, new = ValueRecorder(), ValueRecorder()
         kernels = [one for one in map(self._kernel_in, map(without_locations, (before, after))) if one]
         with suppress(
-            EndlessError, FreedError, AssumedError
+            EndlessError, FreedError, AssumedError, AccessError
         ):  # that is the finding; there are values up to then
             for kernel, seen, timed in zip(kernels, (old, new), (False, True), strict=True):
                 order, slow = (found.order, found.slow) if timed else (Order.AT_ONCE, None)
                 self.reference.run(kernel, inputs, seen, order, slow)
-        given = self.reference.given[inputs.seed]
+        given = self.reference.given[inputs.arguments]
         one_level = len({isinstance(kernel, LoweredKernel) for kernel in kernels}) == 1
-        operation = blame.first_new(old, new) if one_level else None
+        operation = found.by or (blame.first_new(old, new) if one_level else None)
         behind = difference.argument if difference else None
         return Culprit(
             row,
@@ -352,6 +428,7 @@ class PassCheck:
             name_of(operation) if operation else "",
             blame.line_of(after, operation) if operation else "",
             suspects,
+            found.place,
         )
 
 
@@ -359,8 +436,10 @@ def _why(error: Exception) -> str:
     """Why a text could not be run."""
     if isinstance(error, FactError):
         return error.why or error.what
-    if isinstance(error, (RecursionError, MemoryError)):  # of an IR that somebody made up
-        return f"it nests too deeply, or is too large: {type(error).__name__}"
+    if isinstance(error, RecursionError):  # of an IR that somebody made up
+        return "it nests too deeply"
+    if isinstance(error, MemoryError):
+        return no_memory()
     return str(error)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -23,7 +23,7 @@ from tritonsmith.passes.check import (  # noqa: F401 - they register their opera
     tensormap,
     triton,
 )
-from tritonsmith.passes.check.in_flight import InFlight
+from tritonsmith.passes.check.in_flight import InFlight, OutOfBoundsError
 from tritonsmith.passes.check.memory import GlobalMemory
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integers, name_of, symbol
 from tritonsmith.passes.check.reached import ReachedCode
@@ -42,11 +42,77 @@ _PRODUCTS = ("dot", "dot_async", "dot_scaled", "mma", "mma_scaled")
 _ACCESSES = ("load", "store", "global_to_local", "local_to_global", "gather", "scatter", "atomic_rmw")
 _ACCESS = 8  # times as long for an address of memory as for an element
 _MISUSED = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
-_MOST = 1 << 30  # elements that a program may compute: some minutes
+MOST = 1 << 30  # elements that a program may compute: some minutes
+
+
+class AccessError(Exception):
+    """The program accesses shared or tensor memory outside of its allocation.
+
+    Args:
+        why: which place of which allocation it is.
+        operation: that does it.
+    """
+
+    def __init__(self, why: str, operation: Operation) -> None:
+        super().__init__(why)
+        self.operation = operation
 
 
 class EndlessError(Exception):
     """The program does not end under these inputs."""
+
+
+@dataclass(frozen=True)
+class _BlockLine:
+    """An operation, and what every run of it needs to know.
+
+    Attributes:
+        operation: it.
+        name: of it.
+        operands: its operands.
+        results: its results, and the shape of each that is a tensor.
+        dead: values that nothing needs after it.
+        weight: how long it takes for an element that it is given.
+        product: whether it is a dot.
+    """
+
+    operation: Operation
+    name: str
+    operands: tuple[SSAValue, ...]
+    results: tuple[tuple[SSAValue, tuple[int, ...] | None], ...]
+    dead: tuple[SSAValue, ...]
+    weight: int
+    product: bool
+
+    @classmethod
+    def of(cls, operation: Operation, dead: Sequence[SSAValue] = ()) -> _BlockLine:
+        """Look at an operation."""
+        name = name_of(operation)
+        results = tuple(
+            (one, one.type.get_shape() if isinstance(one.type, builtin.TensorType) else None)
+            for one in operation.results
+        )
+        weight = _ACCESS if name.endswith(_ACCESSES) else 1
+        operands = tuple(operation.operands)
+        return cls(operation, name, operands, results, tuple(dead), weight, name.endswith(_PRODUCTS))
+
+
+def _lines_of(block: Block) -> tuple[_BlockLine, ...]:
+    """The operations of a block, each with the values that it is the last to need: others leave the block."""
+    order = {operation: number for number, operation in enumerate(block.ops)}
+    dead: dict[Operation, list[SSAValue]] = {}
+    for value in (*block.args, *(one for operation in order for one in operation.results)):
+        users = [block.find_ancestor_op_in_block(use.operation) for use in value.uses]
+        inside = [one for one in users if one is not None]
+        if len(inside) == len(users) and order:
+            owner = value.owner if isinstance(value.owner, Operation) else next(iter(order))
+            dead.setdefault(max(inside, key=order.__getitem__, default=owner), []).append(value)
+    return tuple(_BlockLine.of(operation, dead.get(operation, ())) for operation in order)
+
+
+def _size(value: Any) -> int:
+    """How many elements a value has."""
+    return int(getattr(value, "size", 1))
 
 
 @dataclass
@@ -68,6 +134,8 @@ class EvaluatedProgram:
         rounds: whether dots of tf32 round what they are given: not where the reference allows them.
         assumed: whether what the program assumes has to hold.
         assumptions: operations that assume something, and ran.
+        most: elements that it may compute.
+        elements: that it has computed.
     """
 
     functions: dict[str, Operation]
@@ -84,9 +152,11 @@ class EvaluatedProgram:
     rounds: bool = False
     assumed: bool = True
     assumptions: set[Operation] = field(default_factory=set)
+    most: int = MOST
+    elements: int = 0
     _values: dict[SSAValue, Any] = field(default_factory=dict)
+    _lines: dict[Block, tuple[_BlockLine, ...]] = field(default_factory=dict)
     _steps: int = 0
-    _elements: int = 0
 
     def launch(self, name: str, values: tuple[Any, ...]) -> int:
         """Run the kernel; how many operations that took."""
@@ -109,6 +179,27 @@ class EvaluatedProgram:
         """Run a region; what its terminator gives."""
         return self._blocks(region, values)[1]
 
+    def arithmetic(
+        self,
+        steps: Sequence[Operation | tuple[SSAValue, SSAValue]],
+        known: Mapping[SSAValue, Any],
+        asked: Sequence[SSAValue],
+    ) -> list[Any]:
+        """Run single operations outside of their blocks; what became of some values.
+
+        Args:
+            steps: the operations; or a value, and another one that it is a copy of.
+            known: what they begin with.
+            asked: values of them.
+        """
+        self._values.update(known)
+        for step in steps:
+            if isinstance(step, tuple):
+                self._values[step[0]] = self._values[step[1]]
+            else:
+                self._run(_BlockLine.of(step))
+        return [self._values[one] for one in asked]
+
     def _blocks(self, region: Region, values: tuple[Any, ...]) -> tuple[Operation, tuple[Any, ...]]:
         if not region.blocks:
             raise UnsupportedIrError("a function without a body, or an empty region")
@@ -117,14 +208,17 @@ class EvaluatedProgram:
             self.reached.blocks.add(block)
             self._values.update(zip(block.args, values, strict=True))
             self._count()  # a loop need not have any operation
-            for operation in block.ops:
-                name = name_of(operation)
-                if name in _ENDS:
-                    return operation, tuple(self._values[one] for one in operation.operands)
-                if name in ("cf.br", "cf.cond_br"):
-                    block, values = self._branch(operation, name)
+            if (lines := self._lines.get(block)) is None:
+                lines = self._lines[block] = _lines_of(block)
+            for line in lines:
+                if line.name in _ENDS:
+                    return line.operation, tuple(self._values[one] for one in line.operands)
+                if line.name in ("cf.br", "cf.cond_br"):
+                    block, values = self._branch(line.operation, line.name)
                     break
-                self._run(operation, name)
+                self._run(line)
+                for value in line.dead:
+                    self._values.pop(value, None)
             else:
                 raise UnsupportedIrError("a block without an end")
         raise UnsupportedIrError("a region without an end")
@@ -154,24 +248,26 @@ class EvaluatedProgram:
         if self._steps > self.limit:
             raise EndlessError(f"it does not end in {self.limit} operations")
 
-    def _weigh(self, name: str, values: tuple[Any, ...], found: tuple[Any, ...]) -> None:
+    def _weigh(self, line: _BlockLine, values: tuple[Any, ...], found: tuple[Any, ...]) -> None:
         """Count the elements: large tensors take longer than many operations."""
-        weight = _ACCESS if name.endswith(_ACCESSES) else 1
-        inner = np.shape(values[0])[-1] if name.endswith(_PRODUCTS) else 1
-        self._elements += weight * sum(map(np.size, values)) + inner * sum(map(np.size, found))
-        if self._elements > _MOST:
-            raise UnsupportedIrError(f"a program of more than {_MOST} elements")
+        inner = np.shape(values[0])[-1] if line.product else 1
+        self.elements += line.weight * sum(map(_size, values)) + inner * sum(map(_size, found))
+        if self.elements > self.most:
+            raise UnsupportedIrError(f"a program of more than {self.most} elements")
 
-    def _run(self, operation: Operation, name: str) -> None:
+    def _run(self, line: _BlockLine) -> None:
         self._count()
-        values = tuple(self._values[one] for one in operation.operands)
+        operation, name = line.operation, line.name
+        values = tuple(self._values[one] for one in line.operands)
         try:
             found = self._found(operation, name, values)
-            self._weigh(name, values, found)
+            self._weigh(line, values, found)
+        except OutOfBoundsError as error:
+            raise AccessError(str(error), operation) from error
         except _MISUSED as error:  # shapes, types and places that this operation cannot have
             raise UnsupportedIrError(f"{name}: {error}") from error
-        for result, value in zip(operation.results, found, strict=True):
-            if isinstance(result.type, builtin.TensorType) and np.shape(value) != result.type.get_shape():
+        for (result, shape), value in zip(line.results, found, strict=True):
+            if shape is not None and np.shape(value) != shape:
                 raise UnsupportedIrError(f"{name} with a result of shape {np.shape(value)}")
             self._values[result] = value
         if self.seen is not None:
@@ -186,6 +282,8 @@ def _for(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -
     if step <= 0 and lower < upper:
         raise EndlessError(f"a loop has a step of {step}")
     turns = range(lower, upper, step) if lower < upper else range(0)
+    if len(turns) > run.limit:  # each turn counts, at least once
+        raise EndlessError(f"it does not end in {run.limit} operations")
     run.reached.turned(operation, len(turns))
     for number in turns:
         at = np.asarray(values[0].dtype.type(number))
@@ -226,7 +324,7 @@ def _warp_specialize(run: EvaluatedProgram, operation: Operation, values: tuple[
     given = tuple(run._values[one] for one in partitions.operands) or values  # noqa: SLF001
     turns = Turns(run.flight.slow)
     others = [
-        replace(run, flight=run.flight.part(turns), _values={}, _steps=0, _elements=0)
+        replace(run, flight=run.flight.part(turns), _values={}, _steps=0, elements=0)
         for _ in partitions.regions
     ]
     run.reached.blocks.add(rest.blocks[0])

@@ -12,7 +12,8 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tritonsmith.passes.check.arith import unsigned, wanted
-from tritonsmith.passes.check.module import UnsupportedIrError, integer, type_of
+from tritonsmith.passes.check.in_flight import OutOfBoundsError
+from tritonsmith.passes.check.module import UnsupportedIrError, integer, name_of, type_of
 from tritonsmith.passes.check.registry import known
 from tritonsmith.passes.check.triton import by_element
 
@@ -26,6 +27,8 @@ def _gather(_run: Any, operation: Operation, source: Array, indices: Array, *_to
     size = source.shape[axis]
     part = source[tuple(slice(None if one == axis else most) for one, most in enumerate(indices.shape))]
     at = unsigned(indices).astype(np.uint64)
+    if name_of(operation) == "ttg.local_gather" and (at >= size).any():
+        raise OutOfBoundsError(f"ttg.local_gather: {int(indices[at >= size][0])} of {size}")
     found = np.take_along_axis(part, np.minimum(at, np.uint64(size - 1)).astype(np.int64), axis)
     return (np.where(at < size, found, np.zeros_like(found)).astype(source.dtype),)
 
@@ -38,7 +41,8 @@ def _local_scatter(
     axis = integer(operation, "axis")
     at = unsigned(indices).astype(np.uint64)
     if (at >= memory.shape[axis]).any():
-        raise UnsupportedIrError("ttg.local_scatter outside of its memory")
+        outside = int(indices[at >= memory.shape[axis]][0])
+        raise OutOfBoundsError(f"ttg.local_scatter: {outside} of {memory.shape[axis]}")
     part = memory[tuple(slice(None if one == axis else most) for one, most in enumerate(indices.shape))]
     np.put_along_axis(part, at.astype(np.int64), values, axis)
     return ()

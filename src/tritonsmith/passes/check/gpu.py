@@ -11,7 +11,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tritonsmith.passes.check.arith import wanted
-from tritonsmith.passes.check.in_flight import unwritten
+from tritonsmith.passes.check.in_flight import OutsideMemory, unwritten
 from tritonsmith.passes.check.module import UnsupportedIrError, integers, name_of, type_of
 from tritonsmith.passes.check.registry import known
 from tritonsmith.passes.check.triton import atomic_rmw, load, segments, store
@@ -58,17 +58,27 @@ def _local_store(_run: Any, _operation: Operation, value: Array, memory: Array) 
 
 
 @known("ttg.memdesc_index", "ttg.memdesc_subview", "triton_gpu.memdesc_subview")
-def _memdesc_index(_run: Any, operation: Operation, memory: Array, *at: Array) -> tuple[Array]:
+def _memdesc_index(_run: Any, operation: Operation, memory: Array, *at: Array) -> tuple[Any]:
     shape = wanted(operation).shape
     starts = tuple(map(int, at)) if len(at) > 1 else (int(at[0]), *(0 for _ in memory.shape[1:]))
     sizes = (1,) * (len(starts) - len(shape)) + shape
     if len(at) == 1 and sizes[1:] != memory.shape[1:]:
         raise UnsupportedIrError(f"{name_of(operation)} of another shape")
-    if _is_outside(memory, starts, sizes):  # what lies there is not known, and nothing may be written there
-        nowhere = unwritten(shape, memory.dtype)
-        nowhere.flags.writeable = False
-        return (nowhere,)
-    return (_sliced(memory, starts, sizes).reshape(shape),)
+    return (part_of(operation, memory, starts, sizes).reshape(shape),)
+
+
+def part_of(operation: Operation, memory: Any, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+    """A part of shared or tensor memory, which may lie outside of its allocation until somebody uses it."""
+    if isinstance(memory, OutsideMemory):
+        return memory.part(sizes)
+    if _is_outside(memory, starts, sizes):
+        place = f"{_spelled(sizes)} at {_spelled(starts)} of {_spelled(memory.shape)}"
+        return OutsideMemory(sizes, memory.dtype, f"{name_of(operation)}: {place}")
+    return memory[tuple(slice(at, at + size) for at, size in zip(starts, sizes, strict=True))]
+
+
+def _spelled(numbers: tuple[int, ...]) -> str:
+    return "[" + ", ".join(map(str, numbers)) + "]"
 
 
 def _is_outside(value: Array, starts: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
@@ -87,28 +97,33 @@ def _sliced(value: Array, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Ar
 
 
 @known("ttg.memdesc_subslice")
-def _memdesc_subslice(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
+def _memdesc_subslice(_run: Any, operation: Operation, memory: Array) -> tuple[Any]:
     starts, shape = integers(operation, "offsets"), wanted(operation).shape
-    return (_sliced(memory, starts, shape),)
+    return (part_of(operation, memory, starts, shape),)
 
 
 @known("ttg.memdesc_trans", "triton_gpu.memdesc_trans", "tt.memdesc_trans")
 def _memdesc_trans(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
-    return (np.transpose(memory, integers(operation, "order") or None),)
+    order = integers(operation, "order")
+    return (memory.transpose(*order),)
 
 
 @known("ttg.memdesc_reshape")
-def _memdesc_reshape(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
+def _memdesc_reshape(_run: Any, operation: Operation, memory: Any) -> tuple[Any]:
     view = memory.reshape(wanted(operation).shape)
+    if isinstance(memory, OutsideMemory):
+        return (view,)
     if not np.shares_memory(view, memory):
         raise UnsupportedIrError("ttg.memdesc_reshape of a view that is not contiguous")
     return (view,)
 
 
 @known("ttg.memdesc_reinterpret")
-def _memdesc_reinterpret(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
+def _memdesc_reinterpret(_run: Any, operation: Operation, memory: Any) -> tuple[Any]:
     """The same bytes by another layout: known where neither the elements nor their places are other ones."""
     found = type_of(operation.results[0].type)
+    if isinstance(memory, OutsideMemory):
+        return (memory.part(found.shape),)
     sizes = [[one for one in shape if one != 1] for shape in (memory.shape, found.shape)]
     view = memory.reshape(found.shape) if sizes[0] == sizes[1] else memory[:0]
     if found.dtype != memory.dtype or not np.shares_memory(view, memory):

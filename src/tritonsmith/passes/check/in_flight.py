@@ -10,6 +10,7 @@ From TritonGPUOps.td and TritonNvidiaGPUOps.td; groups of copies and mbarriers b
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -40,6 +41,72 @@ class BarrierError(UnsupportedIrError):
 
 class FreedError(Exception):
     """Memory is given back that a copy is on its way to, or from."""
+
+
+class OutOfBoundsError(Exception):
+    """The program reads or writes shared or tensor memory outside of its allocation."""
+
+
+class OutsideMemory:
+    """A part of shared or tensor memory that lies outside of its allocation.
+
+    A program may compute such a place and never use it, as the last turn of a pipelined loop does: so only an
+    access is an error.
+
+    Args:
+        shape: of the part.
+        dtype: of its elements.
+        why: which place of which allocation it is.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], why: str) -> None:
+        self.shape, self.dtype, self.why = shape, dtype, why
+
+    @property
+    def size(self) -> int:
+        """How many elements it would have."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The same in bytes."""
+        return self.size * self.dtype.itemsize
+
+    def reshape(self, *shape: Any) -> OutsideMemory:
+        """Another view of the same place."""
+        return OutsideMemory(
+            np.broadcast_to(np.empty(()), self.shape).reshape(*shape).shape, self.dtype, self.why
+        )
+
+    def transpose(self, *order: Any) -> OutsideMemory:
+        """The same with its axes in another order."""
+        whole = np.broadcast_to(np.empty(()), self.shape)
+        return OutsideMemory(whole.transpose(*order).shape, self.dtype, self.why)
+
+    def part(self, shape: tuple[int, ...]) -> OutsideMemory:
+        """A part of it, which is not there either."""
+        return OutsideMemory(shape, self.dtype, self.why)
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        """End the program: what else NumPy and the operations do with an array is an access.
+
+        Raises:
+            OutOfBoundsError: always.
+        """
+        raise OutOfBoundsError(self.why)
+
+    __array__ = __getattr__ = __getitem__ = __setitem__ = __int__ = __iter__ = _refuse
+
+
+def require_inside(*memories: Any) -> None:
+    """Check that memory which is about to be used is there.
+
+    Raises:
+        OutOfBoundsError: it is not.
+    """
+    for memory in memories:
+        if isinstance(memory, OutsideMemory):
+            raise OutOfBoundsError(memory.why)
 
 
 @dataclass(frozen=True)
@@ -144,6 +211,7 @@ class InFlight:
         Raises:
             FreedError: a copy is on its way there.
         """
+        require_inside(memory)
         barriers = [copy for barrier in self._barriers for copy in barrier.copies]
         late = [*self._copies, *(copy for group in self._groups for copy in group), *barriers]
         if any(np.may_share_memory(copy.memory, memory) for copy in late):
@@ -153,6 +221,7 @@ class InFlight:
 
     def copy(self, memory: Array, land: Callable[[], None]) -> None:
         """A copy into shared memory that belongs to the next group."""
+        require_inside(memory)
         if self.copies_late:
             self._copies.append(_Copy(memory, land))
         else:
@@ -222,6 +291,7 @@ class InFlight:
 
     def product(self, compute: Callable[[], None], barriers: list[Array]) -> None:
         """A product in tensor memory, or none: done after those before it; then it arrives at barriers."""
+        require_inside(*barriers)
         if self.reads_late:
             self._products.append((compute, [self._at(one) for one in barriers]))
             self._tell()
@@ -232,12 +302,14 @@ class InFlight:
 
     def barrier(self, memory: Array, count: int) -> None:
         """Make a barrier: its memory holds its number."""
+        require_inside(memory)
         if self.counted:
             memory[...] = _FIRST + len(self._barriers)
             self._barriers.append(_Barrier(count, count))
 
     def expect(self, memory: Array, size: int) -> None:
         """Arrive, and let the phase end only after so many bytes more."""
+        require_inside(memory)
         if self.counted:
             found = self._at(memory)
             found.expected += size
@@ -245,6 +317,7 @@ class InFlight:
 
     def arrive(self, memory: Array, many: int) -> None:
         """Arrive at a barrier; where reads are late, those who waited for it go on before this part does."""
+        require_inside(memory)
         if self.counted:
             self._arrive(self._at(memory), many)
             if self.turns and self.reads_late:
@@ -264,6 +337,7 @@ class InFlight:
 
     def copy_to_barrier(self, barrier: Array, memory: Array, land: Callable[[], None]) -> None:
         """A copy into shared memory whose bytes a barrier counts."""
+        require_inside(memory, barrier)
         if not self.counted:
             land()
             return
@@ -279,6 +353,7 @@ class InFlight:
         Raises:
             BarrierError: nothing that is under way can end it.
         """
+        require_inside(memory)
         if not self.counted:
             return
         found = self._at(memory)

@@ -42,6 +42,8 @@ _UNIT = 16  # a size that nothing tells the block of
 _LOOPED = 64  # the same, of one that a loop counts up to
 _TURNS = 4  # blocks of a size that a loop counts up to, one more than the stages of most pipelines
 _ROWS = 10  # of tiles that come in groups: more than a group has, and the far program is in the last one
+_FEW = 9  # turns and two of a loop in a loop, or beside one, that has many
+_LONG = 65  # turns of a loop that shall be long: code for so many blocks may be of its own
 _REACH = 28  # bits of the largest stride of a descriptor: other arguments are 2^40 bytes away
 _FLAGS = 2  # of a descriptor that was taken apart
 _BLOCKS = (1, 6, _ROWS + 1)  # of a tensor behind a descriptor, along each axis, by seed: the last one is cut
@@ -60,7 +62,7 @@ class Argument:
     value: Any
 
 
-def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument, ...]:
+def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument, ...]:  # noqa: C901 - by kinds
     """What the kernel gets; the same for each module of a dump, as parameters keep their order.
 
     Args:
@@ -72,19 +74,17 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
         UnsupportedIrError: a parameter has another type.
     """
     rule = random.Random(seed)  # noqa: S311 - no secret
-    attributes = attribute(function, "arg_attrs")
-    hints = attributes.data if isinstance(attributes, builtin.ArrayAttr) else ()
+    hints = _hints(function)
     found = []
     near = any("tt.pointer_range" in one.data for one in hints)  # offsets fit 32 bits
     every = function.regions[0].blocks[0].args
     grouped = [one for one in every if is_far(seed) and _grouped(one)]
+    nested = False  # loops of single elements may nest, so one of them is long
     used: set[int] = set()  # no two sizes are the same: one may stand where the other should
     parts: list[int] = []  # of the descriptor before: the kernel's source has no such parameters
     for number, parameter in enumerate(every):
         of = type_of(parameter.type)
-        hint = hints[number].data.get("tt.divisibility") if number < len(hints) else None
-        even = isinstance(hint, builtin.IntegerAttr) and hint.value.data % 16 == 0
-        unit = math.lcm(16 if even else 1, _multiple(parameter))
+        even, unit = _is_even(function, number), unit_of(function, number)
         small, eighths = rule.randrange(1, 7), rule.randrange(1, 16)
         if parts:
             value: Any = np.asarray(of.dtype.type(parts.pop(0)))
@@ -104,18 +104,63 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
             value = np.asarray(bool(small % 2))
         elif block := _block(parameter, set()):
             size = _size(parameter, block, seed, rule, grouped, stages, unit)
+            if is_far(seed) and block < _UNIT and _counted_up_to(parameter, set()):
+                size, nested = (-(-(size % _FEW + 2) // unit) * unit if nested else size), True
             alone = seed % 3 or not _counted_up_to(parameter, set())  # else one turn, whatever others have
             while (alone and size in used) or (seed % 3 and unit < block and size % block == 0):
                 size += unit
             used.add(size)
-            value = np.asarray(of.dtype.type(min(size, _most(parameter), np.iinfo(of.dtype).max)))
+            value = np.asarray(of.dtype.type(min(size, most_of(parameter), np.iinfo(of.dtype).max)))
         else:
             other = _OTHER_WIDE if of.dtype.itemsize > _SINGLE and not near else _OTHER
             stride = _STRIDE * (other if number % 2 else 1) + 16 * number
             stride = -(-(stride + (0 if even else 1)) // unit) * unit
-            value = np.asarray(of.dtype.type(min(stride, _most(parameter), np.iinfo(of.dtype).max)))
+            value = np.asarray(of.dtype.type(min(stride, most_of(parameter), np.iinfo(of.dtype).max)))
         found.append(Argument(parameter.name_hint or "", value))
     return tuple(found)
+
+
+def _hints(function: Operation) -> Sequence[Any]:
+    """What a function says of each of its parameters."""
+    attributes = attribute(function, "arg_attrs")
+    return attributes.data if isinstance(attributes, builtin.ArrayAttr) else ()
+
+
+def _is_even(function: Operation, number: int) -> bool:
+    """Whether a parameter is a multiple of 16, as `i32:16` of a signature says."""
+    hints = _hints(function)
+    hint = hints[number].data.get("tt.divisibility") if number < len(hints) else None
+    return isinstance(hint, builtin.IntegerAttr) and hint.value.data % 16 == 0
+
+
+def unit_of(function: Operation, number: int) -> int:
+    """What the values of a parameter are multiples of."""
+    parameter = function.regions[0].blocks[0].args[number]
+    return math.lcm(16 if _is_even(function, number) else 1, _multiple(parameter))
+
+
+def with_sizes(given: Sequence[Argument], sizes: Sequence[tuple[int, int]]) -> tuple[Argument, ...]:
+    """Arguments, some of which are other numbers, by their place."""
+    found = list(given)
+    for place, value in sizes:
+        old = found[place]
+        found[place] = Argument(old.name, np.asarray(old.value.dtype.type(value)))
+    return tuple(found)
+
+
+def long_sizes(function: Operation) -> list[tuple[int, int]]:
+    """For each size that a loop counts up to, so many blocks and a part that it has 64 turns and more."""
+    found = []
+    for number, parameter in enumerate(function.regions[0].blocks[0].args):
+        of = type_of(parameter.type)
+        if of.kind != "number" or of.shape or of.dtype.kind != "i":
+            continue
+        if _counted_up_to(parameter, set()) and (block := _block(parameter, set())):
+            unit = unit_of(function, number)
+            size = -(-(_LONG * block + 1) // unit) * unit
+            if size <= min(most_of(parameter), np.iinfo(of.dtype).max):
+                found.append((number, size))
+    return found
 
 
 def flags(function: Operation) -> tuple[int, ...]:
@@ -238,15 +283,19 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
     if value in seen:
         return 0
     seen.add(value)
-    found = [0]
+    found, alone = [0], True
     for use in value.uses:
         name, operation = name_of(use.operation), use.operation
+        alone &= name in ("arith.cmpi", "tt.addptr", "arith.muli")
         if name in _DIVIDED and not _is_assumed_rest(operation):
             found.append(constant_of(operation.operands[1 - use.index]) or _UNIT)
         elif name == "arith.cmpi":
-            if _is_assumed(operation):
+            if is_assumed(operation):
                 continue  # nothing is asked
-            found.append(max(type_of(operation.operands[use.index].type).shape, default=_UNIT))
+            shape = type_of(operation.operands[use.index].type).shape
+            fixed = not shape and constant_of(operation.operands[1 - use.index]) is not None
+            found.append(1 if fixed else max(shape, default=_UNIT))
+            alone &= fixed
         elif name == "scf.for":
             found.append(constant_of(operation.operands[2]) or _STEPS)
         elif name == "tt.call":  # a stride is one in the function, too, unless a size may come of it
@@ -256,15 +305,15 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
             found.append(within or (_UNIT if asked else 0))
         elif name in _PASSED_ON:
             found += [_block(one, seen) for one in operation.results]
-    return max(found)
+    return _UNIT if alone and max(found) == 1 else max(found)  # of what is only compared with a constant
 
 
-def _most(parameter: SSAValue) -> int:
+def most_of(parameter: SSAValue) -> int:
     """The largest value that a parameter is assumed to have, as `tl.assume(n <= 1024)` says."""
     found = [np.iinfo(np.int64).max]
     for use in parameter.uses:
         operation = use.operation
-        if name_of(operation) == "arith.cmpi" and not use.index and _is_assumed(operation):
+        if name_of(operation) == "arith.cmpi" and not use.index and is_assumed(operation):
             bound = constant_of(operation.operands[1])
             less = _BOUNDS.get(integer(operation, "predicate", -1))
             found += [bound - less] if bound is not None and less is not None else []
@@ -285,10 +334,11 @@ def _is_assumed_rest(operation: Operation) -> bool:
     if name_of(operation) not in ("arith.remsi", "arith.remui"):
         return False
     rests = [one.operation for one in operation.results[0].uses]
-    return all(name_of(one) == "arith.cmpi" and _is_assumed(one) for one in rests)
+    return all(name_of(one) == "arith.cmpi" and is_assumed(one) for one in rests)
 
 
-def _is_assumed(comparison: Operation) -> bool:
+def is_assumed(comparison: Operation) -> bool:
+    """Whether a comparison is only assumed."""
     return all(name_of(one.operation) in _ASSUMED for one in comparison.results[0].uses)
 
 

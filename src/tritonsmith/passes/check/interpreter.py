@@ -23,7 +23,7 @@ from tritonsmith.passes.check import interpreter_limits
 from tritonsmith.passes.check.answer import InterpretedRuns
 from tritonsmith.passes.check.compare import Difference, compare
 from tritonsmith.passes.check.llvm.memory import ByteMemory
-from tritonsmith.passes.check.memory import Contents, GlobalMemory
+from tritonsmith.passes.check.memory import WHOLE, GlobalMemory
 from tritonsmith.passes.check.module import UnsupportedIrError
 from tritonsmith.passes.check.runs import CheckInputs, ReferenceRuns
 from tritonsmith.passes.check.tensor_descriptor import TensorDescriptor
@@ -61,16 +61,16 @@ class TritonInterpreter:
         images = {
             inputs: ByteMemory.of(memory, ())
             for inputs, memory in reference.memories.items()
-            if inputs.contents is not Contents.INTEGERS  # NumPy's arithmetic of those is its own
+            if inputs.contents not in WHOLE and not inputs.sizes  # NumPy's arithmetic of those is its own
         }
         grid = configs.load("passes-check")["inputs"]["grid"]
-        given = {seed: [one.value for one in every] for seed, every in reference.given.items()}
+        given = {key: [one.value for one in every] for key, every in reference.given.items()}
         runs = [
             {
                 "memory": list(_runs_of(*image.unwritten())),
                 "program": inputs.program,
                 "grid": grid,
-                "arguments": list(map(_plain, self._taken(given[inputs.seed]))),
+                "arguments": list(map(_plain, self._taken(given[inputs.arguments]))),
             }
             for inputs, image in images.items()
         ]
@@ -82,7 +82,7 @@ class TritonInterpreter:
             for start, said in row["value"]["written"]:
                 raw = np.frombuffer(bytes.fromhex(said), np.uint8)
                 image.store(start + np.arange(raw.size), raw[:, None])
-            theirs = image.result(len(given[inputs.seed]))
+            theirs = image.result(len(given[inputs.arguments]))
             most, difference = compare(memory, theirs, memory.least, memory.slack)
             apart = max(apart, most)
             if difference or row["value"]["outside"]:
@@ -115,7 +115,7 @@ class TritonInterpreter:
                 )
             if why := interpreter_limits.excuse(_function(reference), difference, memory.contents):
                 return InterpretedRuns("unknown", why)
-        names = [one.name for one in reference.given[inputs.seed]]
+        names = [one.name for one in reference.given[inputs.arguments]]
         behind = difference.argument if difference else None
         name = names[behind] if behind is not None and behind < len(names) else ""
         return InterpretedRuns(

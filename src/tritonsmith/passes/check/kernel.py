@@ -11,6 +11,11 @@ from tritonsmith.passes.check.in_flight import Order
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, name_of, parse, symbol, text
 from tritonsmith.passes.check.triton import has_precision, is_narrow_sum, is_ordered, is_tf32
 
+_COMPUTING = (
+    "arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.remf", "arith.fptosi", "arith.fptoui",
+    "dot", "dot_scaled", "tt.extern_elementwise", "tt.fp_to_fp", "arith.truncf",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class TritonKernel:
@@ -25,6 +30,7 @@ class TritonKernel:
         mixed: whether some dots of fp32 may be ones of tf32, and others may not.
         ordered: whether a reduction has several values, as argmax: over NaN, its order counts.
         narrow: whether it sums in fp16 or bf16: each order rounds in its own way.
+        compares: whether it only moves and compares floats: large ones are as good as others.
     """
 
     functions: dict[str, Operation]
@@ -35,6 +41,7 @@ class TritonKernel:
     mixed: bool
     ordered: bool
     narrow: bool
+    compares: bool
 
     @property
     def function(self) -> Operation:
@@ -82,4 +89,7 @@ def parsed(raw: str) -> TritonKernel | None:
         mixed=len(set(dots)) > 1,
         ordered=any(map(is_ordered, every)),
         narrow=any(map(is_narrow_sum, every)),
+        compares=not any(
+            name_of(one).endswith(_COMPUTING) or name_of(one).startswith("math.") for one in every
+        ),
     )

@@ -27,6 +27,7 @@ def check_kernel(
     through_llvm: bool = False,
     interpreted: bool = False,
     stop: Callable[[], bool] = lambda: False,
+    timeout: int | None = None,
 ) -> tuple[DumpIndex, CheckAnswer]:
     """Dump a kernel, and check it.
 
@@ -38,7 +39,8 @@ def check_kernel(
         silent: show no progress.
         through_llvm: the IR in LLVM's dialect, too.
         interpreted: compare the first text with TRITON_INTERPRET=1.
-        stop: whether to give up, asked before each run of a text.
+        stop: whether to give up, asked again and again.
+        timeout: seconds that the check may take; None for the usual limit.
 
     Raises:
         UsageError: it is asked for with several targets or variants.
@@ -63,5 +65,6 @@ def check_kernel(
         against=against,
         names=tuple(name for name, _ in parameters(prepared.compile)),
         stop=stop,
+        timeout=timeout,
     )
     return index, answer

@@ -20,6 +20,7 @@ _NANS = 12  # one of so many there
 _NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1
 _ROOM = 1 << 20  # addresses that are read, before those that repeat are dropped
 _MOST_READ = 1 << 25  # of those that do not
+_RECENT = 1 << 12  # elements that are written before they are merged into all others
 _SLACK = 8.0
 _HALF = 1 << _REGION - 1
 
@@ -36,6 +37,12 @@ class Contents(StrEnum):
         "precise"  # all bits of a fraction: what is rounded to a narrower type on the way is another number
     )
     INTEGERS = "integers"  # integers of all sizes and both signs; else they are small, as indices are
+    ABOVE = (
+        "above"  # above 0: what stands for masked elements, or what a maximum begins with, is another number
+    )
+    BELOW = "below"  # below 0
+    INTEGERS_ABOVE = "integers above"  # the same of integers
+    INTEGERS_BELOW = "integers below"
 
 
 _EDGES: dict[Contents, tuple[tuple[float, ...], int]] = {  # each is one of so many
@@ -44,7 +51,13 @@ _EDGES: dict[Contents, tuple[tuple[float, ...], int]] = {  # each is one of so m
     Contents.LARGE: ((0.0, 6e4), 4),
     Contents.PRECISE: ((), 1),
     Contents.INTEGERS: ((), 1),
+    Contents.ABOVE: ((), 1),
+    Contents.BELOW: ((), 1),
+    Contents.INTEGERS_ABOVE: ((), 1),
+    Contents.INTEGERS_BELOW: ((), 1),
 }
+WHOLE = (Contents.INTEGERS, Contents.INTEGERS_ABOVE, Contents.INTEGERS_BELOW)  # about integers
+_LEAST = 3  # of numbers that are all above or all below 0
 
 
 def base(number: int) -> int:
@@ -116,6 +129,36 @@ class Written:
         return int(value) if dtype.kind in "iu" else float(value)
 
 
+@dataclass(frozen=True)
+class _Elements:
+    """Elements that were written, in order of addresses: with their bits, and the indices of their dtypes."""
+
+    at: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    bits: Array = field(default_factory=lambda: np.empty(0, np.uint64))
+    kinds: Array = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def find(self, at: Array) -> tuple[Array, Array]:
+        """Which of these addresses are here, and where those are."""
+        if not self.at.size:
+            return np.zeros(at.shape, np.bool_), np.empty(0, np.int64)
+        place = np.minimum(np.searchsorted(self.at, at), self.at.size - 1)
+        there = self.at[place] == at
+        return there, place[there]
+
+    def under(self, newer: _Elements) -> _Elements:
+        """These, with newer ones written over them."""
+        if not self.at.size or not newer.at.size:
+            return newer if newer.at.size else self
+        kept = ~newer.find(self.at)[0]
+        at = np.concatenate((self.at[kept], newer.at))
+        order = np.argsort(at, kind="stable")
+        bits, kinds = (
+            np.concatenate((mine[kept], yours))[order]
+            for mine, yours in ((self.bits, newer.bits), (self.kinds, newer.kinds))
+        )
+        return _Elements(at[order], bits, kinds)
+
+
 @dataclass
 class GlobalMemory:
     """Memory of one run.
@@ -125,29 +168,29 @@ class GlobalMemory:
         contents: what nobody wrote.
         flags: numbers of regions, 1 for the first argument, whose bytes are 0 or 1.
         racing: elements that one operation wrote twice, with different values.
+        scale: how many times as large are numbers that are all above or all below 0.
     """
 
     seed: int
     contents: Contents = Contents.PLAIN
     flags: tuple[int, ...] = ()
     racing: int = 0
-    _at: Array = field(default_factory=lambda: np.empty(0, np.int64))
-    _bits: Array = field(default_factory=lambda: np.empty(0, np.uint64))
-    _kinds: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    scale: int = 1
+    _old: _Elements = field(default_factory=_Elements)
+    _new: _Elements = field(default_factory=_Elements)
     _dtypes: list[np.dtype[Any]] = field(default_factory=list)
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
         """Elements at byte addresses."""
         flat = _outside(at)
         found = self._fresh(flat, dtype)
-        if self._at.size:
-            place = np.minimum(np.searchsorted(self._at, flat), self._at.size - 1)
-            there = self._at[place] == flat
+        for part in (self._old, self._new):  # what is newer counts
+            there, place = part.find(flat)
             if there.any():
-                widths = np.asarray([one.itemsize for one in self._dtypes])[self._kinds[place[there]]]
+                widths = np.asarray([one.itemsize for one in self._dtypes])[part.kinds[place]]
                 if (widths != dtype.itemsize).any():
                     raise UnsupportedIrError("memory is read in another width than it was written")
-                bits = self._bits[place[there]].astype(_BITS[dtype.itemsize])
+                bits = part.bits[place].astype(_BITS[dtype.itemsize])
                 found[there] = bits.view(np.uint8 if dtype == np.bool_ else dtype)
         return found.reshape(at.shape)
 
@@ -163,43 +206,41 @@ class GlobalMemory:
         last = np.append(flat[1:] != flat[:-1], True)
         self.racing += int(np.count_nonzero((flat[1:] == flat[:-1]) & (bits[1:] != bits[:-1])))
         flat, bits = flat[last], bits[last]
-        kept = ~np.isin(self._at, flat, assume_unique=True)
-        every = np.concatenate((self._at[kept], flat))
-        order = np.argsort(every, kind="stable")
-        self._at = every[order]
-        self._bits = np.concatenate((self._bits[kept], bits))[order]
         if dtype not in self._dtypes:
             self._dtypes.append(dtype)
         kinds = np.full(flat.size, self._dtypes.index(dtype))
-        self._kinds = np.concatenate((self._kinds[kept], kinds))[order]
+        self._new = self._new.under(_Elements(flat, bits, kinds))
+        if self._new.at.size > max(
+            _RECENT, self._old.at.size >> 3
+        ):  # so a store copies little of what is there
+            self._merge()
+
+    def _merge(self) -> None:
+        self._old, self._new = self._old.under(self._new), _Elements()
 
     @property
     def written(self) -> Written:
         """All that was written."""
-        return Written(self._at, self._bits, self._kinds, tuple(self._dtypes))
+        self._merge()
+        return Written(self._old.at, self._old.bits, self._old.kinds, tuple(self._dtypes))
 
     def _fresh(self, flat: Array, dtype: np.dtype[Any]) -> Array:
         """Contents that nobody wrote: they follow from the address of an element."""
         mixed = _mixed(flat.astype(np.uint64) + np.uint64(self.seed * 0x9E37_79B9_7F4A_7C15 % (1 << 64)))
         if dtype == np.bool_:
             return (mixed & np.uint64(1)).astype(np.uint8)
-        if dtype.kind in "iu" and dtype.itemsize == 1:  # both signs; as a scale of e8m0, powers of two near 1
-            more = mixed >> np.uint64(8)
-            found = np.where(mixed & np.uint64(1), _NEAR_ONE + more % np.uint64(6), more % np.uint64(_SMALL))
-            found = np.where(mixed & np.uint64(6), found, np.uint64(0))
-            if self.flags:
-                found = np.where(np.isin(flat + _HALF >> _REGION, self.flags), mixed & np.uint64(1), found)
-            return found.astype(np.uint8).view(dtype)
-        if dtype.kind in "iu" and self.contents is Contents.INTEGERS:
-            return _wide(mixed, dtype)
         if dtype.kind in "iu":
-            return (mixed % np.uint64(_LONG if self.seed % 3 == 2 else _SMALL)).astype(dtype)  # noqa: PLR2004 - as `inputs` has it
+            return self._integers(flat, mixed, dtype)
         # Multiples of 1/32 in [-2, 2): exact in each type of float but the smallest, and sums of them in f32.
         plain = ((mixed >> np.uint64(8)) % np.uint64(128)).astype(np.float64) / 32 - 2
         if self.contents is Contents.PRECISE:
             plain = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-51 - 2
         if self.contents is Contents.LARGE:
             plain = np.abs(plain)
+        if self.contents in (Contents.ABOVE, Contents.BELOW):
+            sign = -1 if self.contents is Contents.BELOW else 1
+            scale = self.scale if dtype.itemsize > 1 else 1
+            plain = sign * scale * (plain + 2 + _LEAST)  # as many bits of a fraction as the others
         edges, among = _EDGES[self.contents]
         kind = (mixed >> np.uint64(40)) % np.uint64(among)
         for number, edge in enumerate(edges):
@@ -211,6 +252,23 @@ class GlobalMemory:
             plain[(stretch % np.uint64(2) == 1) & (mixed % np.uint64(_NANS) == 0)] = np.nan
         with np.errstate(all="ignore"):
             return plain.astype(dtype)
+
+    def _integers(self, flat: Array, mixed: Array, dtype: np.dtype[Any]) -> Array:
+        if dtype.itemsize == 1:  # both signs; as a scale of e8m0, powers of two near 1
+            more = mixed >> np.uint64(8)
+            found = np.where(mixed & np.uint64(1), _NEAR_ONE + more % np.uint64(6), more % np.uint64(_SMALL))
+            found = np.where(mixed & np.uint64(6), found, np.uint64(0))
+            if self.flags:
+                found = np.where(np.isin(flat + _HALF >> _REGION, self.flags), mixed & np.uint64(1), found)
+            return found.astype(np.uint8).view(dtype)
+        if self.contents is Contents.INTEGERS:
+            return _wide(mixed, dtype)
+        long = mixed % np.uint64(_LONG)
+        if self.contents in WHOLE:
+            scale = min(self.scale, np.iinfo(dtype).max // (2 * _LONG))
+            sign = -1 if self.contents is Contents.INTEGERS_BELOW else 1
+            return (sign * (_LEAST + long.astype(np.int64) * scale)).astype(dtype)
+        return (long if self.seed % 3 == 2 else mixed % np.uint64(_SMALL)).astype(dtype)  # noqa: PLR2004 - as `inputs` has it
 
 
 @dataclass
@@ -260,6 +318,11 @@ class RecordingMemory(GlobalMemory):
         if self._kept > _MOST_READ:
             raise UnsupportedIrError(f"a program that reads more than {_MOST_READ} elements")
         self._room = 2 * self._kept + _ROOM
+
+    @property
+    def reads_floats(self) -> bool:
+        """Whether floats were read."""
+        return any(dtype.kind in "fV" for dtype in self.reads)
 
     @property
     def reads_integers(self) -> bool:

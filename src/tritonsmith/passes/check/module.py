@@ -38,6 +38,9 @@ _INTEGERS = {
 POINTER = np.dtype(np.int64)  # a byte address
 _VOID = np.dtype(np.void)
 _LARGEST = 1 << 22  # elements: TRITON_MAX_TENSOR_NUMEL is 1 << 20, and memory may have several buffers
+_DIGITS = 9  # of a size
+_SHOWN = 60  # letters
+_SHAPE = re.compile(r"<((?:\d+x)+)")  # of a tensor, a vector, or a descriptor of memory
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _FLAT = rf'(?:[^()"]|{_STRING})*'
 _LOCATION = re.compile(rf"{_STRING}| ?\bloc\({_FLAT}(?:\({_FLAT}(?:\({_FLAT}\){_FLAT})*\){_FLAT})*\)")
@@ -72,8 +75,9 @@ def parse(text: str) -> builtin.ModuleOp:
 
     Raises:
         FactError: xDSL does not read it.
-        UnsupportedIrError: it would read something else.
+        UnsupportedIrError: it would read something else, or a type has more elements than Triton allows.
     """
+    _refuse_large(text)  # xDSL writes out all elements of a constant
     if _LISTED.search(text):
         raise UnsupportedIrError("infinity or NaN in a list of values")
     context = Context(allow_unregistered=True)
@@ -83,9 +87,18 @@ def parse(text: str) -> builtin.ModuleOp:
     rest = [line for line in lines if not line.startswith("#")]
     try:
         return Parser(context, "\n".join((*aliases, *rest))).parse_module()
+    except MemoryError:
+        raise
     except Exception as error:  # the parser has many of its own
         said = str(error).strip() or type(error).__name__
         raise FactError("this IR cannot be parsed", why=said.splitlines()[-1][:200]) from error
+
+
+def _refuse_large(text: str) -> None:
+    for shape in set(_SHAPE.findall(text)):
+        sizes = [size for size in shape.split("x") if size]
+        if any(len(size) > _DIGITS for size in sizes) or math.prod(map(int, sizes)) > _LARGEST:
+            raise UnsupportedIrError(f"type {shape[:_SHOWN]}..., of more than {_LARGEST} elements")
 
 
 def without_locations(text: str) -> str:

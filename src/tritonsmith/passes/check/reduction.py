@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.errors import SmithError
 from tritonsmith.passes.check.check import inputs_of
 from tritonsmith.passes.check.kernel import parsed
+from tritonsmith.passes.check.limited import LimitedChecks
 from tritonsmith.passes.check.module import UnsupportedIrError, without_locations
 from tritonsmith.passes.check.runs import ReferenceRuns
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.passes.reduce.interestingness import BindingsOracle, OracleAnswer
 from tritonsmith.passes.reduce.pass_runner import PassRunner
+from tritonsmith.passes.replay.bindings import Call
 
 
 class WrongPassRunner(PassRunner):
@@ -27,6 +30,10 @@ class WrongPassRunner(PassRunner):
 class WrongPassOracle(BindingsOracle):
     """Reports how the passes change a result: only that has to stay, not which element it is."""
 
+    def __init__(self, python: Path, calls: Sequence[Call], folder: Path, limit: float) -> None:
+        super().__init__(python, calls, folder, limit)
+        self._checks = LimitedChecks(max(round(limit), 1))
+
     def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text: nothing if it cannot be run, or if the passes fail."""
         before, log = self._generic(text, passes=False)
@@ -35,8 +42,13 @@ class WrongPassOracle(BindingsOracle):
         after, log = self._generic(text, passes=True)
         if after is None:
             return OracleAnswer(None, began=True, log=log)
-        failure, said = changed(before, after)
-        return OracleAnswer(failure, began=True, log=said)
+        change, said = self._checks.changed(before, after)
+        return OracleAnswer(Failure("wrong", change) if change else None, began=True, log=said)
+
+    def close(self) -> None:
+        """Stop both workers."""
+        self._checks.close()
+        super().close()
 
     def _generic(self, text: str, *, passes: bool) -> tuple[str | None, str]:
         answer, log = self._run(text, passes=passes, generic=True)

@@ -19,18 +19,19 @@ _GAPS = 3  # of them are named
 _LEFT_OUT = "it does not end, or assumes what does not hold"
 _SAME = "same text"
 _WORDS = {
-    "reference": "what the first pass is given",
+    "reference": "the reference",
     "equal": "equal",
-    "close": "equal within the tolerance",
+    "close": "close",
     "differs": "DIFFERS",
     "unknown": "not checked",
-    "lowered": "LLVM's dialect from here on: not checked (--through-llvm)",
+    "lowered": "LLVM's dialect",
 }
 _CHANGES = {
     Change.RESULT: "changes the result",
     Change.COPIES: "makes a race: the result depends on when copies land",
     Change.READS: "makes a race: the result depends on when dots and stores read shared memory",
     Change.OUTSIDE: "makes the kernel read memory that it did not reach before",
+    Change.BEYOND: "makes the kernel access shared memory outside of its allocation",
     Change.ENDLESS: "makes the kernel run without an end",
     Change.ASSUMED: "makes the kernel assume what does not hold",
 }
@@ -40,6 +41,10 @@ _CONTENTS = {
     Contents.LARGE: "with large numbers in memory",
     Contents.PRECISE: "with fractions in memory",
     Contents.INTEGERS: "with integers of all sizes in memory",
+    Contents.ABOVE: "with nothing but positive numbers in memory",
+    Contents.BELOW: "with nothing but negative numbers in memory",
+    Contents.INTEGERS_ABOVE: "with nothing but positive integers in memory",
+    Contents.INTEGERS_BELOW: "with nothing but negative integers in memory",
 }
 
 
@@ -72,7 +77,7 @@ def coverage(rows: Sequence[DialectCoverage]) -> Grid:
 
 def _detail(one: CheckedPass) -> str:
     waits = f"waits not checked: {one.waits}" if one.waits else ""
-    return one.why or "; ".join(filter(None, (f"up to {one.apart:.1e} apart" if one.apart else "", waits)))
+    return one.why or "; ".join(filter(None, (f"to {one.apart:.0e}" if one.apart else "", waits)))
 
 
 def lines(answer: CheckAnswer) -> Iterator[str]:
@@ -83,7 +88,8 @@ def lines(answer: CheckAnswer) -> Iterator[str]:
         given = ", ".join(f"{name}={value}" for name, value in found.arguments.items())
         yield from ([f"  with {given}"] if given else [])
         if found.operation:
-            yield f"  first new value: {found.operation}" + (f", {found.line}" if found.line else "")
+            words = "by" if found.change is Change.BEYOND else "first new value:"
+            yield f"  {words} {found.operation}" + (f", {found.line}" if found.line else "")
     if answer.interpreted:
         yield from _interpreted(answer.kernel, answer.interpreted)
     about = f"{answer.target}, " if answer.target else ""
@@ -93,6 +99,8 @@ def lines(answer: CheckAnswer) -> Iterator[str]:
     if answer.gaps:
         more = f", and {len(answer.gaps) - _GAPS} more" if len(answer.gaps) > _GAPS else ""
         yield f"  not tried by these inputs: {'; '.join(answer.gaps[:_GAPS])}{more}"
+    if any(one.status == "lowered" for one in answer.passes):
+        yield "  what follows in LLVM's dialect was not run: --through-llvm runs it"
     if answer.racing:
         yield f"  {answer.racing} elements were written twice by one operation; the last one counts"
 
@@ -127,6 +135,7 @@ def _first(found: Culprit) -> Iterator[str]:
     """The first element."""
     run = _inputs(found)
     if (at := found.difference) is None:
+        yield from ([f"  {found.place}"] if found.place else [])
         yield f"  {run}"
         return
     where = f"{found.store or 'memory'}[{at.offset}]"

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
 from tritonsmith import configs
 from tritonsmith.errors import UndecidedError
 from tritonsmith.passes.check.answer import Change
 from tritonsmith.passes.check.blame import LargestValue, ValueRecorder
+from tritonsmith.passes.check.boundaries import BoundaryFinder
 from tritonsmith.passes.check.compare import Difference, ReadRange, compare
-from tritonsmith.passes.check.evaluate import EndlessError, EvaluatedProgram
+from tritonsmith.passes.check.evaluate import MOST, AccessError, EndlessError, EvaluatedProgram
 from tritonsmith.passes.check.gpu import AssumedError
 from tritonsmith.passes.check.in_flight import BarrierError, FreedError, InFlight, Order
-from tritonsmith.passes.check.inputs import Argument, arguments, fitting, flags
+from tritonsmith.passes.check.inputs import Argument, arguments, fitting, flags, long_sizes, with_sizes
 from tritonsmith.passes.check.kernel import TritonKernel
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel
-from tritonsmith.passes.check.memory import Contents, GlobalMemory, RecordingMemory
+from tritonsmith.passes.check.memory import WHOLE, Contents, GlobalMemory, RecordingMemory
 from tritonsmith.passes.check.module import UnsupportedIrError
 from tritonsmith.passes.check.reached import ReachedCode
 
@@ -31,6 +33,9 @@ _CHANGES = {
     Order.READS_LATE: Change.READS,
 }
 _INEXACT = (Contents.LARGE, Contents.INTEGERS)
+_USUAL = 1  # the seed whose sizes are several blocks and a part
+_SCALE = 1 << 10  # of numbers that are only compared
+_STEP = 500  # elements that take as long as an operation
 _LONGER = 10  # a program that takes so many times the operations of the reference, and _SOME, does not end
 _SOME = 10_000
 
@@ -43,11 +48,23 @@ class CheckInputs:
         seed: of the arguments and of what is in memory.
         program: ids of the program that runs.
         contents: of memory.
+        sizes: arguments that are other numbers than those of the seed, by place: see `boundaries`.
     """
 
     seed: int
     program: tuple[int, int, int]
     contents: Contents = Contents.PLAIN
+    sizes: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def arguments(self) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """What the arguments follow from."""
+        return self.seed, self.sizes
+
+    @property
+    def optional(self) -> bool:
+        """Whether a kernel need not take them."""
+        return bool(self.sizes) or self.contents in (*WHOLE, Contents.ABOVE, Contents.BELOW)
 
 
 @dataclass(frozen=True)
@@ -59,8 +76,10 @@ class ChangedRun:
         inputs: of the run.
         order: in which what is asynchronous was done.
         slow: part of a program in parts that came last; None for none.
-        difference: the first element; None where the run does not end, assumes what does not hold, or a copy
-            outlives its memory.
+        difference: the first element; None where the run does not end, assumes what does not hold, accesses
+            shared memory outside of its allocation, or a copy outlives its memory.
+        place: of that shared memory.
+        by: the operation that does it.
     """
 
     change: Change
@@ -68,6 +87,8 @@ class ChangedRun:
     order: Order
     slow: int | None
     difference: Difference | None
+    place: str = ""
+    by: Operation | None = None
 
 
 @dataclass(frozen=True)
@@ -93,10 +114,11 @@ class ReferenceRuns:
         names: of the parameters, where the IR has none.
         stages: of the pipelined loops.
         stop: whether to give up, asked before each run.
+        more: inputs for a kernel whose runs are short.
 
     Attributes:
         memories: what it wrote, by inputs.
-        given: the kernel's arguments, by seed, as that text has them.
+        given: the kernel's arguments, by seed and sizes, as that text has them.
         kernel: that text.
         reached: what of it ran.
     """
@@ -107,21 +129,22 @@ class ReferenceRuns:
         names: tuple[str, ...] = (),
         stages: int = 0,
         stop: Callable[[], bool] = lambda: False,
+        more: Sequence[CheckInputs] = (),
     ) -> None:
         self.memories: dict[CheckInputs, RecordingMemory] = {}
-        self.given: dict[int, tuple[Argument, ...]] = {}
+        self.given: dict[tuple[int, tuple[tuple[int, int], ...]], tuple[Argument, ...]] = {}
         self.kernel: TritonKernel | None = None
         self._wanted, self._names, self._stages, self._stop = wanted, names, stages, stop
+        self._more, self._spent = more, 0
         self._steps: dict[CheckInputs, int] = {}
-        self._ranges: dict[int, ReadRange] = {}
+        self._ranges: dict[tuple[int, tuple[tuple[int, int], ...]], ReadRange] = {}
         self.reached = ReachedCode()
         self._untimed = ""  # why the waits of the reference itself do not hold, or cannot be checked
 
     @property
     def left_out(self) -> int:
         """Inputs under which it does not end, or assumes what does not hold."""
-        wanted = [one for one in self._wanted if one.contents is not Contents.INTEGERS]
-        return sum(one not in self.memories for one in wanted)
+        return sum(one not in self.memories for one in self._wanted if not one.optional)
 
     def refer(self, kernel: TritonKernel) -> RunComparison:
         """Run the first text; and as its waits allow it, which shows whether it depends on that itself.
@@ -133,14 +156,19 @@ class ReferenceRuns:
         self.kernel = kernel
         try:
             for inputs in self._wanted:
-                if inputs.contents is Contents.INTEGERS:
-                    self._refer_integers(kernel, inputs)
+                if inputs.contents in (*WHOLE, Contents.ABOVE, Contents.BELOW):
+                    self._refer_contents(kernel, inputs)
                     continue
                 with suppress(EndlessError, AssumedError):
                     self.memories[inputs] = self._referred(kernel, inputs)
         except UnsupportedIrError:  # under some inputs only
             self.forget()
             raise
+        except AccessError as error:
+            self.forget()
+            why = f"the kernel itself accesses shared memory outside of its allocation ({error})"
+            raise UnsupportedIrError(why) from error
+        self._refer_more(kernel)
         if not self.memories:  # the next text is the same program
             why = "it does not end, or assumes what does not hold, under all inputs"
             raise UndecidedError("nothing of this kernel can be run", why=why)
@@ -155,27 +183,63 @@ class ReferenceRuns:
             self._untimed = str(error)
         return RunComparison(waits=self._untimed)
 
-    def _referred(self, kernel: TritonKernel, inputs: CheckInputs) -> RecordingMemory:
+    def _referred(self, kernel: TritonKernel, inputs: CheckInputs, most: int = MOST) -> RecordingMemory:
         seen = LargestValue() if inputs.contents in _INEXACT else None
-        memory: RecordingMemory = self.run(kernel, inputs, seen)
+        memory: RecordingMemory = self.run(kernel, inputs, seen, most=most)
         memory.least = seen.found if seen else 0.0
         return memory
 
-    def _refer_integers(self, kernel: TritonKernel, inputs: CheckInputs) -> None:
-        """Run with integers of all sizes, unless one that is read is an index, a bound or a mask."""
+    def _refer_contents(self, kernel: TritonKernel, inputs: CheckInputs) -> None:
+        """Run with other contents if it reads such numbers, and none is an index, a bound or a mask."""
         others = (replace(inputs, contents=one) for one in (Contents.PLAIN, Contents.EDGES))
-        small = next((self.memories[one] for one in others if one in self.memories), None)
-        if small is None or not small.reads_integers:
+        plain = next((self.memories[one] for one in others if one in self.memories), None)
+        whole = inputs.contents in WHOLE
+        if plain is None or not (plain.reads_integers if whole else plain.reads_floats):
             return
+
+        def fits(memory: RecordingMemory) -> bool:
+            same = np.array_equal(memory.read, plain.read)
+            return not whole or (same and np.array_equal(memory.written.at, plain.written.at))
+
+        self._try(kernel, inputs, fits)
+
+    def _try(
+        self,
+        kernel: TritonKernel,
+        inputs: CheckInputs,
+        fits: Callable[[RecordingMemory], bool] = lambda _: True,
+        most: int = MOST,
+    ) -> None:
+        """Run with inputs that a kernel need not take, and keep the run if it ends, and fits."""
         reached, self.reached = self.reached, ReachedCode()
-        with suppress(EndlessError, AssumedError, UnsupportedIrError):
-            memory = self._referred(kernel, inputs)
-            if np.array_equal(memory.read, small.read) and np.array_equal(
-                memory.written.at, small.written.at
-            ):
+        with suppress(EndlessError, AssumedError, UnsupportedIrError, AccessError):
+            memory = self._referred(kernel, inputs, most)
+            if fits(memory):
                 self.memories[inputs] = memory
                 reached.add(self.reached)
         self.reached = reached
+        if inputs not in self.memories:
+            self._steps.pop(inputs, None)
+
+    def _refer_more(self, kernel: TritonKernel) -> None:
+        """Run with sizes at the bounds that it asks for, long loops, and more seeds if that is cheap."""
+        table = configs.load("passes-check")["inputs"]
+        x, y, z = table["grid"]
+        cheap = self._spent <= table["cheap"]
+        base = next((one for one in self.memories if one.seed == _USUAL and not one.optional), None)
+        if base is not None and len(self._wanted) > 1:
+            values = [one.value for one in self.given[base.arguments]]
+            finder = BoundaryFinder(kernel.functions, kernel.main, (x, y, z))
+            for bound in finder.find(values, table["bounds"]):
+                ids = [bound.value if bound.place == -1 - axis else 0 for axis in range(3)]
+                sizes = ((bound.place, bound.value),) if bound.place >= 0 else ()
+                inputs = CheckInputs(_USUAL, (ids[0], ids[1], ids[2]), Contents.PLAIN, sizes)
+                if inputs not in self.memories:
+                    self._try(kernel, inputs, most=table["most"])
+            for size in long_sizes(kernel.function):
+                self._try(kernel, CheckInputs(0, (0, 0, 0), Contents.PLAIN, (size,)), most=table["most"])
+        for inputs in self._more if cheap else ():
+            self._try(kernel, inputs, most=table["most"])
 
     def forget(self) -> None:
         """The next text begins anew."""
@@ -221,17 +285,15 @@ class ReferenceRuns:
             except AssumedError:
                 assumed = False
                 mine = self.run(kernel, inputs, order=order, slow=slow, assumed=False)
-        except EndlessError as error:
-            if isinstance(kernel, LoweredKernel):
+        except (EndlessError, FreedError, AccessError) as error:
+            if isinstance(error, EndlessError) and isinstance(kernel, LoweredKernel):
                 raise UnsupportedIrError(str(error)) from error
-            return 0.0, changed(Change.ENDLESS, difference=None)
-        except FreedError:
-            return 0.0, changed(_CHANGES[order], difference=None)
+            return 0.0, _ended(error, ChangedRun(_CHANGES[order], inputs, order, slow, None))
         apart, difference = compare(memory, mine, memory.least, memory.slack)
         if difference:
             self._ask(kernel, inputs, mine)
             return apart, changed(_CHANGES[order], difference=difference)
-        if isinstance(mine, RecordingMemory) and (outside := self._range(inputs.seed).outside(mine)):
+        if isinstance(mine, RecordingMemory) and (outside := self._range(inputs).outside(mine)):
             return apart, changed(Change.OUTSIDE, difference=outside)
         if not assumed and mine.assumptions <= memory.assumptions:
             return apart, changed(Change.ASSUMED, difference=None)
@@ -252,12 +314,13 @@ class ReferenceRuns:
         if first and first.narrow and not compare(before, after, before.least, before.slack, narrow=True)[1]:
             raise UnsupportedIrError("a sum in fp16 or bf16, which each order rounds in its own way")
 
-    def _range(self, seed: int) -> ReadRange:
-        if seed not in self._ranges:
-            self._ranges[seed] = ReadRange.of(
-                [memory for inputs, memory in self.memories.items() if inputs.seed == seed]
-            )
-        return self._ranges[seed]
+    def _range(self, inputs: CheckInputs) -> ReadRange:
+        """What is inside: what all programs reach with the same sizes, or with those of the same seed."""
+        if inputs.arguments not in self._ranges:
+            same = (inputs.arguments, (inputs.seed, ()))
+            memories = [memory for one, memory in self.memories.items() if one.arguments in same]
+            self._ranges[inputs.arguments] = ReadRange.of(memories)
+        return self._ranges[inputs.arguments]
 
     def run(
         self,
@@ -268,6 +331,7 @@ class ReferenceRuns:
         slow: int | None = None,
         *,
         assumed: bool = True,
+        most: int = MOST,
     ) -> Any:
         """Run a text; the memory that it leaves. What it assumes may be left unasked.
 
@@ -283,32 +347,44 @@ class ReferenceRuns:
         table = configs.load("passes-check")["inputs"]
         rounds = self.kernel is not None and not self.kernel.tf32
         if isinstance(kernel, LoweredKernel):
-            given = tuple(one.value for one in self.given[inputs.seed])
+            given = tuple(one.value for one in self.given[inputs.arguments])
             reference, grid, limit = self.memories[inputs], tuple(table["grid"]), table["llvm-steps"]
             return kernel.run(given, reference, inputs.program, grid, limit, seen, rounds=rounds)
-        memory = RecordingMemory(inputs.seed + 1, inputs.contents, flags(kernel.function))
+        scale = _SCALE if self.kernel is None or self.kernel.compares else 1
+        memory = RecordingMemory(inputs.seed + 1, inputs.contents, flags(kernel.function), scale=scale)
         run = EvaluatedProgram(
             kernel.functions,
             memory,
             inputs.program,
             (table["grid"][0], table["grid"][1], table["grid"][2]),
-            self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else table["steps"],
+            self._limit(inputs, table["steps"] if most == MOST else table["most-steps"]),
             flight=InFlight(order, slow, counted=kernel.parts > 0),
             rounds=rounds,
             assumed=assumed,
+            most=most,
             reached=self.reached if inputs not in self._steps else ReachedCode(),
         )
         run.seen = seen
-        if inputs.seed not in self.given:
+        given = tuple(one.value for one in self._arguments(kernel, inputs))
+        steps = run.launch(kernel.main, fitting(given, kernel.function.regions[0].blocks[0].args))
+        if inputs not in self._steps:
+            self._steps[inputs] = steps
+            self._spent += run.elements + _STEP * steps
+        memory.assumptions = len(run.assumptions)
+        return memory
+
+    def _limit(self, inputs: CheckInputs, usual: int) -> int:
+        """How many operations a run may have: of the reference a usual number."""
+        return self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else usual
+
+    def _arguments(self, kernel: TritonKernel, inputs: CheckInputs) -> tuple[Argument, ...]:
+        """What the kernel gets, as the first text has it."""
+        if inputs.arguments not in self.given:
             given = arguments(kernel.function, inputs.seed, self._stages)
             if len(self._names) == len(given):
                 given = tuple(replace(one, name=name) for one, name in zip(given, self._names, strict=True))
-            self.given[inputs.seed] = given
-        given = tuple(one.value for one in self.given[inputs.seed])
-        steps = run.launch(kernel.main, fitting(given, kernel.function.regions[0].blocks[0].args))
-        self._steps.setdefault(inputs, steps)
-        memory.assumptions = len(run.assumptions)
-        return memory
+            self.given[inputs.arguments] = with_sizes(given, inputs.sizes)
+        return self.given[inputs.arguments]
 
 
 def _schedules(
@@ -321,7 +397,18 @@ def _schedules(
             yield from ((order, part) for part in range(kernel.parts))
 
 
+def _ended(error: EndlessError | FreedError | AccessError, run: ChangedRun) -> ChangedRun:
+    """A run that did not come to its end."""
+    if isinstance(error, EndlessError):
+        return replace(run, change=Change.ENDLESS)
+    if isinstance(error, AccessError):
+        return replace(run, change=Change.BEYOND, place=str(error), by=error.operation)
+    return run
+
+
 def _race(found: ChangedRun) -> ChangedRun:
     """What does not end, or reads elsewhere, only in some order is a race as well."""
+    if found.change is Change.BEYOND:
+        return found
     difference = found.difference if found.change is _CHANGES[found.order] else None
     return replace(found, change=_CHANGES[found.order], difference=difference)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.passes.check.in_flight import unwritten
+from tritonsmith.passes.check.gpu import part_of
+from tritonsmith.passes.check.in_flight import require_inside, unwritten
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integer, integers, type_of
 from tritonsmith.passes.check.registry import known
 from tritonsmith.passes.check.scaled import tensor_core_product
@@ -47,8 +48,9 @@ def _store(_run: Any, operation: Operation, memory: Array, *values: Any) -> tupl
 @known("ttng.tmem_subslice")
 def _subslice(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
     """Columns of it, from N on."""
-    first = integer(operation, "N")
-    return (memory[..., first : first + type_of(operation.results[0].type).shape[-1]],)
+    columns = type_of(operation.results[0].type).shape[-1]
+    starts = (*(0 for _ in memory.shape[1:]), integer(operation, "N"))
+    return (part_of(operation, memory, starts, (*memory.shape[:-1], columns)),)
 
 
 @known("ttng.tc_gen5_mma")
@@ -64,7 +66,7 @@ def _product(run: Any, operation: Operation, *values: Any) -> tuple[None, ...]:
         single = run.rounds and left.dtype == np.float32
         return dot(to_tf32(left) if single else left, to_tf32(right) if single else right, start)
 
-    _multiply(run, operation, product, memory[0], (use, pred), (barriers, preds))
+    _multiply(run, operation, product, (left, right), memory[0], (use, pred), (barriers, preds))
     return (None,) * len(operation.results)
 
 
@@ -79,7 +81,15 @@ def _scaled_product(run: Any, operation: Operation, *values: Any) -> tuple[None,
     def product(start: Array) -> Array:
         return tensor_core_product(one, other, start, (scales[0][0], scales[1][0]), kinds)
 
-    _multiply(run, operation, product, memory, (use, pred), (barriers, preds))
+    _multiply(
+        run,
+        operation,
+        product,
+        (one, other, *(part[0] for part in scales)),
+        memory,
+        (use, pred),
+        (barriers, preds),
+    )
     return (None,) * len(operation.results)
 
 
@@ -87,12 +97,15 @@ def _multiply(
     run: Any,
     operation: Operation,
     product: Callable[[Array], Array],
+    operands: tuple[Any, ...],
     memory: Array,
     flags: tuple[Any, Any],
     arrivals: tuple[Any, Any],
 ) -> None:
-    """Add a product to memory, or put it there; now, or when a barrier says so."""
+    """Add a product of operands in memory to memory, or put it there; now, or when a barrier says so."""
     (use,), (pred,) = flags
+    if bool(pred):
+        require_inside(*operands, memory)
 
     def compute() -> None:
         if bool(pred):

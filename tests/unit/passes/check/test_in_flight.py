@@ -339,15 +339,6 @@ def test_a_barrier_that_nobody_completes_is_no_verdict(old: str, new: str, why: 
     assert found.suspects == ("pass-0", "pass-1")
 
 
-def test_a_slot_that_is_not_there_holds_nothing_known_and_takes_nothing() -> None:
-    reads = _changed(PIPELINED, "(%buffer, %mine)", "(%buffer, %two)")
-    assert checked(PIPELINED, reads).culprit
-    writes = _changed(PIPELINED, "(%buffer, %slot)", "(%buffer, %two)")
-    answer = checked(PIPELINED, writes)
-    assert answer.culprit is None
-    assert "read-only" in answer.reasons[0]
-
-
 def test_a_copy_that_outlives_its_memory() -> None:
     """The last copy takes no element, but writes zeros: the next owner of that memory finds them."""
     answer = checked(PIPELINED, _changed(PIPELINED, "num = 0 : i32", "num = 1 : i32"))

@@ -102,7 +102,7 @@ def test_an_error_is_no_verdict() -> None:
 def test_fewer_runs_are_no_verdict() -> None:
     left = iter(range(3))
     found = compared(lambda run: added(run) if next(left, None) is not None else {})
-    assert (found.status, found.why) == ("unknown", "the interpreter ended after 3 of 12 runs")
+    assert (found.status, found.why) == ("unknown", "the interpreter ended after 3 of 14 runs")
 
 
 def test_inputs_under_which_the_text_does_not_end_are_no_verdict() -> None:

@@ -115,7 +115,7 @@ def test_more_elements_than_can_be_computed_are_refused() -> None:
     more = f'      %m = "arith.addf"(%big, %big) : ({of}, {of}) -> {of}\n'
     text = LOOP.replace("    %none =", f"{large}    %none =").replace("      %is =", f"{more}      %is =")
     wide = text.replace('"scf.for"(%zero, %n', '"scf.for"(%zero, %much').replace(
-        "    %none =", '    %much = "arith.constant"() <{value = 100000 : i32}> : () -> i32\n    %none ='
+        "    %none =", '    %much = "arith.constant"() <{value = 9000 : i32}> : () -> i32\n    %none ='
     )
     assert "elements" in checked(LOOP, wide, seeds=1).passes[1].why
 

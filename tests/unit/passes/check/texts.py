@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tritonsmith.passes.check.answer import CheckAnswer
-from tritonsmith.passes.check.check import PassCheck, inputs_of
+from tritonsmith.passes.check.check import PassCheck, inputs_of, more_inputs
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 
 # out[i] = x[i] * y[i] + x[i], for i below n; the placeholder is what stands before the store.
@@ -78,10 +78,8 @@ LOWERED = """\
 """
 
 
-def checked(
-    *texts: str, seeds: int = 3, through_llvm: bool = False, stop: Callable[[], bool] = lambda: False
-) -> CheckAnswer:
-    """Check texts as if each were the input of a pass: the first one of `pass-0`, and so on."""
+def indexed(texts: tuple[str, ...], folder: Path = Path()) -> DumpIndex:
+    """A dump of texts, as if each were the input of a pass: the first one of `pass-0`, and so on."""
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     dumps = [
         Dump(number, "k", "ttir", f"Pass{number}", f"pass-{number}", "", "builtin.module", "", "before",
@@ -89,7 +87,18 @@ def checked(
         for number, (text, sha) in enumerate(zip(texts, digests, strict=True))
     ]  # fmt: skip
     kernel = DumpedKernel("k", "k", "cuda:90")
-    index = DumpIndex(Path(), kernels=(kernel,), dumps=tuple(dumps))
-    generic = dict(zip(digests, texts, strict=True))
-    wanted = inputs_of(seeds)
-    return PassCheck(index, kernel, dumps, generic, wanted, through_llvm=through_llvm, stop=stop).run()
+    return DumpIndex(folder, kernels=(kernel,), dumps=tuple(dumps))
+
+
+def checked(
+    *texts: str,
+    seeds: int | None = 3,
+    through_llvm: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> CheckAnswer:
+    """Check texts; with more seeds where they are cheap, as the command does, if none are named."""
+    index = indexed(texts)
+    kernel, dumps = index.kernels[0], list(index.dumps)
+    generic = {one.sha256: text for one, text in zip(dumps, texts, strict=True)}
+    wanted, more = inputs_of(seeds or 3), () if seeds else more_inputs(3)
+    return PassCheck(index, kernel, dumps, generic, wanted, more, through_llvm=through_llvm, stop=stop).run()
