@@ -107,7 +107,7 @@ class Store:
         """
         try:
             children = sorted(self.root.iterdir())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # a file in the way is told to whoever writes
             children = []
         except OSError as error:
             raise SmithError("cannot read the store", where=self.root, why=error.strerror) from error
