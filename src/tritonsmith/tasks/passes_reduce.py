@@ -142,23 +142,34 @@ def _wrong_pass(
 ) -> tuple[str, PassRunner]:
     """The first pass of a dump that changes the result, and what it is given."""
     from tritonsmith.command_line import command
-    from tritonsmith.errors import SmithError, UndecidedError
+    from tritonsmith.errors import FactError, SmithError, UndecidedError
     from tritonsmith.passes.check import check, report
+    from tritonsmith.passes.check.reduction import WrongPassRunner
     from tritonsmith.passes.dump import select
+    from tritonsmith.passes.isolate import failing_pass
     from tritonsmith.passes.replay import replayer
+    from tritonsmith.passes.replay import run as replay_run
 
     one = select.kernel(dump, kernel)
     chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=None)
     if chosen.python is None:
         raise _no_bindings()
     answer = check.check(dump, one, chosen.python, space)
+    several = f"one pass is reduced at a time: {command('passes.reduce', 'FILE', '--pass', 'NAME')}"
     if answer.culprit is None or len(answer.culprit.suspects) > 1:
         error = UndecidedError if answer.culprit or answer.open else SmithError
-        several = f"one pass is reduced at a time: {command('passes.reduce', 'FILE', '--pass', 'NAME')}"
         raise error(report.verdict(answer), where=dump.folder, hints=answer.reasons or [several])
     given = check.given_to(dump, one, answer.culprit.checked)
     text = dump.content(given).decode()
-    return text, _by_bindings(given.pipeline, chosen.python, space, wrong=True)
+    seen = replay_run.look(dump, one, chosen, space, {})
+    links = [link for link in seen.links if link.dump.number == given.number]
+    made = failing_pass.way(
+        seen, links, chosen, space
+    )  # options that a release does not print are its backend's
+    if isinstance(made, str):
+        hints = [several]
+        raise FactError(f"{given.argument} cannot be run alone", where=chosen.python, why=made, hints=hints)
+    return text, WrongPassRunner(made.pipeline, python=made.python, calls=made.calls)
 
 
 def _by_bindings(pipeline: str, python: Path, space: Workspace, *, wrong: bool) -> PassRunner:
