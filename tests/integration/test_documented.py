@@ -49,6 +49,8 @@ module {
 
 WORDS = {  # what stands for something of the reader's, and large tiles
     "...": SIGNATURE,
+    "examples/kernels.toml:matmul": "captured.toml:matmul",
+    "examples/aot/kernels.py:vector_add": f"{documented.REPOSITORY / 'examples/aot/kernels.py'}:vector_add",
     LARGE: SIGNATURE,
     "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,64,64,32": SIGNATURE,
     "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32": SIGNATURE,
