@@ -60,7 +60,7 @@ class GitFetch(Step):
             hints=[
                 "check the network; behind a proxy set https_proxy",
                 "or use existing sources: --source PATH for Triton, --llvm-source PATH_OR_URL for LLVM",
-                "for LLVM, an installed one may do: setup-mlir --provider system",
+                "for LLVM, an installed one may do: invoke setup-mlir --provider system",
             ],
         )
 
