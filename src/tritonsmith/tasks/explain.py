@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 @task(tables=True, name="explain")
 def explain_(
     context: Any,
-    thing: str = word(
-        "pass, op, function, class, variable, option, stage, error, file, tree or launcher", ""
-    ),
+    thing: str = word("pass, op, class, function, variable, option, stage, error or file", ""),
     kind: str = flag("pass, op, type, function, variable, option ...: if several fit", ""),
     list_: str = flag("list all passes, mlir-passes, ops, debug-types or variables", ""),
     source: str = SOURCE,
