@@ -102,7 +102,7 @@ def _others(entries: tuple[HistoryEntry, ...], used: HistoryEntry, now: Snapshot
     if used.setup != now or not others:
         return ()
     times = ", ".join(f"{one.title} ({'good' if one.good else one.worst})" for one in others[-5:])
-    return (f"the setup was another one at: {times}",)
+    return (f"the setup has changed since: {times}",)
 
 
 def _answer(title: str, then: Snapshot, now: Snapshot, remarks: tuple[str, ...]) -> SinceAnswer:
