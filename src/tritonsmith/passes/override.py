@@ -153,12 +153,16 @@ def put(bench: OverrideRun, chosen: Dumped) -> Path:
     return place
 
 
-def editor(environ: Mapping[str, str]) -> tuple[str, ...]:
+def editor(environ: Mapping[str, str], *, terminal: bool = True) -> tuple[str, ...]:
     """The user's editor, as words.
+
+    Args:
+        environ: may name it.
+        terminal: there is one, which an editor of ours could open.
 
     Raises:
         FactError: no editor is set or installed.
-        UsageError: it is not a command.
+        UsageError: it is not a command, or none is set and there is no terminal.
     """
     text = environ.get("VISUAL") or environ.get("EDITOR") or ""
     try:
@@ -166,6 +170,14 @@ def editor(environ: Mapping[str, str]) -> tuple[str, ...]:
     except ValueError as error:
         hints = ["EDITOR=nano", "--edited FILE"]
         raise UsageError(f"EDITOR cannot be {text!r}", why=str(error), hints=hints) from None
+    if not named and not terminal:
+        raise UsageError(
+            "there is no terminal to open an editor in, and EDITOR is not set",
+            hints=[
+                "--edited FILE uses a changed file",
+                "EDITOR='sed -i s/a/b/' edits by a command",
+            ],
+        )
     words = named or next(((name,) for name in ("vi", "nano") if process.which(name)), ())
     if not words:
         raise FactError("no editor found", hints=["EDITOR=nano invoke ir-override ...", "--edited FILE"])

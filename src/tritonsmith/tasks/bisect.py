@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith import untrusted
-from tritonsmith.errors import UndecidedError, UsageError
+from tritonsmith.command_line import command, continued
+from tritonsmith.errors import InterruptedRunError, UndecidedError, UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import CompileOptions, compared_kernels
 from tritonsmith.tasks.option_fields import flag, word
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tritonsmith.kernels.compare.inputs import ComparedKernel
 
 _NAME = word("bisect, by the beginning of its name; the last one if omitted", "")
+_INDENT = 2  # of the command in the answer of bisect.status
 _TESTS = "tests"  # in the folder of a bisect
 _LLVM_SOURCE = flag("clone of LLVM, to search its commits if the culprit is a bump", None)
 _EXPLAIN = flag("print what each candidate is expected to cost, and test nothing", default=False)
@@ -38,15 +40,15 @@ def run(
     what: CompileOptions,
     kernel: str = KERNEL,
     good: str = flag("Triton that is good: 3.4.0, pytorch:2.9, installed, or a commit", ""),
-    bad: str = flag("Triton that is bad, of the same kinds", ""),
+    bad: str = flag("Triton that is bad, given in the same way", ""),
     when: tuple[str, ...] = WHEN,
-    test: str = flag("bad where this test of pytest or lit fails: FILE or FILE::NAME", ""),
+    test: str = flag("pytest or lit test that fails where Triton is bad: FILE or FILE::NAME", ""),
     source: str = flag("clone of Triton, or its URL, to search commits after releases", ""),
     llvm_source: Path | None = _LLVM_SOURCE,
     nightlies: str = flag("URL of an index of nightly wheels, to search after releases", ""),
-    releases_only: bool = flag("end with the step between two releases", default=False),
+    releases_only: bool = flag("stop at the first bad release; search no commits", default=False),
     confirm: int | None = flag(
-        "tests of each Triton, which must agree", None, least=1, example="--confirm 3"
+        "number of times to test each Triton; all must agree", None, least=1, example="--confirm 3"
     ),
     explain: bool = _EXPLAIN,
     env: str = ENV,
@@ -55,7 +57,7 @@ def run(
     timeout: int | None = TIMEOUT,
     json: bool = JSON,
 ) -> None:
-    """Find the release or commit of Triton that made a kernel or command bad."""
+    """Find the Triton release or commit that broke a kernel or command."""
     from dataclasses import replace
 
     from tritonsmith.bisect import session
@@ -101,7 +103,7 @@ def resume(
     jobs: int | None = JOBS,
     json: bool = JSON,
 ) -> None:
-    """Go on with a bisect that was stopped, or into LLVM with its answer."""
+    """Resume a stopped bisect, or continue it into LLVM."""
     from dataclasses import replace
 
     from tritonsmith.bisect import session
@@ -134,14 +136,16 @@ def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
         about = {"session": found.folder.name, "question": asdict(found.question)}
         output.json({"schema": 1, **about, "tested": tested, "answer": found.answer or None})
         return
-    console.out().print(f"{found.folder.name}: {report.repeat(found.question)}", markup=False)
+    console.out().print(f"{found.folder.name}:", markup=False)
+    for line in continued(console.typed(report.repeat(found.question)), console.out().width - _INDENT):
+        console.out().print(f"{'':<{_INDENT}}{line}", markup=False)
     console.out().print(report.tested(found) if found.tested else "nothing tested yet")
     console.out().print(found.answer or "not over: invoke bisect.resume", markup=False)
 
 
 @task()
 def log(context: Any, bisect: str = _NAME) -> None:
-    """Print a bisect as `git bisect replay` reads it."""
+    """Print a bisect in the format of `git bisect replay`."""
     from tritonsmith.bisect import report, session
 
     console.write("\n".join(report.git_log(session.find(bisect))))
@@ -179,7 +183,11 @@ def _go_on(session: BisectSession, scheduler: str, jobs: int | None, *, explain:
     with session.held():
         if session.tested:
             console.note(f"{len(session.tested)} outcomes are known already: {session.folder.name}")
-        answer = bisect.run()
+        try:
+            answer = bisect.run()
+        except KeyboardInterrupt:
+            hints = [f"{command('bisect.resume', session.folder.name)} goes on from there"]
+            raise InterruptedRunError("interrupted; what was tested is kept", hints=hints) from None
         parted = _parted(bisect, answer, silent=json)
         answer, llvm = _in_llvm(bisect, answer, parted)
     page = _page(bisect, answer, parted)

@@ -5,21 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.tasks.option_fields import word
-from tritonsmith.tasks.options import ENV
+from tritonsmith.tasks.options import ENV, JSON
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import console
 
 
 @task(tables=True)
-def explain(context: Any, env: str = ENV) -> None:
+def explain(context: Any, env: str = ENV, json: bool = JSON) -> None:
     """Show every setting of an environment, and where its value comes from."""
-    import json  # lists and words as TOML writes them
+    from json import dumps  # lists and words as TOML writes them
 
     from tritonsmith.envs import settings
     from tritonsmith.ui import tables
 
     chosen = settings.load(env, only_shown=True)
-    rows = [[key, json.dumps(value), source] for key, value, source in settings.explain(chosen)]
+    if json:
+        settled = {key: {"value": value, "from": source} for key, value, source in settings.explain(chosen)}
+        console.out().print_json(data={"schema": 1, "environment": chosen.name, "settings": settled})
+        return
+    rows = [[key, dumps(value), source] for key, value, source in settings.explain(chosen)]
     console.out().print(tables.plain(f"environment {env}", ["key", "value", "from"], rows))
 
 
@@ -44,10 +48,16 @@ def allow(context: Any, file: str = word("path of an env file")) -> None:
 
 
 @task(tables=True, name="list")
-def listing(context: Any) -> None:
+def listing(context: Any, json: bool = JSON) -> None:
     """List the environments that have an env file."""
     from tritonsmith.envs import settings
     from tritonsmith.ui import tables
 
+    if json:
+        found = [
+            {"name": name, "purpose": about, "file": str(path)} for name, path, about in settings.available()
+        ]
+        console.out().print_json(data={"schema": 1, "environments": found})
+        return
     rows = [[name, about, str(path)] for name, path, about in settings.available()]
     console.out().print(tables.plain("environments", ["name", "purpose", "file"], rows))

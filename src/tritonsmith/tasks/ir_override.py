@@ -34,8 +34,9 @@ def ir_override(
     diff: bool = flag("print the changed lines, not only their number", default=False),
     out: Path | None = OUT,
 ) -> None:
-    """Edit a stage of a kernel, compile on from it, and show what changed."""
+    """Edit one stage of a kernel, compile from there, and compare."""
     import os
+    import sys
 
     from tritonsmith.passes import override
     from tritonsmith.plan import files
@@ -50,7 +51,9 @@ def ir_override(
     (wanted,) = parse_stages([stage])
     if edited and not edited.is_file():
         raise UsageError(f"--edited: no file {edited}")
-    editor = () if edited else override.editor(os.environ)
+    editor = (
+        () if edited else override.editor(os.environ, terminal=sys.stdin.isatty() and sys.stdout.isatty())
+    )
     if program:
         bench = _of_command(program, by.python, out)
     else:

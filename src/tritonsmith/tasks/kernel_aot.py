@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from tritonsmith.kernels.aot.emit import PreparedAot
     from tritonsmith.kernels.compile.manifest import Manifest
+    from tritonsmith.kernels.compile.targets import Target
+
+_WARPS = 1  # as upstream's triton/tools/compile.py, whose scripts should mean the same here
 
 
 @task(tables=True)
@@ -35,7 +39,7 @@ def aot(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Write C sources that hold a kernel's binaries and launch them."""
+    """Compile kernels ahead of time into C sources that launch them."""
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.aot import c_types, emit
     from tritonsmith.kernels.aot import grid as grids
@@ -44,6 +48,8 @@ def aot(
 
     grids.parse(grid)  # before minutes of compiling
     c_types.check_name(out_name)
+    plain = not folder_of(source) and not source.partition(":")[0].endswith(".toml")
+    backend = _as_upstream(backend, sweep) if plain else backend
     variants = [
         CompileOptions(signature=text, target=target, sweep=sweep, **vars(backend))
         for text in signature or ("",)
@@ -58,6 +64,7 @@ def aot(
             raise UsageError("--point chooses among compiled points", hints=hints)
         asked = [one.request(source, by=by) for one in variants]
         where = by.toolchain(*asked)
+        asked = [replace(one, targets=_here()) for one in asked] if plain and not target else asked
         if dry_run:
             for one in emit.compiles(asked, where):
                 output.compile_of(one)
@@ -76,6 +83,30 @@ def aot(
         output.json(emit.as_json(made, checked=check))
     else:
         _show(made, checked=check)
+
+
+def _as_upstream(backend: BackendOptions, sweep: Sequence[str]) -> BackendOptions:
+    """The options, with upstream's number of warps unless something sets another."""
+    swept = any(one.startswith(("num_warps", "autotune")) for one in (*sweep, *backend.option))
+    return backend if swept or backend.num_warps else replace(backend, num_warps=_WARPS)
+
+
+def _here() -> tuple[Target, ...]:
+    """The target of this machine's GPU.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from tritonsmith.errors import FactError, UsageError
+    from tritonsmith.facts import gpus
+    from tritonsmith.kernels.compile import targets
+
+    try:
+        return tuple(targets.of_gpus(gpus.read()))[:1]
+    except FactError as error:
+        hints = ["--target h100", "--target mi300x", "--target cuda:90,hip:gfx942"]
+        what = "kernel.aot compiles for this machine's GPU, and there is none: give a target"
+        raise UsageError(what, why=error.why, hints=hints) from None
 
 
 def _show(made: PreparedAot, *, checked: bool) -> None:

@@ -20,7 +20,7 @@ def compare_(
     context: Any,
     what: CompileOptions,
     side_a: str = word("version, environment, interpreter, target, NAME=VALUE, or folder"),
-    side_b: str = word("the other side, of the same kinds"),
+    side_b: str = word("the other side, given in the same way"),
     kernel: str = word("FILE, FILE:KERNEL, or a kernels file; none where A and B are folders", ""),
     fail_on: str | None = FAIL_ON,
     diff: bool = flag("print the differences of the stages", default=False),
@@ -33,7 +33,7 @@ def compare_(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Compile kernels by two Tritons or in two ways, and show what differs."""
+    """Compile kernels with two Tritons or option sets, and compare."""
     from tritonsmith.kernels.batch import spec
     from tritonsmith.kernels.compare import diff as compare_diff
     from tritonsmith.kernels.compare import inputs, thresholds

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import CompileOptions, listed_kernels
-from tritonsmith.tasks.option_fields import OutFile, again, word
+from tritonsmith.tasks.option_fields import OutFile, again, flag, word
 from tritonsmith.tasks.options import (
     CORPUS,
     DRY_RUN,
@@ -37,20 +37,25 @@ def rehearse(
     to: str = TOMORROW,
     fail_on: str | None = FAIL_ON,
     out: OutFile | None = again(OUT_FILE, "in the workspace"),
+    source: Path | None = flag("checkout with the kernels' files, which the list names", None, value="DIR"),
     scheduler: str = SCHEDULER,
     jobs: int | None = JOBS,
     timeout: int | None = TIMEOUT,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Compile a corpus by two Tritons, and report what gets worse."""
+    """Compile a corpus with two Tritons and report regressions."""
     from tritonsmith.envs import workspace
+    from tritonsmith.errors import UsageError
     from tritonsmith.kernels.rehearse import findings, page, rehearsal, report
 
     terms = findings.limits(fail_on)
     sides = rehearsal.parse_side(from_, "--from"), rehearsal.parse_side(to, "--to")
     file, name = _listed(kernels, corpus)
-    wanted = rehearsal.prepare(listed_kernels(file, name), file, what.flags(), *sides)
+    if source and not source.is_dir():
+        raise UsageError("--source is not a folder", where=source, hints=["give a checkout of Triton"])
+    entries = listed_kernels(file, name)
+    wanted = rehearsal.prepare(entries, file, what.flags(), *sides, base=source or file.parent)
     if dry_run:
         output.plan(wanted.plan())
         return

@@ -6,6 +6,7 @@ from typing import Any
 
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.tasks.option_fields import flag
+from tritonsmith.tasks.options import JSON
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import console
 
@@ -16,6 +17,7 @@ def packages(
     need: str = flag("build, llvm, debug, editor or integration-tests", "build"),
     manager: str = flag("package manager: apt, dnf or brew", "apt"),
     llvm: str = flag("version of LLVM", "19"),
+    json: bool = JSON,
 ) -> None:
     """Print the system packages that building needs."""
     from tritonsmith import configs
@@ -26,4 +28,8 @@ def packages(
         raise UsageError(f"unknown purpose: {need!r}", hints=did_you_mean(need, needs))
     if manager not in needs[need]:
         raise UsageError(f"{need!r} is not listed for {manager!r}", hints=did_you_mean(manager, needs[need]))
-    console.out().print(" ".join(name.replace("NN", llvm) for name in needs[need][manager]), markup=False)
+    names = [name.replace("NN", llvm) for name in needs[need][manager]]
+    if json:
+        console.out().print_json(data={"schema": 1, "need": need, "manager": manager, "packages": names})
+        return
+    console.out().print(" ".join(names), markup=False)

@@ -110,6 +110,9 @@ def test_changes_are_shown_from_the_edited_stage_on(tmp_path: Path) -> None:
 
 def test_an_editor_is_words_and_its_failure_ends_it(tmp_path: Path) -> None:
     assert override.editor({"EDITOR": "code --wait", "VISUAL": ""}) == ("code", "--wait")
+    with pytest.raises(UsageError, match="no terminal to open an editor in"):
+        override.editor({}, terminal=False)
+    assert override.editor({"EDITOR": "sed -i s/a/b/"}, terminal=False)[0] == "sed"
     file = tmp_path / "a file"
     file.write_text("x")
     override.edit(file, (sys.executable, "-c", "import sys; open(sys.argv[1], 'a').write('y')"))

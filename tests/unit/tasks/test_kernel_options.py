@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from tests.unit.tasks.conftest import Smith
+from tritonsmith.errors import UsageError
 from tritonsmith.kernels.compile import targets
 from tritonsmith.kernels.compile.request import CompileRequest, Sweep
+from tritonsmith.tasks.kernel_aot import _as_upstream, _here
 from tritonsmith.tasks.kernel_compile import compile_
+from tritonsmith.tasks.kernel_options import BackendOptions
 from tritonsmith.tasks.option_task import from_argv
 
 GRID = ("--grid", "1")
@@ -129,3 +132,14 @@ def test_a_picture_is_of_one_kernel(smith: Smith, here: Path) -> None:
     (here / "list.toml").write_text(f'{entry}{entry}name = "other"\n')
     answer = smith("kernel.resources", "list.toml", "--plot", "map.svg")
     assert (answer.code, "--plot draws one kernel" in answer.err) == (2, True)
+
+
+def test_aot_is_for_one_warp_and_this_machine() -> None:
+    """As upstream's tools/compile.py; a list of kernels and a folder say these themselves."""
+    assert _as_upstream(BackendOptions(), ()).num_warps == 1
+    assert _as_upstream(BackendOptions(num_warps=8), ()).num_warps == 8
+    assert _as_upstream(BackendOptions(), ("num_warps=4,8",)).num_warps is None
+    assert _as_upstream(BackendOptions(option=("num_warps=2",)), ()).num_warps is None
+    with pytest.raises(UsageError, match="compiles for this machine's GPU, and there is none") as caught:
+        _here()
+    assert "--target h100" in caught.value.hints

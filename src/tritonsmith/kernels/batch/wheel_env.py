@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from tritonsmith.kernels.batch.spec import WHEEL, CompilerSpec
 from tritonsmith.kernels.compile import run
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.plan import Plan, Remove, locks
+from tritonsmith.plan.process import query
 from tritonsmith.plan.steps.base import CommandFailedError
 from tritonsmith.wheels import ptxas, venv
 from tritonsmith.wheels.ptxas import RegistryPtxas
@@ -26,6 +27,8 @@ from tritonsmith.wheels.ptxas import RegistryPtxas
 TASK = "up"  # which an env of a wheel is made by: its receipt, and the name of its logs
 _PATIENCE = 1800.0  # seconds to wait for somebody else who makes the same environment: a slow network
 _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
+_AVAILABLE = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
+_ANSWER = 60.0  # seconds that the package index may take
 _LINES = 8  # of pip's output in an error
 
 
@@ -50,6 +53,28 @@ def plan(version: str) -> Plan:
     return replace(
         made, steps=(replace(install, stamp=install.stamp and replace(install.stamp, again=True)),)
     )
+
+
+def check(versions: Iterable[str]) -> None:
+    """Check that the package index has releases which are not installed yet, before one of them is installed.
+
+    Says nothing where the index does not answer: the installation tells more.
+
+    Raises:
+        UsageError: there is no such release for this Python.
+    """
+    missing = [version for version in dict.fromkeys(versions) if version and plan(version).steps]
+    if not missing:
+        return
+    python = venv.base_interpreter(settings.load("wheel").python.interpreter).executable
+    argv = (str(python), "-m", "pip", "index", "versions", "triton", "--disable-pip-version-check")
+    answer = query(argv, timeout=_ANSWER)
+    listed = _AVAILABLE.search(answer.out) if answer and answer.code == 0 else None
+    known = listed[1].split(", ") if listed else []
+    for version in missing:
+        if known and version not in known:
+            what = f"the package index has no Triton {version} for this Python"
+            raise UsageError(what, where=python, hints=did_you_mean(version, known))
 
 
 def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:

@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.kernels.batch import kernels_file, resume, run
+from tritonsmith.kernels.batch import kernels_file, resume, run, wheel_env
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
 from tritonsmith.kernels.batch.run import CompileJob
 from tritonsmith.kernels.batch.spec import CompilerSpec
@@ -177,6 +177,7 @@ def compile_missing(
     there = [read(side.folder) if side.folder else () for side in (gathering.a, gathering.b)]
     made: Manifests = ()
     if gathering.jobs:
+        wheel_env.check([side.version for side in (gathering.a, gathering.b)])
         workspace.default().run(_stale(gathering), "kernel.compare", quiet=True)
         made = tuple(run.run(gathering.jobs, scheduler, count=jobs, timeout=timeout, env=env, silent=silent))
     middle = len(gathering.jobs_a)

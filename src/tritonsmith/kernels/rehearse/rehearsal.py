@@ -110,7 +110,13 @@ def parse_side(text: str, flag: str) -> CompilerSpec:
 
 
 def prepare(
-    entries: Sequence[ListedKernel], file: Path, flags: CompileRequest, a: CompilerSpec, b: CompilerSpec
+    entries: Sequence[ListedKernel],
+    file: Path,
+    flags: CompileRequest,
+    a: CompilerSpec,
+    b: CompilerSpec,
+    *,
+    base: Path | None = None,
 ) -> UpgradeRehearsal:
     """What is to be compiled.
 
@@ -120,13 +126,14 @@ def prepare(
         flags: targets of kernels that name none, and what else flags ask for.
         a: the Triton of today.
         b: that of tomorrow.
+        base: folder that the kernels' files are relative to; that of the list if None.
 
     Raises:
         SmithError: a kernel cannot be asked for, or none is for both Tritons.
     """
     if a == b:
         raise UsageError("--from and --to are the same Triton", hints=["--from 3.6.0 --to 3.9.0"])
-    asked = inputs.listed(entries, file, flags)
+    asked = inputs.listed(entries, (base or file.parent) / file.name, flags)
     wanted, skipped = [], []
     for entry, one in zip(entries, asked, strict=True):
         if entry.fits(a.triton) and entry.fits(b.triton):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.envs import workspace
-from tritonsmith.errors import ConfigError, SmithError, UsageError
+from tritonsmith.errors import ConfigError, FactError, SmithError, UsageError
 from tritonsmith.kernels.batch import resume, run
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
 from tritonsmith.kernels.batch.run import CompileJob
@@ -101,6 +101,12 @@ def prepare(
                 base = out / "sources" / name if history else folder
                 asked = entry.asked(base, wanted, text)
             except SmithError as error:
+                if not history and not (folder / entry.file).exists():
+                    hints = [
+                        *error.hints,
+                        "kernels of a repository: --source CLONE",
+                    ]
+                    raise FactError(error.what, where=error.where, why=error.why, hints=hints) from None
                 if not history or isinstance(error, ConfigError):
                     raise
                 lost += _lost(entry, name, wanted, error)
