@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from tritonsmith import configs
 from tritonsmith.caches import filters
 from tritonsmith.caches.filters import Filters
+from tritonsmith.command_line import command
+from tritonsmith.errors import UsageError
 from tritonsmith.facts import triton_cache, triton_metadata
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.installed_tritons import InstalledTriton
@@ -17,6 +21,7 @@ from tritonsmith.facts.triton_metadata import Metadata
 from tritonsmith.ui import units as formats
 
 SCHEMA = 1
+_NAMED = 5  # entries that an error names
 _WAYS = (("ttir", "ttgir", "llir", "ptx", "cubin"), ("ttir", "ttgir", "llir", "amdgcn", "hsaco"))
 _NANOSECONDS = 1_000_000_000
 
@@ -150,3 +155,61 @@ def _entry(row: CacheRow) -> dict[str, Any]:
         "changed": changed,
         "options": dict(row.metadata.options),
     }
+
+
+@dataclass(frozen=True)
+class EntryFile:
+    """A file of an entry.
+
+    Attributes:
+        name: of the file.
+        bytes: its size.
+        stage: of the compile; empty for files that are none.
+        what: what it is, in words.
+    """
+
+    name: str
+    bytes: int
+    stage: str
+    what: str
+
+
+def entry(text: str, roots: Iterable[Root]) -> Path:
+    """The folder of an entry.
+
+    Args:
+        text: its name, the beginning of it, or a path.
+        roots: the caches to look in.
+
+    Raises:
+        UsageError: there is none, or several begin so.
+    """
+    path = Path(text).expanduser()
+    if "/" in text and path.is_dir():
+        return path.absolute()
+    entries = (one for root in roots for one in triton_cache.scan(root).entries)
+    found = [Path(one.path) for one in entries if one.name.startswith(text)]
+    exact = [one for one in found if one.name == text]
+    if len(found) == 1 or exact:
+        return (exact or found)[0]
+    hints = [str(one) for one in found[:_NAMED]] or [f"{command('cache.list')} lists them"]
+    what = f"{len(found)} entries begin with {text!r}" if found else f"no entry begins with {text!r}"
+    raise UsageError(what, hints=hints)
+
+
+def files(folder: Path) -> list[EntryFile]:
+    """The files of an entry, in the order of the stages."""
+    rows = configs.load("source-map")["stages"]
+    known = configs.load("triton-cache")["entry"]
+    order = {name: number for number, name in enumerate(rows)}
+    made = []
+    for path in folder.iterdir():
+        stage = path.suffix.removeprefix(".") if path.suffix.removeprefix(".") in rows else ""
+        if path.name.startswith(known["index"]):
+            what = "the list of files of a finished compile, which Triton reads first"
+        elif path.name.endswith(known["autotune"]):
+            what = "the times of the configs that the autotuner tried"
+        else:
+            what = rows[stage]["about"] if stage else ""
+        made.append(EntryFile(path.name, path.lstat().st_size, stage, what))
+    return sorted(made, key=lambda one: (order.get(one.stage, len(order)), one.name))

@@ -12,6 +12,7 @@ from tritonsmith.tasks.build_explain import explain as explain_build
 from tritonsmith.tasks.build_triton import build_triton
 from tritonsmith.tasks.cache import clear_cache
 from tritonsmith.tasks.cache import listing as caches
+from tritonsmith.tasks.cache import show as cache_show
 from tritonsmith.tasks.ci_replay import ci_replay
 from tritonsmith.tasks.container import container
 from tritonsmith.tasks.debug_library import debug_library
@@ -120,7 +121,7 @@ namespace = Collection(
     benchmark,
     bisect=_bisect,
     build=Collection(explain=explain_build),
-    cache=_Group(list=caches, aliased={"clear": clear_cache}),
+    cache=_Group(list=caches, show=cache_show, aliased={"clear": clear_cache}),
     corpus=Collection(corpus.add, corpus.remove, list=corpus.listing),
     doctor=_doctor,
     env=_Group(allow=allow, explain=explain_env, list=listing, aliased={"install-triton": env_triton}),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError, UsageError
 from tritonsmith.tasks import output
-from tritonsmith.tasks.option_fields import flag
+from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.options import DRY_RUN, JSON, YES, EntryOptions
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import console
@@ -67,6 +67,37 @@ def listing(
         _show_bisected(folders)
 
 
+@task(tables=True)
+def show(
+    context: Any,
+    entry: str = word("name of an entry in cache.list, its beginning, or its folder"),
+    root: str = flag("look only in the cache in this folder", ""),
+    json: bool = JSON,
+) -> None:
+    """Show the files of an entry of Triton's caches, and what each is."""
+    import os
+
+    from tritonsmith.caches import clear
+    from tritonsmith.caches import list_ as use_case
+    from tritonsmith.envs import workspace
+    from tritonsmith.facts import cache_roots
+    from tritonsmith.ui import tables
+
+    roots = (clear.named(root),) if root else cache_roots.find(os.environ, workspace.default())
+    found = use_case.entry(entry, roots)
+    files = use_case.files(found)
+    if json:
+        rows = [{"file": one.name, "bytes": one.bytes, "stage": one.stage, "what": one.what} for one in files]
+        console.out().print_json(data={"schema": 1, "entry": str(found), "files": rows})
+        return
+    cells = [[one.name, formats.size(one.bytes), one.what] for one in files]
+    console.out().print(tables.plain(f"{found}", ["file", "size", "what it is"], cells, right=["size"]))
+    if any(one.stage for one in files):
+        from tritonsmith.command_line import command
+
+        console.note(f"compile it again, with every stage: {command('kernel.compile', from_cache=found)}")
+
+
 @task(tables=True, name="clear-cache", aliases=["cache.clear"])
 def clear_cache(
     context: Any,
@@ -75,7 +106,7 @@ def clear_cache(
     inductor: bool = flag("also the kernels in TorchInductor's cache", default=False),
     envs: bool = flag("also the caches of the tool's environments", default=False),
     all: bool = flag("all of these, and Triton's other default caches", default=False),  # noqa: A002 - the flag's name
-    rehearsed: bool = flag("only what rehearse keeps: kernels by each Triton", default=False),
+    rehearsed: bool = flag("only what rehearse keeps: kernels of each Triton", default=False),
     bisected: bool = flag("only what bisect keeps: answers, libraries, builds", default=False),
     override: bool = flag("also the overrides, which are written by hand; --all keeps them", default=False),
     yes: bool = YES,

@@ -38,7 +38,7 @@ GROUPS = {
         "store.list", "store.gc", "store.export", "store.import", "store.adopt", "store.forget",
         "store.verify",
     ),
-    "caches, wheels": ("cache.list", "clear-cache", "env-triton", "purge-wheels"),
+    "caches, wheels": ("cache.list", "cache.show", "clear-cache", "env-triton", "purge-wheels"),
     "this project": ("test", "lint", "benchmark"),
 }  # fmt: skip
 # The arguments of one useful call of each task.
@@ -53,6 +53,7 @@ EXAMPLES = {
     "build-triton": "--debug --for opt",
     "build.explain": "--env debug",
     "cache.list": "--older-than 7d",
+    "cache.show": "LQZ6 --root ~/.triton/cache",
     "ci-replay": "integration-tests-nvidia.yml:Integration-Tests --dry-run",
     "clear-cache": "--stale --dry-run",
     "container": "--env dev --out .devcontainer",
@@ -138,8 +139,8 @@ _HEAD = max(map(len, GROUPS)) + 4
 def lines() -> Iterator[str]:
     """The page, at most 40 lines of at most 80 columns."""
     yield f"tritonsmith {__version__}: for people who hack on the Triton GPU compiler."
-    yield "LLVM/MLIR at the pin, a Debug Triton with that LLVM, kernels compiled for any"
-    yield "GPU without one, the IR before every pass, and a diagnosis of the environment."
+    yield "Builds LLVM/MLIR at the pin and a Debug Triton, compiles kernels for any GPU"
+    yield "(none required), records the IR before every pass, diagnoses environments."
     yield ""
     for title, names in GROUPS.items():
         head = f"  {title}".ljust(_HEAD)

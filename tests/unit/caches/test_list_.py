@@ -13,6 +13,7 @@ from tests.unit.caches import made
 from tritonsmith.caches import list_
 from tritonsmith.caches.filters import Filters
 from tritonsmith.caches.list_ import CacheListing
+from tritonsmith.errors import UsageError
 
 
 def make(*roots: Path, limit: int = 50, **wanted: Any) -> CacheListing:
@@ -94,3 +95,28 @@ def test_json(root: Path) -> None:
 def test_no_cache_yet(tmp_path: Path) -> None:
     answer = list_.as_json(make(tmp_path / "empty"))
     assert (answer["entries"], answer["more"], answer["roots"][0]["entries"]) == ([], 0, 0)
+
+
+@pytest.mark.parametrize(("backend", "last"), [(("cuda", 90, 32), "cubin"), (("hip", "gfx942", 64), "hsaco")])
+def test_the_files_of_an_entry_in_the_order_of_its_stages(
+    tmp_path: Path, backend: tuple[str, int | str, int], last: str
+) -> None:
+    folder = made.kernel(tmp_path, "add", target=backend)
+    shown = {one.name: one for one in list_.files(folder)}
+    stages = [one.stage for one in shown.values() if one.stage]
+    assert stages[:3] == ["source", "ttir", "ttgir"]
+    assert stages.index("ttgir") < stages.index(last)
+    assert "machine code for one" in shown[f"add.{last}"].what
+    assert "metadata" in shown["add.json"].what
+    assert "which Triton reads first" in shown["__grp__add.json"].what
+
+
+def test_an_entry_by_the_beginning_of_its_name(tmp_path: Path) -> None:
+    root = made.as_root(tmp_path, "jit")
+    folders = [made.kernel(tmp_path, name) for name in ("add", "mul")]
+    assert list_.entry(folders[0].name, [root]) == folders[0]
+    assert list_.entry(str(folders[1]), [root]) == folders[1]
+    with pytest.raises(UsageError, match="no entry begins with 'nothing'"):
+        list_.entry("nothing", [root])
+    with pytest.raises(UsageError, match="2 entries begin with ''"):
+        list_.entry("", [root])

@@ -278,6 +278,15 @@ def _cache(world: World) -> Iterable[Grid]:
     return ()
 
 
+def _cache_show(world: World) -> Iterable[Grid]:
+    root = world.folder / "cache"
+    root.mkdir()
+    name = caches.kernel(root, KERNEL).name
+    answer = world.smith("cache.show", name[:9], "--root", str(root))
+    assert answer.code == 0, answer.err
+    return ()
+
+
 def _clear(world: World) -> Iterable[Grid]:
     from tritonsmith.caches import clear, filters
 
@@ -602,6 +611,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "triage": _triage,
     "build-triton": _phases,
     "cache.list": _cache,
+    "cache.show": _cache_show,
     "clear-cache": _clear,
     "debug-library": _library,
     "doctor.compare": _setups,
