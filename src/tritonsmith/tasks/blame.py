@@ -27,7 +27,7 @@ def blame(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Tell which component changed a kernel: Triton's passes, LLVM or ptxas."""
+    """Show which component changed a kernel: a Triton pass, LLVM or ptxas."""
     from tritonsmith.errors import FactError, UsageError, did_you_mean
     from tritonsmith.kernels.blame import blame as use_case
     from tritonsmith.kernels.blame import report

@@ -30,7 +30,7 @@ def explain(
     cache_before: Path | None = flag("CCACHE_DEBUGDIR of an earlier build, to compare with", None),
     json: bool = JSON,
 ) -> None:
-    """Explain what the next build will rebuild, and why; change nothing."""
+    """Explain what the next build will rebuild, and why."""
     if cache_debug or cache_before:
         _misses(cache_debug, cache_before, json=json)
         return

@@ -46,7 +46,7 @@ def ci_replay(
             jobs = [_row(one) for one in files.jobs]
             output.json({"schema": 1, "root": str(root), "jobs": jobs, "unreadable": unreadable})
         else:
-            console.note(f"of {root}")
+            console.note(f"reading {root}")
             console.out().print(replay.list_(files.jobs))
         return
     found = workflow.find(files.jobs, job)

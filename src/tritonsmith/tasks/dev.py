@@ -56,7 +56,7 @@ def benchmark(
     name: str = flag("file in benchmarks/, without its .py", "command_line"),
     options: str = flag("arguments of the script, as one text: '--source PATH'", ""),
 ) -> None:
-    """Measure the command line, caches or builds, as ratios within one run."""
+    """Benchmark the command line, caches or builds."""
     known = [path.stem for path in (_REPOSITORY / "benchmarks").glob("*.py")]
     if known and name not in known:
         raise UsageError(f"unknown benchmark: {name!r}", hints=did_you_mean(name, known))

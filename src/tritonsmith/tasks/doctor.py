@@ -40,7 +40,7 @@ def compare(
     if found:
         console.out().print(changes.table(found, one.title, two.title))
     else:
-        console.out().print("nothing that the doctor notes differs", markup=False)
+        console.out().print("nothing the doctor tracks differs", markup=False)
     if checks:
         console.out().print(saved_report.table(checks, one.title, two.title))
     output.notes((*one.remarks, *two.remarks, *changes.not_compared(one.setup, two.setup)))
@@ -111,7 +111,7 @@ def _print(examination: Any, *, whole: bool) -> None:
     if since.found:
         console.out().print(changes.table(since.found, since.then, "now"))
     else:
-        console.out().print(f"nothing that the doctor notes differs from then ({since.then})", markup=False)
+        console.out().print(f"nothing the doctor tracks has changed since then ({since.then})", markup=False)
     output.notes(since.remarks)
     console.out().print(report.summary(found), markup=False)
 

@@ -55,7 +55,7 @@ def _print(found: AtlasAnswer, root: Path, *, everything: bool) -> None:
     from tritonsmith.atlas import report
     from tritonsmith.ui import console
 
-    console.note(f"of {root}")
+    console.note(f"reading {root}")
     output.notes(found.notes)
     for block in report.blocks(found, everything=everything):
         console.out().print(block)

@@ -29,7 +29,7 @@ def compile_(
     dry_run: bool = DRY_RUN,
     all_: bool = flag("with --dry-run: print all points, however many", default=False),
 ) -> None:
-    """Compile a kernel for any GPUs, without one, and keep every stage."""
+    """Compile a kernel for any GPU (none required) and keep every stage."""
     from tritonsmith.errors import SmithError
     from tritonsmith.kernels.compile import report, run
     from tritonsmith.ui import console

@@ -29,7 +29,7 @@ def lint_(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Find what is slow in a kernel's stages, with the lines that prove it."""
+    """Find performance problems in a kernel, with the lines as evidence."""
     from tritonsmith.kernels.compile import manifest, run
     from tritonsmith.kernels.lint import run as lint_run
     from tritonsmith.ui import console

@@ -22,7 +22,7 @@ def profile(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Measure a program's kernels on a GPU, by line of Python."""
+    """Profile a program's kernels on a GPU, per line of Python."""
     from invoke.exceptions import Exit
 
     from tritonsmith.envs import workspace

@@ -33,7 +33,7 @@ def reduce_(
     out: OutFile | None = again(OUT_FILE, "KERNEL.reduced.py"),
     json: bool = JSON,
 ) -> None:
-    """Make a kernel's Python source small while a symptom stays."""
+    """Reduce a kernel's Python source while a symptom persists."""
     from tritonsmith.errors import InterruptedRunError, UsageError
     from tritonsmith.triage.reduce import command, report
     from tritonsmith.ui import console

@@ -35,7 +35,7 @@ def study(
     site: Path | None = flag("folder for a static page of all results", None),
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Compile kernels by many versions of Triton, and show their resources."""
+    """Compile kernels with many Triton versions and compare resources."""
     from dataclasses import replace
 
     from tritonsmith.envs import workspace

@@ -23,7 +23,7 @@ def layout(
     plot: Path | None = PLOT,
     json: bool = JSON,
 ) -> None:
-    """Show which thread, register or byte holds which element of a tensor."""
+    """Show which thread and register holds each element of a tensor."""
     from tritonsmith.errors import FactError, UsageError
     from tritonsmith.kernels.compile import run
     from tritonsmith.kernels.resources import plot as resources_plot

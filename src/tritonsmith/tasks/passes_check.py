@@ -21,7 +21,9 @@ def check(
     what: KernelOptions,
     folder: str = word("folder of passes.dump, or a kernel to dump: FILE:KERNEL", ""),
     kernel: str = DUMPED_KERNEL,
-    seeds: int | None = flag("how many inputs; of several the last has edge cases", None, unset="3", least=1),
+    seeds: int | None = flag(
+        "number of random inputs; the last one has edge cases", None, unset="3", least=1
+    ),
     through_llvm: bool = flag("also run the IR in LLVM's dialect, by the threads of a block", default=False),
     against: str = flag("interpreter: compare the first text with TRITON_INTERPRET=1", ""),
     timeout: int | None = flag(
@@ -34,7 +36,7 @@ def check(
     python: Path | None = again(PYTHON, "the dump's"),
     json: bool = JSON,
 ) -> None:
-    """Run the IR after each pass: which is the first to change the result."""
+    """Find the first pass that changes the result, by running the IR."""
     from tritonsmith.command_line import command
     from tritonsmith.errors import UndecidedError, UsageError
     from tritonsmith.passes.check import predicate

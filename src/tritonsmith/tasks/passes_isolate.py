@@ -41,7 +41,7 @@ def isolate(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Run a dump's failing pass alone, and write a folder for an issue."""
+    """Reproduce a failing pass alone, in a folder to attach to an issue."""
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile.request import options_of

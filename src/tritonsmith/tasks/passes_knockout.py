@@ -29,7 +29,7 @@ def knockout(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Leave out each pass in turn: is it needed, and what does it change."""
+    """Skip each pass in turn and report its effect."""
     from tritonsmith.errors import UsageError
     from tritonsmith.passes.knockout import knockout as passes_knockout
     from tritonsmith.passes.knockout import llvm_passes, report

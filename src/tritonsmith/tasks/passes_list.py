@@ -21,7 +21,7 @@ def listing(
     source: tuple[str, ...] = flag("checkout of Triton or LLVM with the descriptions (repeatable)", ()),
     json: bool = JSON,
 ) -> None:
-    """List what each pass did: lines, operations, bytes, time."""
+    """List the passes of a dump with what each changed, and its time."""
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import pass_summaries, pipeline_table
     from tritonsmith.ui import console

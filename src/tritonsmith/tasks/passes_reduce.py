@@ -35,7 +35,7 @@ def reduce_(
     own: bool = flag("do not use triton-reduce or mlir-reduce", default=False),
     json: bool = JSON,
 ) -> None:
-    """Reduce an input while its passes, or a command, fail the same way."""
+    """Reduce an IR file while a pass or command fails the same way."""
     from tritonsmith.envs import workspace
     from tritonsmith.errors import InterruptedRunError, UsageError
     from tritonsmith.kernels.compile.request import options_of

@@ -20,7 +20,7 @@ def run(
     python: Path | None = PYTHON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Run a program whose kernels are compiled without, or with other, passes."""
+    """Run a program whose kernels skip, repeat or stop after passes."""
     from invoke.exceptions import Exit
 
     from tritonsmith.command_line import command

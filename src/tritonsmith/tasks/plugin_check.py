@@ -18,7 +18,7 @@ def check_(
     wheel: str = LOADER,
     json: bool = JSON,
 ) -> None:
-    """Say what of a plugin does not fit a Triton, before an import aborts."""
+    """Check whether a plugin is compatible with a Triton."""
     from tritonsmith.errors import SmithError, UsageError
     from tritonsmith.facts import installed_tritons, machine
     from tritonsmith.kernels.batch import spec, wheel_env

@@ -20,7 +20,7 @@ def run_(
     env: str = ENV,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Run a program that a sanitizer watches: Triton's C++, or its kernels."""
+    """Run a program under a sanitizer, for Triton's C++ or its kernels."""
     from invoke.exceptions import Exit
 
     from tritonsmith.builder import sanitized_run

@@ -43,7 +43,7 @@ def test_triton(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Run Triton's own tests that need no GPU."""
+    """Run the part of Triton's test suite that needs no GPU."""
     from tritonsmith.builder.jobs import bound
     from tritonsmith.envs import session
     from tritonsmith.facts import machine

@@ -38,7 +38,7 @@ def triage(
     out: Path | None = OUT,
     json: bool = JSON,
 ) -> None:
-    """Change one thing at a time until a kernel is right: a verdict."""
+    """Find the cause of a wrong kernel by changing one thing at a time."""
     from tritonsmith.envs import workspace
     from tritonsmith.plan import Plan, Write
     from tritonsmith.triage import report, verdict

@@ -23,7 +23,7 @@ def watch(
     source: Path | None = flag("checkout to watch, instead of the current one", None),
     path: tuple[str, ...] = flag("file or folder to watch (repeatable)", ()),
 ) -> None:
-    """Run a task or a command again at each save, and show what is new."""
+    """Rerun a task or command at each save, and show what changed."""
     from tritonsmith.envs import workspace
     from tritonsmith.ui import tables
     from tritonsmith.watch import loop, resolve

@@ -49,7 +49,7 @@ def test_two_reports(smith: Smith, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     told = json.loads(smith("doctor.compare", str(one), str(two), "--json").out)
     assert [row["what"] for row in told["changes"]] == ["$TRITON_INTERPRET"]
     assert {row["id"] for row in told["checks"]} >= {"machine.disk"}
-    assert "nothing that the doctor notes differs" in smith("doctor.compare", str(one), str(one)).out
+    assert "nothing the doctor tracks differs" in smith("doctor.compare", str(one), str(one)).out
     assert "$TRITON_INTERPRET" in smith("doctor", "--since", str(one)).out
 
 

@@ -92,6 +92,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--ref": ["pins", "worktree.add"],
     "--regex": ["passes.find", "passes.isolate"],
     "--report": ["doctor.compare", "doctor.run"],
+    "--root": ["cache.list clear-cache", "cache.show"],
     "--sanitizer": ["build-triton", "run"],
     "--signature": ["kernel.aot"],
     "--source": [
@@ -102,6 +103,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "passes.isolate passes.replay",
         "passes.list",
         "pins",
+        "rehearse",
         "store.import",
         "watch",
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -155,6 +156,14 @@ def test_env_explain(smith: Smith, home: Path) -> None:
     assert "-DX=[/x]" in answer.out.replace("\n", "")
     assert "llvm.assertions" in answer.out
     assert "default" in answer.out
+
+
+def test_json_of_what_is_chosen(smith: Smith) -> None:
+    listed = json.loads(smith("env.list", "--json").out)["environments"]
+    assert {"wheel", "torch", "dev"} <= {one["name"] for one in listed}
+    settled = json.loads(smith("env.explain", "--env", "torch", "--json").out)["settings"]
+    assert settled["python.torch"]["value"] == "cpu"
+    assert "clang-19" in json.loads(smith("system.packages", "--json").out)["packages"]
 
 
 def test_system_packages(smith: Smith) -> None:
