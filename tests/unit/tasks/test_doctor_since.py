@@ -23,7 +23,7 @@ def test_a_new_user_and_a_changed_variable(smith: Smith, monkeypatch: pytest.Mon
     assert [one["what"] for one in told["changes"]] == ["$TRITON_ALWAYS_COMPILE"]
     assert "the history begins on" in told["remarks"][0]
     again = smith("doctor", "--since", "9999-01-01")
-    assert "nothing that the doctor notes differs" in again.out
+    assert "nothing the doctor tracks has changed since then" in again.out
     assert "the setup has changed since" in again.err
     assert len(history.read(workspace.default().env("dev").history)) == 2
 
