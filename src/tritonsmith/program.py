@@ -106,7 +106,8 @@ def _explained(error: ParseError) -> tuple[str, Sequence[str]]:
         flag = next(one for one in namespace[name].options if one.flag == f"--{match[1]}")
         return f"{flag.flag} needs a value: {flag.usage}", (page,)
     if name and "did not receive required positional arguments" in str(error):
-        missing = [one for one in namespace[name].options if one.word and f"'{one.flag[2:]}'" in str(error)]
+        names = set(re.findall(r"'([\w-]+)'", str(error).replace("_", "-")))
+        missing = [one for one in namespace[name].options if one.word and one.flag[2:] in names]
         hints = [f"{one.placeholder}: {one.about}" for one in missing]
         return f"{name} needs {' and '.join(one.placeholder for one in missing)}", (*hints, page)
     return str(error), (page,)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,10 +200,11 @@ def test_operations_and_layouts_are_counted(smith: Smith) -> None:
     text = smith("passes.diff", "h100", "tritongpu-coalesce", "--ops").out
     assert "ttg.convert_layout" in text
     assert "@@" not in text
+    wide = replace(smith, more={**smith.more, "COLUMNS": "400"})
     (line,) = [
         line
-        for line in smith("passes.diff", "h100", "tritongpu-coalesce", "--layouts").out.splitlines()
-        if made["layouts"][0]["what"] in line  # on one line, where nobody looks at a terminal
+        for line in wide("passes.diff", "h100", "tritongpu-coalesce", "--layouts").out.splitlines()
+        if made["layouts"][0]["what"] in line
     ]
     assert line.split()[-1] == f"{made['layouts'][0]['after'] - made['layouts'][0]['before']:+}"
 
