@@ -67,8 +67,9 @@ def oldest_triton(since: str) -> str:
 def require_llvm() -> None:
     """Skip or fail, as `require` does, where mini-Triton cannot be built."""
     require("git", "ccache", *LLVM_PROGRAMS)
-    if not (LLVM / "lib" / "cmake" / "mlir").is_dir():
-        require("libmlir-19-dev")  # no program, but the package to name
+    for part, package in (("mlir", "libmlir-19-dev"), ("lld", "liblld-19-dev")):
+        if not (LLVM / "lib" / "cmake" / part).is_dir():
+            require(package)  # no program, but the package to name
 
 
 @dataclass(frozen=True)

@@ -91,8 +91,9 @@ def test_a_branch_that_is_named_like_a_commit_is_an_error(fresh: Smith) -> None:
     done = fresh("doctor", "--only", "sources", code=1)
     assert f"the branch {HASH[:12]} is at {head[:12]}" in done.out
     assert "docs/doctor.md#sourcesbranches" in done.out
+    shown = findings(fresh("doctor", "--only", "sources", "--json", code=1))["sources.branches"]
     rename = f"git -C '{fresh.cwd}' branch -m {HASH} was-{HASH[:8]}"
-    assert rename in done.out
+    assert shown["commands"][0] == rename
     subprocess.run(("sh", "-c", rename), check=True)
     fresh("doctor", "--only", "sources")
 

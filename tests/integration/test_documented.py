@@ -84,7 +84,6 @@ INSTEAD = {  # what is too large, or not of this machine
         "kernel.compare num_stages=2 num_stages=3 kernels.toml --out before-after"
     ),
     "passes.import log.gz --out DIR": "passes.import log.gz --out imported",
-    "passes.isolate dump": "passes.isolate crashed --out issue",
     "passes.isolate fine --pattern ld.global.b8": "passes.isolate dump --pattern ttg.convert_layout",
     "passes.isolate fine --when spills>0,registers>128": "passes.isolate dump --when registers>8",
     "purge-wheels": "purge-wheels --env wheel",

@@ -65,7 +65,7 @@ def test_two_worktrees_share_the_store_and_the_compiler_cache(
     assert hits[1] >= hits[0] + 6
     assert after["cache_miss"] == before["cache_miss"]
     assert [row["built"] for row in listed(smith)] == ["built", "built"]
-    shown = smith("env.explain", "--env", "wt-main").out
+    shown = smith("env.explain", "--env", "wt-main", "--json").out
     assert str(mine) in shown
     assert str(smith.home / "worktrees" / "wt-main.toml") in shown
 
