@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import Done, Smith, interrupt, wait_for
+from tests.integration.harness import Done, Smith, git, interrupt, plant, wait_for
 from tritonsmith.kernels import smoke_test
 from tritonsmith.passes.dump import index as indexes
 from tritonsmith.passes.reduce.ir_text import parse
@@ -120,6 +120,67 @@ def test_a_pass_that_does_not_fail_alone_comes_with_those_before_it(smith: Smith
     assert answer["same"]
     assert answer["numbers"][0] < failing.number
     assert "shortest end of the pipeline" in (tmp_path / "out" / "README.md").read_text()
+
+
+UNREACHABLE = """\
+planted: no such layout
+UNREACHABLE executed at /home/jane/triton/lib/Dialect/TritonGPU/Transforms/Prefetch.cpp:447!
+PLEASE submit a bug report to https://github.com/llvm/llvm-project/issues/ and include the crash backtrace.
+ #0 0x00007f0 llvm::sys::PrintStackTrace (/lib/libtriton.so+0x11)
+ #1 0x00007f1 SignalHandler(int) Signals.cpp:0:0
+ #3 0x00007f4 (anonymous namespace)::Prefetcher::initialize() (/lib/libtriton.so+0x44)
+ #4 0x00007f5 mlir::second() (/lib/libtriton.so+0x55)
+"""
+PREFETCH = """\
+// -----// IR Dump Before TritonGPUPrefetch (tritongpu-prefetch) ('builtin.module' operation) //----- //
+module attributes {"ttg.target" = "cuda:90"} {
+  tt.func public @add(%arg0: i32) {
+    tt.return
+  }
+}
+
+
+"""
+
+
+@pytest.fixture
+def unreachable(tmp_path: Path) -> tuple[Smith, Path]:
+    """A dump of a pass that reaches `llvm_unreachable`, and a build of a modified checkout to replay it."""
+    checkout = plant("mini_triton", tmp_path / "checkout")
+    (checkout / "setup.py").write_text("# edited\n" + (checkout / "setup.py").read_text())
+    opt = tmp_path / "build" / "bin" / "triton-opt"
+    opt.parent.mkdir(parents=True)
+    (tmp_path / "build" / "source").symlink_to(checkout)
+    (tmp_path / "said").write_text(UNREACHABLE)
+    opt.write_text(f"#!/bin/sh\ncat > /dev/null\ncat '{tmp_path}/said' >&2\nkill -ABRT $$\n")
+    opt.chmod(0o755)
+    tool = Smith(tmp_path, cwd=tmp_path)
+    (tmp_path / "log").write_text(PREFETCH + UNREACHABLE)
+    tool("passes.import", "log", "--out", "dump")
+    return tool, opt
+
+
+def test_unreachable_code_is_told_with_its_message_its_frames_and_a_modified_checkout(
+    unreachable: tuple[Smith, Path],
+) -> None:
+    tool, opt = unreachable
+    done = tool("passes.isolate", "dump", "--triton-opt", opt, "--out", "issue")
+    what = "assertion: unreachable: planted: no such layout in Prefetch.cpp"
+    assert f"tritongpu-prefetch fails alone, as in the dump: {what}" in " ".join(done.out.split())
+    assert "top frames: Prefetcher::initialize, mlir::second" in done.out
+    readme = (tool.cwd / "issue" / "README.md").read_text()
+    commit = git(tool.cwd / "checkout", "rev-parse", "HEAD")
+    assert f"{commit} (modified: the checkout has changes that are not committed)" in readme
+
+
+def test_another_failure_than_the_dumps_is_no_success(unreachable: tuple[Smith, Path]) -> None:
+    tool, opt = unreachable
+    (tool.cwd / "said").write_text(UNREACHABLE.replace("no such layout", "no such type"))
+    done = tool("passes.isolate", "dump", "--triton-opt", opt, "--out", "issue", code=1)
+    assert "tritongpu-prefetch fails alone, but not as in the dump" in done.error
+    assert "no such type" in (tool.cwd / "issue" / "README.md").read_text()
+    answer = tool("passes.isolate", "dump", "--triton-opt", opt, "--out", "issue", "--json", code=1)
+    assert json.loads(answer.out)["same"] is False
 
 
 def test_a_dump_without_a_failure(smith: Smith) -> None:

@@ -21,8 +21,12 @@ from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.envs.workspace import Workspace
+    from tritonsmith.errors import SmithError
     from tritonsmith.kernels.compile.manifest import Manifest
     from tritonsmith.passes.dump.index import DumpIndex
+    from tritonsmith.passes.isolate.failing_pass import Isolated
+    from tritonsmith.passes.reduce.command import Reduced
+    from tritonsmith.passes.replay.replayer import Replayer
 
 
 @task(tables=True, name="isolate")
@@ -51,7 +55,6 @@ def isolate(
     from tritonsmith.passes.reduce import command, mlir_reduce
     from tritonsmith.passes.reduce import report as reduce_report
     from tritonsmith.passes.replay import replayer
-    from tritonsmith.ui import console
 
     made = index.read(folder)
     one = select.kernel(made, kernel)
@@ -88,14 +91,44 @@ def isolate(
     space.run(plan, "passes.isolate", quiet=True)
     if json:
         output.json(report.as_json(found, reduced, to), indent=None)
-        return
+    else:
+        _tell(found, reduced, to)
+    if not found.same:
+        raise _different(found, chosen, to)
+
+
+def _tell(found: Isolated, reduced: Reduced | None, folder: Path) -> None:
+    """Print the answer; a failure that is not the dump's is an error instead."""
+    from tritonsmith.passes.isolate import report
+    from tritonsmith.passes.reduce import report as reduce_report
+    from tritonsmith.ui import console
+
     for text in found.notes:
         console.note(text)
-    console.out().print(report.summary(found), markup=False)
+    if found.same:
+        console.out().print(report.summary(found), markup=False)
     if reduced:
         console.out().print(reduce_report.sizes(reduced))
         console.out().print(reduce_report.summary(reduced), markup=False)
-    console.write(to)
+    if found.same:
+        console.write(folder)
+
+
+def _different(found: Isolated, tool: Replayer, folder: Path) -> SmithError:
+    """Make the error for a failure that is not the dump's: what was asked for is not reproduced."""
+    from tritonsmith.errors import SmithError
+    from tritonsmith.passes.isolate import report
+
+    made_by = found.seen.index.triton
+    return SmithError(
+        report.summary(found),
+        where=folder,
+        why="the folder has what was seen now, and the dump may have another cause",
+        hints=[
+            f"use the Triton that wrote the dump: {made_by or 'its version is unknown'}",
+            f"record the dump again, if {tool.opt or tool.python} was built since then",
+        ],
+    )
 
 
 def _held(

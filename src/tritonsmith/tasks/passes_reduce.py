@@ -42,11 +42,13 @@ def reduce_(
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.isolate import failing_pass
     from tritonsmith.passes.isolate import issue_folder as files
+    from tritonsmith.passes.isolate import report as isolate_report
     from tritonsmith.passes.reduce import command as reduce_command
     from tritonsmith.passes.reduce import mlir_reduce, report
     from tritonsmith.passes.reduce.pass_runner import PassRunner
     from tritonsmith.passes.replay import replayer
     from tritonsmith.plan import Plan, Write
+    from tritonsmith.ui import console
 
     space = workspace.default()
     _, command = command_line()
@@ -58,6 +60,8 @@ def reduce_(
         dump = index.read(file)
         chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt)
         made = failing_pass.isolate(dump, select.kernel(dump, kernel), chosen, space, options_of(by.option))
+        if not made.same:
+            console.warn(isolate_report.summary(made))
         text, way, to = made.text, made.way, file / "reduced.mlir"
     else:
         path = file / "input.mlir" if file.is_dir() else file

@@ -209,9 +209,11 @@ def without_folders(text: str) -> str:
 
 
 def _same(recorded: Failure, seen: Failure) -> bool:
-    """Whether it is the failure of the dump: of a signal the dump knows less."""
+    """Whether it is the failure of the dump, which knows less of a signal, and once lost a message."""
     if recorded == seen or recorded == Failure("failure", ""):
         return True
+    if recorded.text.startswith(f"{failure.UNREACHABLE} in ") and seen.text.startswith(failure.UNREACHABLE):
+        return seen.text.endswith(recorded.text.removeprefix(failure.UNREACHABLE))
     if recorded.kind == seen.kind == "signal":
         return recorded.text.partition(":")[0] == seen.text.partition(":")[0]
     return recorded.kind == "failure" == seen.kind

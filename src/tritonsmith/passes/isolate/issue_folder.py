@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import installed_tritons, libtriton
+from tritonsmith.facts import distributions, installed_tritons, libtriton, python_env
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.passes.isolate.failing_pass import Isolated
 from tritonsmith.passes.reduce import failure
@@ -24,6 +24,7 @@ TEMPLATE = Path(__file__).with_name("reproduce.py.in")
 FILES = ("input.mlir", "reduced.mlir", "command.sh", "reproduce.py", "error.txt", "README.md")
 _RUN = re.compile(r"^// RUN: triton-opt %s --pass-pipeline='([^'\n]*)'", re.MULTILINE)
 _LINES = 12  # of the error, in the README
+_MODIFIED = " (modified: the checkout has changes that are not committed)"
 _NOWHERE = Path("/")  # `-c` imports from the current folder first, and that may be a stranger's
 
 
@@ -33,7 +34,7 @@ class About:
 
     Attributes:
         triton: version; empty if unknown.
-        commit: of Triton's checkout; empty if unknown.
+        commit: of Triton's checkout, and whether files were modified since; empty if unknown.
         llvm: version and commit, as far as known.
         python: version.
         system: of this machine.
@@ -51,8 +52,9 @@ def about(made: Isolated, tool: Replayer) -> About:
     found = installed_tritons.of_python(tool.python) if tool.python else None
     version = (found.version if found else "") or made.seen.index.triton
     checkout, commit, python = _checkout(tool), "", ""
-    if checkout and tool.opt:  # what the program was built from, if nobody changed it since
-        version, commit = checkout.version, checkout.commit
+    if checkout:
+        version = checkout.version if tool.opt else version
+        commit = f"{checkout.commit}{_MODIFIED if checkout.dirty else ''}"
     if tool.python:
         code = "import platform; print(platform.python_version())"
         python = capture((str(tool.python.absolute()), "-c", code), cwd=_NOWHERE) or ""
@@ -69,10 +71,19 @@ def system() -> str:
 
 
 def _checkout(tool: Replayer) -> TritonCheckout | None:
+    """Read what the program was built from, or where the interpreter's Triton is installed from."""
+    source = tool.source if tool.opt else _editable(tool)
     try:
-        return checkouts.read(tool.source) if tool.source else None
+        return checkouts.read(source) if source else None
     except FactError:
         return None
+
+
+def _editable(tool: Replayer) -> Path | None:
+    packages = python_env.read(tool.python) if tool.python else None
+    owners = distributions.owners(packages.distributions) if packages else ()
+    project = next((owner.editable.project for owner in owners if owner.editable), None)
+    return project.parent if project and project.name == "python" else project  # where setup.py was, to 3.3
 
 
 def _llvm(tool: Replayer) -> str:

@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.passes.isolate.failing_pass import Isolated
-from tritonsmith.passes.reduce import report
+from tritonsmith.passes.reduce import failure, report
 from tritonsmith.passes.reduce.command import Reduced
 
 
 def summary(made: Isolated) -> str:
-    """Which pass, how."""
+    """Which pass, how; of a crash the topmost frames, too."""
     who = f"{made.names} fails alone" if len(made.links) == 1 else f"{made.names} fail only together"
-    if made.same:
-        return f"{who}, as in the dump: {made.failure}"
-    return f"{who}, but not as in the dump: {made.failure} instead of {made.recorded}"
+    how = f"as in the dump: {made.failure}" if made.same else f"but not as in the dump: {made.failure}"
+    said = f"{who}, {how}" if made.same else f"{who}, {how} instead of {made.recorded}"
+    frames = () if made.failure.kind == "signal" else failure.top_frames(made.answer.log)
+    return f"{said}\ntop frames: {', '.join(frames)}" if frames else said
 
 
 def as_json(made: Isolated, reduced: Reduced | None, out: Path) -> dict[str, Any]:
@@ -29,6 +30,7 @@ def as_json(made: Isolated, reduced: Reduced | None, out: Path) -> dict[str, Any
         "kind": made.failure.kind,
         "failure": made.failure.text,
         "same": made.same,
+        "frames": failure.top_frames(made.answer.log),
         "stripped": made.stripped,
         "notes": list(made.notes),
         "reduced": report.as_json(reduced) if reduced else None,

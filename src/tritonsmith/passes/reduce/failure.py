@@ -25,6 +25,7 @@ Kind = Literal[
     "cannot launch",
 ]
 
+UNREACHABLE = "unreachable: "  # before the message of `llvm_unreachable`, which may be empty
 FRAMES = 3  # of a stack trace, above the handler's own
 _ASSERTION = re.compile(r"(?P<file>[^\s:]+):\d+: (?P<in>.*?): Assertion [`'](?P<text>.*)['`] failed")
 _BSD_ASSERTION = re.compile(
@@ -85,7 +86,7 @@ def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> 
     if found := _aborted(log):
         return found
     if crashed:
-        frames = ", ".join(_frames(log))
+        frames = ", ".join(top_frames(log))
         return Failure("signal", f"{crashed}: {frames}" if frames else crashed)
     return _refused(log) or (Failure("failure", "") if code in (0, 1) else Failure("exit code", str(code)))
 
@@ -111,7 +112,7 @@ def _aborted(log: str) -> Failure | None:
             return Failure("assertion", f"{_plain(match['text'])} in {where}")
     if match := _UNREACHABLE.search(log):
         place = f" in {_base(match['file'])}" if match["file"] else ""
-        return Failure("assertion", f"unreachable: {_plain(match['text'] or '')}{place}")
+        return Failure("assertion", f"{UNREACHABLE}{_plain(match['text'] or '')}{place}")
     match = _FATAL.search(log)
     return Failure("fatal error", _plain(match["text"])) if match else None
 
@@ -146,8 +147,8 @@ def _base(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _frames(log: str) -> list[str]:
-    """Functions of the topmost frames, the handler's aside; the place in the page for one without a name."""
+def top_frames(log: str) -> list[str]:
+    """List the topmost functions, the handler's aside; a place in the page stands for one without a name."""
     found = [_frame(match["text"], _PLACE.search(match["text"])) for match in _FRAME.finditer(log)]
     found = found or [_frame(match["text"], match) for match in _BARE.finditer(log)]
     first = next((number for number, (library, name) in enumerate(found) if _handles(library, name)), None)
@@ -159,7 +160,7 @@ def _frames(log: str) -> list[str]:
 def _frame(text: str, place: re.Match[str] | None) -> tuple[str, str]:
     """Library and name of a frame."""
     library = _base(place["library"]) if place else ""
-    name = re.split(r"\(| \+ ", text.strip())[0].strip()
+    name = re.split(r"\(| \+ ", text.strip().replace("(anonymous namespace)::", ""))[0].strip()
     return library, name or (f"{library} ...{int(place['at'], 16) & _PAGE:03x}" if place else "?")
 
 

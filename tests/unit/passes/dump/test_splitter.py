@@ -407,6 +407,21 @@ def test_a_crash_names_the_pass_that_ran(tmp_path: Path) -> None:
     assert texts(made)[1] == module(SUM)
 
 
+@pytest.mark.parametrize("message", ["planted: no such layout\n", ""])
+def test_the_message_before_unreachable_is_kept(tmp_path: Path, message: str) -> None:
+    said = f"{message}UNREACHABLE executed at /x/Prefetch.cpp:447!\nStack dump:\n"
+    made = split(banner("A", "a") + module(LOAD) + said, tmp_path / "out")
+    assert made.kernels[0].error == said.strip()
+    assert texts(made)[0] == module(LOAD)
+
+
+def test_the_message_before_unreachable_ends_a_dump_that_is_cut(tmp_path: Path) -> None:
+    said = "planted: no such layout\nUNREACHABLE executed at /x/Prefetch.cpp:447!\n"
+    ir = "module {\n  tt.func public @add() {\n    %0 = tt.load\n"
+    made = split(banner("A", "a") + ir + said, tmp_path / "out")
+    assert (texts(made)[0], made.kernels[0].error) == (ir, said.strip())
+
+
 def test_a_dump_that_is_cut_is_the_last_thing_that_is_known(tmp_path: Path) -> None:
     said = "Stack dump:\n0. Program arguments: python\n"
     ir = "module {\n  tt.func public @add() {\n    %0 = tt.load\n"

@@ -34,3 +34,17 @@ def test_locations_keep_the_names_of_files() -> None:
     assert 'callsite("c.py":1:1 at "f")' in made
     assert "jane" not in made
     assert '"/x/y"' in made
+
+
+@pytest.mark.parametrize(
+    ("recorded", "seen", "same"),
+    [
+        ("unreachable: no layout in Prefetch.cpp", "unreachable: no layout in Prefetch.cpp", True),
+        ("unreachable: no layout in Prefetch.cpp", "unreachable: no type in Prefetch.cpp", False),
+        # Dumps of before 2026-11 lack the message.
+        ("unreachable:  in Prefetch.cpp", "unreachable: no layout in Prefetch.cpp", True),
+        ("unreachable:  in Prefetch.cpp", "unreachable: no layout in Utility.cpp", False),
+    ],
+)
+def test_unreachable_code_is_the_same_by_message_and_file(recorded: str, seen: str, same: bool) -> None:
+    assert failing_pass._same(Failure("assertion", recorded), Failure("assertion", seen)) is same

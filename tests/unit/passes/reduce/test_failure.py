@@ -97,6 +97,11 @@ def test_a_signal_is_the_functions_above_the_handler() -> None:
     assert failure.of("", crashed="SIGSEGV") == Failure("signal", "SIGSEGV")
 
 
+def test_a_pass_in_an_anonymous_namespace_has_a_name() -> None:
+    log = NAMED.replace("mlir::first(int)", "(anonymous namespace)::Prefetcher::initialize()")
+    assert failure.top_frames(log)[:2] == ["Prefetcher::initialize", "mlir::second"]
+
+
 def test_frames_without_names_are_the_same_wherever_the_library_lies() -> None:
     found = failure.of(BARE, crashed="SIGABRT")
     assert found.text == "SIGABRT: libtriton.so ...2ea, libtriton.so ...79b, libtriton.so ...35f"
