@@ -18,7 +18,7 @@ _REPOSITORY = _PACKAGE.parents[1]
 
 
 def data_dir(name: str) -> Path:
-    """Folder of data files that ship with the tool: `configs` or `envs`.
+    """Folder of data files that ship with the tool: `configs`, `envs` or `docs`.
 
     In a checkout (and in an editable install of one) it is the top-level folder of that name; in a
     wheel it is inside the package.
@@ -34,6 +34,11 @@ def load(name: str) -> dict[str, Any]:
         FileNotFoundError: no such file ships with the tool, which is a bug.
     """
     return _parsed(data_dir("configs") / f"{name}.toml")
+
+
+def page(name: str) -> str:
+    """The Markdown of `docs/NAME.md`, one of the pages that ship with the tool (pyproject.toml)."""
+    return (data_dir("docs") / f"{name}.md").read_text(encoding="utf-8")
 
 
 def made(kind: type[T], row: Mapping[str, Any]) -> T:

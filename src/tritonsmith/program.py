@@ -15,9 +15,9 @@ from invoke.parser import Parser
 from invoke.program import Program
 from invoke.vendor.lexicon import Lexicon
 
-from tritonsmith import __version__
+from tritonsmith import __version__, completion
 from tritonsmith.errors import EXIT_INTERRUPTED, EXIT_USAGE, did_you_mean
-from tritonsmith.tasks import completion, namespace, start_page
+from tritonsmith.tasks import namespace, start_page
 from tritonsmith.tasks import task as tasks_task
 from tritonsmith.tasks.option_task import WIDE, command_line
 from tritonsmith.ui import console, redact
@@ -37,7 +37,7 @@ class SmithProgram(Program):
 
     def _make_parser(self) -> Parser:
         parser = super()._make_parser()
-        parser.contexts.__class__ = _OneParse
+        object.__setattr__(parser.contexts, "__class__", _OneParse)  # a Lexicon makes an item of an attribute
         return parser
 
     def parse_core(self, argv: list[str] | None) -> None:
@@ -58,8 +58,7 @@ class SmithProgram(Program):
         A core flag after a task is refused: `up --dry` would install, and `pins --list` list all tasks.
         """
         if self.args.complete.value:
-            for text in completion.candidates(completion.typed(sys.argv[1:])):
-                console.write(text)
+            completion.main(sys.argv[1:])
             raise Exit
         with _usage_errors():
             super().parse_tasks()

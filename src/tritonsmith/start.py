@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +36,12 @@ def interruptible() -> Iterator[None]:
 
 
 def main() -> None:
-    """Import the program, and run it."""
+    """Import the program, and run it; or print what a shell offers at Tab, which imports less."""
+    if sys.argv[1:2] == ["--complete"]:
+        with interruptible():
+            from tritonsmith import completion  # noqa: PLC0415
+        completion.main(sys.argv[1:])
+        return
     with interruptible():
         from tritonsmith.program import main as run  # noqa: PLC0415 - this is what takes the time
     run()

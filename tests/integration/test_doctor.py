@@ -90,7 +90,7 @@ def test_a_branch_that_is_named_like_a_commit_is_an_error(fresh: Smith) -> None:
     git(fresh.cwd, "checkout", "--quiet", "-b", HASH)  # where `git checkout HASH` was meant
     done = fresh("doctor", "--only", "sources", code=1)
     assert f"the branch {HASH[:12]} is at {head[:12]}" in done.out
-    assert "docs/doctor.md#sourcesbranches" in done.out
+    assert "doctor --explain sources.branches\n" in done.out
     shown = findings(fresh("doctor", "--only", "sources", "--json", code=1))["sources.branches"]
     rename = f"git -C '{fresh.cwd}' branch -m {HASH} was-{HASH[:8]}"
     assert shown["commands"][0] == rename

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import stat
@@ -11,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith import __version__, program
+from tritonsmith import __version__, completion, program
 from tritonsmith.errors import EXIT_BUG, EXIT_INTERRUPTED
-from tritonsmith.tasks import completion, crash_report, namespace, start_page
+from tritonsmith.tasks import crash_report, namespace, start_page
 
 BIN = Path(sys.executable).parent
 REPOSITORY = Path(__file__).parents[2]
@@ -64,6 +65,88 @@ def test_the_shell_completes_tasks_and_flags(elsewhere: Path, typed: str, offere
     argv = ("bash", "-c", script, "bash", *typed.split())
     done = subprocess.run(argv, cwd=elsewhere, env=env, capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == offered
+
+
+@pytest.fixture
+def kept(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that completion keeps in a workspace which exists."""
+    home = elsewhere / "home"
+    home.mkdir()
+    monkeypatch.setenv("TRITONSMITH_HOME", str(home))
+    return home / completion.FILE
+
+
+def tab(cwd: Path, line: str) -> tuple[list[str], set[str]]:
+    """What a Tab offers, and the packages that were imported for it."""
+    code = (
+        "import sys; from tritonsmith.start import main; sys.argv[1:] = ['--complete', '--', sys.argv[1]];"
+        "main(); print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", code, line), cwd=cwd, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines(), set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "line", ["tritonsmith kern", "tritonsmith doctor --", "tritonsmith pipeline --target h"]
+)
+def test_a_second_tab_imports_neither_invoke_nor_the_tasks(elsewhere: Path, kept: Path, line: str) -> None:
+    first, imported = tab(elsewhere, line)
+    assert "invoke" in imported
+    assert kept.is_file()
+    again, imported = tab(elsewhere, line)
+    assert again == first != []
+    assert imported.isdisjoint({"invoke", "psutil"})
+
+
+def test_a_tab_writes_nothing_where_nothing_was_made_yet(elsewhere: Path, kept: Path) -> None:
+    kept.parent.rmdir()
+    assert "kernel.compile" in tab(elsewhere, "tritonsmith ")[0]
+    assert not kept.parent.exists()
+
+
+@pytest.mark.parametrize("damage", ["", "[]", '{"state": "of other tasks", "tasks": {"gone": []}}', "\0"])
+def test_a_tab_does_not_trust_what_does_not_fit(elsewhere: Path, kept: Path, damage: str) -> None:
+    kept.write_text(damage, encoding="utf-8")
+    offered = tab(elsewhere, "tritonsmith ")[0]
+    assert "doctor" in offered
+    assert "gone" not in offered
+    assert "gone" not in kept.read_text(encoding="utf-8")
+
+
+def test_the_help_of_plain_invoke_is_that_of_the_tool(elsewhere: Path) -> None:
+    ours = run(elsewhere, "tritonsmith", "passes.reduce", "--help").stdout
+    assert run(REPOSITORY, "invoke", "passes.reduce", "--help").stdout == ours.replace(
+        "tritonsmith ", "invoke "
+    )
+    assert "Usage: tritonsmith passes.reduce PATH [options]\n" in ours
+    assert "STRING" not in ours
+
+
+def test_parsing_a_command_line_copies_the_flags_of_no_other_task() -> None:
+    smith = program.SmithProgram(namespace=namespace)
+    smith.create_config()
+    smith.parse_core(["tritonsmith", "doctor"])
+    smith.parse_collection()
+    contexts = smith._make_parser().contexts
+    assert copy.deepcopy(contexts) is contexts
+    assert "__class__" not in contexts
+
+
+def test_the_doctor_imports_no_compiler_where_it_compiles_nothing(elsewhere: Path) -> None:
+    code = (
+        "import sys; from tritonsmith.start import main; sys.argv[1:] = ['doctor', '--list']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*(name for name in sys.modules if name.startswith('tritonsmith.')), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", code), cwd=elsewhere, capture_output=True, text=True, check=True
+    )
+    imported = set(done.stderr.split())
+    assert "tritonsmith.doctor.registry" in imported
+    assert not [one for one in imported if one.startswith(("tritonsmith.kernels", "tritonsmith.store"))]
 
 
 def test_help_explains_the_flags(elsewhere: Path) -> None:

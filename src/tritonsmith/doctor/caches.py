@@ -1,6 +1,6 @@
 """Group `caches`: the compile caches of Triton and TorchInductor.
 
-A cache may hold 100,000 entries, and the doctor has well under a second for everything: it checks as
+A cache may hold 100,000 entries, and the doctor is to stay quick: it checks as
 many of them and reads as many files as `configs/triton-cache.toml` allows, and says where that is a part.
 """
 

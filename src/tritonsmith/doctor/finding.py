@@ -55,8 +55,8 @@ class Finding:
 
     @property
     def docs(self) -> str:
-        """The check's documentation, relative to this repository."""
-        return f"docs/doctor.md#{self.check.replace('.', '')}"
+        """The command that prints the check's documentation, in a checkout and from an installed wheel."""
+        return f"invoke doctor --explain {self.check}"
 
 
 class NotApplicableError(Exception):

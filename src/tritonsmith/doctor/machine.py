@@ -8,8 +8,6 @@ from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.builder.jobs import bound
-from tritonsmith.builder.llvm import prebuilt
-from tritonsmith.builder.triton import source
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
@@ -98,6 +96,9 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
         raise NotApplicableError(f"{host.system} has neither")
     if checkout is None or checkout.pin is None:
         raise NotApplicableError(f"{seen}; no checkout, so no prebuilt LLVM to compare with")
+    from tritonsmith.builder.llvm import prebuilt  # noqa: PLC0415 - it imports the store; few have a checkout
+    from tritonsmith.builder.triton import source  # noqa: PLC0415
+
     archive = prebuilt.archive_for(source.request_for(subject.settings, checkout), host)
     if archive is None:
         yield note(

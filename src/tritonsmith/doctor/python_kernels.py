@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tritonsmith import untrusted
 from tritonsmith.command_line import command
@@ -12,10 +13,12 @@ from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, ok
 from tritonsmith.doctor.python_triton import package_of
-from tritonsmith.facts import distributions, editables, libtriton, missing_names
-from tritonsmith.facts.missing_names import MissingName
+from tritonsmith.facts import distributions, editables, libtriton
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.versions import version_key
+
+if TYPE_CHECKING:
+    from tritonsmith.facts.missing_names import MissingName
 
 _NAME = "triton_kernels"
 _VENDORED = ("vllm/third_party",)  # vllm/utils/import_utils.py: where `import triton_kernels` finds nothing
@@ -50,6 +53,8 @@ def _installed(python: PythonEnv) -> Iterator[Path]:
 
 
 def _fits(folder: Path, triton: Path, python: PythonEnv, subject: DoctorContext) -> Finding:
+    from tritonsmith.facts import missing_names  # noqa: PLC0415 - few environments have triton_kernels
+
     version = subject.installed_triton
     missing = missing_names.find(folder, triton)
     title = _title(folder, python)

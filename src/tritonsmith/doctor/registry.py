@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from types import ModuleType
 
+from tritonsmith import configs
 from tritonsmith.doctor import (
     builds,
     caches,
@@ -24,6 +26,8 @@ from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.errors import UsageError, did_you_mean
+
+UNREADABLE = "env.file"  # in place of a check: the env file could not be read, so none ran
 
 
 def of(*modules: ModuleType) -> tuple[Check, ...]:
@@ -49,6 +53,21 @@ ALL = (
         gpu_health,
     ),
 )
+
+
+def explained(name: str) -> str:
+    """The Markdown of docs/doctor.md about a check, or about each check of a group.
+
+    Raises:
+        UsageError: there is no such check.
+    """
+    text = configs.page("doctor")
+    if name == UNREADABLE:
+        anchor = f'<a id="{name.replace(".", "")}"></a>'
+        return text.partition(anchor)[2].partition("\n\n")[0]
+    sections = re.split(r"^(?=##)", text, flags=re.MULTILINE)
+    heads = tuple(f"### {check.id}\n" for check in chosen((name,), deep=True))
+    return "".join(section for section in sections if section.startswith(heads)).rstrip()
 
 
 def chosen(only: Iterable[str] = (), *, deep: bool = False) -> tuple[Check, ...]:

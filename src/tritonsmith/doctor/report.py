@@ -78,7 +78,7 @@ def _lines(finding: Finding) -> Iterator[RenderableType]:
     for command in finding.commands:
         yield _Command(_said(command))
     if finding.wrong:
-        yield _Hanging(_indented(finding.docs, "dim"), _INDENT)
+        yield _Hanging(_indented(f"more: {console.typed(finding.docs)}", "dim"), _INDENT)
 
 
 def _indented(text: str, style: str = "") -> Text:

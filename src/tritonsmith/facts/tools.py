@@ -51,9 +51,12 @@ def own(name: str) -> Tool | None:
 
     The package `cmake` puts a script before CMake that starts Python first: 0.12 s, at each configure.
     """
-    programs = Path(sys.executable).parent
-    behind = programs.parent.glob("lib/python*/site-packages/cmake/data/bin")
-    return find(name, folders=[*behind, programs])
+    return find(name, folders=[*_behind_scripts(), Path(sys.executable).parent])
+
+
+def _behind_scripts() -> list[Path]:
+    """The folder of CMake itself in the tool's own `.venv`."""
+    return list(Path(sys.executable).parents[1].glob("lib/python*/site-packages/cmake/data/bin"))
 
 
 def versioned(name: str) -> list[str]:
@@ -62,7 +65,13 @@ def versioned(name: str) -> list[str]:
 
 
 def version_of(program: Path) -> str:
-    """The version that `PROGRAM --version` prints, or empty."""
+    """The version that `PROGRAM --version` prints, or empty.
+
+    In place of a script in the tool's own `.venv`, this asks the program that the script starts.
+    """
+    if program.parent == Path(sys.executable).parent:
+        behind = (folder / program.name for folder in _behind_scripts())
+        program = next(filter(Path.is_file, behind), program)
     output = probe_cache.ask(program, "--version")
     match = _VERSION.search(output or "")
     return match[0] if match else ""

@@ -58,6 +58,7 @@ def run(
     dry_run: bool = DRY_RUN,
     since: str = flag("show what differs from then: last-good, a date, or a --json report", ""),
     report: bool = flag("print Markdown for an issue, without your names and paths", default=False),
+    explain: str = flag("print the documentation of a check or group: tools.cmake", "", value="CHECK"),
     list: bool = flag("list the checks", default=False),  # noqa: A002 - the flag's name
     json: bool = JSON,
 ) -> None:
@@ -71,6 +72,9 @@ def run(
         raise UsageError(
             "--fix, --report and --since show different things, and --fix no JSON: use one at a time"
         )
+    if explain:
+        console.write(registry.explained(explain))
+        return
     chosen = registry.chosen(only, deep=deep)
     if list:
         console.out().print(screen.listing(registry.ALL if not only else chosen))
@@ -80,7 +84,7 @@ def run(
     except ConfigError as error:
         if not json:
             raise
-        console.out().print_json(data=finding.as_json((finding.of_error(error, "env.file"),)))
+        console.out().print_json(data=finding.as_json((finding.of_error(error, registry.UNREADABLE),)))
         raise Exit(code=error.exit_code) from None
     examination = use_case.examined(subject, chosen, deep=deep, since=since, whole=not (only or fix))
     found = examination.findings

@@ -42,7 +42,7 @@ def test_the_documented_json() -> None:
         "affects": "no build",
         "remedy": "link it",
         "commands": ["do this", "then that"],
-        "docs": "docs/doctor.md#buildsllvm",
+        "docs": "invoke doctor --explain builds.llvm",
         "fixable": True,
     }
     assert [row["status"] for row in answer["findings"]] == [one.status for one in ALL]
@@ -64,13 +64,6 @@ def test_groups_and_what_is_wrong() -> None:
     assert [one.group for one in ALL] == ["builds", "tools", "tools", "machine", "builds", "builds"]
     assert [one.name for one in ALL[:2]] == ["cmake-paths", "cmake"]
     assert [one.wrong for one in ALL] == [False, False, False, True, True, True]
-
-
-@pytest.mark.parametrize(
-    ("check", "anchor"), [("tools.cmake-on-path", "toolscmake-on-path"), ("machine.disk", "machinedisk")]
-)
-def test_the_anchor_is_the_one_that_github_gives_the_heading(check: str, anchor: str) -> None:
-    assert Finding("ok", "", check=check).docs == f"docs/doctor.md#{anchor}"
 
 
 def test_the_two_short_forms() -> None:

@@ -51,7 +51,7 @@ def test_the_screen_says_what_is_well_in_one_line_and_what_is_not_with_what_to_d
         "  ! memory            2 GiB",
         "                      killed",
         "                      fix: or [x]",
-        "                      docs/doctor.md#machinememory",
+        "                      more: invoke doctor --explain machine.memory",
         "",
         "builds",
         "  ✗ llvm              a link to nowhere  /src",
@@ -59,9 +59,9 @@ def test_the_screen_says_what_is_well_in_one_line_and_what_is_not_with_what_to_d
         "                      fix: link it",
         "                      $ do this",
         "                      $ then that",
-        "                      docs/doctor.md#buildsllvm",
+        "                      more: invoke doctor --explain builds.llvm",
         "  ✗ triton            KeyError: 'x'",
-        "                      docs/doctor.md#buildstriton",
+        "                      more: invoke doctor --explain builds.triton",
     ]
 
 

@@ -71,7 +71,7 @@ def test_the_screen(smith: Smith, free: float, code: int, monkeypatch: pytest.Mo
     assert lines[0] == ["machine"]
     assert lines[1][:2] == ["✗" if code else "✓", "disk"]
     assert answer.out.splitlines()[-1].startswith("doctor: ")
-    assert ("docs/doctor.md#machinedisk" in answer.out) is (code == 1)
+    assert ("more: invoke doctor --explain machine.disk\n" in answer.out) is (code == 1)
     assert answer.err == "note: environment dev, Python none\n"
 
 
@@ -86,6 +86,32 @@ def test_the_list(smith: Smith) -> None:
     assert "tools.lit" in some
     assert "builds.llvm" in some
     assert "tools.cmake" not in some
+
+
+def test_the_documentation_of_a_check(smith: Smith) -> None:
+    answer = smith("doctor", "--explain", "machine.disk")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("### machine.disk\n")
+    assert "TRITONSMITH_HOME" in answer.out
+    assert "machine.libstdcxx" not in answer.out
+
+
+def test_the_documentation_of_a_group(smith: Smith) -> None:
+    answer = smith("doctor", "--explain", "gpu")
+    heads = [line.removeprefix("### ") for line in answer.out.splitlines() if line.startswith("#")]
+    assert heads == [check.id for check in registry.ALL if check.group == "gpu"]
+
+
+def test_the_documentation_of_a_check_that_is_misspelt(smith: Smith) -> None:
+    answer = smith("doctor", "--explain", "machine.dusk")
+    assert answer.code == 2
+    assert "machine.disk" in answer.err
+
+
+def test_a_file_that_stops_the_doctor_is_explained_too(smith: Smith, root: Path) -> None:
+    (root / "broken.toml").write_text("[triton", encoding="utf-8")
+    row = json.loads(smith("doctor", "--env", "./broken.toml", "--json").out)["findings"][0]
+    assert smith(*row["docs"].split()[1:]).out.startswith("An env file that cannot be read stops the doctor")
 
 
 def test_the_environment_that_was_used_last(smith: Smith) -> None:
