@@ -10,6 +10,7 @@ import pytest
 from tests.integration.harness import LLVM, Smith, commit, plant, require_llvm
 
 DIALECT = Path("lib/Dialect/Triton/IR/Dialect.cpp")
+PROGRAM = Path("bin/triton-opt.cpp")
 PIN = Path("cmake/llvm-hash.txt")
 BROKEN = """
 struct Broken : mlir::OpBuilder::Listener {
@@ -20,11 +21,11 @@ struct Broken : mlir::OpBuilder::Listener {
 
 @pytest.fixture(scope="module")
 def moved(tmp_path_factory: pytest.TempPathFactory) -> Smith:
-    """Mini-Triton after a bump of its pin, which adapted one file to an API that this LLVM has not."""
+    """Mini-Triton after a bump of its pin, which adapted two files, one to an API that this LLVM has not."""
     require_llvm()
     root = tmp_path_factory.mktemp("near the pin")
     checkout = plant("mini_triton", root / "my checkout")
-    for name, more in ((PIN, ""), (DIALECT, BROKEN)):
+    for name, more in ((PIN, ""), (DIALECT, BROKEN), (PROGRAM, f"// {'longer ' * 200}\n")):
         text = (checkout / name).read_text(encoding="utf-8")
         (checkout / name).write_text("f" * 40 + "\n" if name == PIN else text + more, encoding="utf-8")
     commit(checkout, "Update LLVM")
@@ -36,10 +37,12 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Smith:
 @pytest.fixture(scope="module")
 def refused(moved: Smith) -> str:
     """What the build said."""
-    script = moved("build-triton", "--debug", "--dry-run").out
+    one_at_a_time = ("build-triton", "--debug", "--jobs", "1")
+    script = moved(*one_at_a_time, "--dry-run").out
     assert '-k 0 "$@"' in script
-    assert f"for source in '{moved.cwd / DIALECT}'; do" in script
-    return moved("build-triton", "--debug", code=1).error
+    first, second = (script.index(f"for source in '{moved.cwd / name}'; do") for name in (DIALECT, PROGRAM))
+    assert first < second
+    return moved(*one_at_a_time, code=1).error
 
 
 def test_what_fails_is_told_before_the_build_begins(moved: Smith, refused: str) -> None:

@@ -148,7 +148,8 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
         "the history of this checkout does not show which files depend on the LLVM (a shallow clone?), "
         "so no file is tried before the build"
     )
-    return replace(inputs, suspects=chosen), () if chosen else (unknown,)
+    batches = suspects.batches(root, chosen, inputs.jobs.compile)
+    return replace(inputs, suspects=batches), () if chosen else (unknown,)
 
 
 def _kind(settings: Settings) -> str:

@@ -50,7 +50,8 @@ class Inputs:
         after_project: the file that names its debug libraries (`debug_library.relink`), if it ever had one.
         llvm_sources: those of the LLVM, if they are here: debuggers want them.
         precompiled: CMake's variables of the precompiled headers (`precompiled.choose`), if it has any.
-        suspects: sources that this LLVM, which is not the pin, may break: compiled before all others.
+        suspects: batches of sources that this LLVM, which is not the pin, may break: compiled before all
+            others, until one batch fails.
     """
 
     settings: Settings
@@ -66,7 +67,7 @@ class Inputs:
     after_project: Path | None = None
     llvm_sources: Path | None = None
     precompiled: Mapping[str, str] = field(default_factory=dict)
-    suspects: tuple[Path, ...] = ()
+    suspects: tuple[tuple[Path, ...], ...] = ()
 
     @property
     def triton_home(self) -> Path:
@@ -105,10 +106,8 @@ def before_compiles(inputs: Inputs, *, again: bool = False) -> tuple[Step, ...]:
 
 def _first(inputs: Inputs, jobs: int) -> tuple[Step, ...]:
     """Steps that show within a minute whether this LLVM fits: objects that the build needs anyway."""
-    if not inputs.suspects:
-        return ()
     ninja, build = inputs.tools.ninja, inputs.env.build
-    return (BuildObjects(ninja, build, jobs, inputs.suspects, phase=PHASE_SUSPECTS),)
+    return tuple(BuildObjects(ninja, build, jobs, batch, phase=PHASE_SUSPECTS) for batch in inputs.suspects)
 
 
 def configure(inputs: Inputs, build: Path, *, phase: str, again: bool = False) -> tuple[Step, ...]:

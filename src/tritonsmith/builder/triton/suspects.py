@@ -20,6 +20,7 @@ _FOLDERS = ("lib", "python/src", "third_party", "bin")
 _MOST = 8  # at 5 to 30 s of CPU each: under two minutes on two cores
 _DAYS = 21  # between an LLVM and the bump to it; nor is the day of an LLVM known better
 _SHOWN = 3  # lines of each error
+_BACKENDS = 2  # the last group of `batches`, after the compiler's sources and Python's
 
 
 def towards(bumps: Iterable[Bump], branched: date | None) -> tuple[Bump, ...]:
@@ -65,6 +66,32 @@ def choose(root: Path, bumps: Iterable[Bump], targets: Iterable[str] = ()) -> tu
         if source is not None and source.is_file() and serves(source):
             chosen[source] = None
     return tuple(chosen)[:_MOST]
+
+
+def batches(root: Path, chosen: Iterable[Path], jobs: int) -> tuple[tuple[Path, ...], ...]:
+    """Order sources by what it costs to compile them, and cut them where a failure ends the search.
+
+    The first ones that fail are the answer, so the others need not be compiled. Sources of `python/` come
+    after those of the compiler: their precompiled header is another one, and takes as long as several
+    sources. All sources of backends are one batch at the end: whether a backend can be left out shows only
+    if everything that is shared compiles.
+
+    Args:
+        root: the checkout.
+        chosen: the suspects.
+        jobs: sources that are compiled at the same time.
+    """
+    groups: dict[int, list[Path]] = {}
+    for path in sorted(chosen, key=lambda source: source.stat().st_size):
+        folders = path.relative_to(root).parts[:-1]
+        of_backend = folders[:1] == ("third_party",)
+        groups.setdefault(_BACKENDS if of_backend else int("python" in folders), []).append(path)
+    return tuple(
+        tuple(group[begin : begin + step])
+        for number, group in sorted(groups.items())
+        for step in (len(group) if number == _BACKENDS else max(jobs, 1),)
+        for begin in range(0, len(group), step)
+    )
 
 
 def compiled_for(root: Path, files: Iterable[Path]) -> dict[Path, Path | None]:

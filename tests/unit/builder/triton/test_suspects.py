@@ -156,6 +156,32 @@ def test_programs_and_tests_that_nobody_builds_are_not_tried(
     assert [str(path.relative_to(tmp_path)) for path in chosen] == expected
 
 
+def test_the_cheapest_are_compiled_first_and_the_rest_only_if_they_compile(tmp_path: Path) -> None:
+    sizes = {
+        "third_party/amd/lib/Small.cpp": 1,
+        "third_party/amd/python/triton_amd.cc": 2,
+        "python/src/ir.cc": 3,
+        "lib/Long.cpp": 400,
+        "lib/Middle.cpp": 50,
+        "lib/Short.cpp": 10,
+        "third_party/nvidia/lib/Long.cpp": 900,
+    }
+    put(tmp_path, {name: "x" * size for name, size in sizes.items()})
+    chosen = [tmp_path / name for name in sizes]
+    found = suspects.batches(tmp_path, chosen, 2)
+    assert [[path.relative_to(tmp_path).as_posix() for path in batch] for batch in found] == [
+        ["lib/Short.cpp", "lib/Middle.cpp"],
+        ["lib/Long.cpp"],
+        ["python/src/ir.cc"],
+        [
+            "third_party/amd/lib/Small.cpp",
+            "third_party/amd/python/triton_amd.cc",
+            "third_party/nvidia/lib/Long.cpp",
+        ],
+    ]
+    assert suspects.batches(tmp_path, (), 2) == ()
+
+
 def failed(log: str, tmp_path: Path) -> tuple[CommandFailedError, BuildObjects]:
     sources = tuple(tmp_path / f"{name}.cpp" for name in ("Alias", "LLVMDIScope", "BuiltinFuncToLLVM"))
     (tmp_path / "compile_commands.json").write_text(
