@@ -18,6 +18,7 @@ pytestmark = pytest.mark.unit
 
 SOURCE = "lib/Dialect/TritonGPU/Transforms/Pipeline.cpp"
 FRONT = "python/test/unit/language/test_frontend.py"
+ERRORS = "python/test/unit/language/test_compile_errors.py"
 MARKED = "python/test/unit/language/test_random.py"
 LIT, GPU_LESS, INTERPRETER = {"lit"}, {"gpu-less"}, {"interpreter"}
 
@@ -30,6 +31,7 @@ def tree(tmp_path: Path) -> SuiteTree:
         "unittest/Tools/LayoutTest.cpp": "",
         "unittest/Tools/More.cpp": "pm.addPass(createTritonGPUPipeline());",
         FRONT: "def test_a(): pass\n",
+        ERRORS: "def test_c(): triton.compile(None)\n",
         MARKED: "@pytest.mark.interpreter\ndef test_b(): pass\n",
         "docs/index.md": "",
         "new/file.cpp": "",
@@ -50,8 +52,52 @@ def of(tree: SuiteTree, *files: str) -> SuiteSelection:
 def test_a_pass_affects_the_tests_that_run_it(tree: SuiteTree) -> None:
     found = of(tree, SOURCE)
     assert found.lit == ("test/TritonGPU/pipeline.mlir",)
-    assert found.gpu_less == (FRONT,)
+    assert found.gpu_less == (ERRORS,)  # the other one parses kernels, and runs no pass
     assert found.interpreter == ()
+
+
+def test_a_test_that_parses_in_one_version_and_compiles_in_another(tree: SuiteTree) -> None:
+    (tree.root / FRONT).write_text("def test_a():\n    kernel.warmup(grid=(1, ))\n")
+    assert of(tree, SOURCE).gpu_less == (FRONT, ERRORS)
+
+
+def test_methods_of_the_sources_own_classes_are_nothing_that_others_call(tree: SuiteTree) -> None:
+    """Prefetch.cpp of 63068fcc27 has `Prefetcher::initialize()`, and headers declare others of that name."""
+    source = tree.root / SOURCE
+    before = source.read_text()
+    (tree.root / "include" / "Other.h").write_text("int initialize();\nbool isZero(int);\n")
+    own = "class Prefetcher {\n  int initialize();\n};\nint Prefetcher::initialize() {\n}\n"
+    hidden = "namespace {\nbool isZero(int) { return '{' == 1; }\n} // namespace\n"
+    source.write_text(own + hidden + before)
+    assert of(tree, SOURCE).lit == ("test/TritonGPU/pipeline.mlir",)
+    source.write_text("int initialize() {\n}\n" + before)
+    assert of(tree, SOURCE) == tree.whole(SUITES)
+
+
+def test_a_pass_that_another_pass_runs_affects_the_tests_of_both(tree: SuiteTree) -> None:
+    """OptimizePartitionWarps of 63068fcc27 runs coalescing, for one."""
+    other = tree.root / "lib/Dialect/TritonGPU/Transforms/Other.cpp"
+    add = "pm.addPass(createTritonGPUPipeline());"
+    other.write_text(f"void helper(PassManager &pm) {{\n  {add}\n}}\n")
+    (tree.root / "include" / "Helper.h").write_text("void helper(PassManager &pm);\n")
+    assert of(tree, SOURCE) == tree.whole(SUITES)
+    passes = tree.root / "include/triton/Dialect/TritonGPU/Transforms/Passes.td"
+    passes.write_text(
+        passes.read_text() + 'def TritonGPUOuter : Pass<"tritongpu-outer", "mlir::ModuleOp"> {}\n'
+    )
+    other.write_text(f"#define GEN_PASS_DEF_TRITONGPUOUTER\n// TritonGPUOuter\nvoid run() {{\n  {add}\n}}\n")
+    run = "// RUN: triton-opt %s -split-input-file -tritongpu-outer --allocate | FileCheck %s\n"
+    (tree.root / "test/TritonGPU/outer.mlir").write_text(run)
+    assert of(tree, SOURCE).lit == ("test/TritonGPU/pipeline.mlir", "test/TritonGPU/outer.mlir")
+
+
+def test_tests_of_fewer_passes_come_first(tree: SuiteTree) -> None:
+    alone = "// RUN: triton-opt %s -tritongpu-pipeline\n"
+    (tree.root / "test/TritonGPU/z.mlir").write_text(alone)
+    (tree.root / "test/TritonGPU/a.mlir").write_text(alone.replace("\n", " -one --two -three\n"))
+    found = of(tree, SOURCE).lit
+    assert found[0] == "test/TritonGPU/z.mlir"
+    assert found[-1] == "test/TritonGPU/a.mlir"
 
 
 def test_a_unit_test_that_makes_the_pass_is_affected(tree: SuiteTree) -> None:
