@@ -23,7 +23,7 @@ from tritonsmith.builder.llvm import closure, source
 from tritonsmith.builder.llvm.closure import Consumer
 from tritonsmith.builder.llvm.providers import choose as llvm_providers
 from tritonsmith.builder.llvm.providers.interface import ProviderChoice, ProviderInputs
-from tritonsmith.builder.triton import commands, recipe
+from tritonsmith.builder.triton import commands, install, recipe
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource, request_for
 from tritonsmith.envs.schema import LlvmSettings, Provider, Settings, TritonSettings
@@ -44,6 +44,7 @@ WHEELS = {
     "main": "newest",
 }
 SHA256 = "0f" * 32  # upstream gives none before 3.8, so the user does
+PROFILED = ("main", "3.7", "3.3", "3.1")  # 2.1 has no profiler
 UNHASHED = ("2.1", "3.1", "3.3", "3.5", "3.7")
 
 each_checkout = pytest.mark.parametrize("version", VERSIONS)
@@ -120,13 +121,29 @@ def test_install_triton_and_build_triton_which_is_how_it_begins(
     env = facts.env
     proof = smoke_test.plan(env.path, env.python, (targets.parse("a100"),), made.programs(system))
     prepared = commands.prepare_install(facts.settings, facts.workspace, located, proof, force=True)
-    install = shell(prepared.plan, system)
-    golden(f"install-triton-{system}-{version}.sh", install, f"install-triton-{system}-main.sh")
+    installed = shell(prepared.plan, system)
+    golden(f"install-triton-{system}-{version}.sh", installed, f"install-triton-{system}-main.sh")
     title, build = shell(recipe.plan(facts), system).split("\nset -eu\n")
     assert title.endswith(
         f"\n# Triton {facts.checkout.version} (TritonRelBuildWithAsserts) in {facts.env.build}"
     )
-    assert build == install.split("\nset -eu\n")[1].split("\n# editable install\n")[0]
+    assert build == installed.split("\nset -eu\n")[1].split("\n# editable install\n")[0]
+
+
+@pytest.mark.parametrize("version", PROFILED)
+def test_install_triton_with_the_profiler(version: str, golden: Golden) -> None:
+    """Which headers CMake and setup.py of each era look for, and where they are."""
+    facts = replace(inputs(version, "linux"), settings=made.settings(proton=True))
+    text = shell(install.plan(facts, occupied=False), "linux")
+    like = (f"install-triton-linux-{version}.sh", "install-triton-linux-main.sh")
+    golden(f"install-triton-proton-linux-{version}.sh", text, *like)
+    cached = recipe.cache_variables(facts)
+    rocm, roctracer = "ROCM_INCLUDE_DIR", "ROCTRACER_INCLUDE_DIR"
+    assert {rocm, roctracer} & cached.keys() == ({rocm} if version == "main" else {roctracer})
+    variables = dict(install.environment(facts))
+    assert variables["TRITON_ROCM_INCLUDE_PATH"] == cached.get(rocm)
+    assert variables["TRITON_ROCTRACER_INCLUDE_PATH"] == cached.get(roctracer)
+    assert Path(cached["JSON_INCLUDE_DIR"]).parent == Path(str(variables["JSON_SYSPATH"]))
 
 
 @each_system
@@ -177,6 +194,7 @@ def test_a_recipe_does_not_depend_on_who_runs_it(provider: Provider) -> None:
 def test_every_golden_file_has_its_test() -> None:
     tasks = ["install-triton", "setup-mlir-source"]
     wanted = {f"{task}-{system}-{version}.sh" for task in tasks for system in SYSTEMS for version in VERSIONS}
+    wanted |= {f"install-triton-proton-linux-{version}.sh" for version in PROFILED}
     alike = ["up", "setup-mlir-system", "link-compile-commands"]
     wanted |= {f"{task}-{system}.sh" for task in alike for system in SYSTEMS}
     wanted |= {

@@ -20,6 +20,13 @@ _BUILD_TYPE_VARIABLES = {
     "TritonRelBuildWithAsserts": "TRITON_REL_BUILD_WITH_ASSERTS",
     "TritonBuildWithO1": "TRITON_BUILD_WITH_O1",
 }
+# CMake's variables of headers for the profiler, and the names under which setup.py of some era reads each:
+# setup.py at 513f38c47a, 523a1b235b and 5838701feb.
+_PROFILER = {
+    "ROCTRACER_INCLUDE_DIR": ("ROCTRACER_INCLUDE_PATH", "TRITON_ROCTRACER_INCLUDE_PATH"),
+    "ROCM_INCLUDE_DIR": ("TRITON_ROCM_INCLUDE_PATH",),
+    "ROCPROFILER_SDK_INCLUDE_DIR": ("TRITON_ROCPROFILER_SDK_INCLUDE_PATH",),
+}
 # What else setup.py of some era reads; set for another purpose, each would change the build or its folder.
 _REMOVED = (
     "LLVM_BUILD_SHARED_LIBS",
@@ -93,9 +100,17 @@ def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
         variables[_BUILD_TYPE_VARIABLES[settings.build_type]] = "ON"
     for part in toolchain.components(checkout, inputs.workspace, proton=settings.proton):
         variables[part.variable] = str(part.dest)
+    variables |= _profiler(inputs)
     if not checkout.has("triton-home"):  # nor TRITON_OFFLINE_BUILD: 3.0 and 3.1 would download CUPTI
         variables["TRITON_CUPTI_PATH"] = str(checkout.root / "third_party" / "nvidia" / "backend" / "include")
     return tuple(sorted(variables.items()))
+
+
+def _profiler(inputs: Inputs) -> dict[str, str | None]:
+    """The headers of the profiler, as `build-triton` has them; none without it, whatever the shell says."""
+    proton = inputs.settings.triton.proton
+    cached = recipe.cache_variables(inputs) if proton else {}
+    return {name: cached.get(key) for key, names in _PROFILER.items() for name in names}
 
 
 def _clang_and_lld(inputs: Inputs) -> bool:

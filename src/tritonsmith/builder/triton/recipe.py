@@ -292,13 +292,10 @@ def _options(inputs: Inputs) -> dict[str, str]:
     for part in toolchain.components(checkout, inputs.workspace, proton=settings.proton):
         options[part.variable] = str(part.dest)
     if settings.proton:
-        amd = checkout.root / "third_party" / "amd" / "backend" / "include"
-        options |= {
-            "JSON_INCLUDE_DIR": str(json / "include"),
-            "CUPTI_INCLUDE_DIR": str(backend / "include"),
-            "ROCTRACER_INCLUDE_DIR": str(amd),
-            "ROCM_INCLUDE_DIR": str(amd),
-        }
+        amd = str(checkout.root / "third_party" / "amd" / "backend" / "include")
+        options |= {"JSON_INCLUDE_DIR": str(json / "include"), "CUPTI_INCLUDE_DIR": str(backend / "include")}
+        options |= {"ROCTRACER_INCLUDE_DIR": amd} if checkout.has("proton-roctracer") else {}
+        options |= {"ROCM_INCLUDE_DIR": amd} if checkout.has("proton-rocm") else {}
     return options
 
 
