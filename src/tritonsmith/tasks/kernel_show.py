@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith.errors import UsageError
 from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions, folder_of, parse_stages, target_of
 from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import FROM_CACHE, KERNEL
@@ -20,6 +21,7 @@ def show_(
     function: str = flag("print only this function", ""),
     source_lines: bool = flag("show the Python lines that the code comes from", default=False),
     point: str = flag("compiled point, if there are several: its id, or its target", ""),
+    link: bool = flag("print a link that opens the stage in Compiler Explorer", default=False),
     from_cache: str = FROM_CACHE,
 ) -> None:
     """Print one stage of a kernel: ttgir, PTX, SASS ..."""
@@ -27,6 +29,11 @@ def show_(
     from tritonsmith.kernels.show import stage as show_stage
     from tritonsmith.ui import console
 
+    if link and source_lines:
+        raise UsageError(
+            "--link and --source-lines contradict each other: a link has no lines of Python",
+            hints=["omit one of them"],
+        )
     (wanted,) = parse_stages([stage])
     if folder := folder_of(kernel):
         what.refuse()
@@ -41,6 +48,10 @@ def show_(
         content = show_stage.with_source(content, wanted, function)
     elif function:
         content = show_stage.function(content, wanted, function)
+    if link:
+        console.note("nothing is sent; whoever opens the link sends the text to godbolt.org")
+        console.write(show_stage.link(content, wanted, chosen.target))
+        return
     out = console.out()
     if out.is_terminal:
         out.print(show_stage.highlighted(content, wanted), end="")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from tritonsmith import untrusted
+from tritonsmith import configs, untrusted
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.show import source_lines
@@ -40,6 +43,20 @@ _STYLES = (  # of MLIR, which Pygments has no lexer for; the later wins
     (r"loc\(.*\)$", "dim"),
     (r"^\s*//.*", "dim"),
 )
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_IN_LOCATION = rf"(?:[^()\"]|{_QUOTED})"
+for _ in range(4):  # of brackets in brackets: loc(callsite("a"("f.py":1:2) at "b"("f.py":3:4)))
+    _IN_LOCATION = rf"(?:[^()\"]|{_QUOTED}|\({_IN_LOCATION}*\))"
+_MLIR_LOCATION = re.compile(rf"^#loc\d* = .*\n|[ \t]*\bloc\({_IN_LOCATION}*\)", re.MULTILINE)
+_PTX_LOCATION = re.compile(
+    r"^\s*\.(?:loc|file)\b.*\n|^\s*\.section\s+\.debug_\w+\s*\{[^}]*\}\n?", re.MULTILINE
+)
+_PTX_TARGET = re.compile(r"^\.target\s+(\w+)", re.MULTILINE)
+_LLVM_RECORD = re.compile(
+    r"^\s*(?:#dbg_\w+\(|(?:tail )?call void @llvm\.dbg\.|declare void @llvm\.dbg\.|!llvm\.dbg\.cu\b).*\n",
+    re.MULTILINE,
+)
+_LLVM_NODE = re.compile(r"^(!\d+) = (.*)\n", re.MULTILINE)
 
 
 def choose(manifest: Manifest, wanted: str) -> Point:
@@ -104,6 +121,77 @@ def with_source(whole: str, stage: str, name: str = "") -> str:
     """A stage, or one of its functions, with the lines of Python that it comes from as comments."""
     mixed = source_lines.interleaved(whole, stage, _COMMENTS.get(stage, "//"))
     return function(mixed, stage, name) if name else mixed
+
+
+def link(content: str, stage: str, target: str) -> str:
+    """A URL that opens a text of a stage in Compiler Explorer, without the places in the user's files.
+
+    Args:
+        content: the stage, or one of its functions.
+        stage: its name.
+        target: of the point: `cuda:90:32`.
+
+    Raises:
+        UsageError: Compiler Explorer has no language for the stage.
+        FactError: the text is too long for a URL.
+    """
+    site = configs.load("compiler-explorer")
+    languages = site["language"]
+    if stage not in languages:
+        raise UsageError(
+            f"Compiler Explorer has no language for the stage {stage!r}",
+            hints=[f"stages that it can show: {', '.join(languages)}"],
+        )
+    language = languages[stage]
+    compilers = []
+    if "compiler" in language:
+        arch = f"{language['arch']}{_arch(content, target)}"
+        options = " ".join(filter(None, (language.get("options"), arch)))
+        compilers.append({"id": language["compiler"], "options": options})
+    source = without_locations(content, stage)
+    session = {"id": 1, "language": language["id"], "source": source, "compilers": compilers}
+    state = json.dumps({"sessions": [session]}, separators=(",", ":")).encode()
+    url = site["url"] + base64.urlsafe_b64encode(zlib.compress(state, 9)).decode()
+    if len(url) > site["longest"]:
+        raise FactError(
+            f"this {stage} is too long for a link",
+            why=f"the URL would have {len(url)} characters; the site takes {site['longest']}",
+            hints=["only one function: --function NAME", "paste the text into https://godbolt.org yourself"],
+        )
+    return url
+
+
+def without_locations(content: str, stage: str) -> str:
+    """A text without debug locations, which name the user's files; it means the same."""
+    if stage in MLIR:
+        return _MLIR_LOCATION.sub("", content)
+    if stage == "ptx":
+        return _PTX_LOCATION.sub("", content)
+    return _without_debug_info(content) if stage == "llir" else content
+
+
+def _without_debug_info(llir: str) -> str:
+    """LLVM's IR without debug records, and without the metadata that only they need."""
+    text = re.sub(r",?\s!dbg !\d+", "", _LLVM_RECORD.sub("", llir))
+    gone = {node for node, body in _LLVM_NODE.findall(text) if re.match(r"(?:distinct )?!DI\w+\(", body)}
+    more = gone
+    while more:  # lists of nodes that are gone go, too
+        more = {
+            node
+            for node, body in _LLVM_NODE.findall(text)
+            if node not in gone and not gone.isdisjoint(re.findall(r"!\d+\b", body))
+        }
+        gone |= more
+    return _LLVM_NODE.sub(lambda match: "" if match[1] in gone else match[0], text)
+
+
+def _arch(content: str, target: str) -> str:
+    """The GPU as a compiler names it: `sm_90a`, `gfx942`."""
+    if match := _PTX_TARGET.search(content):
+        return match[1]
+    backend, _, rest = target.partition(":")
+    name = rest.partition(":")[0]
+    return f"sm_{name}" if backend == "cuda" else name
 
 
 def _end(lines: Sequence[str], begin: int, stage: str) -> int:

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -252,3 +257,94 @@ def test_the_table_and_the_failures(tmp_path: Path) -> None:
         "  Assertion `false' failed.",
     ]
     assert report.as_json(manifest, ("a note",))["notes"] == ["a note"]
+
+
+# --- a link to Compiler Explorer
+
+
+def opened(url: str) -> dict[str, Any]:
+    """What the site makes of a link."""
+    head, _, state = url.rpartition("/")
+    assert head == "https://godbolt.org/clientstate"
+    packed = base64.urlsafe_b64decode(state)
+    assert packed[0] & 0x0F == 8  # how the site sees that it is compressed
+    (session,) = json.loads(zlib.decompress(packed))["sessions"]
+    assert session["id"] == 1
+    return dict(session)
+
+
+@pytest.mark.parametrize(
+    ("text", "stage", "target", "language", "compilers"),
+    [
+        (TTGIR, "ttgir", "cuda:90:32", "mlir", []),
+        (LLIR, "llir", "cuda:90:32", "llvm", [{"id": "llctrunk", "options": "-O3 -mcpu=sm_90"}]),
+        (LLIR, "llir", "hip:gfx942:64", "llvm", [{"id": "llctrunk", "options": "-O3 -mcpu=gfx942"}]),
+        (
+            f".target sm_90a\n{PTX}",
+            "ptx",
+            "cuda:90:32",
+            "ptx",
+            [{"id": "ptxasnvcc_131", "options": "-arch=sm_90a"}],
+        ),
+    ],
+)
+def test_a_link_opens_the_stage(
+    text: str, stage: str, target: str, language: str, compilers: list[dict[str, str]]
+) -> None:
+    session = opened(show_stage.link(text, stage, target))
+    assert (session["language"], session["compilers"]) == (language, compilers)
+    assert session["source"] == show_stage.without_locations(text, stage)
+
+
+def test_a_link_names_no_file_of_the_user() -> None:
+    ttgir = opened(show_stage.link(TTGIR, "ttgir", "cuda:90:32"))["source"]
+    assert "loc" not in ttgir
+    assert ".py" not in ttgir
+    assert "  tt.func public @add(%x_ptr: !tt.ptr<f32>) attributes {noinline = false} {\n" in ttgir
+    assert ttgir.count("\n") == TTGIR.count("\n") - 8
+    llir = opened(show_stage.link(LLIR, "llir", "cuda:90:32"))["source"]
+    assert "!" not in llir
+    assert "  %7 = call i32 @tid()\n  ret void\n}\n" in llir
+    ptx = opened(show_stage.link(PTX, "ptx", "cuda:90:32"))["source"]
+    assert ".loc" not in ptx
+    assert ".file" not in ptx
+    assert "mov.u32" in ptx
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('x loc(callsite("a(b"("/f.py":1:2) at callsite("b"("/f.py":3:4) at unknown))) y', "x y"),
+        ("x location(1) my_loc(2)", "x location(1) my_loc(2)"),
+    ],
+)
+def test_locations_within_locations(text: str, left: str) -> None:
+    assert show_stage.without_locations(text, "ttir") == left
+
+
+def test_metadata_that_is_no_debug_information_stays() -> None:
+    llir = (
+        "define void @f() !dbg !4 {\n  ret void, !dbg !5, !nosanitize !2\n}\n"
+        '!llvm.module.flags = !{!2}\n!llvm.dbg.cu = !{!3}\n!2 = !{i32 4, !"nvvm-reflect-ftz", i32 1}\n'
+        "!3 = distinct !DICompileUnit(file: !6)\n!4 = distinct !DISubprogram(type: !7)\n"
+        "!5 = !DILocation(scope: !4)\n"
+        '!6 = !DIFile(filename: "k.py")\n!7 = !DISubroutineType(types: !8)\n!8 = !{!9}\n!9 = !DIBasicType()\n'
+    )
+    assert show_stage.without_locations(llir, "llir") == (
+        "define void @f() {\n  ret void, !nosanitize !2\n}\n"
+        '!llvm.module.flags = !{!2}\n!2 = !{i32 4, !"nvvm-reflect-ftz", i32 1}\n'
+    )
+
+
+def test_a_text_that_is_too_long_for_a_link() -> None:
+    text = "\n".join(f"%{hashlib.sha256(bytes([one])).hexdigest()} = tt.load" for one in range(250))
+    with pytest.raises(FactError, match=r"too long for a link") as failure:
+        show_stage.link(text, "ttir", "cuda:90:32")
+    assert "the site takes 8192" in str(failure.value.why)
+    assert "--function NAME" in failure.value.hints[0]
+
+
+def test_a_stage_that_the_site_has_no_language_for() -> None:
+    with pytest.raises(UsageError, match="no language for the stage 'sass'") as failure:
+        show_stage.link("/*0000*/ MOV", "sass", "cuda:90:32")
+    assert "llir" in failure.value.hints[0]
