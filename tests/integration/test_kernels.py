@@ -142,6 +142,8 @@ def test_a_stage_with_its_source(smith: Smith, out: dict[str, Any]) -> None:
     assert "EXIT" in shown
     shown = smith("kernel.show", "add.py:add", "--signature", f"{POINTERS},64", "--stage", "amdgcn").out
     assert "s_endpgm" in shown
+    flags = ("--point", "cuda-90-32,BLOCK=256", "--stage", "ttir", "--link")
+    assert smith("kernel.show", "out", *flags).out.startswith("https://godbolt.org/clientstate/")
 
 
 def test_crashes_are_rows(smith: Smith) -> None:

@@ -15,6 +15,7 @@ PACKAGE = "triton"
 EASY_INSTALL = "easy-install.pth"
 # Left by setuptools for the distribution `triton`, which may be gone since.
 _OURS = re.compile(rf"__editable__\.{PACKAGE}-\d.*\.pth|__editable___{PACKAGE}_\d.*_finder\.py")
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _MAPPING = re.compile(r"^MAPPING(?:\s*:[^=]+)?\s*=\s*(\{.*\})\s*$", re.MULTILINE)
 
 
@@ -100,6 +101,15 @@ def forsaken(site: Path, claimed: Iterable[Path]) -> tuple[Path, ...]:
 def _inside(folder: Path) -> Path | None:
     package = folder / PACKAGE
     return package if untrusted.is_file(package / "__init__.py") else None
+
+
+def commit(info: Path) -> str:
+    """The commit that pip installed a distribution from, if its source was a repository; else empty."""
+    try:
+        digits = untrusted.read_json(info / "direct_url.json")["vcs_info"]["commit_id"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return digits if isinstance(digits, str) and _COMMIT.fullmatch(digits) else ""
 
 
 def _project(direct_url: Path) -> Path | None:

@@ -55,12 +55,14 @@ def release_of(text: str, folder: EnvDir) -> PinMatch:
     if not text:
         try:
             torch = installed_torch.read(folder.python).torch
-        except FactError as error:
+        except FactError:
+            torch = None
+        if torch is None:
             raise UsageError(
                 "no PyTorch version given",
                 why=f"environment {folder.name!r} has no torch to read the version from",
                 hints=["name one: --pytorch 2.9.1"],
-            ) from error
+            )
         text, ref = torch.version, torch.git_version or ref
     if text in _MOVING or _is_prerelease(text):
         raise FactError(

@@ -1,8 +1,9 @@
-"""The torch of an interpreter, the Triton beside it, and whether they agree; neither is imported."""
+"""The torch and Triton of an interpreter, and whether they agree; neither is imported."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.facts import distributions, python_env, pytorch_pins, torch_install
+from tritonsmith.facts import distributions, editables, libtriton, python_env, pytorch_pins, torch_install
+from tritonsmith.facts.distributions import Distribution
+from tritonsmith.facts.editables import PACKAGE
+from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.pytorch_pins import PyTorchRelease
 from tritonsmith.facts.torch_install import Torch
 
@@ -25,12 +29,16 @@ class Owner:
     Attributes:
         name: name of the distribution.
         version: with its local part.
-        commit: digits of Triton's commit at the end of the version; empty if there are none.
+        commit: digits of Triton's commit at the end of the version, or where pip noted it; else empty.
+        known_by: how the commit is known, where it is not in the version.
+        llvm: the LLVM in its libtriton.so, by its commit or version; empty beside a torch.
     """
 
     name: str
     version: str
     commit: str
+    known_by: str = ""
+    llvm: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ class InstalledTorch:
 
     Attributes:
         python: the interpreter.
-        torch: its torch.
+        torch: its torch; None for none.
         owners: distributions that own `triton/`; several overwrite each other's files.
         release: row of the table; None for a torch that is not a release.
         agrees: whether Triton matches this torch; None if undecided.
@@ -47,7 +55,7 @@ class InstalledTorch:
     """
 
     python: Path
-    torch: Torch
+    torch: Torch | None
     owners: tuple[Owner, ...]
     release: PyTorchRelease | None
     agrees: bool | None
@@ -58,7 +66,7 @@ def read(python: Path) -> InstalledTorch:
     """Read an interpreter's torch and Triton.
 
     Raises:
-        FactError: it does not run, or has no torch.
+        FactError: it does not run, or has neither a torch nor a Triton.
     """
     packages = python_env.read(python)
     if packages is None:
@@ -70,14 +78,7 @@ def read(python: Path) -> InstalledTorch:
         )
     torch = torch_install.read(packages)
     if torch is None:
-        raise FactError(
-            "no torch in this Python",
-            where=python,
-            hints=[
-                "choose a Python with torch: --python PATH",
-                "or use the table: invoke pins --pytorch VERSION",
-            ],
-        )
+        return _without_torch(python, packages)
     owners = tuple(
         Owner(name, version, distributions.commit_in(version))
         for name, version in packages.dists
@@ -86,6 +87,44 @@ def read(python: Path) -> InstalledTorch:
     release = release_of(torch.version)
     agrees, reasons = judge(torch, owners, release)
     return InstalledTorch(python, torch, owners, release, agrees, reasons)
+
+
+def _without_torch(python: Path, packages: PythonEnv) -> InstalledTorch:
+    """The Triton of an interpreter that has no torch, by the metadata and the library of its wheel."""
+    owners = tuple(map(_described, distributions.owners(packages.distributions)))
+    if not owners:
+        raise FactError(
+            "no torch in this Python, and no Triton",
+            where=python,
+            hints=[
+                "choose a Python that has one: --python PATH, or an environment: --env NAME",
+                "or use the table: invoke pins --pytorch VERSION",
+            ],
+        )
+    return InstalledTorch(python, None, owners, None, None, ("no torch here requires a Triton",))
+
+
+def _described(distribution: Distribution) -> Owner:
+    """A distribution with Triton's commit and LLVM, as far as it tells."""
+    version = distribution.version
+    commit, known_by = distributions.commit_in(version), ""
+    if not commit:
+        commit, known_by = editables.commit(distribution.info), "direct_url.json"
+    if not commit and distribution.name == "triton":
+        rows = (row for row in pytorch_pins.releases() if row.cuda.version == version)
+        row = next((row for row in rows if row.wheel.commit), None)
+        commit = row.wheel.commit if row else ""
+        known_by = f"the wheel that PyTorch {row.version} requires" if row else ""
+    return Owner(distribution.name, version, commit, known_by if commit else "", _llvm(distribution))
+
+
+def _llvm(distribution: Distribution) -> str:
+    """The LLVM in a distribution's libtriton.so; empty if that does not tell."""
+    for path in libtriton.find(distribution.site / PACKAGE):
+        with suppress(OSError):
+            library = libtriton.read(path)
+            return library.llvm_commit or library.llvm_version
+    return ""
 
 
 def release_of(version: str) -> PyTorchRelease | None:

@@ -48,7 +48,7 @@ def installed(found: InstalledTorch) -> dict[str, Any]:
     return {
         **_head("installed"),
         "python": str(found.python),
-        "torch": _nulls(asdict(found.torch)),
+        "torch": _nulls(asdict(found.torch)) if found.torch else None,
         "triton": [_nulls(asdict(owner)) for owner in found.owners],
         "agrees": found.agrees,
         "reasons": list(found.reasons),

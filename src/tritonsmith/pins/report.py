@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tritonsmith import configs
 from tritonsmith.command_line import command
 from tritonsmith.facts import pytorch_pins
 from tritonsmith.facts.package_pins import PackageRelease
@@ -158,6 +159,12 @@ def names() -> Grid:
     return tables.plain("Wheel names; every wheel has the package `triton`", head, rows)
 
 
+def indexes() -> Iterator[str]:
+    """The URL of each index that `names` mentions."""
+    for place, url in configs.load(pytorch_pins.CONFIG)["index"].items():
+        yield f"{place}: {url}"
+
+
 def live(reading: Reading, release: PyTorchRelease | None) -> Iterator[str]:
     """The pins of a PyTorch commit, and whether the table's row of the same release agrees."""
     yield f"PyTorch {reading.ref} = {reading.commit} ({reading.committed[:10]})"
@@ -197,9 +204,17 @@ def installed(found: InstalledTorch) -> Iterator[str]:
     """A torch, its Triton, and whether they belong together."""
     torch, release = found.torch, found.release
     yield f"{found.python}"
-    yield f"  torch   {torch.version}, git {torch.git_version or UNKNOWN}"
+    yield f"  torch   {torch.version}, git {torch.git_version or UNKNOWN}" if torch else "  torch   none"
     for owner in found.owners:
         yield f"  Triton  {owner.name} {owner.version}"
+        if not torch:
+            yield f"  commit  {owner.commit or UNKNOWN}{f' ({owner.known_by})' if owner.known_by else ''}"
+            yield f"  LLVM    {owner.llvm or UNKNOWN}"
+    if torch is None:
+        yield ""
+        ref = found.owners[0].commit or found.owners[0].version
+        yield f"PyTorch releases that have it: {command('pins', triton=ref)}, in a clone of Triton"
+        return
     if not found.owners:
         yield "  Triton  none"
     verdict = {True: "yes", False: "NO", None: "undecided"}[found.agrees]

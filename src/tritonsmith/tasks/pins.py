@@ -23,7 +23,7 @@ def pins(
     repository: str = flag("with --live: URL or path of PyTorch", "", unset="upstream"),
     ref: str = flag("with --live: tag, branch, commit", "", unset="--pytorch's, or main"),
     update: bool = flag("with --live: write what the releases' tags say into the table", default=False),
-    installed: bool = flag("read an environment's torch and Triton", default=False),
+    installed: bool = flag("read an environment's torch and Triton, or its Triton alone", default=False),
     env: str = again(ANY_ENV, "dev"),
     python: Path | None = PYTHON,
     triton: str = flag("commit, #pull or release of Triton: PyTorch releases with it", ""),
@@ -134,6 +134,7 @@ def _table(pytorch: str, package: str, *, json: bool) -> None:
     _print(report.remarks(rows))
     _print([""])
     console.out().print(report.names())
+    _print(["", *report.indexes()])
 
 
 def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json: bool, dry_run: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import venv
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from tritonsmith.errors import FactError
 from tritonsmith.facts import distributions, pytorch_pins
-from tritonsmith.pins import installed_torch
+from tritonsmith.pins import installed_torch, json_format, report
 from tritonsmith.pins.installed_torch import Owner, Torch, judge
 
 GIT = "cf30153c4c131c8164ee7798e5022d810682e2cb"
@@ -110,9 +111,8 @@ def test_a_torch_that_is_installed_as_editable(site: Path, tmp_path: Path) -> No
     assert found.release is None
 
 
-def test_no_torch(site: Path) -> None:
-    put_triton(site, "3.7.1")
-    with pytest.raises(FactError, match="no torch in this Python") as caught:
+def test_neither_torch_nor_triton(site: Path) -> None:
+    with pytest.raises(FactError, match="no torch in this Python, and no Triton") as caught:
         installed_torch.read(python_of(site))
     assert caught.value.where == str(python_of(site))
 
@@ -196,3 +196,43 @@ def test_the_commit_in_a_version(version: str, commit: str) -> None:
 def test_this_very_interpreter_runs() -> None:
     with pytest.raises(FactError, match="no torch"):
         installed_torch.read(Path(sys.executable))
+
+
+# --- a Triton without a torch
+
+
+@pytest.mark.parametrize(
+    ("version", "commit", "known_by"),
+    [
+        ("3.5.1+gitbfeb0668", "bfeb0668", ""),
+        ("0.0.1", "", ""),
+        (RELEASE.cuda.version, RELEASE.wheel.commit, "the wheel that PyTorch 2.12.1 requires"),
+    ],
+)
+def test_a_triton_without_torch(site: Path, version: str, commit: str, known_by: str) -> None:
+    put_triton(site, version)
+    found = installed_torch.read(python_of(site))
+    assert found.torch is None
+    assert found.agrees is None
+    assert found.owners == (Owner("triton", version, commit, known_by),)
+    text = "\n".join(report.installed(found))
+    assert "  torch   none\n" in text
+    assert f"  commit  {commit or 'unknown'}" in text
+    assert f"pins --triton {commit or version}" in text
+    assert json_format.installed(found)["torch"] is None
+
+
+def test_a_triton_that_pip_installed_from_a_repository(site: Path) -> None:
+    put_triton(site, "3.8.0")
+    told = {"url": "https://github.com/triton-lang/triton", "vcs_info": {"vcs": "git", "commit_id": GIT}}
+    (site / "triton-3.8.0.dist-info" / "direct_url.json").write_text(json.dumps(told))
+    assert installed_torch.read(python_of(site)).owners == (Owner("triton", "3.8.0", GIT, "direct_url.json"),)
+
+
+@pytest.mark.parametrize(
+    "told", ["", "[]", '{"vcs_info": {"commit_id": ["x"]}}', '{"vcs_info": {"commit_id": "; rm"}}']
+)
+def test_a_direct_url_that_says_nothing_of_use(site: Path, told: str) -> None:
+    put_triton(site, "0.0.1")
+    (site / "triton-0.0.1.dist-info" / "direct_url.json").write_text(told)
+    assert installed_torch.read(python_of(site)).owners == (Owner("triton", "0.0.1", ""),)

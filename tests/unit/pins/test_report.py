@@ -97,6 +97,12 @@ READING = Reading(
 )
 
 
+def test_each_index_that_a_wheel_is_from_has_a_url() -> None:
+    urls = dict(line.split(": ", 1) for line in report.indexes())
+    assert {name.place.partition(",")[0] for name in pytorch_pins.wheel_names()} <= set(urls)
+    assert all(url.startswith("https://") for url in urls.values())
+
+
 def test_live_beside_the_table() -> None:
     text = "\n".join(report.live(READING, release("2.9.0")))
     assert "(2026-01-02)" in text
