@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.harness import Smith, capture
+from tests.integration.harness import LLVM, Smith, capture, require_llvm
+from tritonsmith import configs
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +48,15 @@ def test_an_option_a_variable_and_a_word_that_is_nothing(smith: Smith) -> None:
     assert answer(smith, "num_stages")["kind"] == "option"
     assert answer(smith, "TRITON_KERNEL_DUMP")["kind"] == "variable"
     assert "tl.dot" in smith("explain", "tl.dott", "--env", "wheel", code=1).error
+
+
+@pytest.mark.parametrize("name", configs.load("source-map")["mlir-passes"])
+def test_the_passes_of_mlir_do_what_mlir_says(name: str) -> None:
+    require_llvm()
+    folder = LLVM / "include" / "mlir"
+    text = "".join((folder / part / "Passes.td").read_text() for part in ("Transforms", "Conversion"))
+    _, _, body = text.partition(f'Pass<"{name}"')
+    summary = re.search(r'let summary =\s*((?:"[^"]*"\s*)+);', body)
+    assert summary
+    said = "".join(re.findall(r'"([^"]*)"', summary[1])).removesuffix(".")
+    assert configs.load("source-map")["mlir-passes"][name]["about"].lower().startswith(said.lower())

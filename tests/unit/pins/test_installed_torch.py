@@ -83,7 +83,9 @@ def test_an_annotated_version_file(site: Path) -> None:
     put_torch(site, "2.13.0+cpu", REQUIRES)
     text = f"from typing import Optional\n\n__version__ = '2.13.0+cpu'\ngit_version: str = '{GIT}'\n"
     (site / "torch" / "version.py").write_text(text)
-    assert installed_torch.read(python_of(site)).torch.git_version == GIT
+    torch = installed_torch.read(python_of(site)).torch
+    assert torch is not None
+    assert torch.git_version == GIT
 
 
 def test_a_torch_without_metadata(site: Path) -> None:
@@ -139,6 +141,7 @@ def test_two_owners_and_the_placeholder_that_is_none(site: Path) -> None:
 def test_a_requirement_for_another_python_is_none(site: Path) -> None:
     put_torch(site, "2.3.0", 'triton (==2.3.0) ; python_version < "3.8"', "not a requirement !")
     found = installed_torch.read(python_of(site))
+    assert found.torch is not None
     assert found.torch.requires == ""
     assert found.agrees is None
 

@@ -151,7 +151,7 @@ def link(content: str, stage: str, target: str) -> str:
     source = without_locations(content, stage)
     session = {"id": 1, "language": language["id"], "source": source, "compilers": compilers}
     state = json.dumps({"sessions": [session]}, separators=(",", ":")).encode()
-    url = site["url"] + base64.urlsafe_b64encode(zlib.compress(state, 9)).decode()
+    url: str = site["url"] + base64.urlsafe_b64encode(zlib.compress(state, 9)).decode()
     if len(url) > site["longest"]:
         raise FactError(
             f"this {stage} is too long for a link",
