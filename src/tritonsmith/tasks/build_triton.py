@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith import configs
 from tritonsmith.command_line import command
 from tritonsmith.errors import UsageError
 from tritonsmith.tasks import output
@@ -75,7 +76,10 @@ def build_triton(
         prepared = debug_libraries.with_listed(prepared)
     output.warnings(prepared.warnings)
     if dry_run:
-        output.plan(prepared.plan)
+        receipt = space.env(chosen.name).receipt("build-triton")
+        known = configs.load("resources")["cpu-seconds"]["triton-build"]
+        measured = known.get(chosen.triton.build_type)
+        output.plan(prepared.plan, about=output.time_of(prepared.plan, receipt, measured))
         return
     output.notes(prepared.plan.notes)
     with session.opened("build-triton", chosen.name) as running:

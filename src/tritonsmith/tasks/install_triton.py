@@ -42,7 +42,7 @@ def install_triton(
 
         output.warnings(debug_libraries.missing(chosen, space, located))
     if dry_run:
-        output.plan(prepared.plan)
+        output.plan(prepared.plan, about=output.time_of(prepared.plan, place.receipt("install-triton")))
         return
     with session.opened("install-triton", chosen.name) as running:
         commands.execute(prepared, running)

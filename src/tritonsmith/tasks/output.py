@@ -64,6 +64,32 @@ def plan(what: Plan, rest: str = "", *, about: Iterable[str] = ()) -> None:
         console.warn(f"the rest depends on {rest}")
 
 
+def time_of(what: Plan, receipt: Path, measured: float | None = None) -> list[str]:
+    """The line of a plan's summary that says how long its open phases took before; none if that is unknown.
+
+    Args:
+        what: the plan.
+        receipt: of the last run of the same task.
+        measured: CPU seconds that the same work took on another machine, for a first run.
+    """
+    from tritonsmith.envs import receipts
+    from tritonsmith.ui import units
+
+    last = receipts.read(receipt) or {}
+    recorded = last.get("seconds")
+    took = {
+        phase: recorded[phase]
+        for phase in what.open_phases
+        if isinstance(recorded, dict) and isinstance(recorded.get(phase), int | float)
+    }
+    if sum(took.values()) >= _WORTH_A_TABLE:
+        phases = ", ".join(f"{phase} {units.duration(seconds)}" for phase, seconds in took.items())
+        return [f"time of the last run ({str(last.get('finished'))[:10]}): {phases}"]
+    if last or not measured or not what.open_phases:
+        return []
+    return [f"time: {units.duration(measured)} of CPU time for all of it, measured on another machine"]
+
+
 def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
     """Print the plan of a compile; of very many points only a summary, as comments, unless `everything`."""
     from tritonsmith.kernels.compile import points

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith import configs
 from tritonsmith.command_line import command
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import CommaList, flag
@@ -73,7 +74,11 @@ def setup_mlir(
     output.choice(choice)
     output.warnings(prepared.warnings)
     if dry_run:
-        output.plan(prepared.plan)
+        known = configs.load("resources")["cpu-seconds"]["llvm-closure"]
+        built = choice.provider == "source" and chosen.llvm.scope == "closure"
+        measured = known.get(chosen.llvm.build_type) if built else None
+        receipt = space.env(chosen.name).receipt("setup-mlir")
+        output.plan(prepared.plan, about=output.time_of(prepared.plan, receipt, measured))
         return
     with session.opened("setup-mlir", chosen.name, shared=True) as running:
         commands.execute(prepared, running)

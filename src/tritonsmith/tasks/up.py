@@ -41,7 +41,8 @@ def up(
         prepared = replace(prepared, plan=written + prepared.plan)
         output.notes(() if dry_run else written.notes)
     if dry_run:
-        output.plan(prepared.plan)
+        about = output.time_of(prepared.plan, space.env(chosen.name).receipt("up"))
+        output.plan(prepared.plan, about=about)
         return
     with session.opened("up", chosen.name) as running:
         answer = use_case.execute(prepared, running)

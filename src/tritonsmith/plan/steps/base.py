@@ -112,9 +112,15 @@ class Plan:
         """Phase names in the order of their first step."""
         return tuple(dict.fromkeys(step.phase for step in self.steps))
 
+    @property
+    def open_phases(self) -> tuple[str, ...]:
+        """Phases with a step that is not done yet."""
+        todo = (step for step in self.steps if step.stamp is None or not step.stamp.holds())
+        return tuple(dict.fromkeys(step.phase for step in todo))
+
     def summary(self) -> tuple[str, ...]:
         """The title, then a line for each phase: how many commands and files, and where."""
-        lines = []
+        lines, todo = [], self.open_phases
         for phase in self.phases:
             steps = [step for step in self.steps if step.phase == phase]
             counts = Counter[str]()
@@ -123,7 +129,7 @@ class Plan:
             parts = [
                 f"{number:,} {noun}{'s' if number > 1 else ''}" for noun, number in counts.items() if noun
             ]
-            done = all(step.stamp is not None and step.stamp.holds() for step in steps)
+            done = phase not in todo
             folder = _common_folder(steps)
             words = [", ".join(parts), f"in {folder}" if folder else "", "(done already)" if done else ""]
             lines.append(f"{phase}: {' '.join(filter(None, words))}")
