@@ -155,7 +155,7 @@ NOT_RUN = {  # why, by how a command begins
     "store.import": "an object store; test_store.py has one in memory",
     "run": "a Triton with a sanitizer; test_build.py has a small one",
     "test": "these are the tests",
-    "ci-replay": "a build with tests; tests/unit/suites/test_ci_replay.py runs steps",
+    "ci-replay": "a build with tests; test_ci_replay.py has a small one",
     "test-triton": "a build with tests; test_watch.py has a small one",
     "watch": "it runs until ^C; test_watch.py saves files meanwhile",
     "worktree.add": "a clone of Triton; test_worktrees.py has a small one",

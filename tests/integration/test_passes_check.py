@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.integration.harness import Smith
+from tests.integration.harness import Smith, interrupt, wait_for
 from tritonsmith.passes.dump import index as indexes
 
 KERNELS = """
@@ -85,6 +88,41 @@ def test_a_planted_miscompile_is_named_with_its_line(with_wheel: Smith, dump: Pa
     done = with_wheel("passes.check", broken, code=1)
     assert f"{PLANTED} changes the result" in done.error
     assert "kernels.py" in done.out
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_ctrl_c_ends_the_check_and_the_process_that_checks(
+    with_wheel: Smith, dump: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    slow, scratch = tmp_path / "slow", tmp_path / "scratch"
+    shutil.copytree(dump, slow)
+    scratch.mkdir()
+    for one in indexes.read(slow).dumps:
+        if one.stage == "ttir" and one.operation == "builtin.module":
+            head, end, body = (
+                (slow / one.path).read_text(encoding="utf-8").partition("{noinline = false} {\n")
+            )
+            assert end
+            (slow / one.path).write_text(f"{head}{end}{''.join(_minutes())}{body}", encoding="utf-8")
+    smith = replace(with_wheel.beside(tmp_path), more={**with_wheel.more, "TMPDIR": str(scratch)})
+    with smith.running("passes.check", "slow", *flags) as process:
+        wait_for(lambda: any(scratch.glob("*/request.json")), process)
+        tool = psutil.Process(process.pid)
+        wait_for(lambda: len(tool.children(recursive=True)) > 1, process)  # the server, and its fork
+        checking = tool.children(recursive=True)
+        done = interrupt(process)
+    assert done.code == 130
+    assert done.out == ""
+    psutil.wait_procs(checking, timeout=60)
+    assert not [one for one in checking if one.is_running()]
+    assert not list(scratch.iterdir())
+
+
+def _minutes() -> Iterator[str]:
+    """Lines of IR that take minutes to run."""
+    yield "    %large0 = arith.constant dense<1> : tensor<4194304xi64>\n"
+    for number in range(1000):
+        yield f"    %large{number + 1} = arith.muli %large{number}, %large0 : tensor<4194304xi64>\n"
 
 
 def test_a_kernel_by_its_name(with_wheel: Smith, tmp_path: Path) -> None:

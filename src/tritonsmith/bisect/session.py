@@ -22,6 +22,9 @@ SCHEMA = 1
 BY_HAND = "skipped by hand"
 FIX = "the fix"  # how an answer begins that names one
 _DIGITS = re.compile(r"[0-9a-f]{7,40}", re.ASCII)
+# Outcomes and ends become parts of paths and of command lines, and a session may be damaged, or a stranger's.
+_TRITON = re.compile(r"\w[\w.+!-]*", re.ASCII)
+_VALUE = re.compile(r"([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?")
 _WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[\w.]+)?", re.ASCII)
 
 
@@ -221,17 +224,37 @@ def read(folder: Path) -> BisectSession:
         content = untrusted.read_json(path, untrusted.OURS)
         if content["schema"] != SCHEMA:
             raise ValueError(f"schema {content['schema']}")  # noqa: TRY301 - one error for all
-        given = content["question"]
-        listed = {name: tuple(given[name]) for name in ("when", "command")}
+        question = untrusted.shaped(BisectQuestion, content["question"])
+        _check(question)
         tested = tuple(_tested(**row) for row in content["tested"])
-        return BisectSession(folder, BisectQuestion(**{**given, **listed}), tested, content["answer"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        answer = untrusted.typed(str, content["answer"], "answer")
+        listed = replace(question, when=tuple(question.when), command=tuple(question.command))
+        return BisectSession(folder, listed, tested, answer)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         hints = [f"begin again without it: remove {folder}"]
         raise FactError("cannot read this bisect", where=path, why=str(error), hints=hints) from error
 
 
+def _check(question: BisectQuestion) -> None:
+    """Check what becomes a part of paths and of the command lines of git and pip.
+
+    Raises:
+        ValueError: it is no such value.
+    """
+    for name in ("good", "bad", "env", "nightlies"):
+        if not _VALUE.fullmatch(getattr(question, name)):
+            raise ValueError(f"{name} cannot be {getattr(question, name)[:80]!r}")
+    for place in (question.kernel, question.test, question.folder, question.source, question.llvm_source):
+        if place.startswith("-") or "\0" in place:
+            raise ValueError(f"{place[:80]!r} is not a path")
+    if any("\0" in word for word in question.command):
+        raise ValueError("a word of the command has a NUL")
+
+
 def _tested(triton: str, verdict: str, **more: Any) -> TestedTriton:
-    return TestedTriton(triton, BisectOutcome(Verdict(verdict), **more))
+    if not _TRITON.fullmatch(triton):
+        raise ValueError(f"{triton[:80]!r} is neither a release nor a commit")
+    return TestedTriton(triton, untrusted.shaped(BisectOutcome, more, verdict=Verdict(verdict)))
 
 
 def _plain(text: str) -> str:

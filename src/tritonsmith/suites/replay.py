@@ -12,9 +12,10 @@ from typing import Literal
 
 from tritonsmith import configs, untrusted
 from tritonsmith.builder import cmake
+from tritonsmith.builder.triton import install
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import FactError
-from tritonsmith.facts import git_reader
+from tritonsmith.facts import checkout, git_reader, python_env
 from tritonsmith.plan import Link, MakeDir, Plan, Remove, Run, Step, Write, files, process
 from tritonsmith.suites import isolated_run
 from tritonsmith.suites.command import NothingRunError, TestedBuild
@@ -29,7 +30,6 @@ _GROUP, _ERROR = "##[group]Run ", "##[error]Process completed with exit code"
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _REFUSED = ("sudo", "apt", "apt-get", "brew", "dnf", "yum")
 _CREDENTIALS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "BASH_ENV", "ENV")
-_BUILDS = ("build", "python/build")  # of pip, in new and old versions
 _CLONE = "clone of the checkout"
 _SANDBOX = (
     *("--die-with-parent", "--unshare-all", "--cap-drop", "ALL", "--ro-bind", "/", "/"),
@@ -54,15 +54,33 @@ class ReplayedStep:
     there: str = ""
 
 
-def clone(root: Path, env: EnvDir, dest: Path) -> Plan:
+def pip_build(tested: TestedBuild) -> Path:
+    """Where pip would build, below the checkout; the steps of a job look for the build there.
+
+    Raises:
+        FactError: the environment's Python does not answer, or a link leads elsewhere.
+    """
+    python = python_env.interpreter(tested.env.python)
+    if python is None:
+        raise FactError("the environment's Python does not answer", where=tested.env.python)
+    place = install.pip_build_dir(checkout.read(tested.root), python)
+    if not place.parent.resolve().is_relative_to(tested.root.resolve()):
+        why = f"it leads to {place.parent.resolve()}"
+        raise FactError("the build folder of this checkout is a link", where=place.parent, why=why)
+    return place.relative_to(tested.root)
+
+
+def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
     """Steps that make a clone of a checkout with its files as they are now, changes and new files included.
 
-    What git ignores is not copied; build folders are linked, as `install-triton` does.
+    What git ignores is not copied. The environment's build is linked to where pip would build, whether or not
+    `install-triton` did so in the checkout: another environment may have been the last to install.
 
     Args:
         root: the checkout.
         env: the environment that was built from it.
         dest: the clone, in the workspace; an older one is removed.
+        build: where the clone has the build: `pip_build`.
 
     Raises:
         FactError: the checkout is not under git.
@@ -83,13 +101,12 @@ def clone(root: Path, env: EnvDir, dest: Path) -> Plan:
         ("tar", "-C", str(dest), "-xf", str(packed)),
         (*git, "-C", str(dest), "reset", "--quiet"),
     )
-    builds = [path for folder in _BUILDS for path in (root / folder).glob("cmake.*") if path.is_dir()]
     steps: list[Step] = [
         Remove((dest, listing, packed), env.root, phase=_CLONE),
         MakeDir(dest.parent, phase=_CLONE),
         Write(listing, "\0".join(names), phase=_CLONE),
         *(Run(argv, cwd=dest.parent, phase=_CLONE) for argv in commands),
-        *(Link(dest / path.relative_to(root), path.resolve(), phase=_CLONE) for path in builds),
+        Link(dest / build, env.build, phase=_CLONE),
         Remove((listing, packed), env.root, phase=_CLONE),
     ]
     return Plan(f"a clone of {root}", tuple(steps))

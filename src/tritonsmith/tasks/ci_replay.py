@@ -84,7 +84,7 @@ def _show(job: WorkflowJob, steps: Sequence[ReplayedStep], root: Path) -> None:
 def _run(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) -> tuple[ReplayedStep, ...]:
     from tritonsmith.envs import session
     from tritonsmith.suites import command, replay
-    from tritonsmith.ui import console
+    from tritonsmith.ui import console, units
 
     tested = command.find(env)
     scratch = tested.folder / "ci"
@@ -95,12 +95,12 @@ def _run(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) -> tup
         console.warn(
             "bubblewrap (bwrap) is missing or may not make namespaces, so nothing confines the steps"
         )
-    count = len(job.runnable)
-    if not output.agreed(f"Run {count} steps in a clone of {tested.root}, {how}?", yes=yes):
+    steps = units.counted(len(job.runnable), "step")
+    if not output.agreed(f"Run {steps} in a clone of {tested.root}, {how}?", yes=yes):
         raise SmithError("nothing was run", hints=["--dry-run shows the steps"])
     folders = (command.packages_of(packages, tested, ("pytest",)),) if packages else ()
     with session.opened("ci-replay", tested.env.name) as running:
-        running.run(replay.clone(tested.root, tested.env, root))
+        running.run(replay.clone(tested.root, tested.env, root, replay.pip_build(tested)))
         change = replay.variables(tested, folders, scratch, root)
         return replay.run(tested, job, root, change, console.note)
 

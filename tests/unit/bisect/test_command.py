@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -244,3 +246,52 @@ def test_what_others_read_names_no_folder_of_the_user(given: dict[str, str], sho
     asked = BisectQuestion(good="3.0.0", bad="3.9.0", folder="/home/me/work", **given)  # type: ignore[arg-type]
     assert report.without_places(asked) == replace(asked, **shown)  # type: ignore[arg-type]
     assert "/home" not in report.repeat(report.without_places(asked))
+
+
+HOSTILE = ("../../x", "/etc/passwd", "--output=x", "a\nrm -rf x", "a\x1b]0;x\x07", "a\0b", "", 5, None, ["a"])
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_an_outcome_of_no_triton_is_refused(value: object) -> None:
+    _refused({"tested": [{"triton": value, "verdict": "bad"}]})
+
+
+@pytest.mark.parametrize("key", ["good", "bad", "env", "nightlies"])
+@pytest.mark.parametrize("value", ["--upload-pack=x", "a\nb", "a\x1b[2Jb", "a\0b", 5, None, ["a"]])
+def test_values_of_a_question_are_checked_when_they_are_read(key: str, value: object) -> None:
+    _refused({"question": {key: value}})
+
+
+@pytest.mark.parametrize("key", ["kernel", "test", "folder", "source", "llvm_source"])
+@pytest.mark.parametrize("value", ["-c core.pager=x", "a\0b", 5, None])
+def test_paths_of_a_question_are_checked_when_they_are_read(key: str, value: object) -> None:
+    _refused({"question": {key: value}})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": 5},
+        {"tested": [{"triton": "3.6.0", "verdict": "bad", "seconds": "x"}]},
+        {"tested": [{"triton": "3.6.0", "verdict": "bad", "figures": 5}]},
+        {"tested": [5]},
+        {"question": {"command": [5]}},
+        {"question": {"command": ["a\0b"]}},
+        {"question": {"confirm": "x"}},
+        {"question": {"flags": 5}},
+        {"question": {"unknown": 5}},
+    ],
+)
+def test_a_session_of_another_shape_is_refused(change: dict[str, Any]) -> None:
+    _refused(change)
+
+
+def _refused(change: dict[str, Any]) -> None:
+    """A session with another value cannot be read, which is told in one error."""
+    file = session.begin(QUESTION).saved().folder / session.FILE
+    content = json.loads(file.read_text())
+    for key, value in change.items():
+        content[key] = {**content[key], **value} if isinstance(value, dict) else value
+    file.write_text(json.dumps(content))
+    with pytest.raises(FactError, match="cannot read this bisect"):
+        session.read(file.parent)

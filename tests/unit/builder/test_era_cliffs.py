@@ -111,7 +111,10 @@ def test_llvm_projects(version: str) -> None:
 def test_what_pip_installs_and_where_it_builds(version: str, at_root: bool) -> None:
     facts = made.inputs(version)
     folder = facts.checkout.root if at_root else facts.checkout.root / "python"
-    assert install.pip_build_dir(facts) == folder / "build" / "cmake.linux-x86_64-cpython-3.11"
+    assert (
+        install.pip_build_dir(facts.checkout, facts.python)
+        == folder / "build" / "cmake.linux-x86_64-cpython-3.11"
+    )
     pip = install.plan(facts, occupied=False).steps[-1]
     assert isinstance(pip, Run)
     assert pip.argv[-2:] == ("--editable", str(folder))
@@ -120,7 +123,7 @@ def test_what_pip_installs_and_where_it_builds(version: str, at_root: bool) -> N
 
 def test_a_build_folder_of_pips_own_is_left_alone() -> None:
     facts = made.inputs("3.5")
-    place = install.pip_build_dir(facts)
+    place = install.pip_build_dir(facts.checkout, facts.python)
     free, occupied = (
         [line for step in install.plan(facts, occupied=flag).steps for line in step.shell()]
         for flag in (False, True)

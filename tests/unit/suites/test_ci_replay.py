@@ -90,6 +90,7 @@ RAW = """2026-08-01T10:00:00.0000000Z ##[group]Run echo one
 2026-08-01T10:00:02.0000000Z \x1b[31m##[error]Process completed with exit code 1.
 2026-08-01T10:00:03.0000000Z ##[group]Run echo pytest
 """
+BUILD = Path("build/cmake.linux-x86_64-cpython-3.11")
 COLUMNS = """tests\tgood\t2026-08-01T10:00:00.0Z hello
 tests\tbad\t2026-08-01T10:00:00.0Z ##[error]Process completed with exit code 1.
 """
@@ -123,7 +124,7 @@ def cloned(tested: TestedBuild) -> Callable[[], Path]:
             git(tested, "commit", "--quiet", "-m", "all")
         tested.space.claim()
         dest = tested.folder / "ci" / "checkout"
-        tested.space.run(replay.clone(tested.root, tested.env, dest), "ci-replay", quiet=True)
+        tested.space.run(replay.clone(tested.root, tested.env, dest, BUILD), "ci-replay", quiet=True)
         return dest
 
     return make
@@ -168,9 +169,8 @@ def test_steps_run_in_a_clone_with_the_changes_of_the_user(
 ) -> None:
     (tested.root / "python" / "kept").write_text("before\n")
     (tested.root / ".gitignore").write_text("*.o\n")
-    build = tested.root / "build" / "cmake.linux-x86_64-cpython-3.11"
-    build.mkdir(parents=True)
     cloned()
+    tested.env.build.mkdir(parents=True)
     (tested.root / "python" / "kept").write_text("changed\n")
     (tested.root / "new file").write_text("new\n")
     (tested.root / "x.o").touch()
@@ -183,7 +183,7 @@ def test_steps_run_in_a_clone_with_the_changes_of_the_user(
     steps, logs = run(tested, WorkflowJob("ci.yml", "a", "linux", (step,)), root)
     assert steps["look"].word == "passed", logs
     printed = logs[0].splitlines()
-    assert printed[:4] == ["changed", "new", str(root), "build/cmake.linux-x86_64-cpython-3.11"]
+    assert printed[:4] == ["changed", "new", str(root), str(BUILD)]
     assert " M python/kept" in printed
     assert not (root / "x.o").exists()
     assert (tested.root / "python" / "kept").read_text() == "changed\n"
@@ -192,7 +192,7 @@ def test_steps_run_in_a_clone_with_the_changes_of_the_user(
 
 def test_a_checkout_without_git_is_not_run_in(tested: TestedBuild) -> None:
     with pytest.raises(FactError, match="git cannot tell what to clone"):
-        replay.clone(tested.root, tested.env, tested.folder / "ci" / "checkout")
+        replay.clone(tested.root, tested.env, tested.folder / "ci" / "checkout", BUILD)
 
 
 @pytest.mark.usefixtures("host_path")

@@ -119,7 +119,7 @@ def prepare_install(
     problems += preflight.setup_py(inputs, compile_commands.look(inputs.checkout.root))
     warnings = preflight.enforce(problems, force=force)
     inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
-    folder = install.pip_build_dir(inputs)
+    folder = install.pip_build_dir(inputs.checkout, inputs.python)
     occupied = folder.exists() and not folder.is_symlink()
     plan = install.plan(inputs, occupied=occupied)
     if _provable(inputs):

@@ -8,6 +8,8 @@ from pathlib import Path
 from tritonsmith.builder import cmake
 from tritonsmith.builder.triton import recipe, toolchain
 from tritonsmith.builder.triton.recipe import Inputs
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.plan import Link, MakeDir, Plan, Run, Step
 from tritonsmith.wheels import venv
 
@@ -51,7 +53,7 @@ def plan(inputs: Inputs, *, occupied: bool) -> Plan:
     """
     build = recipe.plan(inputs)
     steps: list[Step] = list(build.steps)
-    folder = pip_build_dir(inputs)
+    folder = pip_build_dir(inputs.checkout, inputs.python)
     if not occupied:
         steps += [MakeDir(folder.parent, phase=PHASE), Link(folder, inputs.env.build, phase=PHASE)]
     setup_dir = inputs.checkout.setup_dir
@@ -65,10 +67,9 @@ def plan(inputs: Inputs, *, occupied: bool) -> Plan:
     )
 
 
-def pip_build_dir(inputs: Inputs) -> Path:
+def pip_build_dir(source: TritonCheckout, python: PythonEnv) -> Path:
     """CMake's build folder in upstream's setup.py, the same name in every era."""
-    name = f"cmake.{inputs.python.platform}-cpython-{inputs.python.minor}"
-    return inputs.checkout.setup_dir / "build" / name
+    return source.setup_dir / "build" / f"cmake.{python.platform}-cpython-{python.minor}"
 
 
 def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tritonsmith import untrusted
+from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.kernels.compile import notebook, targets
 from tritonsmith.kernels.compile.points import CompilePoint
 from tritonsmith.kernels.compile.targets import Target
+from tritonsmith.plan import Step, Write, digest
 
 FILE = "manifest.json"  # many programs have one of this name
 SCHEMA = 1
@@ -28,6 +30,18 @@ _TELLS = re.compile(
 )  # not `RuntimeError: PassManager::run failed`
 
 _COLONS = 2  # of a target
+# The name of a kernel becomes a part of paths, its symbol and numbers become C code.
+_KERNEL = re.compile(r"[^-./\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
+_SYMBOL = re.compile(r"[^\W\d][\w$.]*")
+_NUMBERS = (
+    "shared",
+    "num_warps",
+    "num_ctas",
+    "warp_size",
+    "tmem_size",
+    "global_scratch_size",
+    "profile_scratch_size",
+)
 
 Status = Literal["ok", "failed", "crashed", "timeout"]
 
@@ -208,6 +222,26 @@ def _compiled(row: Mapping[str, Any], target: Target, triton: str) -> Point:
     return Point(**{**known, "stages": stages, "error": error})
 
 
+def record(made: Manifest, space: Workspace) -> Step:
+    """Remember that this Triton has compiled something here, so that its ptxas may run."""
+    return Write(_record(made.origin, space), f"{made.origin}\n", phase="manifest")
+
+
+def package(made: Manifest, space: Workspace) -> Path | None:
+    """The package of the Triton that compiled it; None if its programs may not be run.
+
+    A manifest may be a stranger's, and name any folder. Those of environments count, and those of
+    interpreters that have compiled something here.
+    """
+    named = Path(made.origin)
+    ours = named.is_relative_to(space.root / "envs") and ".." not in named.parts
+    return named if named.is_absolute() and (ours or _record(made.origin, space).is_file()) else None
+
+
+def _record(origin: str, space: Workspace) -> Path:
+    return space.root / "compiled" / digest(origin)
+
+
 def stand_ins(lines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """What stand-ins answered for, by full name, to the place of its first use."""
     found: dict[str, str] = {}
@@ -276,6 +310,8 @@ def read(folder: Path) -> Manifest:
     try:
         points = tuple(_point(one) for one in content.pop("points"))
         made = untrusted.shaped(Manifest, content, folder=folder, points=points)
+        if made.kernel and not _KERNEL.fullmatch(made.kernel):
+            raise ValueError(f"{made.kernel[:80]!r} is not the name of a kernel")  # noqa: TRY301 - one error for all
         return replace(made, warnings=tuple(made.warnings))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
@@ -295,4 +331,12 @@ def _point(content: dict[str, Any]) -> Point:
     point = untrusted.shaped(Point, content, stages=stages)
     if point.target.count(":") != _COLONS:
         raise ValueError(f"{point.target!r} is not a target")
+    if "/" in untrusted.place_in(point.id):
+        raise ValueError(f"{point.id!r} is not the name of a folder")
+    symbol = point.metadata.get("name")
+    if symbol is not None and not (isinstance(symbol, str) and _SYMBOL.fullmatch(symbol)):
+        raise ValueError(f"{str(symbol)[:80]!r} is not the name of a kernel")
+    for name in _NUMBERS:
+        if not isinstance(point.metadata.get(name), int | None):
+            raise ValueError(f"{name} is not a number")  # noqa: TRY004 - told like the others
     return point

@@ -290,7 +290,8 @@ def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False
             found, prepared.out, prepared.kernel, prepared.asked.file, prepared.wanted, flags
         )
         written = Write(prepared.out / FILE, made.render(), phase="manifest")
-        where.space.run(Plan("manifest", (written,)), "kernel.compile", quiet=True, log=log)
+        steps = (written, manifest.record(made, where.space))
+        where.space.run(Plan("manifest", steps), "kernel.compile", quiet=True, log=log)
     return CompileResult(made, tuple(report.notes(found[0], made, prepared.asked)))
 
 

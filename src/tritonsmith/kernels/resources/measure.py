@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs, untrusted
+from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError
-from tritonsmith.kernels.compile.manifest import Manifest, Point
+from tritonsmith.kernels.compile.manifest import Manifest, Point, package
 from tritonsmith.kernels.resources import code_object, cubin, elf, instructions, occupancy, ptxas
 from tritonsmith.kernels.resources.table import ResourceRow, Value
 
@@ -157,13 +158,15 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     found = values(binary, point.arch, point.metadata, ptx)
     notes = []
     if stage == "cubin" and found["spill_store_bytes"] is None and ptx:
-        said = ptxas.again(ptx, cubin.read(elf.load(binary)), Path(manifest.origin), point.metadata)
+        origin = package(manifest, workspace.default())
+        said = ptxas.again(ptx, cubin.read(elf.load(binary)), origin, point.metadata)
         if said:
             found |= {"spill_store_bytes": said.stores, "spill_load_bytes": said.loads}
         else:
-            notes = [
-                f"{point.id}: its spills are unknown: no available ptxas reproduces this cubin from its PTX"
-            ]
+            why = "no available ptxas reproduces this cubin from its PTX"
+            if origin is None:
+                why = "it was not compiled here, so the ptxas that it names is not run"
+            notes = [f"{point.id}: its spills are unknown: {why}"]
     assembly = _text(manifest.path(point, "amdgcn"))
     if says := _SAYS.search(assembly):
         found["compiler_waves_per_simd"] = int(says[1])

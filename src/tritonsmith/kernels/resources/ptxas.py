@@ -18,6 +18,7 @@ _ARRAY = re.compile(r"^\s*\.local\s", re.MULTILINE)
 _TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
 _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _REGISTERS = re.compile(r"Used (\d+) registers")
+_VALUE = re.compile(r"\w[\w,.]*", re.ASCII)  # of an option that stands before it
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,26 @@ def has_arrays(ptx: str) -> bool:
     return bool(_ARRAY.search(ptx))
 
 
-def again(ptx: Path, cubin: Cubin, origin: Path, metadata: Mapping[str, Any]) -> Said | None:
-    """Assemble the PTX as the Triton with the package `origin` did, and parse the report; None if no ptxas
-    reproduces the cubin.
-    """  # noqa: D205 - one sentence
+def again(ptx: Path, cubin: Cubin, origin: Path | None, metadata: Mapping[str, Any]) -> Said | None:
+    """Assemble the PTX as Triton did, and parse the report.
+
+    Args:
+        ptx: the text.
+        cubin: what Triton's ptxas made of it.
+        origin: Triton's package; None if its programs may not be run.
+        metadata: what Triton says of the kernel; it may be a stranger's.
+
+    Returns:
+        What ptxas says; None if none reproduces the cubin, or an option may not be given.
+    """
     table = configs.load("kernel-resources")["ptxas"]
     target = _TARGET.search(untrusted.read_text(ptx, untrusted.OURS))
     if target is None:
         return None
     options = [] if metadata.get("enable_fp_fusion", True) else [table["no-fusion"]]
     options += str(metadata.get(table["options"]) or "").split()
+    if any(word.partition("=")[0] not in table["allowed"] and not _VALUE.fullmatch(word) for word in options):
+        return None
     for program in _programs(origin, table):
         for flags in table["flags"]:
             files = (f"--gpu-name={target[1]}", str(ptx), "-o", os.devnull)
@@ -77,7 +88,8 @@ def again(ptx: Path, cubin: Cubin, origin: Path, metadata: Mapping[str, Any]) ->
     return None
 
 
-def _programs(origin: Path, table: Mapping[str, Any]) -> Iterator[Path]:
+def _programs(origin: Path | None, table: Mapping[str, Any]) -> Iterator[Path]:
     if named := os.environ.get(table["variable"]):
         yield Path(named)
-    yield from (origin / name for name in table["programs"] if (origin / name).is_file())
+    if origin:
+        yield from (origin / name for name in table["programs"] if (origin / name).is_file())

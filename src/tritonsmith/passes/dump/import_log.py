@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.passes.dump import binaries, line_prefixes, provenance
 from tritonsmith.passes.dump import index as indexes
-from tritonsmith.passes.dump.index import COMPILED, FILE, KEPT, DumpIndex
+from tritonsmith.passes.dump.index import COMPILED, FILE, KEPT, OUTPUT, UNFINISHED, DumpIndex
 from tritonsmith.passes.dump.splitter import Splitter
 from tritonsmith.plan import Plan, files
 from tritonsmith.plan.compression import Decompressed, limits
@@ -25,6 +26,10 @@ from tritonsmith.ui.progress import PhaseProgress
 from tritonsmith.untrusted import UnreadableError
 
 CHUNK = 1 << 20
+REPRODUCERS = "reproducers"
+# What a dump is made of, by the folder; one that was killed has no index that tells.
+_WRITTEN = re.compile(r"\d{3,}-[^/]+\.(mlir|ll|mir|ptx|amdgcn)|reproducer(-\d+)?\.mlir")
+_BESIDE = {COMPILED: re.compile(r"[^/]+\.\w+"), REPRODUCERS: re.compile(r"[^/]+\.mlir")}
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -69,9 +74,12 @@ def read(
                 splitter.feed(chunk)
         except FactError as error:
             splitter.close(command=name, python=python)
+            finish(out)
             hints = ["the readable part was imported: " + command("passes.list", out)]
             raise FactError(error.what, where=error.where, why=error.why, hints=hints) from error
-        return splitter.close(command=name, python=python)
+        index = splitter.close(command=name, python=python)
+        finish(out)
+        return index
 
 
 @contextmanager
@@ -136,6 +144,8 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """
     if not out.is_dir() or not any(out.iterdir()):
         return (), ()
+    if (out / UNFINISHED).is_file():
+        return _unfinished(out)
     if not (out / FILE).is_file():
         hints = ["choose another folder: --out DIR"]
         raise UsageError("this folder is not empty and does not contain a dump", where=out, hints=hints)
@@ -145,14 +155,38 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     written = (*(dump.path for dump in old.dumps), *binaries.names(old), *old.reproducers, old.output)
     found = tuple(
         out / name
-        for name in dict.fromkeys((*written, KEPT, FILE))
+        for name in dict.fromkeys((*written, KEPT, FILE))  # the index last, which tells of the others
         if (out / name).parent.resolve().is_relative_to(out.resolve())
     )
     left = [folder for folder in folders if set(folder.iterdir()) - set(found)]
     if left:
-        what = "this folder contains files that do not belong to the dump"
-        raise UsageError(what, where=left[0], hints=["move these files away"])
+        raise _foreign(left[0])
     return found, folders
+
+
+def _unfinished(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """The same of a dump whose run was killed: files are told by their names.
+
+    Raises:
+        UsageError: something else is in a folder of it.
+    """
+    found = [out / OUTPUT, out / KEPT]
+    folders = []
+    for folder in sorted(one for one in out.iterdir() if one.is_dir() and not one.is_symlink()):
+        inside = sorted(folder.iterdir())
+        form = _BESIDE.get(folder.name, _WRITTEN)
+        mine = [one for one in inside if form.fullmatch(one.name) and one.is_file() and not one.is_symlink()]
+        if mine and len(mine) < len(inside):
+            raise _foreign(next(one for one in inside if one not in mine))
+        if mine:
+            found += mine
+            folders.append(folder)
+    return (*found, out / FILE), tuple(folders)
+
+
+def _foreign(path: Path) -> UsageError:
+    what = "this folder contains files that do not belong to the dump"
+    return UsageError(what, where=path, hints=["move these files away"])
 
 
 def empty(out: Path) -> None:
@@ -161,11 +195,18 @@ def empty(out: Path) -> None:
     Raises:
         UsageError: something else is in it.
     """
-    files.remove(*older(out))
+    old = older(out)
     try:
         files.make_folder(out)
+        files.write(out / UNFINISHED, "")
     except OSError as error:
         raise SmithError("cannot create the output folder", where=out, why=str(error)) from error
+    files.remove(*old)
+
+
+def finish(out: Path) -> None:
+    """All of a dump is there."""
+    files.remove([out / UNFINISHED])
 
 
 def _chunks(source: str, progress: Callable[[int, int | None], None]) -> Iterator[bytes]:

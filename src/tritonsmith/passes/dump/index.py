@@ -26,6 +26,7 @@ FILE = "index.json"
 OUTPUT = "output.log"
 COMPILED = "compiled"  # folder of what the compiles left
 KEPT = "list.json"  # what `passes.list` counted
+UNFINISHED = ".unfinished"  # there from before the first change of a folder until its index is written
 # Names in the folder that are no kernel's.
 BESIDE = (FILE, OUTPUT, KEPT, "report.html", "reproducers", COMPILED)
 SCHEMA = 1
@@ -213,7 +214,9 @@ def read(folder: Path) -> DumpIndex:
         return replace(index, reproducers=tuple(index.reproducers))
     except FileNotFoundError as error:
         hints = ["`invoke passes.dump --out DIR` or `invoke passes.import FILE --out DIR` creates one"]
-        raise FactError("this folder is not a dump: its index is missing", where=path, hints=hints) from error
+        why = "the run that began it was killed" if (folder / UNFINISHED).is_file() else None
+        what = "this folder is not a dump: its index is missing"
+        raise FactError(what, where=path, why=why, hints=hints) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FactError("cannot read this index", where=path, why=str(error)) from error
 

@@ -120,7 +120,7 @@ class IndexWriter:
         kernels = tuple(self._kernel(run, died if run is current else "") for run in self._runs.all)
         found = (*reproducers, *self._reproducers)
         index = DumpIndex(self._out, kernels=kernels, dumps=self._dumps(), reproducers=found, **about)
-        files.write(self._out / FILE, index.render())
+        files.write_atomically(self._out / FILE, index.render())
         return index
 
     # ------------------------------------------------------------ one dump

@@ -21,10 +21,10 @@ from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.passes.dump import binaries, import_log, provenance
-from tritonsmith.passes.dump.index import DumpIndex
+from tritonsmith.passes.dump.index import UNFINISHED, DumpIndex
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.dump.splitter import Splitter
-from tritonsmith.plan import MakeDir, Plan, Remove, RemoveWritten, Step, process
+from tritonsmith.plan import MakeDir, Plan, Remove, RemoveWritten, Step, Write, process
 from tritonsmith.plan.steps import run_attached
 from tritonsmith.plan.steps.base import CommandFailedError, Tap
 from tritonsmith.plan.steps.run_attached import AttachedRun
@@ -134,6 +134,7 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
                 binaries.keep(index, [manifest])
             elif index.dumps:
                 console.note(f"the passes recorded so far are in {index.folder}")
+            import_log.finish(prepared.out)
     finally:
         splitter.stop()
         _end(prepared, where.space)
@@ -224,6 +225,7 @@ def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) ->
             died=f"the program died: signal {-code}" if code < 0 else "",
         )
         binaries.keep(index, binaries.of_cache(prepared.work / "cache", index.python, space))
+        import_log.finish(prepared.out)
     finally:
         splitter.stop()
         _end(prepared, space)
@@ -279,8 +281,10 @@ def _prepared(
     """The folder, what runs, and what is done with its stream, as commands."""
     old, folders = ((), ()) if own else import_log.older(out)
     before: list[Step] = [Remove((out, work) if own else (work,), space.root, phase="prepare")]
+    before += [MakeDir(out, phase="prepare"), Write(out / UNFINISHED, "", phase="prepare")]
     before += [RemoveWritten(old, folders, phase="prepare")] if old else []
-    before += [MakeDir(out / "reproducers" if choices.reproducers else out, phase="prepare"), record]
+    before += [MakeDir(out / import_log.REPRODUCERS, phase="prepare")] if choices.reproducers else []
+    before += [record]
     joined = " ".join(map(shlex.quote, streams))
     note = f"while the command runs: cat {joined} | {command('passes.import', '-', out=out)}"
     clear = (Remove((work,), space.root, phase="clear"),)
@@ -302,7 +306,7 @@ def _set(choices: Choices, out: Path) -> dict[str, str]:
 
 
 def _reproducers(out: Path) -> tuple[str, ...]:
-    found = (path for path in (out / "reproducers").glob("*") if path.is_file())
+    found = (path for path in (out / import_log.REPRODUCERS).glob("*") if path.is_file())
     return tuple(sorted(str(path.relative_to(out)) for path in found))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 
 from tests.unit.kernels.resources.test_measure import manifest as made
 from tests.unit.kernels.resources.test_measure import point
+from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.kernels.compile import manifest
 from tritonsmith.kernels.resources import elf
 from tritonsmith.kernels.show import stage as show_stage
+from tritonsmith.plan import Plan
 
 TYPED = """at 3:24:
 def bad(x, n, BLOCK: tl.constexpr):
@@ -124,6 +127,9 @@ HOSTILE: list[dict[str, Any]] = [
 ]
 HOSTILE += [{"target": "cuda"}, {"target": 5}, {"id": 5}, {"signature": 5}, {"signature": {"x": []}}]
 HOSTILE += [{"options": 5}, {"status": {}}, {"metadata": 5}, {"seconds": "x"}, {"remarks": [5]}]
+HOSTILE += [{"id": one} for one in ("../x", "/etc", "a/b", "a\0b")]
+HOSTILE += [{"metadata": {"name": one}} for one in ("../x", 'x"); system("true', "-o", "a\nb", "a\x1bb", 5)]
+HOSTILE += [{"metadata": {one: "1); abort("}} for one in ("shared", "num_warps", "warp_size", "tmem_size")]
 
 
 @pytest.mark.parametrize("change", HOSTILE)
@@ -135,7 +141,12 @@ def test_a_point_that_somebody_made_up(tmp_path: Path, change: dict[str, Any]) -
         manifest.read(tmp_path)
 
 
-@pytest.mark.parametrize("change", [{"kernel": 5}, {"file": 5}, {"command": []}, {"stand_ins": 5}])
+NAMED: list[dict[str, Any]] = [
+    {"kernel": one} for one in ("../x", "/etc/x", "-o", ".", "..", "a/b", "a\0b", "a\nb", "a\x1b[2Jb")
+]
+
+
+@pytest.mark.parametrize("change", [{"kernel": 5}, {"file": 5}, {"command": []}, {"stand_ins": 5}, *NAMED])
 def test_a_manifest_that_somebody_made_up(tmp_path: Path, change: dict[str, Any]) -> None:
     content = json.loads(made(tmp_path, point(tmp_path, "cuda:90:32", {}, {})).render()) | change
     (tmp_path / manifest.FILE).write_text(json.dumps(content), encoding="utf-8")
@@ -156,3 +167,20 @@ def test_a_stage_that_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
         show_stage.text(seen, seen.points[0], "ttir")
     with pytest.raises(FactError, match="cannot read this binary"):
         elf.load(stage)
+
+
+def test_programs_of_a_triton_run_only_if_it_compiled_something_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    space = workspace.default()
+    seen = made(tmp_path)
+    assert manifest.package(seen, space) is None
+    space.claim()
+    space.run(Plan("record", (manifest.record(seen, space),)), "test", quiet=True)
+    assert manifest.package(seen, space) == Path(seen.origin)
+    assert manifest.package(replace(seen, origin=f"{seen.origin}/../evil"), space) is None
+    envs = space.root / "envs"
+    assert manifest.package(replace(seen, origin=str(envs / "wheel" / "triton")), space)
+    for origin in ("", ".", "triton", str(envs / ".." / "evil"), "/"):
+        assert manifest.package(replace(seen, origin=origin), space) is None

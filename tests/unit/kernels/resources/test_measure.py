@@ -16,10 +16,12 @@ from rich.console import Console
 from tests.unit.kernels.resources import elf_maker
 from tests.unit.kernels.resources.test_instructions import AMD, SASS
 from tests.unit.kernels.resources.test_ptxas import PTX
+from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
+from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage, record
 from tritonsmith.kernels.resources import measure, plot, report
 from tritonsmith.kernels.resources import table as resources_table
+from tritonsmith.plan import Plan
 
 STORE = 0x387
 
@@ -89,8 +91,13 @@ def test_rows(mixed: Manifest) -> None:
     assert "pip install nvidia-cuda-nvdisasm" in notes[0]
 
 
-def test_arrays_in_local_memory_are_no_spills(tmp_path: Path) -> None:
-    """Here nothing tells them apart, and the cell stays empty."""
+def test_arrays_in_local_memory_are_no_spills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing tells them apart, and the cell stays empty: the program that a stranger names is not run."""
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    program = tmp_path / "triton" / "backends" / "nvidia" / "bin" / "ptxas"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\n", encoding="utf-8")
+    program.chmod(0o755)
     code = elf_maker.access(STORE, 4)
     made = manifest(
         tmp_path,
@@ -98,8 +105,15 @@ def test_arrays_in_local_memory_are_no_spills(tmp_path: Path) -> None:
     )
     found = measure.of_manifest(made)
     assert found.rows[0].values["spill_store_bytes"] is None
-    assert "no available ptxas reproduces this cubin" in found.notes[0]
+    assert "it was not compiled here, so the ptxas that it names is not run" in found.notes[0]
+    assert not (tmp_path / "ran").exists()
     assert found.rows[0].spilled == 32, "it may spill: --spills keeps it"
+    space = workspace.default()
+    space.claim()
+    space.run(Plan("record", (record(made, space),)), "test", quiet=True)
+    with pytest.raises(FactError, match="has no kernel"):  # of a program that says nothing
+        measure.of_manifest(made)
+    assert (tmp_path / "ran").exists()
 
 
 def test_a_broken_binary_is_named(tmp_path: Path) -> None:

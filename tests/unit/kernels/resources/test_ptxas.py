@@ -64,6 +64,31 @@ def test_the_run_that_makes_the_same_kernel_is_believed(tmp_path: Path, origin: 
     assert calls == [f"-v -lineinfo {rest}", f"-v -lineinfo --regAllocOptLevel=2 {rest}"]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        "-o /tmp/x",
+        "--output-file=x",
+        "--output x",
+        "-optf x",
+        "--options-file x",
+        "-ox",
+        "../x",
+        "/etc/passwd",
+        "a\x1bb",
+    ],
+)
+def test_an_option_of_a_stranger_names_no_file(tmp_path: Path, origin: Path, options: str) -> None:
+    assert ask(tmp_path, origin, 72, ptx_options=options) == (None, [])
+
+
+def test_without_a_triton_of_ours_no_program_runs(tmp_path: Path, origin: Path) -> None:
+    kernel = cubin.read(elf.parse(elf_maker.cubin(registers=40, frame=64)))
+    assert origin.is_dir()
+    assert ptxas.again(tmp_path / "kern.ptx", kernel, None, {}) is None
+    assert not (tmp_path / "calls").exists()
+
+
 def test_none_is_believed_that_makes_another(tmp_path: Path, origin: Path) -> None:
     said, calls = ask(tmp_path, origin, 80)
     assert said is None
