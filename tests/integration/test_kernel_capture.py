@@ -185,3 +185,41 @@ def test_a_package_s_own_autotuner_has_configs_and_the_launch_is_the_users_line(
     lines = [number for number, text in enumerate(TUNED.split("\n"), 1) if text.startswith("fill[")]
     assert kernel["where"] == [f"tuned.py:{line}" for line in lines]
     assert kernel["count"] == 2
+
+
+EXTENDED = """
+import sys
+from program import fill, Array
+
+try:
+    import fast_kernels_cuda as extension
+    from fast_kernels_cuda.ops import attention
+except ImportError as error:  # without the traceback, which only a bug of the tool may print
+    sys.exit(f"{type(error).__name__}: {error}")
+fill[(4,)](Array(0), WIDTH=16)
+if __name__ == "__main__":
+    try:
+        extension.forward(1)
+    except RuntimeError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+"""
+
+
+def test_a_program_goes_on_without_an_extension_that_is_named(smith: Smith) -> None:
+    (smith.cwd / "extended.py").write_text(EXTENDED)
+    argv = ("kernel.capture", "--env", "wheel", "--out", "extended.toml")
+    done = smith(*argv, "--", "python", "extended.py", code=1)
+    assert "the program needs fast_kernels_cuda" in done.error
+    assert "--stand-in fast_kernels_cuda" in done.error
+
+    # To import it is nothing; to call it ends the program as any error does, after what was launched before.
+    without = (*argv, "--stand-in", "fast_kernels_cuda", "--json", "--")
+    done = smith(*without, "python", "extended.py", code=1)
+    assert "RuntimeError: fast_kernels_cuda.forward cannot run: its module is a stand-in" in done.err
+    done = smith(*without, "-c", "import extended")
+    answer = json.loads(done.out)
+    assert [one["name"] for one in answer["kernels"]] == ["fill"]
+    assert any("fast_kernels_cuda is a stand-in" in note for note in answer["notes"])
+
+    done = smith("kernel.capture", "--stand-in", "a-b", "--", "python", "extended.py", code=2)
+    assert "--stand-in 'a-b' is not the name of a module" in done.error

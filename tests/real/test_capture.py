@@ -5,6 +5,7 @@ Needs TRITONSMITH_TORCH: the interpreter of a virtual environment that has Trito
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -240,6 +241,53 @@ with torch.cuda.nvtx.range("a"), torch.profiler.profile(activities=[torch.profil
     graph.replay()
 """
 
+QUANTISED = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def fill(x, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), 1.0)
+
+class Weight(torch.Tensor):  # as torchao's Float8Tensor: both protocols
+    @staticmethod
+    def __new__(cls, data):
+        return torch.Tensor._make_wrapper_subclass(cls, data.shape, dtype=data.dtype, device=data.device)
+
+    def __init__(self, data):
+        self.inside = data
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.nn.functional.linear:
+            assert types == (cls,), types
+            x, weight, bias = args
+            y = torch.empty(x.shape[0], weight.shape[0], device="cuda")
+            fill[(1,)](y, 16)
+            return y + bias
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        assert func is torch.ops.aten.mul.Tensor, func
+        assert args[0].is_cuda and not isinstance(args[0], cls)
+        fill[(2,)](args[0], 32)
+        return args[0] * args[1].inside
+
+weight, x = Weight(torch.ones(4, 4, device="cuda")), torch.ones(2, 4, device="cuda")
+assert torch.nn.functional.linear(x, weight, torch.ones(4, device="cuda")).shape == (2, 4)
+assert (torch.ones(4, 4, device="cuda") * weight).is_cuda
+
+@torch.compile
+def folded(x):  # TorchInductor folds constants with all modes of torch off
+    zero = torch.scalar_tensor(0, dtype=torch.int64, device=x.device)
+    return torch.where(zero >= 0, x + 1, x)
+
+assert folded(x).is_cuda
+"""
+
 
 def launched(folder: Path, program: str) -> dict[str, Any]:
     (folder / "program.py").write_text(program)
@@ -260,3 +308,43 @@ def test_what_a_program_asks_of_the_cuda_runtime_is_there(tmp_path: Path) -> Non
     assert [(one["kernel"], one["count"]) for one in listed["kernel"]] == [("fill", 1)]
     assert any("replays a CUDA graph" in note for note in listed["captured"]["notes"])
     assert any("there are no times of kernels" in note for note in listed["captured"]["notes"])
+
+
+def test_tensor_subclasses_run_their_own_operations_on_tensors_of_the_gpu(tmp_path: Path) -> None:
+    listed = launched(tmp_path, QUANTISED)
+    first, second, *generated = [(one["kernel"], one["signature"], one["grid"]) for one in listed["kernel"]]
+    assert first == ("fill", "x=*fp32:16,BLOCK=16", [[1, 1, 1]])
+    assert second == ("fill", "x=*fp32:16,BLOCK=32", [[2, 1, 1]])
+    assert len(generated) == 1
+    assert not any("missing" in note for note in listed["captured"]["notes"])
+
+
+MAKES_TENSORS = """
+import torch
+import triton
+import triton.language as tl
+from torch.utils._triton import has_triton
+
+TABLE = torch.tensor([1.5, 2.5], device="cuda")  # gemlite has tables of its host code on the GPU
+SAME = torch.ones(2).cuda(), torch.ones(2).to("cuda:0"), torch.zeros(2).to(torch.device("cuda"))
+N: tl.constexpr = tl.constexpr(int(TABLE.sum().item()))
+
+if has_triton():  # as torchao
+    @triton.jit
+    def fill(x):
+        tl.store(x + tl.arange(0, N), 1.0)
+"""
+
+
+def test_a_file_that_makes_tensors_of_the_gpu_compiles_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "makes.py").write_text(MAKES_TENSORS)
+    argv = (str(SMITH), "kernel.compile", "makes.py", "--target", "h100", "--signature", "*fp32", "--json")
+    environ = {**os.environ, "TRITONSMITH_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        (*argv, "--python", python()), cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert any("torch.tensor() on the GPU returns a tensor of the CPU" in text for text in answer["warnings"])
+    (ttir,) = tmp_path.rglob("*.ttir")
+    assert "end = 4 : i32" in ttir.read_text()

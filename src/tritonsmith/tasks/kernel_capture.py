@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.option_fields import OutFile, again, flag
+from tritonsmith.tasks.option_fields import CommaLists, OutFile, again, flag
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, JSON, OUT_FILE, PYTHON
 from tritonsmith.tasks.task import task
@@ -17,6 +17,9 @@ def capture(
     device: str = flag("GPU that the program is told of: h100, mi300x, cuda:90", "h100"),
     env: str = again(ANY_ENV, "the Python on PATH"),
     python: Path | None = PYTHON,
+    stand_in: CommaLists = flag(
+        "module that the program imports and can do without (repeatable)", (), example="flash_attn_2_cuda"
+    ),
     out: OutFile | None = again(OUT_FILE, "captured.toml"),
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
@@ -35,7 +38,7 @@ def capture(
     target = targets.parse(device)
     to = (out or OutFile("captured.toml")).path("captured.toml")
     interpreter = watched_program.interpreter(env, python, space)
-    prepared = run.prepare(program, target, device, to, interpreter, space)
+    prepared = run.prepare(program, target, device, to, interpreter, space, stand_in)
     if dry_run:
         output.plan(prepared.plan)
         return

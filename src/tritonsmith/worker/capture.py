@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .fake_gpu import FakeDriver, FakeGpu
 from .frames import where
 from .launches import RecordedKernel, Recorder, site
-from .stub_finder import ImportWatcher
+from .stub_finder import AbsentFinder, ImportWatcher
 from .values import encoded
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def start(request_path: str) -> int:
         "torch": functools.partial(_with_torch, request, recorder, gpu),
     }
     sys.meta_path.insert(0, ImportWatcher(around))
+    sys.meta_path.append(AbsentFinder(request["stand-ins"], recorder.note))
     return 0
 
 

@@ -40,6 +40,16 @@ class FakeGpu:
         key = f"{target.backend}:{target.arch}:{target.warp_size}"
         self._facts = self._every.get(key, {"known": {}, "of_model": {}, "names": {}})
 
+    def packages(self) -> set[str]:
+        """The packages that are told of the GPU by variables of the environment."""
+        return {name for facts in self._every.values() for name in facts.get("environment", ())}
+
+    def environment(self, package: str) -> dict[str, str]:
+        """The variables that a package reads."""
+        self.asked = True
+        found: dict[str, str] = self._facts.get("environment", {}).get(package, {})
+        return found
+
     def fact(self, name: str, called: str) -> Any:
         """A fact.
 
@@ -55,6 +65,10 @@ class FakeGpu:
         value, model = self._facts["of_model"][name], self._facts["of_model"]["name"]
         self._doubt(f"{called} is taken from {model}: {value}; other GPUs of {self} differ")
         return value
+
+    def note(self, text: str) -> None:
+        """Note what is not as it is with a GPU."""
+        self._doubt(text)
 
     def knows(self, name: str) -> bool:
         """Whether there is such a fact."""

@@ -15,8 +15,10 @@ from .fake_gpu import FakeGpu
 if TYPE_CHECKING:
     from .json_types import Table
 
-PROVIDED = ("torch.cuda", "torch.version")  # where a stand-in for torch knows the GPU
+_TRITON = "torch.utils._triton"
+PROVIDED = ("torch.cuda", "torch.version", _TRITON)  # where a stand-in for torch knows the GPU
 
+_SINCE_VOLTA = 7
 _SINCE_BF16 = 8  # major number of the first capability with it
 
 
@@ -158,12 +160,14 @@ def torch_cuda(gpu: FakeGpu) -> Table:
 def provide(gpu: FakeGpu, module: types.ModuleType) -> None:
     """Add the GPU to a stand-in for a module of torch."""
     if module.__name__ == "torch":
-        for name in PROVIDED:
+        for name in PROVIDED[:2]:  # others are looked up by those who need them
             importlib.import_module(name)
     elif module.__name__ == "torch.cuda":
         vars(module).update(torch_cuda(gpu))
     elif module.__name__ == "torch.version":
         _version(gpu, module, None)
+    elif module.__name__ == _TRITON:
+        vars(module).update(has_triton=lambda: _has_triton(gpu), has_triton_package=_constant(True))
 
 
 def patch(gpu: FakeGpu, torch: types.ModuleType, built: Table | None = None) -> None:
@@ -190,10 +194,52 @@ def patch(gpu: FakeGpu, torch: types.ModuleType, built: Table | None = None) -> 
     _version(gpu, torch.version, built)
 
 
+def triton_found(gpu: FakeGpu, run: Callable[[], None], module: types.ModuleType) -> None:
+    """Import `torch.utils._triton`, which asks the interfaces of all devices whether there is a GPU.
+
+    It is torch's own, but answers packages: `_is_torch` lets its other functions be told of the fake GPU.
+    """
+    run()
+    vars(module)["has_triton"] = _for_others(lambda: _has_triton(gpu), module.has_triton)
+
+
+def _has_triton(gpu: FakeGpu) -> bool:
+    """The answer of `torch.utils._triton`: on NVIDIA's since Volta, on all of AMD's."""
+    return bool(gpu.target.backend != "cuda" or gpu.capability()[0] >= _SINCE_VOLTA)
+
+
 def patched(gpu: FakeGpu, run: Callable[[], None], torch: types.ModuleType) -> None:
     """Import torch, which finds no GPU; from then on torch reports the fake GPU."""
     run()
     patch(gpu, torch)
+    if hasattr(torch, "overrides"):
+        _tensors_on_cpu(gpu, torch)
+
+
+def _tensors_on_cpu(gpu: FakeGpu, torch: Any) -> None:
+    """Let a file make tensors of the GPU, such as tables of its host code: they are torch's for the CPU.
+
+    Their values are right, and a kernel has none of them as a constant. Their device is not, which is noted.
+    """
+
+    def on_gpu(value: Any) -> bool:
+        text = str(value) if isinstance(value, (str, torch.device)) else ""
+        return text.partition(":")[0] == "cuda"
+
+    class OnCpu(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            more = dict(kwargs or {})
+            name = getattr(func, "__name__", "")
+            moved = name == "cuda" and isinstance(args[0], torch.Tensor)
+            if on_gpu(more.get("device")) or moved or (name == "to" and any(map(on_gpu, args))):
+                gpu.note(f"torch.{name}() on the GPU returns a tensor of the CPU, whose values are the same")
+                args = tuple("cpu" if on_gpu(value) else value for value in args)
+                more.update({"device": "cpu"} if "device" in more else {})
+                if moved:
+                    return args[0]
+            return func(*args, **more)
+
+    OnCpu().__enter__()
 
 
 def _constant(value: Any) -> Callable[..., Any]:
@@ -207,7 +253,8 @@ def _version(gpu: FakeGpu, module: types.ModuleType, said: Table | None) -> None
 
 
 def _is_torch(frame: types.FrameType) -> bool:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "torch"
+    name = str(frame.f_globals.get("__name__", ""))
+    return name.partition(".")[0] == "torch" and name != _TRITON
 
 
 def for_everyone(answer: Any, _real: Any = None) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .disassemble import find_disassemblers
 from .fake_gpu import FakeDriver, FakeGpu
-from .fake_torch import PROVIDED, patched, provide
+from .fake_torch import PROVIDED, patched, provide, triton_found
 from .refusal import RequestRefusedError
 from .stub_finder import ImportWatcher, StubFinder
 from .stub_ledger import Ledger, UnknownError
@@ -34,7 +34,12 @@ class FileSurroundings:
     def __init__(self, modules: Iterable[str], gpus: Table) -> None:
         self.ledger = Ledger(PROVIDED)
         self.gpu = FakeGpu(self.ledger.note, UnknownError, gpus)
-        self._watcher = ImportWatcher({"torch": functools.partial(patched, self.gpu)})
+        around = {"torch": patched, "torch.utils._triton": triton_found}
+        self._watcher = ImportWatcher(
+            {name: functools.partial(change, self.gpu) for name, change in around.items()}
+        )
+        for name in self.gpu.packages():
+            self._watcher.around[name] = self._with_variables
         sys.meta_path.insert(0, self._watcher)
         sys.meta_path.append(StubFinder(modules, self.ledger, functools.partial(provide, self.gpu)))
 
@@ -45,6 +50,11 @@ class FileSurroundings:
         self.gpu.become(target)
         triton.runtime.driver.set_active(FakeDriver(self.gpu))
 
+    def _with_variables(self, run: Callable[[], None], module: types.ModuleType) -> None:
+        """Import a package that looks for the GPU in the environment, or else by programs of the driver."""
+        os.environ.update(self.gpu.environment(module.__name__))
+        run()
+
     def tolerate(self, package: str) -> None:
         """Continue where the `__init__.py` of a package, or of a parent package, fails.
 
@@ -54,7 +64,10 @@ class FileSurroundings:
 
         def run(rest: Callable[[], None], module: types.ModuleType) -> None:
             try:
-                rest()
+                if module.__name__ in self.gpu.packages():
+                    self._with_variables(rest, module)
+                else:
+                    rest()
             except (Exception, UnknownError) as error:  # noqa: BLE001 - whatever it does
                 self.ledger.note(f"{module.__name__}/__init__.py failed: {error}")
 

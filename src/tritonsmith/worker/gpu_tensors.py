@@ -81,12 +81,7 @@ class _Tensors:
 
     def _mode_type(self) -> Any:
         base = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
-        dispatch, ours = self._dispatch, self.type
-        disabled = self._torch._C._disabled_torch_dispatch_impl  # noqa: SLF001 - torch's own name
-
-        def handles(kind: Any) -> bool:
-            """Whether a class runs operations itself: on tensors in it, which come here again."""
-            return kind is not ours and getattr(kind, "__torch_dispatch__", disabled) is not disabled
+        dispatch, handles = self._dispatch, self._handles
 
         class FakeGpuMode(base):  # type: ignore[misc, valid-type]
             # Modes of torch's own do not bring in torch._dynamo, nor keep it from compiling.
@@ -101,11 +96,31 @@ class _Tensors:
 
         return FakeGpuMode
 
+    def _handles(self, kind: Any) -> bool:
+        """Whether a class runs operations itself: on tensors in it, which come here again."""
+        disabled = self._torch._C._disabled_torch_dispatch_impl  # noqa: SLF001 - torch's own name
+        return kind is not self.type and getattr(kind, "__torch_dispatch__", disabled) is not disabled
+
+    def _overriding(self, types: Any) -> tuple[Any, ...]:
+        """Those of some classes that have a `__torch_function__` of their own."""
+        torch = self._torch
+        usual = (
+            self.type.__torch_function__.__func__,
+            torch.Tensor.__torch_function__.__func__,
+            torch._C._disabled_torch_function_impl,  # noqa: SLF001 - torch's own name
+        )
+        return tuple(
+            kind
+            for kind in types
+            if getattr(kind.__torch_function__, "__func__", kind.__torch_function__) not in usual
+        )
+
     def _tensor_type(self) -> Any:  # noqa: C901 - a class with its methods
         torch, cuda = self._torch, self._cuda
         plain, without = torch.Tensor, torch._C.DisableTorchFunctionSubclass  # noqa: SLF001 - torch's own name
         dispatch, move, wrap, autocast = self._dispatch, self._moved, self._wrapped, self._autocast
         inner, parameter = self._inner, torch._utils._rebuild_parameter  # noqa: SLF001 - torch's own name
+        handles, overriding = self._handles, self._overriding
 
         class GpuTensor(plain):  # type: ignore[misc, valid-type]
             device = property(lambda _: cuda)
@@ -113,8 +128,13 @@ class _Tensors:
             is_cpu = property(lambda _: False)
 
             @classmethod
-            def __torch_function__(cls, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
                 args, kwargs = autocast(func, args, kwargs or {})
+                others = overriding(types)
+                for kind in others:  # who are not told of this class, which is a plain tensor on a GPU
+                    theirs: Any = kind.__torch_function__(func, others, args, kwargs)
+                    if theirs is not NotImplemented:
+                        return theirs
                 with without():
                     found: Any = func(*args, **kwargs)
                 if type(found) is plain and found.grad_fn is None:  # scratch of C++, which asks for no device
@@ -122,7 +142,9 @@ class _Tensors:
                 return found
 
             @classmethod
-            def __torch_dispatch__(cls, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                if any(map(handles, types)):
+                    return NotImplemented
                 return dispatch(func, args, kwargs or {})
 
             def get_device(self) -> int:

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import functools
 import inspect
+import linecache
 import os
 import stat
 import sys
@@ -118,7 +119,10 @@ def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
     _run(functools.partial(_execute, ast.Module(body=body, type_ignores=[]), path, module), path)
     note_identities(body, vars(module), path, around.ledger)
     if not hasattr(module, head):
-        raise RequestRefusedError("kernel", f"this file has no kernel {name!r}", names=candidates(tree))
+        why = _unmet(body, head, path)
+        names = [other for other in candidates(tree) if not why or other != head]
+        what = f"{name} is not defined here" if why else f"this file has no kernel {name!r}"
+        raise RequestRefusedError("kernel", what, why=why, names=names)
     whole = getattr(module, head)
     for part in inner:
         whole = _run(functools.partial(_inside, whole, part), path)
@@ -158,6 +162,16 @@ def content_of(path: str) -> bytes:
     if len(content) > LARGEST:
         raise OSError(f"larger than {LARGEST:,} bytes")
     return content
+
+
+def _unmet(body: list[ast.stmt], name: str, path: str) -> str:
+    """The line that decides whether a name is bound; empty if nothing does."""
+    for node in body:
+        inside = [part for part in ast.walk(node) if isinstance(part, ast.FunctionDef) and part.name == name]
+        if isinstance(node, (ast.If, ast.Try)) and inside:
+            line = linecache.getline(path, node.lineno).strip()
+            return f"line {node.lineno} leaves it out, with this interpreter and target: {line}"
+    return ""
 
 
 def _execute(tree: ast.Module, path: str, module: types.ModuleType) -> None:

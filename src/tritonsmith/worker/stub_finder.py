@@ -98,6 +98,58 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return bool(asks) or (user is not None and guarded(user.f_code.co_filename, user.f_lineno))
 
 
+class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The last finder of a program that runs: modules that are not installed can be imported, and not used.
+
+    Attributes:
+        names: the modules that the user names; those below them come along.
+        note: told of each import.
+    """
+
+    def __init__(self, names: Iterable[str], note: Callable[[str], None]) -> None:
+        self.names = tuple(names)
+        self.note = note
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        """A spec for a module that the user names."""
+        wanted = any(name == known or name.startswith(f"{known}.") for known in self.names)
+        return ModuleSpec(name, self, is_package=True) if wanted else None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Create a module of which each attribute is absent."""
+        module = types.ModuleType(spec.name)
+
+        def __getattr__(name: str) -> Any:  # noqa: N807 - PEP 562
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return _Absent(f"{spec.name}.{name}")
+
+        vars(module)["__getattr__"] = __getattr__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Note that a program goes on without the module."""
+        if module.__name__ in self.names:
+            self.note(f"{module.__name__} is a stand-in: kernels that it would launch are missing")
+
+
+class _Absent:
+    """An attribute of a module that is not installed: it can be looked up, and not called."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Absent(f"{self.__name__}.{name}")
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError(f"{self.__name__} cannot run: its module is a stand-in, not installed")
+
+    __bool__ = __len__ = __iter__ = __index__ = __call__
+
+
 def guarded(path: str, number: int) -> bool:
     """Whether an ImportError is caught at a line of a file."""
     linecache.checkcache(path)  # a file of that name may have been there before

@@ -39,6 +39,7 @@ def watch(torch: Any, tensor_type: type, recorder: Recorder, request: Table) -> 
         "torch._dynamo.variables.streams": functools.partial(_streams, torch),
         "torch._subclasses.fake_tensor": _fake_tensors,
         "torch._inductor.config": functools.partial(_settings, request),
+        "torch._inductor.fx_passes.joint_graph": _constants,
         "torch._inductor.select_algorithm": functools.partial(_choices, recorder),
         "torch._inductor.compile_fx": functools.partial(_failures, torch, recorder),
         "torch._inductor.codegen.triton": _fusions,
@@ -147,6 +148,26 @@ def _settings(request: Table, config: Any) -> None:
     for name, value in request["inductor"].items():
         with contextlib.suppress(AttributeError):  # releases of torch differ
             setattr(config, name, value)
+
+
+def _constants(module: Any) -> None:
+    """TorchInductor folds constants with all modes off: those of the GPU are computed on the CPU instead."""
+    base = sys.modules["torch.utils._python_dispatch"].TorchDispatchMode
+    folder = module.UniformValueConstantFolder
+    real = folder.run
+
+    class OnCpu(base):  # type: ignore[misc, valid-type]
+        def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            more = dict(kwargs or {})
+            if more.get("device") is not None:
+                more["device"] = "cpu"
+            return func(*args, **more)
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with OnCpu():
+            return real(self, *args, **kwargs)
+
+    folder.run = run
 
 
 def _failures(torch: Any, recorder: Recorder, module: Any) -> None:

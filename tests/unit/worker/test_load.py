@@ -412,3 +412,51 @@ def test_the_package_of_relative_imports(tmp_path: Path) -> None:
     (inner.parent / "__init__.py").touch()
     assert found("from . import y") == ("top.inner", str(tmp_path)), "as far as there are packages"
     assert found("from " + "." * 99 + "x import y") == ("", "")
+
+
+HAS_TRITON = "import torch\nfrom torch.utils._triton import has_triton\nif has_triton():\n"
+
+
+@pytest.mark.parametrize("torch", ["installed", "replaced"])
+def test_torch_tells_a_package_that_there_is_triton(place: Path, describe: Describe, torch: str) -> None:
+    # torchao defines its kernels below `if torch_version_at_least("2.7.0") and has_triton():`
+    if torch == "installed":
+        install_torch(place)
+        utils = place / "site/torch/utils"
+        utils.mkdir()
+        (utils / "__init__.py").write_text("")
+        (utils / "_triton.py").write_text(
+            "import torch\n"
+            "def has_triton(): return False\n"
+            "def has_triton_tma(): return torch.cuda.get_device_capability() >= (9, 0)\n"
+        )
+    text = f"{HAS_TRITON}    @triton.jit\n    def k(x, N=has_triton()): pass\n"
+    assert default(describe(text)) is True
+    for target, wanted in (("h100", True), ("a100", False)) if torch == "installed" else ():
+        tma = "from torch.utils._triton import has_triton_tma\nHAS = has_triton_tma()\n"
+        assert default(describe(f"{tma}@triton.jit\ndef k(x, N=HAS): pass\n", target)) is wanted
+
+
+def test_the_condition_that_leaves_a_kernel_out_is_shown(describe: Describe) -> None:
+    text = "import sys\nif sys.version_info < (3,):\n    @triton.jit\n    def k(x): pass\n"
+    refused = describe(text)["refused"]
+    assert refused["what"] == "k is not defined here"
+    assert "line 4 leaves it out" in refused["why"]
+    assert "if sys.version_info < (3,):" in refused["why"]
+    assert refused["names"] == []
+
+
+@pytest.mark.parametrize("file", ["kernel.py", "site/flag_gems/ops/k.py"])  # of a user, and its own
+def test_a_package_that_would_ask_programs_of_the_driver_is_told(
+    place: Path, describe: Describe, file: str
+) -> None:
+    package = place / "site/flag_gems/__init__.py"
+    package.parent.mkdir(parents=True)
+    package.write_text("import os\nVENDOR = os.environ.get('GEMS_VENDOR', 'unknown')\n")
+    (package.parent / "ops").mkdir()
+    (package.parent / "ops/__init__.py").write_text("")
+    text = "import flag_gems\n@triton.jit\ndef k(x, N=flag_gems.VENDOR): pass\n"
+    for target, wanted in (("h100", "nvidia"), ("mi300x", "amd")):
+        answer = describe(text, target, file=file)
+        assert default(answer) == wanted
+        assert answer["asked"]  # for another target it is loaded again

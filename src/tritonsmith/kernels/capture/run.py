@@ -13,7 +13,7 @@ from pathlib import Path
 from tritonsmith import configs, untrusted
 from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import SmithError
+from tritonsmith.errors import SmithError, UsageError
 from tritonsmith.kernels.capture import recorded
 from tritonsmith.kernels.compile import describe, gpu_models, kernel_list_text, watched_program
 from tritonsmith.kernels.compile.targets import Target
@@ -76,7 +76,13 @@ class Captured:
 
 
 def prepare(
-    argv: Sequence[str], target: Target, device: str, out: Path, python: Path | None, space: Workspace
+    argv: Sequence[str],
+    target: Target,
+    device: str,
+    out: Path,
+    python: Path | None,
+    space: Workspace,
+    stand_ins: Sequence[str] = (),
 ) -> PreparedCapture:
     """Make the plan.
 
@@ -87,11 +93,16 @@ def prepare(
         out: the list to write.
         python: stands for `python`, and its folder comes before PATH; None for what PATH has.
         space: the workspace.
+        stand_ins: modules that the program imports and that its Python may lack.
 
     Raises:
-        UsageError: there is no program, or the list is somebody else's file.
+        UsageError: there is no program, the list is somebody else's file, or a module's name is none.
         FactError: there is no such program.
     """
+    for name in stand_ins:
+        if not all(part.isidentifier() for part in name.split(".")):
+            hints = ["the name that the program imports: --stand-in flash_attn_2_cuda"]
+            raise UsageError(f"--stand-in {name!r} is not the name of a module", hints=hints)
     work = space.root / "kernels" / ".capture" / str(os.getpid())
     facts = configs.load("capture")
     request = {
@@ -99,11 +110,12 @@ def prepare(
         "target": [target.backend, target.arch, target.warp_size],
         "gpus": gpu_models.all_facts([target]),
         "results": str(work / "results"),
+        "stand-ins": list(stand_ins),
         **facts["torch"],
     }
     request_file = work / "request.json"
     asked_by = command("kernel.capture", device=device)
-    vendor = facts["vendor"].get(target.backend)
+    vendor = {name: text for told in gpu_models.environment(target).values() for name, text in told.items()}
     step, site = watched_program.prepare(argv, python, "capture", request_file, work, asked_by, vendor)
     before = (
         Remove((work,), space.root, phase="prepare"),
@@ -198,7 +210,8 @@ def _provided(module: str) -> Sequence[str]:
             f"an environment with torch for the CPU: {command('up', env='torch')}, then --env torch",
             "or an interpreter of yours that has it: --python PATH",
         )
-    return describe.provided(module)
+    without = f"or capture the rest without it: --stand-in {module}"
+    return (*describe.provided(module), *(() if module == "triton" else (without,)))
 
 
 def _write(

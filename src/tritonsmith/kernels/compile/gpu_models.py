@@ -29,14 +29,20 @@ def facts(target: Target) -> dict[str, Any]:
 
     Returns:
         `known`: what every GPU of the target has; `of_model`: what one of them has, with its name; `names`:
-        how Triton's driver and torch call them.
+        how Triton's driver and torch call them; `environment`: variables for packages, by their names.
     """
     table = configs.load("gpu-models")
     known = {"warp": target.warp_size, **_known(target)}
     row = _model(target)
     of_model = {name: value for name, value in row.items() if name != "gpu"}
     names = table["names"][target.backend]
-    return {"known": known, "of_model": of_model, "names": names}
+    return {"known": known, "of_model": of_model, "names": names, "environment": environment(target)}
+
+
+def environment(target: Target) -> dict[str, dict[str, str]]:
+    """Variables that tell packages whose GPU is here, by the packages' names."""
+    packages = configs.load("gpu-models")["environment"]
+    return {name: by_backend[target.backend] for name, by_backend in packages.items()}
 
 
 def _known(target: Target) -> dict[str, Any]:
