@@ -79,6 +79,16 @@ def commands(page: Path) -> list[DocumentedCommand]:
     ]
 
 
+def typed_lines(block: str) -> list[str]:
+    """The lines of a block that a reader types; a continued line is one."""
+    return [line for _, line in _typed(block)]
+
+
+def commands_of(line: str, page: str) -> list[DocumentedCommand]:
+    """The tool's commands in one line of shell."""
+    return [DocumentedCommand(page, 0, words, inline=False) for words in _commands_of(line)]
+
+
 def _typed(block: str) -> Iterator[tuple[int, str]]:
     """Lines that a reader types: those after `$`, where a block has such; a continued line is one."""
     lines: list[tuple[int, str]] = []

@@ -6,6 +6,8 @@ import gzip
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -255,6 +257,50 @@ def test_commands_that_build(built: Smith) -> None:
     unique = {tuple(words(command, built.root)): command for command in found}
     assert len(unique) > 8
     assert [why for command in unique.values() if (why := failure(built, command))] == []
+
+
+def readme_lines() -> list[str]:
+    """README's lines of shell that need no build and no network, and change nothing of the machine's."""
+    left_out = (*(way for way in NOT_RUN if way != "explain"), *BUILDS, *DRY, "system.packages", "up")
+    lines = [
+        line
+        for block in documented.blocks(documented.REPOSITORY / "README.md", "sh")
+        for line in documented.typed_lines(block)
+    ]
+    return [
+        line
+        for line in lines
+        if (found := documented.commands_of(line, "README.md"))
+        and not any(begins(one, left_out) for one in found)
+    ]
+
+
+@pytest.mark.xdist_group("documented")
+def test_readme_is_a_script(with_wheel: Smith, tmp_path: Path) -> None:
+    """Word for word, one line after the other, in a fresh copy of the checkout, after `./bootstrap up`."""
+    clone = tmp_path / "tritonsmith"
+    shutil.copytree(
+        documented.REPOSITORY,
+        clone,
+        ignore=shutil.ignore_patterns(".*", "docs", "tests", "web", "__pycache__"),
+    )
+    smith = with_wheel.beside(tmp_path)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    lines = readme_lines()
+    assert {"kernel.compile", "passes.report", "explain", "cache.list"} <= {line.split()[1] for line in lines}
+    for line in lines:
+        done = subprocess.run(
+            ("bash", "-ec", line),
+            cwd=clone,
+            env={**smith.environ, "PATH": path, "BROWSER": "true"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=smith.patience,
+            check=False,
+        )
+        foreseen = (0, 1) if line.startswith("invoke doctor") else (0,)  # what it says of this machine
+        assert done.returncode in foreseen, f"{line}\n{done.stdout}\n{done.stderr}"
 
 
 def failure(smith: Smith, command: DocumentedCommand) -> str:

@@ -28,9 +28,9 @@ def explain(context: Any, env: str = ENV, json: bool = JSON) -> None:
 
 
 @task()
-def allow(context: Any, file: str = word("path of an env file")) -> None:
+def allow(context: Any, file: str = word("path of an env file"), json: bool = JSON) -> None:
     """Allow an env file in a source tree to name what to run."""
-    import json
+    from json import dumps
 
     from tritonsmith.envs import consent, settings, workspace
     from tritonsmith.errors import UsageError
@@ -38,13 +38,17 @@ def allow(context: Any, file: str = word("path of an env file")) -> None:
     if not file.endswith(".toml"):
         raise UsageError("only env files that are named by path need consent", hints=["./my.toml"])
     path, wanted = settings.wanted(file)
+    if wanted:
+        consent.allow(path, wanted, workspace.default())
+    if json:
+        console.out().print_json(data={"schema": 1, "file": str(path), "allowed": dict(wanted)})
+        return
     if not wanted:
         console.out().print(f"{path} names nothing that needs consent", markup=False)
         return
-    consent.allow(path, wanted, workspace.default())
     console.out().print(f"{path} is allowed to name these, until they change:", markup=False)
     for key, value in wanted.items():
-        console.out().print(f"  {key} = {json.dumps(value)}", markup=False)
+        console.out().print(f"  {key} = {dumps(value)}", markup=False)
 
 
 @task(tables=True, name="list")

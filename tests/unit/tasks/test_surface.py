@@ -122,6 +122,16 @@ def test_a_foreseen_failure(smith: Smith, home: Path) -> None:
     assert "did you mean 'triton'?" in answer.err
 
 
+def test_consent_as_json(smith: Smith, tmp_path: Path) -> None:
+    file = tmp_path / "tree" / "mine.toml"
+    (file.parent / ".git").mkdir(parents=True)
+    for text, allowed in (("", {}), ('[llvm]\ndir = "/opt/llvm"\n', {"llvm.dir": "/opt/llvm"})):
+        file.write_text(text, encoding="utf-8")
+        answer = smith("env.allow", str(file), "--json")
+        assert json.loads(answer.out) == {"schema": 1, "file": str(file), "allowed": allowed}
+    assert smith("env.explain", "--env", str(file)).code == 0
+
+
 @pytest.mark.parametrize("argv", [["--version"], ["--list"], ["--help"], []])
 def test_what_every_program_answers(smith: Smith, argv: list[str]) -> None:
     answer = smith(*argv)
