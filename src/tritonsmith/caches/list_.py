@@ -21,6 +21,8 @@ from tritonsmith.facts.triton_metadata import Metadata
 from tritonsmith.ui import units as formats
 
 SCHEMA = 1
+COLUMNS = ("kernel", "target", "Triton", "stages", "size", "age", "options", "cache", "entry")
+_BEGINNING = 8  # characters of an entry's name: enough to tell a million entries apart
 _NAMED = 5  # entries that an error names
 _WAYS = (("ttir", "ttgir", "llir", "ptx", "cubin"), ("ttir", "ttgir", "llir", "amdgcn", "hsaco"))
 _NANOSECONDS = 1_000_000_000
@@ -83,7 +85,7 @@ def make(
 
 
 def cells(row: CacheRow, now: float) -> list[str]:
-    """A row of the table: kernel, target, Triton, stages, size, age by seconds since 1970, options, cache."""
+    """A row of the table, whose columns are `COLUMNS`; `now` is in seconds since 1970."""
     entry, told = row.entry, row.metadata
     name = entry.kernel or "?"
     return [
@@ -95,6 +97,7 @@ def cells(row: CacheRow, now: float) -> list[str]:
         formats.age(now - entry.changed / _NANOSECONDS),
         " ".join(f"{option}={value}" for option, value in told.options),
         entry.root.label,
+        entry.name[:_BEGINNING],
     ]
 
 
@@ -178,22 +181,30 @@ def entry(text: str, roots: Iterable[Root]) -> Path:
     """The folder of an entry.
 
     Args:
-        text: its name, the beginning of it, or a path.
+        text: its name, the beginning of it, the name of its kernel, or a path.
         roots: the caches to look in.
 
     Raises:
-        UsageError: there is none, or several begin so.
+        UsageError: there is none, or there are several.
     """
     path = Path(text).expanduser()
     if "/" in text and path.is_dir():
         return path.absolute()
-    entries = (one for root in roots for one in triton_cache.scan(root).entries)
+    entries = [one for root in roots for one in triton_cache.scan(root).entries]
     found = [Path(one.path) for one in entries if one.name.startswith(text)]
     exact = [one for one in found if one.name == text]
     if len(found) == 1 or exact:
         return (exact or found)[0]
+    if not found:
+        found = [Path(one.path) for one in entries if one.kernel == text]
+        if len(found) == 1:
+            return found[0]
+        what = (
+            f"{len(found)} entries are of the kernel {text!r}" if found else f"no entry begins with {text!r}"
+        )
+    else:
+        what = f"{len(found)} entries begin with {text!r}"
     hints = [str(one) for one in found[:_NAMED]] or [f"{command('cache.list')} lists them"]
-    what = f"{len(found)} entries begin with {text!r}" if found else f"no entry begins with {text!r}"
     raise UsageError(what, hints=hints)
 
 

@@ -70,7 +70,7 @@ def listing(
 @task(tables=True)
 def show(
     context: Any,
-    entry: str = word("name of an entry in cache.list, its beginning, or its folder"),
+    entry: str = word("entry in cache.list, the beginning of its name, its folder, or a kernel"),
     root: str = flag("look only in the cache in this folder", ""),
     json: bool = JSON,
 ) -> None:
@@ -257,10 +257,9 @@ def _show_listing(found: CacheListing, *, filtered: bool) -> None:
     from tritonsmith.caches import summary
     from tritonsmith.ui import tables
 
-    columns = ["kernel", "target", "Triton", "stages", "size", "age", "options", "cache"]
     rows = [use_case.cells(row, found.now) for row in found.rows]
     if rows:
-        console.out().print(tables.plain("newest first", columns, rows, right=["size", "age"]))
+        console.out().print(tables.plain("newest first", [*use_case.COLUMNS], rows, right=["size", "age"]))
     if found.chosen > len(rows):
         console.out().print(f"... and {found.chosen - len(rows)} more (--limit 0 shows all)", markup=False)
     if filtered:

@@ -38,7 +38,8 @@ def test_the_newest_come_first_and_the_rest_is_counted(root: Path) -> None:
 def test_a_row(root: Path, era: str, version: str) -> None:
     made.kernel(root, "matmul", era=era, num_warps=8, num_stages=5, ago=7200)
     found = make(root)
-    kernel, target, triton, stages, _, age, options, cache = list_.cells(found.rows[0], found.now)
+    kernel, target, triton, stages, _, age, options, cache, entry = list_.cells(found.rows[0], found.now)
+    assert list_.entry(entry, [found.rows[0].entry.root]) == Path(found.rows[0].entry.path)
     assert (kernel, target, triton, stages) == ("matmul", "cuda:90", version, "to cubin")
     assert (age, options, cache) == ("2 h", "num_warps=8 num_stages=5", "jit")
 
@@ -116,7 +117,11 @@ def test_an_entry_by_the_beginning_of_its_name(tmp_path: Path) -> None:
     folders = [made.kernel(tmp_path, name) for name in ("add", "mul")]
     assert list_.entry(folders[0].name, [root]) == folders[0]
     assert list_.entry(str(folders[1]), [root]) == folders[1]
+    assert list_.entry("mul", [root]) == folders[1]
+    made.kernel(tmp_path, "mul", num_warps=8)
+    with pytest.raises(UsageError, match="2 entries are of the kernel 'mul'"):
+        list_.entry("mul", [root])
     with pytest.raises(UsageError, match="no entry begins with 'nothing'"):
         list_.entry("nothing", [root])
-    with pytest.raises(UsageError, match="2 entries begin with ''"):
+    with pytest.raises(UsageError, match="3 entries begin with ''"):
         list_.entry("", [root])
