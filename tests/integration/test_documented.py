@@ -118,6 +118,7 @@ NOT_RUN = {  # why, by how a command begins
     "bisect.status": "as above",
     "blame": "wheels of two releases; test_blame.py has a compiler with a planted change",
     "build.explain --cache-debug": "test_rebuild.py has the two builds that it compares",
+    "cache.show": "an entry of a cache; tests/unit/caches/test_list_.py has some",
     "doctor --since": "a history, and a report; test_doctor_since.py has both",
     "doctor.compare": "as above",
     "explain": "a checkout of Triton; tests/unit/atlas has a small one",
