@@ -167,6 +167,8 @@ def run(
     root: Path,
     change: dict[str, str | None],
     tell: Callable[[str], None],
+    *,
+    confined: bool,
 ) -> tuple[ReplayedStep, ...]:
     """Run the steps of a job, one after the other; after a failure the others run, too.
 
@@ -176,8 +178,15 @@ def run(
         root: the clone of the checkout that they run in.
         change: of the environment.
         tell: gets a line before each.
+        confined: whether the user was told that bubblewrap confines them.
+
+    Raises:
+        FactError: it does not any more.
     """
     boxed = sandbox(tested.env, tested.folder / "ci")
+    if confined and not boxed:
+        hints = ["run again: it asks before it runs steps without a sandbox"]
+        raise FactError("bubblewrap cannot confine the steps now, so none was run", hints=hints)
     found = []
     for number, step in enumerate(job.steps, 1):
         if step.why or job.why:

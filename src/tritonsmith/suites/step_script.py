@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _COMPUTED = "$"  # stands for an expansion in a word
+_SPLIT = "$*"  # stands for one outside of quotes, which may become several words
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)\+?=", re.ASCII)
 _LEADING = ("if", "then", "elif", "else", "do", "!")  # a command follows
 _ENDING = ("fi", "done")
@@ -22,6 +23,7 @@ _EXPANSION = re.compile(r"\$(\w+|[?#@*!$-])", re.ASCII)
 _PARAMETER = re.compile(
     r"\w+(:?[-+][\w ./-]*|(##?|%%?)[\w*./-]*)?", re.ASCII
 )  # bash evaluates more in others
+_JOINED = re.compile(r"[^ \t\n]\\\n[^ \t\n]")  # `$` and `(` on two lines are `$(` to bash
 _DEEPEST = 20  # `$(...)` in each other
 
 
@@ -76,7 +78,10 @@ def _check(command: _Words, rules: Mapping[str, Any]) -> None:
         for word in arguments:
             _check_variable(word.partition("=")[0].removesuffix("+"), rules)
         return
-    text = " ".join(arguments)
+    _check_program(program, " ".join(arguments), rules)
+
+
+def _check_program(program: str, text: str, rules: Mapping[str, Any]) -> None:
     rows: Sequence[Mapping[str, Any]] = [row for row in rules["may-run"] if program in row["programs"]]
     if not rows and _COMPUTED in program:
         raise _RefusedError("the name of a program is computed")
@@ -84,6 +89,8 @@ def _check(command: _Words, rules: Mapping[str, Any]) -> None:
         raise _RefusedError(f"{program[:40]} is not on the list of what may run here")
     if not any(re.fullmatch(row.get("arguments", ".*"), text, re.DOTALL) for row in rows):
         raise _RefusedError(f"{program} may not run here with these arguments: {text[:60]}")
+    if _SPLIT in text and all("arguments" in row for row in rows):
+        raise _RefusedError(f"an expansion without quotes may give {program} other arguments: {text[:60]}")
 
 
 def _check_variable(name: str, rules: Mapping[str, Any]) -> None:
@@ -99,6 +106,8 @@ class _ScriptReader:
             raise _RefusedError("its commands are nested too deeply")
         if re.search(r"[^\n\t\x20-\x7e\x80-\U0010ffff]|\(\(", script):
             raise _RefusedError("it has control characters or arithmetic, which are not read")
+        if _JOINED.search(script):
+            raise _RefusedError("a line is continued within a word, which is not read")
         self._text = script
         self._at = 0
         self._depth = depth
@@ -137,6 +146,8 @@ class _ScriptReader:
         if words and words[0] in _ENDING:
             words = words[1:]
         if words and words[0] == "for":
+            if words[2:3] not in ([], ["in"]):
+                raise _RefusedError("it has a `for` without `in`, which is not read")
             words = [f"{words[1] if len(words) > 1 else ''}="]  # which it sets
         if words or command.written:
             yield _Words(words, command.written)
@@ -173,7 +184,8 @@ class _ScriptReader:
                 parts.append(self._text[self._at + 1 : self._at + 2].strip("\n"))
                 self._at += 2
             elif char in "$`":
-                parts.append(self._expansion())
+                self._expansion()
+                parts.append(_SPLIT)
             else:
                 parts.append(char)
                 self._at += 1
@@ -249,6 +261,8 @@ class _ScriptReader:
                 quote = "" if char == quote else quote
             elif char in "'\"":
                 quote = char
+            elif char == "#" and self._text[self._at - 1] in " \t\n;|&()<>":
+                raise _RefusedError("it has a comment in `$(...)`, which is not read")
             else:
                 depth += {"(": 1, ")": -1}.get(char, 0)
             self._at += 1

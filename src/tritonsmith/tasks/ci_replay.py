@@ -90,7 +90,8 @@ def _run(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) -> tup
     scratch = tested.folder / "ci"
     root = scratch / "checkout"
     how = "under bubblewrap: no network, the system read-only"
-    if not replay.sandbox(tested.env):
+    confined = bool(replay.sandbox(tested.env))
+    if not confined:
         how = "without a sandbox: they may do anything that you may"
         console.warn(
             "bubblewrap (bwrap) is missing or may not make namespaces, so nothing confines the steps"
@@ -102,7 +103,7 @@ def _run(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) -> tup
     with session.opened("ci-replay", tested.env.name) as running:
         running.run(replay.clone(tested.root, tested.env, root, replay.pip_build(tested)))
         change = replay.variables(tested, folders, scratch, root)
-        return replay.run(tested, job, root, change, console.note)
+        return replay.run(tested, job, root, change, console.note, confined=confined)
 
 
 def _row(job: WorkflowJob) -> dict[str, Any]:

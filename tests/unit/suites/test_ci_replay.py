@@ -134,7 +134,8 @@ def run(tested: TestedBuild, found: WorkflowJob, root: Path) -> tuple[dict[str, 
     """How each step ended, and what those that ran printed."""
     lines: list[str] = []
     change = replay.variables(tested, (), tested.folder / "ci", root)
-    steps = replay.run(tested, found, root, change, lines.append)
+    confined = bool(replay.sandbox(tested.env))
+    steps = replay.run(tested, found, root, change, lines.append, confined=confined)
     logs = [Path(line.rpartition(": ")[2]).read_text() for line in lines]
     return {one.step.name: one for one in steps}, logs
 
@@ -211,6 +212,21 @@ def test_bubblewrap_keeps_a_step_from_the_rest(tested: TestedBuild, cloned: Call
     assert not outside.exists()
 
 
+def test_no_step_runs_where_the_sandbox_that_was_promised_is_gone(
+    tested: TestedBuild, cloned: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = cloned()
+    change = replay.variables(tested, (), tested.folder / "ci", root)
+    monkeypatch.setenv("PATH", str(tested.folder))  # without bwrap
+    steps = (WorkflowStep("write", "echo x", "", (), "", ""),)
+    told: list[str] = []
+    with pytest.raises(FactError, match="bubblewrap cannot confine the steps now, so none was run"):
+        replay.run(
+            tested, WorkflowJob("ci.yml", "a", "linux", steps), root, change, told.append, confined=True
+        )
+    assert told == []
+
+
 def test_a_folder_that_leads_out_of_the_clone(tested: TestedBuild, cloned: Callable[[], Path]) -> None:
     (tested.root / "link").symlink_to("/")
     found = [WorkflowStep(folder, "pwd", "", (), folder, "") for folder in ("link", "nowhere")]
@@ -264,6 +280,16 @@ def test_a_folder_that_leads_out_of_the_clone(tested: TestedBuild, cloned: Calla
         ("make -C / test-lit", "make may not run here"),
         ("make html", "make may not run here"),
         ("lit 'x", "is missing"),
+        # What bash reads as code, and a simpler reading as text; each ran `rm` when it was tried.
+        ('echo "$(true # \'\n)echo "; rm x; echo "\'\\\' )"', "a comment in `$(...)`"),
+        ("cat <\\\n<E\necho '\nE\nrm x\necho '", "continued within a word"),
+        ("echo $\\\n[X]", "continued within a word"),
+        ('echo "$\\\n{X@P}"', "continued within a word"),
+        ("for x do rm x; done", "a `for` without `in`"),
+        ('test "$X" "$Y"', "test may not run here with these arguments"),
+        ('test -"$X" "$Y"', "test may not run here with these arguments"),
+        ("[ -z $X ]", "an expansion without quotes"),
+        ("make NUM_PROCS=$X test-lit", "make may not run here with these arguments"),
     ],
 )
 def test_what_is_not_on_the_list_is_left_out(script: str, why: str) -> None:
@@ -278,6 +304,8 @@ def test_what_is_not_on_the_list_is_left_out(script: str, why: str) -> None:
         "cd python/test/unit\npython3 -m pytest -s -n 16 \\\n ../../tutorials/06.py::test_op --device cpu",
         "make NUM_PROCS=24 test-lit",
         "export CC=/usr/bin/clang",
+        'if [ -z "$X" ] || [ "$X" = "$Y" -a ! -d "build/$Y" ]; then lit; fi',
+        "cd python\npytest test_autotuner.py::test_kwargs[False]\\\n  --device cpu",
         "isort -c ./python || ( echo '::error title=a' ; exit 1 ) 2>&1 > /dev/null",
     ],
 )
