@@ -34,6 +34,12 @@ _AT_ONCE = 500  # commits in one command line
 _OWN_REFS = ("refs/bisect", "refs/rewritten", "refs/worktree")  # these belong to each worktree alone
 # Every ref that stays when the worktree goes.
 _STAYING = (*(f"--exclude={name}/*" for name in _OWN_REFS), "--glob=refs/*")
+_THEIRS = (
+    "refs/remotes/",
+    "refs/tags/",
+    "refs/prefetch/",
+    "refs/stash",
+)  # of remotes, or looked at by itself
 _SUBMODULE = "160000"  # git's mode of one
 
 
@@ -330,11 +336,14 @@ def _whole(inside: _Checkout, what: str) -> Iterator[UniqueWork]:
     entries = list(_results(inside))
     mine = [commit for commit, how in entries if how.startswith(_MADE)]
     tips = [*_head(inside), *(commit for commit, _ in (*entries, *_reflog(inside, "--branches")))]
-    tips += inside.lines("for-each-ref", "--format=%(objectname)", "refs/heads", *_OWN_REFS)
+    refs = (line.split(" ") for line in inside.lines("for-each-ref", "--format=%(objectname) %(refname)"))
+    tips += [commit for commit, ref in refs if not ref.startswith(_THEIRS)]
     # A tag may be the remote's, but not on a commit that was made here.
     alone = (*_unreachable(inside, tips, "--remotes", "--tags"), *_unreachable(inside, mine, "--remotes"))
     if alone:
         yield UniqueWork(f"{what}: commits that no remote has", tuple(dict.fromkeys(alone)))
+    if elsewhere := tuple(str(tree.path) for tree in linked(inside.folder) if tree.path.exists()):
+        yield UniqueWork(f"{what}: worktrees that belong to it", elsewhere)
     if count := len(inside.lines("log", "-g", "--format=%H", "refs/stash", "--", none=128)):
         yield UniqueWork(f"{what}: stashes", (f"{count}",))
     if not bare:

@@ -333,9 +333,33 @@ def cloned_bare(folder: Path) -> None:
     git(deep / "r", "remote", "remove", "origin")
 
 
+def noted_deep(folder: Path) -> None:
+    """A commit under a ref that is no branch: git's notes."""
+    cloned_whole(folder)
+    git(folder / "build" / "a" / "b" / "r", "notes", "add", "-m", "mine")
+
+
+def worked_elsewhere(folder: Path) -> None:
+    """A worktree that lies elsewhere, and whose repository goes."""
+    cloned_whole(folder)
+    git(folder / "build" / "a" / "b" / "r", "worktree", "add", "--quiet", "--detach", f"{folder}-elsewhere")
+
+
+def cloned_whole(folder: Path) -> None:
+    """A clone in an ignored folder that has nothing of its own."""
+    deep = folder / "build" / "a" / "b"
+    deep.mkdir(parents=True)
+    git(deep, "clone", "--quiet", str(folder), "r")
+
+
 @pytest.mark.parametrize(
     ("work", "told"),
     [
+        (noted_deep, "repository build/a/b/r in a folder that git ignores: commits that no remote has"),
+        (
+            worked_elsewhere,
+            "repository build/a/b/r in a folder that git ignores: worktrees that belong to it",
+        ),
         (orphaned, "commits that no branch, tag or remote has"),
         (rebased, "commits that no branch, tag or remote has"),
         (reset, "commits that no branch, tag or remote has"),
