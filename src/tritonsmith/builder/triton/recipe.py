@@ -91,17 +91,18 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
         env.build, relative=_folders(inputs) is not None, llvm=inputs.llvm_sources, phase=PHASE_CONFIGURE
     )
     first = (*before_compiles(inputs, again=again), *debug, *_first(inputs, jobs))
-    ours = OutdateForeignOutput(
-        inputs.checkout.root / _LIBRARIES, "libtriton*.so", env.build, phase=PHASE_BUILD
-    )
-    return Plan(title, (*first, ours, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
+    return Plan(title, (*first, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
 
 
 def before_compiles(inputs: Inputs, *, again: bool = False) -> tuple[Step, ...]:
     """All that must be there before Ninja compiles in the env's build folder."""
     build, venv_folder = inputs.env.build, inputs.env.venv
     links = compiler_cache.steps(_folders(inputs), phase=PHASE_CONFIGURE, venv=venv_folder)
-    return (*configure(inputs, build, phase=PHASE_CONFIGURE, again=again), *links)
+    # Before CMake: that and each object that is compiled make Ninja's log newer than another folder's output.
+    ours = OutdateForeignOutput(
+        inputs.checkout.root / _LIBRARIES, "libtriton*.so", build, phase=PHASE_CONFIGURE
+    )
+    return (*configure(inputs, build, ours, phase=PHASE_CONFIGURE, again=again), *links)
 
 
 def _first(inputs: Inputs, jobs: int) -> tuple[Step, ...]:
@@ -110,12 +111,15 @@ def _first(inputs: Inputs, jobs: int) -> tuple[Step, ...]:
     return tuple(BuildObjects(ninja, build, jobs, batch, phase=PHASE_SUSPECTS) for batch in inputs.suspects)
 
 
-def configure(inputs: Inputs, build: Path, *, phase: str, again: bool = False) -> tuple[Step, ...]:
+def configure(
+    inputs: Inputs, build: Path, *before: Step, phase: str, again: bool = False
+) -> tuple[Step, ...]:
     """Steps that prepare what CMake looks for, and configure.
 
     Args:
         inputs: facts and settings; the LLVM may be configured and not yet built.
         build: build folder.
+        before: steps between the two.
         phase: name of the phase of CMake's run.
         again: configure even if nothing changed.
     """
@@ -132,7 +136,7 @@ def configure(inputs: Inputs, build: Path, *, phase: str, again: bool = False) -
         root=inputs.workspace.root,
         again=again,
     )
-    return (*prepare.steps, MakeDir(build, phase=phase), *run)
+    return (*prepare.steps, *before, MakeDir(build, phase=phase), *run)
 
 
 def before_llvm(

@@ -180,7 +180,8 @@ class OutdateForeignOutput(Step):
 
     Ninja compares an output with its inputs only. A file that several folders write is newer than the inputs
     of each: Ninja reports that there is no work to do, whoever wrote it last. Ninja's log, to which it adds
-    each command that ends, is newer than the outputs of its own folder.
+    each command that ends, is newer than the outputs of its own folder; so the step comes before all that may
+    write the log without linking: CMake, which compacts it, and other targets.
 
     Attributes:
         outputs: the folder of the outputs.

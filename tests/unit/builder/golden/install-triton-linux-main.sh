@@ -80,6 +80,11 @@ cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80/
 
 # configure Triton
 # always:
+for output in /home/dev/triton/python/triton/_C/libtriton*.so; do
+  if [ -e "$output" ] && [ -e /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_log ] && [ "$output" -nt /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_log ]; then
+    touch -t 197001020000 "$output"
+  fi
+done
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 # skipped if /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-about is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_deps
@@ -163,11 +168,6 @@ settings append target.debug-file-search-paths "/home/dev/.local/share/tritonsmi
 EOF
 
 # build Triton
-for output in /home/dev/triton/python/triton/_C/libtriton*.so; do
-  if [ -e "$output" ] && [ -e /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_log ] && [ "$output" -nt /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_log ]; then
-    touch -t 197001020000 "$output"
-  fi
-done
 (cd /home/dev/.local/share/tritonsmith/envs/dev/triton && env NINJA_STATUS='[%f/%t] ' /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/triton -j16)
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built
 cp /home/dev/.local/share/tritonsmith/envs/dev/triton/build.ninja /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/build.ninja

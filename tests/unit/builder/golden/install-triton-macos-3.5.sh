@@ -70,6 +70,11 @@ cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda
 
 # configure Triton
 # always:
+for output in /Users/dev/triton/python/triton/_C/libtriton*.so; do
+  if [ -e "$output" ] && [ -e '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_log' ] && [ "$output" -nt '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_log' ]; then
+    touch -t 197001020000 "$output"
+  fi
+done
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
 # skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-about is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_deps'

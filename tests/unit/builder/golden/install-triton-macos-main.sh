@@ -80,6 +80,11 @@ cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda
 
 # configure Triton
 # always:
+for output in /Users/dev/triton/python/triton/_C/libtriton*.so; do
+  if [ -e "$output" ] && [ -e '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_log' ] && [ "$output" -nt '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_log' ]; then
+    touch -t 197001020000 "$output"
+  fi
+done
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
 # skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-about is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_deps'
@@ -134,11 +139,6 @@ EOF
 
 # build Triton
 # always:
-for output in /Users/dev/triton/python/triton/_C/libtriton*.so; do
-  if [ -e "$output" ] && [ -e '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_log' ] && [ "$output" -nt '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_log' ]; then
-    touch -t 197001020000 "$output"
-  fi
-done
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' -j10)
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built'
 cp '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/build.ninja'
