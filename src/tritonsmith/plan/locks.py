@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ _MOMENT = 0.5  # seconds
 _STEP = 4.0  # seconds between the signals that stop what a killed run left at work
 _held: list[FileLock] = []
 _notes: dict[Path, dict[str, Any]] = {}  # the files that name this process as a holder, and their content
+_noting = threading.Lock()  # kernels are compiled in threads, each of which holds locks and starts programs
 _HINTS = ("wait for it to end, or stop it with ^C in its terminal", "use another --env")
 
 
@@ -65,12 +67,14 @@ def hold(
     _held.append(lock)
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        _notes[holder] = redact.data({"pid": os.getpid(), "purpose": purpose, "since": now})
-        _write(holder)
+        with _noting:
+            _notes[holder] = redact.data({"pid": os.getpid(), "purpose": purpose, "since": now})
+            _write(holder)
         yield
     finally:
-        del _notes[holder]
-        holder.unlink(missing_ok=True)
+        with _noting:
+            _notes.pop(holder, None)  # there is none where it was interrupted before
+            holder.unlink(missing_ok=True)
         _held.remove(lock)
         lock.release()
 
@@ -118,11 +122,12 @@ def note_child(pid: int, program: str) -> None:
         pid: of the leader of the group.
         program: its name, for messages.
     """
-    child = {"pid": pid, "started": _started(pid), "program": program} if _notes else {}
-    for holder, content in list(_notes.items()):
-        living = [one for one in content.get("children", ()) if _started(one["pid"]) == one["started"]]
-        content["children"] = [*living, child]
-        _write(holder)
+    with _noting:
+        child = {"pid": pid, "started": _started(pid), "program": program} if _notes else {}
+        for holder, content in _notes.items():
+            living = [one for one in content.get("children", ()) if _started(one["pid"]) == one["started"]]
+            content["children"] = [*living, child]
+            _write(holder)
 
 
 def _write(holder: Path) -> None:

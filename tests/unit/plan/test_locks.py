@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -239,3 +241,27 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_taken_again(
         with pytest.raises(LockedError), locks.hold(lock, purpose="up"):
             pytest.fail("two hold one lock")
     assert len(calls) > 1
+
+
+def test_threads_take_locks_and_note_children_at_the_same_time(tmp_path: Path) -> None:
+    """As `kernel.compare` does: a note that failed left the program that it was about without a parent."""
+
+    def hold(name: str) -> None:
+        with locks.hold(tmp_path / name, purpose="kernel.compare"):
+            pass
+
+    def repeat(act: Callable[[], None]) -> None:
+        for _ in range(200):
+            act()
+
+    note = partial(locks.note_child, os.getpid(), "clang")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            runs = [pool.submit(repeat, act) for act in (partial(hold, "a"), partial(hold, "b"), note, note)]
+    finally:
+        sys.setswitchinterval(interval)
+    for run in runs:
+        run.result()
+    assert not list(tmp_path.glob("*.holder"))
