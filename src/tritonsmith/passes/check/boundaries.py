@@ -29,6 +29,7 @@ _AXES = 3
 _LONGEST = 200  # operations of such arithmetic
 _LARGEST = 1 << 16  # larger sizes make the loops of a run too long
 _MOST_IDS = 256
+_FEW = 12  # constants whose products are tried, too: all of them take a second for a decision
 _STEPS = 20_000
 _WRONG = (UnsupportedIrError, EndlessError, AssumedError, AccessError, KeyError)
 
@@ -183,7 +184,9 @@ class BoundaryFinder:
     def _likely(self, decision: _Decision, place: int, values: Mapping[int, int]) -> list[int]:
         """Values of a number, in their order: around 0, the constants, their products, and other numbers."""
         numbers = {number for number in decision.constants if 0 < number < _LARGEST}
-        centres = {0, *numbers, *(one * other for one in numbers for other in numbers)}
+        centres = {0, *numbers}
+        if len(numbers) <= _FEW:
+            centres |= {one * other for one in numbers for other in numbers}
         centres |= {values[other] for other in decision.places}
         if place < 0:
             return sorted({one + by for one in centres for by in (-1, 0, 1) if 0 <= one + by < _MOST_IDS})
