@@ -22,8 +22,8 @@ def table(found: TriageVerdict) -> Grid:
 
 def rows(found: TriageVerdict) -> list[list[str]]:
     """Give each test a line of text; a message that repeats the first row's is not shown again."""
+    first = _text(found.baseline)
     shown = [_row("nothing changed", found.baseline)]
-    first = in_short(found.baseline)
     shown += [_row(one.variant.name, one.observation, first) for one in found.tried]
     return shown
 
@@ -70,10 +70,14 @@ def _seen(one: Observation) -> dict[str, Any]:
 
 def in_short(observation: Observation) -> str:
     """Say what was seen in one line; triage.json and the logs have all of it."""
-    text = ", ".join(filter(None, (observation.figures, observation.why)))
-    return tables.clipped(" ".join(text.split()), _LONGEST)
+    return tables.clipped(_text(observation), _LONGEST)
+
+
+def _text(observation: Observation) -> str:
+    """All that was seen, in one line."""
+    return " ".join(", ".join(filter(None, (observation.figures, observation.why))).split())
 
 
 def _row(name: str, one: Observation, first: str = "") -> list[str]:
-    text = in_short(one)
-    return [name, str(one.seen), _SAME if first and text == first else text, f"{one.seconds:.1f}"]
+    text = _SAME if first and _text(one) == first else in_short(one)
+    return [name, str(one.seen), text, f"{one.seconds:.1f}"]

@@ -193,6 +193,9 @@ def test_a_row_is_one_line_and_repeats_nothing() -> None:
     assert rows[0][2].startswith("exit code 1: Traceback File store xxx")
     found = replace(found, tried=(Tried(found.tried[0].variant, found.baseline),))
     assert report.rows(found)[1][2] == "the same"
+    longer = replace(found.baseline, figures=trace + "y")  # differs only where it is cut off
+    found = replace(found, tried=(Tried(found.tried[0].variant, longer),))
+    assert report.rows(found)[1][2].startswith("exit code 1: Traceback")
 
 
 def test_nothing_is_wrong() -> None:

@@ -269,7 +269,8 @@ def _regressions(
         for name in () if place in reported else (*metrics.summary(), *configs.load("rehearse")["also"]):
             change = pair.in_short(name)
             if change.verdict == "worse" and change.percent is not None:
-                values = f"{name} {_spelled(change.a)} -> {_spelled(change.b)} ({change.percent:+.0f} %)"
+                share = f" ({change.percent:+.0f} %)" if math.isfinite(change.percent) else ""  # from 0
+                values = f"{name} {_spelled(change.a)} -> {_spelled(change.b)}{share}"
                 regressions.append(Regression(*place, values, abs(change.percent)))
     regressions.sort(key=lambda row: (-row.percent, row.kernel, row.point))
     return tuple(regressions[: configs.load("rehearse")["shown"]])

@@ -64,6 +64,12 @@ def test_what_gets_worse_within_the_terms_is_named_beside_the_verdict() -> None:
     )
 
 
+def test_what_grows_from_nothing_has_no_percentage() -> None:
+    spilled = one("k", NVIDIA, {**NVIDIA, "spill_store_bytes": 64, "spill_load_bytes": 64})
+    made = verdict(spilled, SAME, fail_on="registers>+10%")
+    assert made.regressions[0].change == "spills 0 -> 128"
+
+
 def test_the_worst_is_first() -> None:
     spilled = {**NVIDIA, "spill_store_bytes": 8}
     made = verdict(
