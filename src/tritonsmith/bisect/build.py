@@ -19,7 +19,7 @@ from tritonsmith.builder.llvm import setup_mlir
 from tritonsmith.builder.triton import commands, ninja_targets, toolchain
 from tritonsmith.builder.triton.source import TritonSource
 from tritonsmith.command_line import command
-from tritonsmith.envs import receipts, session
+from tritonsmith.envs import receipts, session, unfinished_build
 from tritonsmith.envs.schema import Purpose, Settings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir, Workspace
@@ -81,18 +81,22 @@ class CommitBuilds:
     def llvm_dir(self, pin: str) -> str:
         """The installed LLVM for a pin: that of the settings, or the one that their environment has.
 
-        One that `setup-mlir` took although it is not at the pin serves all pins. Empty if there is none.
+        One that the environment has although it is not at its pin serves all pins. Empty if there is none.
         """
         if self.settings.llvm.dir:
             return self.settings.llvm.dir
         env = self.space.env(self.settings.name)
-        if named := (commands.last_settings(env) or {}).get("llvm.dir"):
-            return str(named)
         chosen = receipts.read(env.receipt("setup-mlir"))
-        if not chosen or chosen["provider"] != "system" or not Path(chosen["prefix"]).is_dir():
+        if prefix := str((commands.last_settings(env) or {}).get("llvm.dir") or ""):
+            built = unfinished_build.succeeded(env)
+            same = (built.get("settings") or {}).get("llvm.dir") == prefix
+            commit, its_pin = (built.get("llvm_commit"), built.get("pin")) if same else ("", "")
+        elif chosen and chosen["provider"] == "system" and Path(chosen["prefix"]).is_dir():
+            prefix, commit, its_pin = str(chosen["prefix"]), chosen["commit"], chosen["pin"]
+        else:
             return ""
-        at_pin = llvm_tree.same_commit(str(chosen["commit"]), str(chosen["pin"]))
-        return "" if at_pin and chosen["pin"] != pin else str(chosen["prefix"])
+        at_pin = llvm_tree.same_commit(str(commit or ""), str(its_pin or ""))
+        return "" if at_pin and its_pin != pin else prefix
 
     def libraries(self, commit: TritonCommit) -> Path:
         """The folder of a commit's libraries, made or not: of its native tree, LLVM and settings."""

@@ -54,6 +54,16 @@ def test_one_that_the_store_has_is_found_there(builds: CommitBuilds, tmp_path: P
     assert builds.llvm_dir(PIN) == ""
 
 
+@pytest.mark.parametrize(("commit", "of_others"), [(PIN, False), (OTHER, True), ("", True)])
+def test_the_llvm_of_the_last_build_serves_other_pins_unless_it_is_at_its_own(
+    builds: CommitBuilds, tmp_path: Path, commit: str, of_others: bool
+) -> None:
+    last = {"llvm.dir": str(tmp_path)}
+    chosen(builds, "build-triton", settings=last, llvm=str(tmp_path), llvm_commit=commit, pin=PIN)
+    assert builds.llvm_dir(PIN) == str(tmp_path)
+    assert builds.llvm_dir(OTHER) == (str(tmp_path) if of_others else "")
+
+
 def test_the_llvm_of_the_last_build_and_of_the_env_file(builds: CommitBuilds, tmp_path: Path) -> None:
     chosen(builds, "build-triton", settings={"llvm.dir": str(tmp_path / "built")})
     assert builds.llvm_dir(PIN) == str(tmp_path / "built")
