@@ -119,13 +119,14 @@ class _Tensors:
         torch, cuda = self._torch, self._cuda
         plain, without = torch.Tensor, torch._C.DisableTorchFunctionSubclass  # noqa: SLF001 - torch's own name
         dispatch, move, wrap, autocast = self._dispatch, self._moved, self._wrapped, self._autocast
-        inner, parameter = self._inner, torch._utils._rebuild_parameter  # noqa: SLF001 - torch's own name
         handles, overriding = self._handles, self._overriding
+        retype, copy, reduce = self._retyped, self._copied, self._reduced
 
         class GpuTensor(plain):  # type: ignore[misc, valid-type]
             device = property(lambda _: cuda)
             is_cuda = property(lambda _: True)
             is_cpu = property(lambda _: False)
+            numpy = _no_array
 
             @classmethod
             def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -162,19 +163,8 @@ class _Tensors:
             def cuda(self, *_: Any, **__: Any) -> Any:
                 return self
 
-            def numpy(self, *_: Any, **__: Any) -> Any:
-                what = "can't convert cuda:0 device type tensor to numpy."
-                raise TypeError(f"{what} Use Tensor.cpu() to copy the tensor to host memory first.")
-
             def type(self, dtype: Any = None, *_: Any, **__: Any) -> Any:
-                if dtype is None:
-                    return f"torch.cuda.{inner(self).type().rpartition('.')[2]}"
-                kind = dtype if isinstance(dtype, torch.dtype) else None
-                if kind is None:  # torch.cuda.HalfTensor, or its name
-                    name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
-                    kind = getattr(torch, name.rpartition(".")[2]).dtype
-                    return self.to(device=cuda if ".cuda." in name else "cpu", dtype=kind)
-                return self.to(dtype=kind)
+                return retype(self, dtype)
 
             def tolist(self) -> Any:
                 return self.cpu().tolist()
@@ -183,20 +173,10 @@ class _Tensors:
                 return self
 
             def __deepcopy__(self, memo: Any) -> Any:
-                if id(self) in memo:
-                    return memo[id(self)]
-                made = self.detach().clone().requires_grad_(self.requires_grad)
-                if getattr(self, "_is_param", False):
-                    made._is_param = True  # noqa: SLF001 - torch's own name
-                memo[id(self)] = made
-                return made
+                return copy(self, memo)
 
-            def __reduce_ex__(self, protocol: Any) -> Any:  # as torch's own tensors of a GPU
-                if getattr(self, "_is_param", False):
-                    return parameter, (self.data, self.requires_grad, {})
-                made, (storage, *rest) = inner(self)._reduce_ex_internal(protocol)  # noqa: SLF001
-                storage.untyped().smith_gpu = True
-                return made, (storage, *rest[:3], self.requires_grad, *rest[4:])
+            def __reduce_ex__(self, protocol: Any) -> Any:
+                return reduce(self, protocol)
 
             def __repr__(self, *_: Any, **__: Any) -> str:
                 return f"{self.cpu().detach()!r}"[:-1] + ", device='cuda:0')"
@@ -205,6 +185,38 @@ class _Tensors:
                 return format(self.item(), text) if self.dim() == 0 else repr(self)
 
         return GpuTensor
+
+    def _retyped(self, tensor: Any, kind: Any) -> Any:
+        """`Tensor.type`: the name of a tensor's type; or a copy of another type, which may be on the CPU."""
+        torch = self._torch
+        if kind is None:
+            return f"torch.cuda.{self._inner(tensor).type().rpartition('.')[2]}"
+        if isinstance(kind, torch.dtype):
+            return tensor.to(dtype=kind)
+        name = (
+            kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
+        )  # torch.cuda.HalfTensor
+        device = self._cuda if ".cuda." in name else self._cpu
+        return tensor.to(device=device, dtype=getattr(torch, name.rpartition(".")[2]).dtype)
+
+    @staticmethod
+    def _copied(tensor: Any, memo: Any) -> Any:
+        """`copy.deepcopy`, by which modules are copied."""
+        if id(tensor) not in memo:
+            made = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+            if getattr(tensor, "_is_param", False):
+                made._is_param = True  # noqa: SLF001 - torch's own name
+            memo[id(tensor)] = made
+        return memo[id(tensor)]
+
+    def _reduced(self, tensor: Any, protocol: Any) -> Any:
+        """Pickle a tensor as torch does its own tensors of a GPU."""
+        if getattr(tensor, "_is_param", False):
+            rebuild = self._torch._utils._rebuild_parameter  # noqa: SLF001 - torch's own name
+            return rebuild, (tensor.data, tensor.requires_grad, {})
+        made, (storage, *rest) = self._inner(tensor)._reduce_ex_internal(protocol)  # noqa: SLF001
+        storage.untyped().smith_gpu = True
+        return made, (storage, *rest[:3], tensor.requires_grad, *rest[4:])
 
     def _wrapped(self, tensor: Any) -> Any:
         return self._torch.Tensor._make_subclass(  # noqa: SLF001 - torch's own name
@@ -362,6 +374,12 @@ class _Tensors:
             return tensor.to(dtype) if eligible and tensor.dtype != dtype else tensor
 
         return self._each(cast, args), self._each(cast, kwargs)
+
+
+def _no_array(*_: Any, **__: Any) -> Any:
+    """Refuse `Tensor.numpy`, in torch's own words."""
+    what = "can't convert cuda:0 device type tensor to numpy."
+    raise TypeError(f"{what} Use Tensor.cpu() to copy the tensor to host memory first.")
 
 
 def _comparisons(torch: Any, tensor_type: Any, recorder: Recorder) -> None:
