@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -19,14 +20,17 @@ from tritonsmith import __version__, untrusted
 
 FILE = "completion.json"  # in the workspace
 _TASKS = Path(__file__).parent / "tasks"
+_PLAIN = re.compile(r"[\w@%+=:,./-]+")
 
-# Bash splits words at `=` and `:`, and replaces only what is behind the last of these.
+# Bash splits words at `=` and `:`, and replaces only what is behind the last of these. `compgen -W` would
+# expand the values, and so run a `$(...)` in the name of a pass in somebody's dump.
 BASH = r"""_complete_tritonsmith() {
-    local word=${COMP_LINE:0:COMP_POINT} values
+    local word=${COMP_LINE:0:COMP_POINT} value
     word=${word##* }
-    values=$(tritonsmith --complete -- "${COMP_LINE:0:COMP_POINT}" 2>/dev/null)
-    local IFS=$'\n'
-    COMPREPLY=($(compgen -W "$values" -- "${word##*=}"))
+    COMPREPLY=()
+    while IFS= read -r value; do
+        [[ $value == "${word##*=}"* ]] && COMPREPLY+=("$value")
+    done < <(tritonsmith --complete -- "${COMP_LINE:0:COMP_POINT}" 2>/dev/null)
     if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then
         COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*:}"}"}")
     fi
@@ -61,10 +65,12 @@ Flags = dict[str, tuple[Flag, ...]]
 def main(argv: Sequence[str]) -> None:
     """Print the candidates for a command line, one per line.
 
+    A value that a shell would not take as it is stands in no list of ours, and is left out: a Tab inserts it.
+
     Args:
         argv: the arguments of the program: `--complete -- LINE`.
     """
-    for text in candidates(typed(argv)):
+    for text in filter(_PLAIN.fullmatch, candidates(typed(argv))):
         sys.stdout.write(f"{text}\n")
 
 

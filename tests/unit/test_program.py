@@ -67,6 +67,29 @@ def test_the_shell_completes_tasks_and_flags(elsewhere: Path, typed: str, offere
     assert set(done.stdout.split()) == offered
 
 
+def test_a_tab_runs_nothing_of_what_a_dump_says(elsewhere: Path) -> None:
+    """The names of passes come from a file that may be anybody's."""
+    script = (
+        f"{completion.BASH}\n"
+        "tritonsmith() { printf '%s\\n' tritongpu-coalesce '$(touch ran)' '`touch ran`'; }\n"
+        'COMP_LINE="tritonsmith passes.show d "; COMP_POINT=${#COMP_LINE}; _complete_tritonsmith\n'
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", script], cwd=elsewhere, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["tritongpu-coalesce", "$(touch ran)", "`touch ran`"]
+    assert not (elsewhere / "ran").exists()
+
+
+def test_a_value_that_a_shell_would_expand_is_not_offered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        completion, "candidates", lambda _: ["tritongpu-coalesce", "$(touch ran)", "a b", "a;b"]
+    )
+    completion.main(["--complete", "--", "tritonsmith passes.show d "])
+    assert capsys.readouterr().out == "tritongpu-coalesce\n"
+
+
 @pytest.fixture
 def kept(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that completion keeps in a workspace which exists."""
