@@ -71,6 +71,11 @@ cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cupti-cu12-12.4.
 
 # configure Triton
 # always:
+for output in /home/dev/triton/python/triton/_C/libtriton*.so; do
+  if [ -e "$output" ] && [ -e /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_log ] && [ "$output" -nt /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_log ]; then
+    touch -t 197001020000 "$output"
+  fi
+done
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 # skipped if /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-about is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_deps
