@@ -226,7 +226,7 @@ class TritonBisect:
     def _about(self, step: BisectStep) -> tuple[str, ...]:
         if step.fix:
             deeper = self.session.question.nightlies or self.builds
-            left = ("nightlies and commits are not searched for what mended it",) if deeper else ()
+            left = ("nightlies and commits are not searched for the fix",) if deeper else ()
             return (*releases.about_fix(step.bad, step.good, self._clone), *left)
         return tuple(releases.about_step(step.good, step.bad, self._clone))
 
@@ -279,7 +279,7 @@ class TritonBisect:
 
     @property
     def _mended(self) -> bool:
-        """Whether the good end is the newer release: what mended it is searched for."""
+        """Whether the good end is the newer release, so that the search is for the fix."""
         return version_key(self.good.release) > version_key(self.bad.release)
 
     def _range(self, good: str, bad: str) -> CommitRange:

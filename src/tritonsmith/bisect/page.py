@@ -81,7 +81,7 @@ class BisectFindings:
         question: what makes a Triton bad: `spills>0`.
         points: what was tested, in order of history: the good end first.
         suspects: one of these made the change: commits, or releases in which it came. One is the culprit.
-        fix: whether it mends what is bad before it.
+        fix: whether it fixes what is bad before it.
         stage: a stage that differs, if texts of it were kept.
         by_pass: the first pass whose results differ, if the pass was searched for.
         notes: what else must be known: skips, contradictions, a revert.

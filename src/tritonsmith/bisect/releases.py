@@ -132,7 +132,7 @@ def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
 
 
 def about_fix(bad: str, good: str, clone: Path | None) -> Iterator[str]:
-    """What lies between the last bad release and the one that mends it: commits of main, and picks."""
+    """The commits of main and the picks between the last bad release and the one that fixes it."""
     one, two = eras.release(bad).version, eras.release(good).version
     points = [branch_point(version, clone)[:12] for version in (bad, good)]
     if points[0] == points[1]:

@@ -24,7 +24,7 @@ _MARKS: dict[Status, str] = {
     "error": "✗",
     "crashed": "✗",
 }
-_INDENT = 22  # of what is said of a finding
+_INDENT = 22  # of the lines below a finding's first
 _NOUNS = ("note", "warning", "error")
 
 

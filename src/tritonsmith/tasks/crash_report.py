@@ -52,7 +52,7 @@ def end(error: BaseException) -> BaseException:
 
 
 def _of_notebooks(text: str) -> str:
-    """Lines of files that were made from notebooks are told as the cells' lines."""
+    """Name the cell and its line where a file was made from a notebook."""
     if module := sys.modules.get("tritonsmith.kernels.compile.notebook"):
         return str(module.told(text))
     return text

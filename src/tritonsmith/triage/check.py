@@ -41,7 +41,7 @@ class ResultCheck:
     atol: float | None = None
 
     def argv(self, argv: Sequence[str], folder: Path, name: str) -> tuple[tuple[str, ...], Path]:
-        """The program with the check behind it, and the file that will say whether it holds.
+        """The program followed by the check, and the file that will say whether it holds.
 
         Args:
             argv: `python script.py`, with flags of Python and arguments of the script.

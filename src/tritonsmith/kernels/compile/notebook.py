@@ -1,4 +1,4 @@
-"""Jupyter notebooks as kernel files: a Python file of the code cells; its lines are told as cells' lines."""
+"""Jupyter notebooks as kernel files: a Python file of the code cells, whose lines are shown as the cells'."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""All kernels of a corpus by the Triton of today and that of tomorrow: what an upgrade would break."""
+"""Compile a corpus with the Triton in use and the next one, and report what an upgrade would break."""

@@ -26,7 +26,7 @@ _BROKEN = "breaks a limit"  # of --fail-on
 
 @dataclass(frozen=True)
 class RehearsalLimit:
-    """A term, and what is said where it is broken.
+    """A term, and the message where it is broken.
 
     Attributes:
         limit: the term.

@@ -48,7 +48,7 @@ class UpgradeRehearsal:
     Attributes:
         file: the list of kernels.
         a: the Triton of today.
-        b: that of tomorrow.
+        b: the Triton to upgrade to.
         kernels: in the order of the list.
         skipped: names of kernels that are not for both.
     """
@@ -125,7 +125,7 @@ def prepare(
         file: the list that they are from.
         flags: targets of kernels that name none, and what else flags ask for.
         a: the Triton of today.
-        b: that of tomorrow.
+        b: the Triton to upgrade to.
         base: folder that the kernels' files are relative to; that of the list if None.
 
     Raises:

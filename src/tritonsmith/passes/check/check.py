@@ -292,7 +292,7 @@ class PassCheck:
         begun: Callable[[CheckedPass], None] = lambda _: None,
         done: Callable[[CheckedPass], None] = lambda _: None,
     ) -> CheckAnswer:
-        """Run each text that is new, until one differs; what is begun and done is said."""
+        """Run each text that is new until one differs, and report what is begun and done."""
         rows: list[CheckedPass] = []
         for place, dump in enumerate(self._dumps):
             name = self._dumps[place - 1].label if place else ""

@@ -215,7 +215,7 @@ def _plain(value: Any) -> Any:
 
 
 def _failed(said: str, missing: str) -> InterpretedRuns:
-    """What the interpreter lacks, or its own error, and what is known to mend it."""
+    """Describe what the interpreter lacks, or its own error, with the known remedy."""
     known = [one["try"] for one in configs.load("passes-check")["interpreter"] if one["says"] in said]
     why = (said.strip() or "it fails without a message").splitlines()[-1][:200]
     if missing and not known:

@@ -165,7 +165,7 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 
 
 def _unfinished(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """The same of a dump whose run was killed: files are told by their names.
+    """Do the same for a dump whose run was killed, by the names of its files.
 
     Raises:
         UsageError: something else is in a folder of it.
