@@ -420,9 +420,8 @@ def _fetch(question: BisectQuestion) -> None:
         return
     space = workspace.default()
     clone = add.own_clone(question.source, space)
-    space.claim()
     try:
-        space.run(clone.fetch, "bisect")
+        add.fetch(clone, space, "bisect")
     except SmithError as error:
         known = git_reader.look(clone.repository, "for-each-ref", "--count=1")
         if known is None or not known.out:

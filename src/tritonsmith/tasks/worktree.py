@@ -46,8 +46,7 @@ def add(
         if dry_run:
             output.plan(clone.fetch, rest="the clone, which is not fetched yet")
             return
-        space.claim()
-        space.run(clone.fetch, "worktree.add")
+        use_case.fetch(clone, space, "worktree.add")
     prepared = use_case.prepare(request, clone, space)
     if dry_run:
         output.plan(prepared.plan)

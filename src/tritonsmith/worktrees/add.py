@@ -19,7 +19,7 @@ from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import git, git_worktrees
-from tritonsmith.plan import MakeDir, Move, Plan, Run, Step, Write, digest
+from tritonsmith.plan import MakeDir, Move, Plan, Run, Step, Write, digest, files, locks
 from tritonsmith.plan.git_remote import GitRemote
 from tritonsmith.worktrees import record as records
 from tritonsmith.worktrees.record import PHASE, WorktreeRecord
@@ -28,6 +28,7 @@ _NAME = re.compile(r"\w[\w.+-]*")
 _HASH = re.compile(r"[0-9a-f]{40}")
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # in a string of TOML
 _SHOWN = 12  # digits of a commit in a name
+_ANOTHER_FETCHES = 900.0  # seconds to wait for another run's fetch: Triton's history over a slow line
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,25 @@ def own_clone(url: str, space: Workspace) -> TritonClone:
         *(Run(argv, cwd=space.sources, env=remote.env, phase="Triton's clone") for argv in commands),
     )
     return TritonClone(root, None, Plan(f"clone {remote.url}", steps))
+
+
+def fetch(clone: TritonClone, space: Workspace, task: str) -> None:
+    """Bring the tool's own clone up to date, after another run that does so: git's locks are not waited for.
+
+    Raises:
+        SmithError: git fails.
+        LockedError: the other run takes too long.
+    """
+    space.claim()
+    files.make_folder(space.sources)
+    with locks.hold(
+        clone.repository.with_name(f".{clone.repository.name}.lock"),
+        purpose=task,
+        busy="fetching this clone",
+        hints=["wait for it to end, or stop it"],
+        patience=_ANOTHER_FETCHES,
+    ):
+        space.run(clone.fetch, task)
 
 
 def resolve(clone: TritonClone, ref: str) -> str:

@@ -13,9 +13,9 @@ import pytest
 from tests.unit.repositories import Made, Maker
 from tritonsmith.envs import receipts, settings, workspace
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.errors import FactError, LockedError, SmithError, UsageError
 from tritonsmith.facts import git_worktrees
-from tritonsmith.plan import Plan
+from tritonsmith.plan import Plan, locks
 from tritonsmith.worktrees import add, list_, remove
 from tritonsmith.worktrees import record as records
 from tritonsmith.worktrees.add import TritonClone, WorktreeRequest
@@ -220,6 +220,21 @@ def test_the_tools_own_clone_has_all_refs(triton: Made, space: Workspace, tmp_pa
     space.run(made.plan, "worktree.add", quiet=True)
     assert made.record.folder == space.worktrees / "wt-main"
     assert (made.record.commit, losses(made.record, space)) == (commit, [])
+
+
+def test_another_run_that_fetches_the_tools_clone_is_waited_for(
+    triton: Made, space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = add.clone_of(settings.load("dev", {"triton.source": triton.path.as_uri()}), space, tmp_path)
+    space.claim()
+    space.sources.mkdir()
+    lock = space.sources / f".{own.repository.name}.lock"
+    monkeypatch.setattr(add, "_ANOTHER_FETCHES", 0.0)
+    with locks.hold(lock, purpose="worktree.add"), pytest.raises(LockedError, match="fetching this clone"):
+        add.fetch(own, space, "bisect")
+    assert not add.resolve(own, "v3.4.0")
+    add.fetch(own, space, "bisect")
+    assert add.resolve(own, "v3.4.0")
 
 
 def test_a_removal_leaves_nothing(triton: Made, space: Workspace) -> None:
