@@ -75,7 +75,8 @@ class PhaseProgress:
         self._phase, self._began = phase, self._clock()
         self._said = self._began
         if self._bars:
-            self._bar = self._bars.add_task(phase, total=None, current="", share="")
+            title = " ".join(printable(phase).split())  # it names what a cache or an archive calls a kernel
+            self._bar = self._bars.add_task(title, total=None, current="", share="")
         else:
             self._say("...")
 
@@ -83,7 +84,7 @@ class PhaseProgress:
         """Update the current phase: steps or bytes done, of how many if known; and the current step."""
         if self._bars and self._bar is not None:
             share = _share(done, total)
-            shown = printable(current[:60])  # what a compiler says of a file's name, say
+            shown = " ".join(printable(current[:60]).split())  # what a compiler says of a file's name, say
             self._bars.update(self._bar, completed=done, total=total, current=shown, share=share)
             return
         now = self._clock()

@@ -84,6 +84,19 @@ def test_bars_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         assert part in last
 
 
+def test_bars_on_a_terminal_have_no_control_characters_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(progress, "err", lambda: Console(file=file, force_terminal=True, width=200))
+    with PhaseProgress() as shown:
+        shown.begin("compile k\x1b]0;title\x07\x9b2J\nnext")
+        shown.update(1, 2, "a\x1b[2Jb\nc")
+    text = file.getvalue()
+    assert "compile k\\x1b]0;title\\x07\\x9b2J next" in text
+    assert "a\\x1b[2Jb c" in text
+    assert not {"\x07", "\x9b"} & {*text}
+    assert "\x1b]" not in text
+
+
 def test_a_pipe_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with PhaseProgress() as shown:
         shown.begin("p")
