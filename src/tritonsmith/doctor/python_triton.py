@@ -109,7 +109,7 @@ def packages(subject: DoctorContext) -> Iterator[Finding]:
     python = subject.need_packages()
     there = {one.name: one for one in python.distributions}
     wanted = {"torch", *distributions.known_names()}
-    met = []
+    met, unmet = [], False
     for owner in python.distributions:
         if owner.name in wanted:
             continue
@@ -120,8 +120,12 @@ def packages(subject: DoctorContext) -> Iterator[Finding]:
             if requirement.specifier.contains(found.version, prereleases=True):
                 met.append(f"{owner.title}: {line}")
             else:
+                unmet = True
                 yield _unmet(owner, line, found)
-    yield ok("; ".join(met)) if met else skipped("no other package's requirement of them is met")
+    if met:
+        yield ok("; ".join(met))
+    elif not unmet:
+        yield skipped("no other package here requires the installed torch or Triton")
 
 
 def _unmet(owner: Distribution, line: str, found: Distribution) -> Finding:

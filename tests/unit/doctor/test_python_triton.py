@@ -207,6 +207,12 @@ def test_a_package_for_another_torch_is_a_warning(subject: DoctorContext, env: P
     assert met.seen == "fla-core 0.6.0: torch>=2.7"
 
 
+def test_a_package_that_does_not_fit_is_all_that_is_reported(subject: DoctorContext, env: Path) -> None:
+    install(site_of(env), "torch", "2.9.1", {"torch/__init__.py": ""})
+    requiring(site_of(env), "vllm", "0.11.0", "torch==2.8.0")
+    assert only(python_triton.packages, see(subject, env)).status == "warning"
+
+
 def test_a_local_version_is_the_release_that_a_package_requires(subject: DoctorContext, env: Path) -> None:
     install(site_of(env), "torch", "2.8.0+cu128", {"torch/__init__.py": ""})
     requiring(site_of(env), "vllm", "0.11.0", "torch==2.8.0")

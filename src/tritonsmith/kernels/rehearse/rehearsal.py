@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tritonsmith import configs, worker
 from tritonsmith.envs import workspace
-from tritonsmith.errors import UsageError
+from tritonsmith.errors import FactError, UsageError
 from tritonsmith.kernels.batch import resume, run, spec
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
 from tritonsmith.kernels.batch.run import CompileJob
@@ -133,7 +133,13 @@ def prepare(
     """
     if a == b:
         raise UsageError("--from and --to are the same Triton", hints=["--from 3.6.0 --to 3.9.0"])
-    asked = inputs.listed(entries, (base or file.parent) / file.name, flags)
+    try:
+        asked = inputs.listed(entries, (base or file.parent) / file.name, flags)
+    except FactError as error:
+        if base is not None or error.what != "no such file":
+            raise
+        hints = [*error.hints, "if the list names files of a checkout of Triton: --source DIR"]
+        raise FactError(error.what, where=error.where, why=error.why, hints=hints) from None
     wanted, skipped = [], []
     for entry, one in zip(entries, asked, strict=True):
         if entry.fits(a.triton) and entry.fits(b.triton):

@@ -13,7 +13,7 @@ from invoke.exceptions import Exit
 from tests.unit.kernels.compare import compiler
 from tests.unit.kernels.compare.making import point, written
 from tritonsmith.envs import workspace
-from tritonsmith.errors import LockedError, UsageError
+from tritonsmith.errors import FactError, LockedError, UsageError
 from tritonsmith.kernels.batch import kernel_list, spec
 from tritonsmith.kernels.compare import kept_metrics
 from tritonsmith.kernels.compile import targets
@@ -187,6 +187,19 @@ def test_sides(listed: Path) -> None:
     assert [one.b.out.parent for one in made.kernels] == [place, place]
     script = made.plan().shell()
     assert script.index("triton==3.6.0") < script.index("kernel.compile")
+
+
+def test_a_list_of_files_in_a_checkout_wants_that_checkout(listed: Path, tmp_path: Path) -> None:
+    checkout = tmp_path / "a checkout"
+    checkout.mkdir()
+    kernels, flags = kernel_list.read(listed), CompileRequest(Path(), "", "", ())
+    sides = (spec.parse("3.6.0"), spec.parse("3.9.0"))
+    for path in listed.parent.glob("*.py"):
+        path.rename(checkout / path.name)
+    with pytest.raises(FactError, match="no such file") as failure:
+        rehearsal.prepare(kernels, listed, flags, *sides)
+    assert failure.value.hints[-1].endswith("--source DIR")
+    assert rehearsal.prepare(kernels, listed, flags, *sides, base=checkout).kernels
 
 
 def test_metrics_are_kept_as_long_as_the_compile_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
