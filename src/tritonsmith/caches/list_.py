@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, untrusted
 from tritonsmith.caches import filters
 from tritonsmith.caches.filters import Filters
 from tritonsmith.command_line import command
@@ -187,8 +187,12 @@ def entry(text: str, roots: Iterable[Root]) -> Path:
     Raises:
         UsageError: there is none, or there are several.
     """
-    path = Path(text).expanduser()
+    path, roots = Path(text).expanduser(), tuple(roots)
     if "/" in text and path.is_dir():
+        inside = untrusted.real(path).parent in [untrusted.real(root.path) for root in roots]
+        if not inside and not any(one.what for one in files(path)):
+            hints = [f"{command('cache.list')} lists the entries"]
+            raise UsageError("this folder is no entry of a cache of Triton's", where=path, hints=hints)
         return path.absolute()
     entries = [one for root in roots for one in triton_cache.scan(root).entries]
     found = [Path(one.path) for one in entries if one.name.startswith(text)]

@@ -125,3 +125,9 @@ def test_an_entry_by_the_beginning_of_its_name(tmp_path: Path) -> None:
         list_.entry("nothing", [root])
     with pytest.raises(UsageError, match="3 entries begin with ''"):
         list_.entry("", [root])
+    launcher = tmp_path / "LAUNCHER"
+    launcher.mkdir()
+    (launcher / "launcher.so").touch()
+    assert list_.entry(str(launcher), [root]) == launcher
+    with pytest.raises(UsageError, match="this folder is no entry of a cache"):
+        list_.entry(str(root.path), [root])
