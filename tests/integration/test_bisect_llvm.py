@@ -216,7 +216,7 @@ def test_where_llc_alone_does_not_show_it_nothing_is_blamed(llvm: Llvm, tmp_path
     assert "LLVM's code generator alone does not show it" in head
     assert "llir of the good side: good: ptx does not contain slower" in good
     assert "llir of the bad side" in bad
-    assert "LLVM's commits are not searched by opt and llc" in by_opt
+    assert "LLVM's commits are not searched with opt and llc" in by_opt
     assert "skip: " in refused
     assert "this opt optimizes nothing" in refused
     assert "invoke blame" in hint
@@ -245,7 +245,7 @@ def test_a_command_has_no_llir(llvm: Llvm, tmp_path: Path) -> None:
     search = llvm.search("ptx contains slower", tmp_path)
     none = llc_compiles.tests(CommandPredicate(("true",), tmp_path, tmp_path), {}, tmp_path, optimizes=False)
     said = list(replace(search, tests={LLC: none, OPT: none}).run())
-    assert said == ["LLVM: they are not tested: a command and a test have no llir that llc could take"]
+    assert said == ["LLVM: they are not tested: a command or a test provides no llir for llc"]
 
 
 def test_the_users_clone_stays_as_it_was(llvm: Llvm, found: tuple[LlvmBisect, list[str]]) -> None:

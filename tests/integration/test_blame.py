@@ -114,7 +114,7 @@ def test_the_llcs_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert [one.label for one in llc.at_hand([], [tree, tree, tmp_path])] == ["llc 19.1.7 (012345678901)"]
     twice = llc.at_hand([LLC, script_for(LLC, tmp_path / "other")])
     assert {one.label for one in twice} == {f"llc 19.1.7 ({LLC})", f"llc 19.1.7 ({tmp_path / 'other'})"}
-    with pytest.raises(FactError, match="this is no llc"):
+    with pytest.raises(FactError, match="this is not llc"):
         llc.of(LLC.with_name("opt"))
 
 
@@ -160,7 +160,7 @@ def test_two_releases_whatever_the_answer_is(smith: Smith, tmp_path: Path) -> No
     assert [one for one in point["notes"] if one.startswith("ptxas 12.8.93 -> 1")]
     [_, newer] = [row for row in point["axes"] if row["by"] == "llc 19.1.7"]  # 3.4.0 asks for what it lacks
     assert newer["figures"]["registers"] > 0
-    assert "llc 19.1.7 does not take this llir; in the spelling before LLVM 20 it can" in point["notes"]
+    assert "llc 19.1.7 does not accept this llir; in the spelling before LLVM 20 it can" in point["notes"]
 
 
 def test_another_ptxas_for_a_compile(smith: Smith) -> None:
@@ -186,7 +186,7 @@ def test_what_cannot_be(smith: Smith, tmp_path: Path) -> None:
     script.write_text("#!/bin/sh\necho no\n")
     script.chmod(0o755)
     error = smith("blame", *KERNEL, "--from", OLD, "--to", "wheel", "--llc", str(script), code=1).error
-    assert "this is no llc" in error
+    assert "this is not llc" in error
     plan = smith(
         "blame", *KERNEL, "--from", OLD, "--to", "wheel", "--ptxas-versions", "13.0", "--dry-run"
     ).out

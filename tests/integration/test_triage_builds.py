@@ -73,7 +73,7 @@ def test_a_failed_assertion(tested: Smith, built: Smith) -> None:
     assert f"an assertions build says: {row['figures']}" in reasons
     silent = judged(tested, "is_too_long")["an assertions build"]
     assert silent["symptom"] == "shows"
-    assert silent["figures"].startswith("it says nothing, by env dev of ")
+    assert silent["figures"].startswith("it reports nothing, by env dev of ")
 
 
 def test_an_error_that_asan_finds(tested: Smith) -> None:
@@ -85,7 +85,9 @@ def test_an_error_that_asan_finds(tested: Smith) -> None:
     assert row["symptom"] == "another failure"
     assert row["figures"].startswith("heap-buffer-overflow: READ of size 1 in verify main.c:")
     assert f"by env checked of {git(other, 'rev-parse', 'HEAD')[:10]}, not " in row["figures"]
-    assert judged(tested, "breaks_a_rule")["an ASan build"]["figures"].startswith("it says nothing, by env")
+    assert judged(tested, "breaks_a_rule")["an ASan build"]["figures"].startswith(
+        "it reports nothing, by env"
+    )
 
 
 def test_a_script_by_the_build_with_assertions(tested: Smith, built: Smith) -> None:

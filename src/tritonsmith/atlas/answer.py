@@ -150,7 +150,9 @@ def _calls(index: Index, made: AtlasAnswer, one: Definition) -> None:
     if not index.has_sources and (found := _called_by_name(index, one)):
         made.places.pop("called")
         made.places["called, perhaps"] = found
-        made.notes.append("which pass a call adds is in libtriton's sources: here only its name tells")
+        made.notes.append(
+            "libtriton's sources say which pass a call adds; without them, its name is the only clue"
+        )
 
 
 def _class(index: Index, made: AtlasAnswer, one: Definition) -> None:
@@ -159,7 +161,7 @@ def _class(index: Index, made: AtlasAnswer, one: Definition) -> None:
     if namesakes:
         made.notes.append(
             f"{', '.join(namesakes)} {'has' if len(namesakes) == 1 else 'have'} a class {one.cpp}, too: "
-            "places below are found by that name, so look at the namespace"
+            "the places below were found by name, so check the namespace"
         )
     if one.kind == "op":
         made.places["patterns"] = native.patterns_of(index.tree, one)
@@ -186,7 +188,7 @@ def _function(index: Index, one: LanguageFunction) -> AtlasAnswer:
     made.places["defined"] = (one.place,)
     made.places["implemented"] = one.semantic
     made.places["built"] = tuple(binding.place for binding in lowered(index, one))
-    made.facts["ops"] = ", ".join(_ops_of(index, one)) or "none found: it is made of other functions"
+    made.facts["ops"] = ", ".join(_ops_of(index, one)) or "none found: it is composed of other functions"
     if one.calls:
         made.facts["calls"] = ", ".join(one.calls)
     names = [one.name, *(f"triton.language.{one.name.partition('.')[2]}",)]
@@ -217,12 +219,10 @@ def _variable(index: Index, entry: Entry) -> AtlasAnswer:
             "source": row.source,
         }
     else:
-        made.notes.append("not in this tool's table of variables: only what the sources show")
+        made.notes.append("not in tritonsmith's table of variables: only the sources are shown")
     made.places["read"] = places_of(entry)
     if any("{" in place.what for place in made.places["read"]):
-        made.notes.append(
-            "the sources put this name together from parts, so the text of the name is not in them"
-        )
+        made.notes.append("the sources compose this name, so its text does not appear in them")
     same = [one for one in cmake_options(index.tree) if one.name == entry.name]
     if same:
         made.places["option of CMake"] = tuple(place for one in same for place in one.places)
@@ -296,8 +296,8 @@ def _called(index: Index, entry: Entry) -> AtlasAnswer:
             made.notes.append("no .td file here defines it: MLIR's own passes are in LLVM (--llvm-dir)")
             made.places["bound"] = tuple(one.place for one in bound)
         else:
-            made.notes.append("which pass of libtriton this adds is in its sources only")
-            made.notes += [f"by its name perhaps {one.name}" for one in _namesakes(index, short)]
+            made.notes.append("only libtriton's sources say which pass this adds")
+            made.notes += [f"judging by its name, perhaps {one.name}" for one in _namesakes(index, short)]
     made.places["called"] = places_of(entry)
     return made
 
@@ -319,7 +319,7 @@ def _called_by_name(index: Index, one: Definition) -> tuple[Place, ...]:
 
 def _debug_type(_: Index, entry: Entry) -> AtlasAnswer:
     made = AtlasAnswer(
-        "debug-type", entry.name, "what LLVM_DEBUG prints of these files, in a build with assertions"
+        "debug-type", entry.name, "what LLVM_DEBUG prints in these files, in a build with assertions"
     )
     made.places["defined"] = places_of(entry)
     made.facts["switch on"] = f"TRITON_ENABLE_LLVM_DEBUG=1 TRITON_LLVM_DEBUG_ONLY={entry.name}"
@@ -360,9 +360,9 @@ def of_message(index: Index, text: str) -> AtlasAnswer | None:
     found = message.find(index.tree, text)
     if not found:
         return None
-    made = AtlasAnswer("message", text, f"the longest piece that the sources have: {found[0].piece!r}")
+    made = AtlasAnswer("message", text, f"the longest part that the sources contain: {found[0].piece!r}")
     made.places["printed"] = tuple(one.place for one in found)
-    made.notes.append("found by the longest literal piece of the text: several lines may print it")
+    made.notes.append("found by the longest literal part of the text: several lines may print it")
     made.changes = _changes(index, made)
     return made
 

@@ -115,8 +115,8 @@ def listing(index: Index, what: str) -> list[AtlasAnswer]:
 def _noted(index: Index, made: AtlasAnswer) -> AtlasAnswer:
     if not index.has_sources:
         made.notes.append(
-            "no sources: this is what the Python of an installed Triton shows; "
-            "what is in C++ needs a checkout (--source)"
+            "no sources: this comes from the Python files of an installed Triton; "
+            "C++ needs a checkout (--source)"
         )
         for name in ("implemented", "tests", "bound", "built"):
             if not made.places.get(name):
@@ -176,6 +176,6 @@ def _unknown(index: Index, thing: str, kind: str) -> SmithError:
         hints=[
             *hints,
             command("explain", list="passes") + ", or mlir-passes, ops, debug-types, variables",
-            "for the text of an error: give a longer piece of it, in quotes",
+            "for the text of an error: quote a longer part of it",
         ],
     )

@@ -22,7 +22,7 @@ _EMPTY = {
     "bound": "no binding to Python",
     "called": "no backend calls it from Python",
     "tests": "no test names it",
-    "read": "no source reads it by this name",
+    "read": "no source reads it under this name",
     "language": "no function of the language builds it",
     "used": "no other file names it",
     "built": "no function of the builder makes it",

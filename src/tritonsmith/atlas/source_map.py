@@ -27,7 +27,9 @@ def tree(index: Index) -> AtlasAnswer:
         if (index.tree.root / folder).is_dir()
     ]
     if not made.tables["folders"]:
-        raise FactError("this is no checkout of Triton: it has none of the folders", where=index.tree.root)
+        raise FactError(
+            "this is not a checkout of Triton: it has none of the expected folders", where=index.tree.root
+        )
     return made
 
 

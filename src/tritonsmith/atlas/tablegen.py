@@ -88,7 +88,7 @@ def _dump(tree: SourceFiles, file: str, llvm: Path) -> dict[str, Any]:
         (str(tool), "--dump-json", *words, str(tree.root / file)), change={}, timeout=_PATIENCE
     )
     if answer is None or answer.code:
-        lines = answer.err.splitlines() if answer else ["it takes too long"]
+        lines = answer.err.splitlines() if answer else ["it did not finish in time"]
         raise TableGenError(next((line for line in lines if "error:" in line), "it fails"))
     records: dict[str, Any] = json.loads(answer.out)
     return records

@@ -176,7 +176,7 @@ class CommitBuilds:
                 commands.execute(prepared, llvm)
         except (FactError, PreflightError, StepError) as error:
             raise NoLlvmError(
-                f"LLVM {commit.pin[:8]} is not to be had: {error.what}",
+                f"LLVM {commit.pin[:8]} is not available: {error.what}",
                 where=error.where,
                 why=error.why,
                 hints=error.hints,
@@ -193,7 +193,7 @@ class CommitBuilds:
             place, into, wanted = self.source / _PACKAGE / "_C", f"{_PACKAGE}/_C", "libtriton"
             made = sorted(place.glob("libtriton*.so"))
         if not made:
-            raise FactError(f"the build made no {wanted}", where=place, hints=[str(running.log)])
+            raise FactError(f"the build produced no {wanted}", where=place, hints=[str(running.log)])
         links = {f"{into}/{one.name}": folder / one.name for one in made}
         if self.programs and (llvm := (receipts.read(running.env.receipt(_BUILD)) or {}).get("llvm")):
             links[f"{into}/FileCheck"] = Path(llvm) / "bin" / "FileCheck"
@@ -293,7 +293,7 @@ class CommitBuilds:
         """Which of these paths a commit has; of one that ends in `/`, what is in that folder."""
         answer = git_reader.look(self.source, "ls-tree", "-z", "--name-only", commit.commit, "--", *paths)
         if answer is None or answer.code:
-            why = answer.err if answer else "git takes too long"
+            why = answer.err if answer else "git did not finish in time"
             raise FactError("git cannot read this commit", where=f"{self.clone} at {commit.commit}", why=why)
         return tuple(name for name in answer.out.split("\0") if name)
 

@@ -203,7 +203,9 @@ class TritonBisect:
         search, span = self._verified(good, bad)
         if self.jobs > 1:
             those = (
-                "those with the same native files" if search.shared_trees else "none, as no two share a build"
+                "commits with the same native files"
+                if search.shared_trees
+                else "none, since no two share a build"
             )
             self.tell(f"--jobs {self.jobs}: commits are built one by one; tested at once: {those}")
         step = self._step(search.run(), [one.commit for one in search.commits], fix=span.fix)
@@ -212,7 +214,7 @@ class TritonBisect:
         if span.fix:
             has = span.good or f"the branch of {span.last[:SHORT]}"
             before = f"{span.first[:SHORT]} ({span.bad})" if span.bad else span.first[:SHORT]
-            notes = (f"only {has} has it: {before} is as bad as the bad end",)
+            notes = (f"only {has} has the fix: {before} is as bad as the bad end",)
         return BisectAnswer(
             release,
             step,
@@ -249,7 +251,7 @@ class TritonBisect:
                 self._nightlies = nightlies.by_date(found, good, bad)
             order = "by history" if self._clone else "by the dates in their versions"
             self.tell(
-                f"{len(self._nightlies)} of {len(found)} nightlies lie between {good} and {bad}, {order}"
+                f"{len(self._nightlies)} of {len(found)} nightlies are between {good} and {bad}, {order}"
             )
         return self._nightlies
 
@@ -291,7 +293,7 @@ class TritonBisect:
     def _commits(self, span: CommitRange) -> CommitSearch:
         builds = self.builds
         if builds is None:
-            raise AssertionError("a range of commits is of a clone")
+            raise AssertionError("a range of commits needs a clone")
         commits = triton_history.read(builds.clone, span.first, span.last)
         return CommitSearch(
             commits[::-1] if span.fix else commits,
@@ -350,14 +352,14 @@ def triton_of(end: BisectEnd, builds: CommitBuilds | None) -> CompilerSpec:
     if end.spec:
         return end.spec
     if builds is None:
-        raise AssertionError("a commit as an end is parsed with a clone only")
+        raise AssertionError("a commit can be an end only with a clone")
     (commit,) = triton_history.read(builds.clone, end.commit, end.commit)
     return builds.make(commit)
 
 
 def _not_reproduced(what: str, outcome: BisectOutcome, hints: list[str] | None = None) -> NotReproducedError:
     why = ", ".join(filter(None, (outcome.figures, outcome.why)))
-    return NotReproducedError(what, why=why, hints=hints or ["the other end, or another --when"])
+    return NotReproducedError(what, why=why, hints=hints or ["choose another end, or another --when"])
 
 
 def _short(triton: str) -> str:

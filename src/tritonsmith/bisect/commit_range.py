@@ -96,5 +96,5 @@ def _from_base(clone: Path, first: str, last: str, good: str, bad: str) -> Commi
     if not base:
         raise FactError(f"{first} and {last} have no common history", where=clone)
     if not base.startswith(first):
-        good = f"where {good or first[:12]} and the bad end part"
+        good = f"where {good or first[:12]} and the bad end diverge"
     return CommitRange(base, triton_history.branch_point(clone, last, last), good, bad)

@@ -76,7 +76,7 @@ class CostModel:
         test = sum(self._tests) / len(self._tests) if self._tests else float(self._table["test"])
         commit = self._commits[index]
         if self._built(commit):
-            return ExpectedCost(test, ("its libraries are built: only Python differs",))
+            return ExpectedCost(test, ("its libraries are already built: only Python files differ",))
         state = self._llvm(commit.pin)
         llvm = float(self._table[f"llvm-{state}"])
         reasons = [] if state == "ready" else [_LLVM[state].format(commit.pin[:8])]

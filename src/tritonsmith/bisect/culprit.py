@@ -22,7 +22,7 @@ from tritonsmith.passes.replay import pass_source
 from tritonsmith.passes.view import diff
 from tritonsmith.passes.view.diff import ComparedRun, Divergence
 
-_RELEASES = "two releases may print one IR in two ways, so this is where to look first and no proof"
+_RELEASES = "two releases may print the same IR differently, so this is a place to start and not a proof"
 
 
 class Level(StrEnum):
@@ -107,7 +107,7 @@ def _parting(
         found = diff.divergence(*runs, lasting=True)
         if found.one or found.other:
             return _told(level, found, runs, checkout)
-    said = "all passes of Triton and LLVM end with the same IR: what differs comes after them"
+    said = "after all passes of Triton and LLVM, the IR is the same: the difference comes later"
     return PartingPass(Level.ASSEMBLER, said)
 
 
@@ -116,11 +116,11 @@ def _told(
 ) -> PartingPass:
     one, other = found.one, found.other
     if found.already and one and other:
-        said = "the IR differs from the front end on"
+        said = "the IR differs from the front end onwards"
         return PartingPass(Level.FRONT_END, said, good=runs[0].index.text(one), bad=runs[1].index.text(other))
     if not (one and other and one.label == other.label):
         alone = " and ".join(
-            f"{dump.label} changes the IR by {by} only"
+            f"only {by} changes the IR of {dump.label}"
             for dump, by in ((one, "the good one"), (other, "the bad one"))
             if dump
         )
@@ -129,7 +129,7 @@ def _told(
     file = source.file.relative_to(source.root).as_posix() if source else ""
     return PartingPass(
         level,
-        f"{one.label} is the first pass from which on the IR differs ({one.number} of the good one, "
+        f"{one.label} is the first pass after which the IR differs ({one.number} of the good one, "
         f"{other.number} of the bad one){f': {file}' if file else ''}",
         one.label,
         file,

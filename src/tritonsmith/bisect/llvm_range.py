@@ -112,7 +112,7 @@ def of(
     found = LlvmRange(before.pin, culprit.pin, wanted)
     if clone is None:
         more = command("bisect.resume", llvm_source="CLONE")
-        return replace(found, note=f"{more} with a clone of LLVM narrows them down, and tests them")
+        return replace(found, note=f"{more} with a clone of LLVM narrows them down and tests them")
     try:
         history = llvm_history.read(clone, found.old, found.new, found.targets)
     except FactError as error:
@@ -150,14 +150,14 @@ class LlvmBisect:
         if history is None:
             return
         if not any(self.tests.values()):
-            yield "LLVM: they are not tested: a command and a test have no llir that llc could take"
+            yield "LLVM: they are not tested: a command or a test provides no llir for llc"
             return
         every = history.candidates
         if len(every) == 1:
-            yield "LLVM: no commit between the pins changes what llc is built from: so the llir differs"
+            yield "LLVM: no commit between the pins changes the sources of llc, so the llir must differ"
             return
         if llvm_history.is_partial(self.builds.clone):
-            yield "LLVM: llc is not built from a partial clone: a full clone of LLVM is searched further"
+            yield "LLVM: llc cannot be built from a partial clone: use a full clone of LLVM to continue"
             return
         for by in self.tests:
             self.by = by
@@ -178,7 +178,7 @@ class LlvmBisect:
             if by == LLC and not tested:  # what llc does not read, opt does not either
                 return
         before = "LLVM's O3, and at Triton's own pass in it" if tested else "the llir"
-        yield f"so look at what comes before {before}: invoke blame tells which"
+        yield f"so look at what comes before {before}: invoke blame says which component it is"
 
     def as_json(self) -> dict[str, Any]:
         """The outcomes and the answer."""
@@ -227,13 +227,13 @@ class LlvmBisect:
         said = (
             "first bad commit"
             if len(self.found) == 1
-            else f"one of {len(self.found)} commits, as others were skipped"
+            else f"one of {len(self.found)} commits, since others were skipped"
         )
         yield f"LLVM: {said}: {bad.commit[:_SHORT]} {bad.subject}, {bad.date[:10]}: {_link(bad)}"
         yield f"LLVM: {' -> '.join(figures)}; {told}"
         for one in self.found[:-1]:
             why = kept.outcomes[one.commit].why if one.commit in kept.outcomes else "not tested"
-            yield f"LLVM: suspect, too: {one.commit[:_SHORT]} {one.subject}: skipped: {why}"
+            yield f"LLVM: another suspect: {one.commit[:_SHORT]} {one.subject}: skipped: {why}"
         if state.contradictions:
             again = every[state.contradictions[0]].commit[:_SHORT]
             yield f"LLVM: good again at {again}: it changed more than once"
@@ -273,7 +273,7 @@ class LlvmBisect:
 def _not_alone(by: str, seen: Mapping[str, Sequence[BisectOutcome]], *, tested: bool) -> Iterator[str]:
     """What both ends say, where neither llir shows it; nothing follows from that where one was not tested."""
     what = "LLVM's O3 and code generator do not" if _AND in by else "LLVM's code generator alone does not"
-    said = f"{what} show it" if tested else f"LLVM's commits are not searched by {by}"
+    said = f"{what} show it" if tested else f"LLVM's commits are not searched with {by}"
     yield f"{said}: the {by} of both pins on the same llir, old and new:"
     for side, ends in seen.items():
         old, new = (f"{end.verdict}: {end.figures or end.why}" for end in ends)

@@ -81,10 +81,10 @@ def table(found: Sequence[NightlyCommit]) -> Grid:
 
 def _by_name(wheel: NightlyWheel, commit: str) -> NightlyCommit:
     if not wheel.commit:
-        return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "its name has no commit")
+        return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "its file name contains no commit")
     if wheel.commit.startswith(commit) or commit.startswith(wheel.commit):
         return NightlyCommit(wheel, NightlyStanding.BUILT_FROM)
-    return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "only a clone tells")
+    return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "only a clone has its commit")
 
 
 def _by_history(wheel: NightlyWheel, built: str, commit: str, clone: Path) -> NightlyCommit:

@@ -75,7 +75,7 @@ class ReleaseSearch:
         )
         if ready:
             return ExpectedCost(float(table["test"]), ("it is installed",))
-        return ExpectedCost(float(table["test"] + table["wheel"]), ("its wheel is to be installed",))
+        return ExpectedCost(float(table["test"] + table["wheel"]), ("its wheel must be installed",))
 
     def _test(self, tritons: Sequence[CompilerSpec]) -> None:
         todo = []
@@ -117,17 +117,21 @@ def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
     before, after = eras.release(good), eras.release(bad)
     one, two = before.version, after.version
     if one == two:
-        yield f"{good} and {bad} are of one branch, release/{one}.x: the culprit is a commit picked into it"
+        yield f"{good} and {bad} are on release/{one}.x: the culprit is a commit cherry-picked into it"
         return
     points = [branch_point(version, clone)[:12] for version in (good, bad)]
     if points[0] == points[1]:
         yield f"both are cut from {points[0]}: a commit of release/{two}.x, or a fix that {one}.x has"
         return
     yield f"main between the branch points: {points[0]}..{points[1]} (release/{one}.x, release/{two}.x)"
-    yield f"or commits picked into release/{two}.x, or a fix that only {one}.x has: main orders neither"
+    yield f"or commits cherry-picked into release/{two}.x, or a fix that only {one}.x has"
     if before.llvm and after.llvm and before.llvm != after.llvm:
         compared = f"{configs.load('bisect')['llvm']['page']}/compare/{before.llvm}...{after.llvm}"
-        more = "" if clone else "; --source CLONE finds the bump, and then --llvm-source CLONE LLVM's commit"
+        more = (
+            ""
+            if clone
+            else "; --source CLONE finds the bump, and --llvm-source CLONE then finds LLVM's commit"
+        )
         yield f"LLVM moved as well: {compared}{more}"
 
 
@@ -139,7 +143,7 @@ def about_fix(bad: str, good: str, clone: Path | None) -> Iterator[str]:
         yield f"both are cut from {points[0]}: a commit of release/{two}.x"
         return
     yield f"main between the branch points: {points[0]}..{points[1]} (release/{one}.x, release/{two}.x)"
-    yield f"or a commit picked into release/{two}.x"
+    yield f"or a commit cherry-picked into release/{two}.x"
 
 
 def verdict_of_ends(

@@ -118,7 +118,11 @@ def upstream(session: BisectSession, answer: BisectAnswer, passes: str = "") -> 
             f"Bad where: {predicate(question)}. Range: {question.good}..{question.bad}.",
             *about,
             *([f"- {passes}"] if passes else []),
-            *([] if step.decided else ["- skipped, so not to be told apart: see the table"]),
+            *(
+                []
+                if step.decided
+                else ["- cannot be distinguished, because they were skipped: see the table"]
+            ),
             "",
             "| Triton | verdict | figures |",
             "|---|---|---|",
@@ -213,7 +217,7 @@ def _culprit(answer: BisectAnswer) -> Iterator[str]:
         yield f"it moves the LLVM pin to {found.pin}"
     if found.undoes or found.named:
         named = ", ".join(f"#{number}" for number in found.named)
-        yield f"it reverts something or lands it again{f': {named}' if named else ''}"
+        yield f"it is a revert or a reland{f': {named}' if named else ''}"
 
 
 def _step(step: BisectStep | None) -> dict[str, Any] | None:

@@ -176,7 +176,7 @@ def find(name: str = "") -> BisectSession:
     names = [path.parent.name for path in every]
     if not names:
         hints = ["invoke bisect --good 3.6.0 --bad 3.9.0 ..."]
-        raise UsageError("no bisect was begun", where=root(), hints=hints)
+        raise UsageError("no bisect was started", where=root(), hints=hints)
     found = [one for one in names if one.startswith(name)] if name else names[-1:]
     if len(found) != 1 and name not in names:
         what = f"{len(found)} bisects begin with {name!r}" if found else f"no bisect {name!r}"
@@ -231,7 +231,7 @@ def read(folder: Path) -> BisectSession:
         listed = replace(question, when=tuple(question.when), command=tuple(question.command))
         return BisectSession(folder, listed, tested, answer)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        hints = [f"begin again without it: remove {folder}"]
+        hints = [f"to start again: remove {folder}"]
         raise FactError("cannot read this bisect", where=path, why=str(error), hints=hints) from error
 
 

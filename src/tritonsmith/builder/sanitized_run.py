@@ -122,7 +122,7 @@ def error_of(prepared: SanitizedRun) -> tuple[str, Sequence[str]]:
     said = untrusted.text_if_any(prepared.folder / _REPORTS)
     head, lines = compute_sanitizer.first_error(said)
     if not head and not compute_sanitizer.finished(said):
-        raise SmithError(f"{prepared.sanitizer} came to no end", where=prepared.folder, why=said or None)
+        raise SmithError(f"{prepared.sanitizer} did not finish", where=prepared.folder, why=said or None)
     return head, lines
 
 

@@ -244,6 +244,6 @@ def log(clone: Path, *span: str) -> Iterator[tuple[_Head, list[FileChange]]]:
 def _output(clone: Path, *arguments: str) -> str:
     answer = git_reader.look(clone, *arguments)
     if answer is None or answer.code:
-        why = answer.err if answer else "git takes too long"
+        why = answer.err if answer else "git did not finish in time"
         raise FactError("git cannot list the history of this clone", where=clone, why=why)
     return answer.out

@@ -151,7 +151,7 @@ def _uncounted(one: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) ->
     if not _nvidia(tensor):
         return "banks and warps are counted as NVIDIA has them"
     if len(memory.shape) != len(tensor.shape):
-        return "memory and threads have layouts of other shapes"
+        return "memory and threads have layouts of different shapes"
     return ""
 
 

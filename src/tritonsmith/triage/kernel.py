@@ -223,7 +223,7 @@ class KernelSubject:
             changed = self._baseline is not None and self._baseline.folder != made.folder
             near = self._timed and changed and where_time_goes.near(self._least, made)
             if near and found.verdict is Verdict.GOOD:
-                why = "below the limit, but near to what nothing changed takes"
+                why = "below the limit, but close to the unchanged compile"
                 return Observation(Seen.UNTESTED, found.figures, why)
             return Observation(seen[found.verdict], found.figures, found.why, code=code)
         if self._baseline and len(made.points) != len(self._baseline.points):

@@ -68,7 +68,7 @@ def table(found: ProgramKnockout, *, check: bool) -> Grid:
         [name, _word(one, check=check), tables.clipped(one.figures, _LONGEST), f"{one.seconds:.1f} s"]
         for name, one in {"all passes": found.baseline, **found.passes}.items()
     ]
-    title = f"the program by Triton {found.triton}, without each pass"
+    title = f"the program with Triton {found.triton}, without each pass in turn"
     return tables.plain(title, ["pass", "without it", "", "time"], rows, right=["time"])
 
 

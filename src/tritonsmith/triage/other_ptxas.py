@@ -88,7 +88,7 @@ def test(
     else:
         control = look(replace(variant, name=f"{variant.name}, the PTX", options=options))
         if control.seen is not Seen.SHOWS:
-            why = "by its own ptxas this version of PTX does not show it, either"
+            why = "with its own ptxas, this version of PTX does not show it either"
             return replace(told, seen=Seen.UNTESTED, why=why)
     return told
 
@@ -120,7 +120,7 @@ def _other(variant: TriageVariant, triton: str, own: OwnPtxas, version: str) -> 
         SmithError: there is none, or it cannot be had.
     """
     if not version:
-        raise FactError("its own ptxas does not say which version it is")
+        raise FactError("its own ptxas does not report its version")
     if variant.assembler == "newer":
         wanted = ptxas.newest_accepted(triton)
     else:
@@ -134,7 +134,7 @@ def _other(variant: TriageVariant, triton: str, own: OwnPtxas, version: str) -> 
         raise
     except SmithError as error:
         hints = [f"{command('toolchain.ptxas', wanted)} gets it"]
-        raise FactError(f"no ptxas {wanted} at hand", why=error.what, hints=hints) from error
+        raise FactError(f"no ptxas {wanted} is available", why=error.what, hints=hints) from error
     return found
 
 
@@ -146,7 +146,7 @@ def _level(mine: Path, other: Path, own: OwnPtxas) -> int:
     """
     levels = [ptxas.newest_ptx(program, own.scratch) for program in (mine, other)]
     if "" in levels:
-        raise FactError("ptxas does not say which PTX it takes")
+        raise FactError("ptxas does not report which PTX versions it accepts")
     least = min(levels, key=version_key)
     level = int(least.replace(".", ""))
     if own.asked and own.asked > level:

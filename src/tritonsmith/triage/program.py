@@ -118,7 +118,7 @@ class CommandSubject:
         """What a build says of it that says more: its interpreter runs the script."""
         space = workspace.default()
         if not _PYTHON.match(Path(self.argv[0]).name):
-            return Observation(Seen.UNTESTED, why=f"{self.argv[0]} is no python that another can stand for")
+            return Observation(Seen.UNTESTED, why=f"{self.argv[0]} is not a Python that another can replace")
 
         def look(one: TriageVariant, python: Path) -> Observation:
             other = replace(self, argv=(str(python), *self.argv[1:]), python=python)
@@ -149,7 +149,7 @@ class CommandSubject:
         if seen.seen is Seen.GONE:
             again = self.observe(variant)
             if again.seen is not Seen.GONE:
-                why = f"it comes and goes: {seen.figures}, then {again.figures}"
+                why = f"it is flaky: {seen.figures}, then {again.figures}"
                 return replace(again, seen=Seen.UNTESTED, why=why)
         return seen
 
@@ -177,13 +177,13 @@ class CommandSubject:
         if _INTERPRETED in variant.variables and self._compiled(variant.name):
             return "kernels are compiled all the same: Gluon's, say, are not interpreted"
         if variant.says and seen.seen is Seen.OTHER:
-            return f"{variant.name} says nothing of it: {seen.figures}"
+            return f"{variant.name} does not report it: {seen.figures}"
         pinned = variant.assembler and variant.options  # not only variables of it tell
         if (variant.variables and not pinned) or not (variant.options or variant.skip):
             return ""
         rows = _rows(results)
         if variant.skip and not any(one["times"] != 1 for row in rows for one in row["passes"]):
-            return "no kernel of it is compiled with this pass"
+            return "none of its kernels is compiled with this pass"
         if variant.options and not any(row["changed"] for row in rows):
             return "no launch has another value of this option, or none is compiled by Triton's own compile"
         return ""
@@ -210,7 +210,7 @@ class CommandSubject:
         if head:
             return replace(seen, seen=Seen.OTHER, figures=said)
         if not compute_sanitizer.finished(text):
-            return replace(seen, seen=Seen.UNTESTED, why=f"{variant.tool} came to no end")
+            return replace(seen, seen=Seen.UNTESTED, why=f"{variant.tool} did not finish")
         return replace(seen, seen=Seen.SHOWS, figures="it found nothing") if seen.seen is Seen.OTHER else seen
 
     def _folder(self, name: str) -> Path:

@@ -15,10 +15,10 @@ class Answer(StrEnum):
     """How a triage ends."""
 
     NOTHING = "nothing found"
-    FLAKY = "not decided: it comes and goes"
+    FLAKY = "not decided: it is flaky"
     DECIDED = "decided"
-    SEVERAL = "not decided: several changes make it go"
-    NONE = "not decided: it stays under every change"
+    SEVERAL = "not decided: several changes make it disappear"
+    NONE = "not decided: no change makes it disappear"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVer
         tell("nothing changed, again", one)
     if {one.seen for one in again} - {first.seen} or {one.failure for one in again} - {first.failure}:
         said = "; ".join(dict.fromkeys(one.figures for one in (first, *again)))
-        reasons = (f"with nothing changed, tests disagree: {said}",)
+        reasons = (f"with nothing changed, the tests disagree: {said}",)
         return TriageVerdict(Answer.FLAKY, str(Answer.FLAKY), reasons, (), first)
     if first.seen is Seen.GONE:
         text = f"nothing found: {first.figures}"
@@ -109,7 +109,7 @@ def _untested(
         seen = one.observation
         meaning = one.variant.alone.get(seen.seen.name.lower()) or f"{seen.why}, {seen.figures}"
         reasons.append(f"{one.variant.name}: {meaning}")
-    hints = ["run it on a machine with the GPU that it is for"] if tried else []
+    hints = ["run it on a machine that has its GPU"] if tried else []
     return TriageVerdict(Answer.NONE, text, tuple(reasons), tuple(hints), baseline, tuple(tried))
 
 

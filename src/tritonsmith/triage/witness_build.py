@@ -54,7 +54,7 @@ def find(kind: BuildKind, python: Path, triton: str, space: Workspace) -> Witnes
     every = dict(_builds(space))
     own = next((receipt for env, receipt in every.items() if env.python == python), None)
     if _is(kind, own, python):
-        raise FactError(f"this Triton itself is {_title(kind)}: what it says is the symptom")
+        raise FactError(f"this Triton itself is {_title(kind)}: its message is the symptom")
     fitting = [
         env for env, receipt in every.items() if env.python != python and _is(kind, receipt, env.python)
     ]
@@ -99,9 +99,9 @@ def test(
     if said:
         return replace(seen, seen=Seen.OTHER, figures=f"{said}, {build.about}", why="")
     if seen.seen in (Seen.OTHER, Seen.UNTESTED):
-        why = f"{variant.name} says nothing of it: {seen.why or seen.figures}"
+        why = f"{variant.name} does not report it: {seen.why or seen.figures}"
         return replace(seen, seen=Seen.UNTESTED, figures=build.about, why=why)
-    return replace(seen, figures=f"it says nothing, {build.about}")
+    return replace(seen, figures=f"it reports nothing, {build.about}")
 
 
 def short(head: str, lines: Sequence[str]) -> str:

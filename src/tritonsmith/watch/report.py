@@ -65,7 +65,7 @@ class WatchReport:
 
 def _sentence(last: RunOutcome, made: RunOutcome, change: OutcomeChange, *, new: bool) -> str:
     """What is different: how it ended first of all."""
-    same = "unchanged but for times" if change.hidden else "unchanged"
+    same = "unchanged except for times" if change.hidden else "unchanged"
     what = "changed" if change.any else "" if new else same
     if last.verdict == made.verdict:
         ended = made.verdict if made.code == 0 else f"still {made.verdict}"

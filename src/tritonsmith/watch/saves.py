@@ -125,7 +125,7 @@ class Saves:
 
         folders = self._folders()
         if not folders:
-            raise PermissionError(errno.EACCES, "none of them is there, and may be read")
+            raise PermissionError(errno.EACCES, "none of them exists and is readable")
         together = int(configs.load("watch")["saves"]["together"] * _MILLISECONDS)
         for changes in watch(
             *sorted(folders),

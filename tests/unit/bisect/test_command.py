@@ -170,7 +170,7 @@ def test_a_skip_by_hand_counts_and_the_log_has_it() -> None:
 
 
 def test_sessions_are_found_by_the_beginning_of_their_names() -> None:
-    with pytest.raises(UsageError, match="no bisect was begun"):
+    with pytest.raises(UsageError, match="no bisect was started"):
         session.find()
     one = session.begin(QUESTION).saved()
     two = session.begin(BisectQuestion(good="pytorch:2.9", bad="3.9.0")).saved()

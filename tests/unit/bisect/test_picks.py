@@ -158,7 +158,7 @@ def test_a_fix_that_only_the_older_branch_has_is_named(
     assert answer.culprit
     assert answer.culprit.subject == "pick 3.6.0"
     (note,) = answer.notes
-    assert note.startswith(f"only release 3.6.0 has it: {before[:12]} (3.6.0 branched there)")
+    assert note.startswith(f"only release 3.6.0 has the fix: {before[:12]} (3.6.0 branched there)")
     begun = session.find()
     (first, *_, last) = report.lines(begun, answer)
     assert first == f"the fix that only the good end has: {fix[:12]}; bad before it: {before[:12]}"

@@ -161,7 +161,7 @@ def test_a_pythonpath_with_a_triton_is_refused(tmp_path: Path, monkeypatch: pyte
     command.check()
     (tmp_path / "triton").mkdir()
     (tmp_path / "triton" / "__init__.py").touch()
-    with pytest.raises(UsageError, match="PYTHONPATH has a Triton"):
+    with pytest.raises(UsageError, match="PYTHONPATH contains a Triton"):
         command.check()
 
 
@@ -196,7 +196,7 @@ def test_a_test_is_bad_where_it_fails_as_at_the_bad_end(
         "good": GOOD, "bad": BAD, "bad again": BAD, "otherwise": SKIP, "unreadable": SKIP, "none": SKIP,
     }  # fmt: skip
     assert outcomes["otherwise"].why == "it fails in another way"
-    assert outcomes["unreadable"].why.startswith("pytest did not test it: ")
+    assert outcomes["unreadable"].why.startswith("pytest did not run it: ")
     assert outcomes["none"].why == f"this commit has no {test.path}"
     nothing_new = TestPredicate(test, tmp_path / "tests", lambda: spec("bad"), lambda: spec("bad again"))
     assert nothing_new.test(spec("bad")).verdict is BAD

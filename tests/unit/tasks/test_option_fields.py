@@ -42,6 +42,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--build-type": ["build-triton install-triton", "setup-mlir"],
     "--debug": ["build-triton install-triton", "passes.replay"],
     "--diff": ["ir-override", "kernel.compare"],
+    "--explain": ["bisect.resume bisect.run", "doctor.run"],
     "--folder": ["passes.check"],
     "--nightlies": ["bisect.run", "pins"],
     "--file": ["debug-library", "env.allow", "passes.import", "passes.reduce"],

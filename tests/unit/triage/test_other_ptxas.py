@@ -85,7 +85,7 @@ def test_an_older_one_is_that_of_the_release_before(tested: Callable[..., Observ
 def test_what_an_older_ptx_makes_right_is_not_ptxas(tested: Callable[..., Observation]) -> None:
     seen = tested("an older ptxas", by_version)
     assert seen.seen is Seen.UNTESTED
-    assert seen.why == "by its own ptxas this version of PTX does not show it, either"
+    assert seen.why == "with its own ptxas, this version of PTX does not show it either"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_without_a_package_index_it_says_how_to_get_it(
     monkeypatch.setattr(ptxas, "install", install)
     seen = tested("an older ptxas")
     assert seen.seen is Seen.UNTESTED
-    assert seen.why.startswith("no ptxas 12.8.93 at hand: pip failed; ")
+    assert seen.why.startswith("no ptxas 12.8.93 is available: pip failed; ")
     assert seen.why.endswith("toolchain.ptxas 12.8.93 gets it")
 
 

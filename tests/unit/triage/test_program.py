@@ -63,7 +63,7 @@ def test_a_change_that_helps_only_once_does_not_count(tmp_path: Path) -> None:
     found = judged(tmp_path, text)
     [row] = [one for one in found.tried if one.variant.name == "LLVM not optimizing"]
     assert row.observation.seen is Seen.UNTESTED
-    assert "comes and goes" in row.observation.why
+    assert "flaky" in row.observation.why
 
 
 def test_another_failure_is_not_the_symptom(tmp_path: Path) -> None:

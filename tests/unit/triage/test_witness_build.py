@@ -138,8 +138,8 @@ def test_a_triton_with_assertions_has_said_it(make: Callable[..., Path]) -> None
             "Coalesce.cpp:100: void f(int): Assertion `!x.empty()' failed, by env",
         ),
         (Seen.OTHER, UNREACHABLE, Seen.OTHER, "UNREACHABLE executed at /src/lib/Utility.cpp:12!, by env"),
-        (Seen.SHOWS, "RuntimeError: PassManager::run failed", Seen.SHOWS, "it says nothing, by env"),
-        (Seen.GONE, "", Seen.GONE, "it says nothing, by env"),
+        (Seen.SHOWS, "RuntimeError: PassManager::run failed", Seen.SHOWS, "it reports nothing, by env"),
+        (Seen.GONE, "", Seen.GONE, "it reports nothing, by env"),
         (Seen.OTHER, "No module named 'torch'", Seen.UNTESTED, "by env"),
     ],
 )
@@ -155,7 +155,7 @@ def test_what_is_an_answer(tmp_path: Path, seen: Seen, log: str, answer: Seen, f
     told = witness_build.test(row, build, space, look, lambda _name: log)
     assert told.seen is answer
     assert told.figures.startswith(figures)
-    assert answer is not Seen.UNTESTED or told.why == "an assertions build says nothing of it: exit code 1"
+    assert answer is not Seen.UNTESTED or told.why == "an assertions build does not report it: exit code 1"
 
 
 @pytest.mark.parametrize(

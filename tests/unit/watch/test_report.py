@@ -52,7 +52,7 @@ def test_later_runs_show_what_has_changed(screen: Screen) -> None:
 def test_times_that_are_not_shown_are_not_denied(screen: Screen) -> None:
     screen.after(RunOutcome(0, ("matmul: 12.5 us",)))
     made = RunOutcome(0, ("matmul: 99.5 us",))
-    assert screen.after(made, "a.py") == ["a.py: unchanged but for times, ok (run 1.0 s)"]
+    assert screen.after(made, "a.py") == ["a.py: unchanged except for times, ok (run 1.0 s)"]
     assert screen.after(made, "a.py") == ["a.py: unchanged, ok (run 1.0 s)"]
 
 

@@ -93,7 +93,7 @@ class TestPredicate:
             return BisectOutcome(Verdict.GOOD, mine.figures, seconds=seconds)
         good, bad = self._end("good", self.good, triton, mine), self._end("bad", self.bad, triton, mine)
         if bad.why:
-            why = f"how the bad end fails is unknown: {bad.why}"
+            why = f"it is not known how the bad end fails: {bad.why}"
             return BisectOutcome(Verdict.SKIP, mine.figures, why, seconds)
         searched = dict(bad.failures.items() - good.failures.items()) or bad.failures
         if searched.items() & mine.failures.items():
@@ -139,7 +139,7 @@ def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
         results = lit.read(folder / "tests.json")
     if len(results) != 1 or results[0].code not in (*lit.PASSED, *lit.FAILED):
         said = results[0].code if results else f"exit code {code}: {last}"
-        return TestRun({}, said, f"lit did not test it: {log}")
+        return TestRun({}, said, f"lit did not run it: {log}")
     result = results[0].code
     if result in lit.PASSED:
         return TestRun({}, result)
@@ -186,7 +186,7 @@ def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
         results = python_tests.read(folder / "tests.xml")
     figures = f"exit code {code}" + (f": {last}" if last else "")
     if code not in (0, 1):  # interrupted, internal, usage, no test collected
-        return TestRun({}, figures, f"pytest did not test it: {log}")
+        return TestRun({}, figures, f"pytest did not run it: {log}")
     found = {one.name: str(failure.of(_first(one.why))) for one in results if one.failed}
     if code and not found:
         return TestRun({}, figures, f"pytest names no failed test: {log}")

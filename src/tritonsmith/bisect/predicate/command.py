@@ -75,5 +75,5 @@ def check() -> None:
         if (Path(folder) / "triton" / "__init__.py").is_file():
             hints = ["unset PYTHONPATH"]
             raise UsageError(
-                "PYTHONPATH has a Triton, which every test would import", where=folder, hints=hints
+                "PYTHONPATH contains a Triton, which every test would import", where=folder, hints=hints
             )

@@ -163,7 +163,7 @@ def _outcome(
         return BisectOutcome(Verdict.BAD, figures, seconds=seconds)
     unknown = [one.why for one in every if one.why]
     unknown += [
-        f"no compile has what {term.text!r} is about"
+        f"no compile has the metric of {term.text!r}"
         for term, row in zip(terms, found, strict=True)
         if not row
     ]

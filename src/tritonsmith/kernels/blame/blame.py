@@ -142,7 +142,7 @@ def execute(
         for pair in pairs:
             for label, member in ((request.a.label, pair.a), (request.b.label, pair.b)):
                 if member.point.status != "ok":
-                    what = f"{pair.point} does not compile by {label}: there are no figures to explain"
+                    what = f"{pair.point} does not compile with {label}: there are no figures to explain"
                     raise FactError(what, where=made[0].folder.parent, why=member.point.gist)
         if not pairs:
             raise FactError("no compile of A has a counterpart in B", where=request.out)
@@ -204,7 +204,7 @@ def _one_ptx(
         options["ptx_version"] = int(oldest.replace(".", ""))
         for at, version in enumerate(versions):
             if version != oldest:
-                notes.append(f"{specs[at].label} makes PTX {version}; mixtures are made with PTX {oldest}")
+                notes.append(f"{specs[at].label} produces PTX {version}; the mixtures use PTX {oldest}")
                 asked = replace(request.kernel.asked, options=options, targets=_target(pair))
                 out = request.out / f"{'ab'[at]}-ptx-{oldest}-{pair.a.point.id}"
                 [made] = run.run(

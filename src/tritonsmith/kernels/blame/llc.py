@@ -114,7 +114,7 @@ def of(program: Path) -> Llc:
     answer = query((str(program), "--help"))
     if answer and "llvm system compiler" in answer.out and (version := _version(program)):
         return Llc(program, version)
-    raise FactError("this is no llc", where=program, hints=["--llc /usr/lib/llvm-19/bin/llc"])
+    raise FactError("this is not llc", where=program, hints=["--llc /usr/lib/llvm-19/bin/llc"])
 
 
 def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: str) -> list[str]:
@@ -156,7 +156,9 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
     if answer and _NO_CPU in answer.err:  # it makes code for its oldest GPU then, and fails or not
         raise FactError(f"{llc.label} does not know {cpu}", where=llc.program)
     if answer is None or answer.code:
-        raise FactError(f"{llc.label} does not take this llir", where=llc.program, why=refusal(answer, llir))
+        raise FactError(
+            f"{llc.label} does not accept this llir", where=llc.program, why=refusal(answer, llir)
+        )
     made = untrusted.read_text(out, untrusted.OURS)
     files.write(out, _as_triton_ptx(made, (cpu, version)) if cuda else _as_triton_amdgcn(made, own))
     return [flag for flag in wanted if flag not in flags]
@@ -166,7 +168,7 @@ def refusal(answer: CommandOutput | None, llir: Path) -> str:
     """Why an llc or opt does not take an llir; None as the answer if it does not run."""
     lines = [line.rpartition(f"{llir}:")[2] for line in (answer.err if answer else "").splitlines()]
     said = next((line for line in lines if "error" in line), "\n".join(lines[:_LINES]))
-    return said or "it does not run, or takes too long"
+    return said or "it does not run, or did not finish in time"
 
 
 def ptx_target(ptx: str) -> tuple[str, str]:

@@ -55,6 +55,6 @@ def optimized(llc: Llc, llir: Path, out: Path, point: Point, triton: str) -> Pat
             argv += row["flags"]
     answer = query([*argv, "-o", str(out)], timeout=table["timeout"])
     if answer is None or answer.code:
-        what = f"the opt of {llc.label} does not take this llir"
+        what = f"the opt of {llc.label} does not accept this llir"
         raise FactError(what, where=program(llc), why=refusal(answer, Path(argv[-1])))
     return out

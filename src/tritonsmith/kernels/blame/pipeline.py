@@ -54,7 +54,7 @@ class BlameSide:
         """
         found = self.manifest.path(self.point, stage)
         if found is None:
-            raise FactError(f"{self.label} makes no {stage}", where=self.manifest.folder)
+            raise FactError(f"{self.label} produces no {stage}", where=self.manifest.folder)
         return found
 
 

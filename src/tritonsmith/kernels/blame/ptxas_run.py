@@ -38,7 +38,7 @@ def figures(
         lines = [line for line in (answer.err if answer else "").splitlines() if line.strip()]
         said = "\n".join(line.replace(f"{ptx}, ", "") for line in lines[:_LINES])
         raise FactError(
-            "ptxas refuses this ptx", where=program, why=said or "it does not run, or takes too long"
+            "ptxas rejects this PTX", where=program, why=said or "it does not run, or did not finish in time"
         )
     found = measure.values(out, arch, metadata, ptx)
     if found["spill_store_bytes"] is None:

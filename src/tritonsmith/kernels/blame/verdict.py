@@ -169,27 +169,27 @@ def _doubts(shares: Sequence[Share], rest: float | None, table: Mapping[str, flo
     """What is known all the same: the finest parts that are known in both directions."""
     if rest is None or abs(rest) > 1 - table["low"]:
         told = "an unknown share" if rest is None else f"{round(100 * rest)} %"
-        yield f"{told} of the change is not repeated step by step"
+        yield f"{told} of the change is not reproduced step by step"
     by_group = {share.group: share for share in shares}
     together = next(
         (share for share in shares if len(share.group.axes) > 1 and _explains(share, table)), None
     )
     if together:
-        yield f"{together.group.title} explain {together.words} together, and cannot be told apart"
+        yield f"{together.group.title} explain {together.words} together; their effects cannot be separated"
         return
     components = [share.group.parts[0] for share in shares if len(share.group.parts) == 1]
     for parts in partitions(components):
         found = [by_group[group] for group in parts if group in by_group]
         if found and all(share.known for share in found):
             told = ", ".join(f"{one.group.title} {one.words}" for one in found if one.words != "0 %")
-            yield f"{told or 'none of them alone does anything'}: they depend on each other"
+            yield f"{told or 'none of them has an effect alone'}: they depend on each other"
             break
     else:
         yield "not every step can be changed alone"
     known = [share for share in shares if share.known and len(share.group.parts) == 1]
     most = max(known, key=_certain, default=None)
     if most and _certain(most) > table["agree"]:
-        yield f"most by one step alone: {most.group.title} {most.words}"
+        yield f"the largest share of one step alone: {most.group.title} {most.words}"
 
 
 def _certain(share: Share) -> float:

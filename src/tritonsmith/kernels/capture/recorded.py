@@ -113,7 +113,7 @@ def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path
         name = about["function"]
         if not about["kernel"]:
             found.notes[
-                f"{name} ({about['file']}:{about['line']}) is left out: nothing in its file names it"
+                f"{name} ({about['file']}:{about['line']}) is left out: no name in its file refers to it"
             ] = None
             continue
         if about["unwritten"]:

@@ -175,7 +175,7 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
     found = made.recording
     by_env = command("kernel.capture", env="wheel") + watched_program.EXAMPLE
     if not found.processes:
-        what = "no Python of this program could be watched"
+        what = "no Python process of this program could be watched"
         hints: tuple[str, ...] = (
             "it may ignore PYTHONPATH: -I, -E, a frozen program",
             f"name it: {by_env}",
@@ -183,7 +183,7 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
     elif made.code:
         what = f"the program ended with exit code {made.code} before it launched a kernel that can be listed"
         what = f"{what}: {made.failure}" if made.failure else what
-        hints = ("docs/capture.md lists what is not as on a GPU",)
+        hints = ("docs/capture.md lists the differences from a GPU",)
     elif "triton" not in found.versions:
         what = "the program did not import Triton"
         hints = (

@@ -80,7 +80,7 @@ def _body(
         )
     yield from _unsure(verdict)
     if verdict.fixed:
-        yield tag("h2", "Compile now, and did not before")
+        yield tag("h2", "Newly compile")
         yield tag("p", text(", ".join(f"{kernel} {point}" for kernel, point in verdict.fixed)))
     yield from _numbers(made.comparison.compared)
     yield tag("h2", "What counts as a finding")

@@ -32,13 +32,13 @@ def blocks(made: RehearsalResult, verdict: RehearsalVerdict) -> Iterator[Text | 
         yield tables.plain("findings, the worst first", ["kernel", "target", "finding", "what"], rows)
     if verdict.regressions:
         rows = [[row.kernel, row.point, row.change] for row in verdict.regressions]
-        yield tables.plain("worse, though within the terms", ["kernel", "point", "change"], rows)
+        yield tables.plain("worse, but within the limits", ["kernel", "point", "change"], rows)
     if verdict.neither:
         rows = [[kernel, point, _short(said)] for kernel, point, said in verdict.neither]
         yield tables.plain("compile by neither", ["kernel", "point", "message"], rows)
     for lead, names in (
         ("unknown values", [f"{kernel} {point}: {metric}" for kernel, point, metric in verdict.unknown]),
-        ("compile now, and did not before", [f"{kernel} {point}" for kernel, point in verdict.fixed]),
+        ("newly compile", [f"{kernel} {point}" for kernel, point in verdict.fixed]),
         ("not for both Tritons, by the list", list(made.skipped)),
         ("stand-ins for missing modules decide about the code of (see the notes)", list(made.assumed)),
     ):

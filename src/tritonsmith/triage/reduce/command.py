@@ -177,7 +177,7 @@ def _of_compile(subject: KernelSubject, seen: Observation) -> _Start:
     name = source.choose(text, asked.kernel, asked.file)
     head = source.find(text, name, asked.file)
     if head is None:
-        what = f"the head of {name} cannot be read in this file"
+        what = f"the signature line of {name} cannot be read in this file"
         hints = ["a function of the module with plain parameters can be reduced", "or use: -- command {}"]
         raise UsageError(what, where=asked.file, hints=hints)
     entries = signature.assigned(asked.signature, head)
@@ -254,8 +254,8 @@ def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter) -> Ker
             raise FactError("cannot parse this file as Python", where=file, why=str(error)) from error
         if not pool.shows(plain):
             raise SmithError(
-                "the symptom is gone where the file stands alone, without its comments",
-                hints=["put the functions that it imports from beside it into the file"],
+                "the symptom is gone when the file stands alone, without its comments",
+                hints=["copy the functions that it imports from neighbouring files into it"],
             )
 
         def better(candidate: KernelCandidate, tried: int) -> None:
@@ -278,7 +278,7 @@ def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter) -> Ker
             "the reduced kernel does not show it in a new process",
             where=file,
             why=": ".join(filter(None, (str(seen.seen), seen.figures, seen.why))),
-            hints=["what comes and goes cannot be reduced", "--jobs 1 may help, if it is about time"],
+            hints=["a flaky symptom cannot be reduced", "--jobs 1 may help, if it is about time"],
         )
     start = replace(start, symptom=replace(start.symptom, expected=seen.figures))
     main = reproducer.main_program(best.text, start.symptom, start.asked and request(start.asked, best, file))
@@ -311,14 +311,14 @@ def _shown(seen: Observation, file: Path) -> Observation:
     if seen.seen is Seen.SHOWS:
         return seen
     if seen.seen is Seen.UNTESTED:
-        raise UndecidedError("whether the symptom is there could not be decided", where=file, why=seen.why)
+        raise UndecidedError("it could not be decided whether the symptom is there", where=file, why=seen.why)
     raise SmithError(
         "the symptom is not there",
         where=file,
         why="\n".join(filter(None, (str(seen.seen), seen.figures, seen.why))),
         hints=[
             'without --when, a compile that fails; --when "spills>0" for a limit',
-            "of a command, exit code 0 says that the symptom is there",
+            "for a command, exit code 0 means that the symptom is there",
         ],
     )
 

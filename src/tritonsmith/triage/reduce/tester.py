@@ -23,7 +23,7 @@ from tritonsmith.triage.reduce.candidate import KernelCandidate
 from tritonsmith.triage.wrong_kernel import WrongKernelSubject
 
 _SAID = 4000  # characters of what a command printed
-_NOTHING = Observation(Seen.OTHER, "the kernel, its signature or the file is refused")
+_NOTHING = Observation(Seen.OTHER, "the kernel, its signature or the file is rejected")
 
 
 class Tester(Protocol):

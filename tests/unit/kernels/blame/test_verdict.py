@@ -115,7 +115,7 @@ def test_a_text_that_cannot_be_read_leaves_axes_together() -> None:
     assert not found.decided
     assert (
         found.words
-        == "not decided: Triton's passes and LLVM explain 100 % together, and cannot be told apart"
+        == "not decided: Triton's passes and LLVM explain 100 % together; their effects cannot be separated"
     )
 
 
@@ -133,7 +133,7 @@ def test_a_text_that_cannot_be_read_hides_no_one_else() -> None:
 def test_what_a_replay_does_not_repeat_is_not_blamed_on_anyone() -> None:
     found = decided(adds(ptxas=300), end=1000)
     assert found
-    assert found.words.startswith("not decided: 67 % of the change is not repeated step by step")
+    assert found.words.startswith("not decided: 67 % of the change is not reproduced step by step")
 
 
 @pytest.mark.parametrize("ends", [({"spills": None}, {"spills": 4}), ({"spills": 4}, {"spills": None})])
