@@ -36,11 +36,11 @@ _WRONG = (UnsupportedIrError, EndlessError, AssumedError, AccessError, KeyError)
 
 @dataclass(frozen=True)
 class Boundary:
-    """One number that is another one than in the usual inputs.
+    """A parameter or program id that differs from the usual inputs.
 
     Attributes:
-        place: of the parameter, from 0; or -1, -2, -3 for the program ids.
-        value: that it gets.
+        place: the number of the parameter, from 0; or -1, -2, -3 for the program ids.
+        value: the value that it gets instead.
     """
 
     place: int
@@ -49,13 +49,14 @@ class Boundary:
 
 @dataclass
 class _Decision:
-    """What a kernel asks for, as the arithmetic that leads to it.
+    """A decision of a kernel, with the arithmetic that leads to it.
 
     Attributes:
-        steps: operations in their order; or a parameter of a function, and the operand of its one call.
-        operands: the numbers that are compared; or what is asked.
-        loop: whether a loop has a turn.
-        places: of parameters and program ids that it follows from.
+        steps: operations in order; or a parameter of a function, and the operand of its only call.
+        operands: the two numbers that are compared, or the condition itself.
+        loop: whether it decides if a loop has a turn.
+        places: the parameters and program ids that it depends on, as in `Boundary`.
+        constants: the constants of that arithmetic.
     """
 
     operands: tuple[SSAValue, ...]
@@ -66,12 +67,12 @@ class _Decision:
 
 
 class BoundaryFinder:
-    """The bounds of a kernel.
+    """Finds the bounds of a kernel.
 
     Args:
-        functions: of its module.
-        main: the kernel's.
-        grid: how many programs there are.
+        functions: the functions of its module.
+        main: the name of the kernel.
+        grid: the number of programs along each axis.
     """
 
     def __init__(self, functions: Mapping[str, Operation], main: str, grid: tuple[int, int, int]) -> None:
@@ -84,11 +85,11 @@ class BoundaryFinder:
                     self._calls.setdefault(symbol(attribute(one, "callee")), []).append(one)
 
     def find(self, given: Sequence[Any], most: int) -> list[Boundary]:
-        """Numbers at the bounds, those that decide about control flow first, and no more than so many.
+        """Find numbers at the bounds; those that decide about control flow come first.
 
         Args:
-            given: the kernel's arguments of the inputs that these are to differ from.
-            most: of them.
+            given: the kernel's arguments in the usual inputs.
+            most: the largest number of bounds.
         """
         values = {place: int(given[place]) for place in self._free()}
         values |= {-1 - axis: 0 for axis in range(_AXES)}
@@ -101,7 +102,7 @@ class BoundaryFinder:
         return list(found)[:most]
 
     def _free(self) -> list[int]:
-        """Places of the parameters that are integers."""
+        """List the places of integer parameters."""
         kinds = [type_of(one.type) for one in self._parameters]
         return [
             place
@@ -110,7 +111,7 @@ class BoundaryFinder:
         ]
 
     def _decisions(self) -> Iterator[_Decision]:
-        """Those of control flow, then other comparisons."""
+        """Yield the decisions of control flow, then other comparisons."""
         every = [one for function in self._functions.values() for one in function.walk()]
         control = {operand for one in every if name_of(one) in _CONTROL for operand in one.operands[:1]}
         first, later = [], []
@@ -129,7 +130,7 @@ class BoundaryFinder:
                 yield decision
 
     def _lead(self, value: SSAValue, decision: _Decision, seen: set[SSAValue]) -> bool:
-        """Whether a value follows from parameters and ids by arithmetic, which is kept."""
+        """Collect the arithmetic by which a value follows from parameters and ids; False if it does not."""
         if value in seen or any(one == value for step in decision.steps for one in _made(step)):
             return True
         seen.add(value)
@@ -151,7 +152,7 @@ class BoundaryFinder:
         return True
 
     def _lead_out(self, value: SSAValue, block: Block, decision: _Decision, seen: set[SSAValue]) -> bool:
-        """The same of a parameter: of the kernel, or of a function that is called once."""
+        """Do the same for a parameter of the kernel, or of a function that is called once."""
         if value in self._parameters:
             decision.places.add(self._parameters.index(value))
             return True
@@ -170,7 +171,7 @@ class BoundaryFinder:
         return True
 
     def _flips(self, decision: _Decision, place: int, values: Mapping[int, int]) -> list[int]:
-        """Values of one number on both sides of where the decision changes, and the least one."""
+        """Return the values on both sides of each change of the decision, and the smallest candidate."""
         outcomes = []
         for value in self._likely(decision, place, values):
             outcome = self._outcome(decision, {**values, place: value})
@@ -195,7 +196,7 @@ class BoundaryFinder:
         return sorted(one for one in near if 0 <= one <= most)
 
     def _outcome(self, decision: _Decision, values: Mapping[int, int]) -> bool | None:
-        """How it is decided; None if that cannot be computed."""
+        """Evaluate the decision; None if it cannot be computed."""
         program = (values[-1], values[-2], values[-3])
         run = EvaluatedProgram(self._functions, GlobalMemory(0), program, self._grid, _STEPS)
         known: dict[SSAValue, Any] = {
