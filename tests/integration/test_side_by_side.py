@@ -63,17 +63,6 @@ def test_the_library_is_that_of_the_environment_that_was_built_last(both: Smith)
     assert "no work to do" in build(both, "dev")
 
 
-def test_a_configure_between_does_not_hide_whose_library_it_is(both: Smith) -> None:
-    """CMake has Ninja compact its log, which is newer then than the library of the other environment."""
-    library = both.cwd / LIBRARY
-    build(both, "dev")
-    release = library.read_bytes()
-    build(both, "debug")
-    assert library.read_bytes() != release
-    build(both, "dev", "--reconfigure")
-    assert library.read_bytes() == release
-
-
 def test_two_builds_of_a_checkout_take_turns(both: Smith) -> None:
     (both.cwd / LIBRARY).unlink(missing_ok=True)
     source = both.cwd / "bin" / "triton-opt.cpp"

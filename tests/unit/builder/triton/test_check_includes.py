@@ -16,7 +16,7 @@ from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import StepError
 from tritonsmith.facts import ninja_deps
-from tritonsmith.plan import BuildObjects, Plan, Step, Write
+from tritonsmith.plan import BuildObjects, OutdateForeignOutput, Plan, Run, Step, Write
 from tritonsmith.plan.steps.base import CommandFailedError
 
 OUTPUT = """\
@@ -146,3 +146,16 @@ def test_the_flags_reach_the_recipe(again: bool) -> None:
     some = IncludeCheck(inputs, {Path("/t/A.cpp"): Path("/t/A.cpp")}, "main", again=again)
     before = recipe.before_compiles(inputs, again=again)
     assert some.plan.steps[: len(before)] == before
+
+
+def test_a_library_of_another_environment_is_outdated_before_cmake_runs() -> None:
+    """CMake has Ninja compact its log, which is newer then than the library that another folder wrote."""
+    steps = recipe.plan(made.inputs()).steps
+    outdates = [number for number, step in enumerate(steps) if isinstance(step, OutdateForeignOutput)]
+    runs_cmake = [
+        number
+        for number, step in enumerate(steps)
+        if isinstance(step, Run) and "cmake" in Path(step.argv[0]).name
+    ]
+    assert len(outdates) == 1
+    assert outdates[0] < runs_cmake[0]
