@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,23 @@ def test_a_container_and_a_worktree_go_on_with_the_settings_of_the_last_build(bo
     plan = both("build-triton", "--env", "wt", "--dry-run").out
     assert "set(CMAKE_BUILD_TYPE [[Release]] CACHE" in plan
     assert str(LLVM) in plan
+
+
+def test_two_environments_that_begin_at_once_share_what_each_needs(tmp_path: Path) -> None:
+    """From nothing: packages of the registry, pip's and the compiler's cache, settings of the workspace."""
+    require_llvm()
+    dev = Smith(tmp_path, cwd=plant("mini_triton", tmp_path / "my checkout"))
+    debug = replace(dev, cwd=plant("mini_triton", tmp_path / "another checkout"))
+    with dev.running(*words("dev")) as first, debug.running(*words("debug")) as second:
+        ends = [process.communicate(timeout=dev.patience)[1] for process in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], "\n".join(ends)
+    before = packages(dev)
+    assert before
+    assert not [path for path in dev.home.rglob("*") if path.suffix in {".partial", ".holder"}]
+    for smith, env in ((dev, "dev"), (debug, "debug")):
+        log = build(smith, env)
+        assert "ninja: no work to do." in log
+        assert "--target" not in log, "a package is there for both"
+        assert (smith.cwd / LIBRARY).is_file()
+    assert packages(dev) == before
+    assert (dev.cwd / LIBRARY).read_bytes() != (debug.cwd / LIBRARY).read_bytes()
