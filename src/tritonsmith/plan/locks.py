@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 
 from tritonsmith import untrusted
 from tritonsmith.errors import LockedError, SmithError
+from tritonsmith.plan import stopping
 from tritonsmith.ui import redact
 
 _GRACE = 20.0  # seconds for what a killed run started to end
@@ -150,20 +151,35 @@ def _started(pid: int) -> str:
         return ""
 
 
-def _orphans(holder: Path) -> list[dict[str, Any]]:
+def _orphans(holder: Path, lock: Path) -> list[dict[str, Any]]:
     """The process groups of a killed holder that still run; none if its note is not this user's own."""
+    found = []
     try:
         if holder.stat().st_uid != os.getuid():
             return []
-        children = untrusted.read_json(holder)["children"]
-        return [one for one in children if one["started"] and _started(int(one["pid"])) == one["started"]]
+        for one in untrusted.read_json(holder)["children"]:
+            pid, now = int(one["pid"]), _started(int(one["pid"]))
+            if one["started"] and now == one["started"]:
+                found.append(one)
+            if one["started"] and now in ("", one["started"]):  # it, or what it has left
+                groups = {group for member, group in stopping.session(pid) if _has_open(member, lock)}
+                found += [{**one, "pid": group} for group in sorted(groups - {pid})]
     except (OSError, ValueError, KeyError, TypeError):
         return []
+    return found
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    """Whether a process has a file open: a lock's, which it inherited."""
+    try:
+        return any(one.samefile(path) for one in Path(f"/proc/{pid}/fd").iterdir() if one.exists())
+    except OSError:
+        return False
 
 
 def _stop_orphans(lock: FileLock, holder: Path) -> bool:
     """Stop what a killed holder left at work, with growing force; whether the lock is free now, and taken."""
-    orphans = _orphans(holder)
+    orphans = _orphans(holder, Path(lock.lock_file))
     for one in orphans:
         print(f"note: {_describe(holder)}: stopping {one['program']}, process {one['pid']}", file=sys.stderr)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL) if orphans else ():

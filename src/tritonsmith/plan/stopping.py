@@ -9,7 +9,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
@@ -82,6 +83,21 @@ def stop(process: ProcessGroup) -> None:
         raise interrupt
 
 
+def session(leader: int) -> Iterator[tuple[int, int]]:
+    """Yield process and group of what runs in the session that a process leads, or led before it ended.
+
+    Ninja gives each compile a group of its own: a Ninja that is killed, or that writes to a pipe which nobody
+    reads any more, leaves them at work. Nothing is known where there is no /proc.
+    """
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, group, number = path.read_text("utf-8", "replace").rpartition(")")[2].split()[:4]
+        except (OSError, ValueError):  # it has ended meanwhile
+            continue
+        if int(number) == leader and state not in "ZX":
+            yield int(path.parent.name), int(group)
+
+
 class _Heard:
     """When the last signal came."""
 
@@ -111,8 +127,10 @@ def _leave_terminal() -> None:
 
 
 def _signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
-    try:
-        os.killpg(process.pid, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
+    """Signal a group, and the others of its session; whether there is one."""
+    reached = False
+    for group in {process.pid, *(group for _, group in session(process.pid))}:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+            reached = True
+    return reached

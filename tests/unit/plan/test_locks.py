@@ -3,6 +3,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -124,7 +126,7 @@ import os, sys
 from pathlib import Path
 from tritonsmith.plan import locks, process
 with locks.hold(Path(sys.argv[1]), purpose="build-triton --env dev"):
-    script = "echo $$; while [ -e go ]; do sleep 0.05; done"
+    script = sys.argv[2]
     sys.stdout.reconfigure(line_buffering=True)
     process.stream(("/bin/sh", "-c", script), cwd=Path.cwd(), env=dict(os.environ), on_line=print)
     print("over", flush=True)
@@ -132,11 +134,24 @@ with locks.hold(Path(sys.argv[1]), purpose="build-triton --env dev"):
 """
 
 
+NINJA = """
+import os, time
+from pathlib import Path
+if os.fork():
+    os.wait()
+os.setpgid(0, 0)
+print(os.getpid(), flush=True)
+while Path("go").exists():
+    time.sleep(0.05)
+"""
+LOOP = "while [ -e go ]; do sleep 0.05; done"
+
+
 @contextmanager
-def at_work(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def at_work(folder: Path, script: str = f"echo $$; {LOOP}") -> Iterator[subprocess.Popen[str]]:
     """A process that holds the lock in `folder` and runs a child, until the file `go` is gone."""
     (folder / "go").touch()
-    argv = (sys.executable, "-c", PARENT, str(folder / "lock"))
+    argv = (sys.executable, "-c", PARENT, str(folder / "lock"), script)
     with subprocess.Popen(
         argv, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -164,6 +179,22 @@ def test_what_a_killed_run_left_at_work_is_stopped(
     told = capsys.readouterr().err
     assert "`build-triton --env dev` was killed, and its child processes still run" in told
     assert f"stopping sh, process {child['pid']}" in told
+
+
+def test_what_a_killed_ninja_left_at_work_is_stopped(tmp_path: Path) -> None:
+    """Ninja gives each compile a process group of its own, and dies where nobody reads what it prints."""
+    with at_work(tmp_path, f"exec {shlex.join((sys.executable, '-c', NINJA))}") as process:
+        (child,) = json.loads((tmp_path / "lock.holder").read_text())["children"]
+        (compile_,) = {
+            one.pid for one in psutil.Process(child["pid"]).children() if os.getpgid(one.pid) != child["pid"]
+        }
+        for pid in (process.pid, child["pid"]):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+        assert _runs(compile_)
+        with locks.hold(tmp_path / "lock", purpose="up"):
+            assert (tmp_path / "go").exists()  # it did not end by itself
+            assert not _runs(compile_)
 
 
 @pytest.mark.parametrize("children", [None, [], [{"pid": "?"}], [{"pid": 1, "started": "", "program": "x"}]])
