@@ -14,7 +14,18 @@ import psutil
 import pytest
 from filelock import FileLock
 
-from tests.integration.harness import LLVM, SMITH, Smith, capture, commit, git, plant, ready, require_llvm
+from tests.integration.harness import (
+    LLVM,
+    SMITH,
+    Smith,
+    capture,
+    commit,
+    git,
+    plant,
+    ready,
+    require_llvm,
+    wait_for,
+)
 from tritonsmith.bisect import session
 from tritonsmith.bisect.build import CommitBuilds
 from tritonsmith.bisect.session import BisectSession
@@ -46,6 +57,18 @@ step "test ${VIRTUAL_ENV##*/}"
 python -c "import sys, triton; sys.exit('gfx950' in str(triton.built_in()))"; code=$?
 step "result ${VIRTUAL_ENV##*/}"
 exit $code
+"""
+
+# Once a commit was tested, the next compile of Triton's own takes minutes.
+SLOW = """\
+#!/bin/sh
+case "$*" in
+*third_party*.c) [ -s "$STEPS/../tested" ] && mkdir "$STEPS/slow" 2>/dev/null && sleep 300 ;;
+esac
+"""
+QUICK_TEST = """\
+echo "${VIRTUAL_ENV##*/}" >> "$STEPS/../tested"
+exec python -c "import sys, triton; sys.exit('gfx950' in str(triton.built_in()))"
 """
 
 
@@ -142,13 +165,18 @@ def state(clone: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-def left(smith: Smith) -> list[Any]:
-    """Processes, locks and halves that a bisect has left behind."""
-    processes = [
+def at_work(smith: Smith) -> list[psutil.Process]:
+    """Processes of a bisect, whoever their parent is."""
+    return [
         one
-        for one in psutil.process_iter(["environ"])
+        for one in psutil.process_iter(["environ", "name"])
         if (one.info["environ"] or {}).get("STEPS") == smith.more["STEPS"]
     ]
+
+
+def left(smith: Smith) -> list[Any]:
+    """Processes, locks and halves that a bisect has left behind."""
+    processes = at_work(smith)
     for path in smith.home.rglob("*lock"):
         with FileLock(path, timeout=0):
             assert path.is_file()
@@ -185,3 +213,32 @@ def test_a_bisect_that_is_killed_at_each_step_ends_in_the_same_culprit(killed: K
     told = json.loads(killed.run("bisect.resume", "--json").stdout)
     assert told["culprit"]["commit"] == killed.culprit
     assert (killed.smith.root / "tested").read_text(encoding="utf-8") == ""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["SIGKILL", "SIGINT"])
+def test_a_bisect_that_ends_during_a_build_goes_on_and_tests_nothing_twice(
+    killed: Killed, how: signal.Signals
+) -> None:
+    """Only the tool is killed: a Ninja left at work holds the locks, and the next run stops it."""
+    smith, tested = killed.smith, killed.smith.root / "tested"
+    (smith.root / "shims" / "git").unlink()
+    (smith.root / "shims" / "ccache").write_text(f'{SLOW}exec {capture("which", "ccache").strip()} "$@"\n')
+    (smith.root / "test.sh").write_text(QUICK_TEST)
+    tested.touch()
+    with smith.running("bisect", *killed.question, "--json", "--", "sh", smith.root / "test.sh") as process:
+        wait_for((smith.root / "steps" / "slow").is_dir, process)
+        process.send_signal(how)
+        process.communicate(timeout=60)
+    assert process.returncode == (-how if how is signal.SIGKILL else 130)
+    orphans = [(one.pid, one.ppid(), one.status(), one.cmdline()) for one in at_work(smith)]
+    assert bool(orphans) == (how is signal.SIGKILL), orphans
+    known = [one["triton"] for one in json.loads(smith("bisect.status", "--json").out)["tested"]]
+    assert known
+    tested.write_text("", encoding="utf-8")
+    told = json.loads(smith("bisect.resume", "--json").out)
+    assert told["culprit"]["commit"] == killed.culprit
+    again = tested.read_text(encoding="utf-8").split()
+    assert again
+    assert not [one for one in again if any(name.startswith(one) for name in known)]
+    assert len(told["tested"]) == len({one["triton"] for one in told["tested"]})
+    assert left(smith) == []
