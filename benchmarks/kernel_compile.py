@@ -1,6 +1,6 @@
 """One kernel for 12 targets: against 12 processes with one target each, and against one warm loop.
 
-    python benchmarks/kernel_compile.py PYTHON [--other WORKER] [--rounds N]
+    python benchmarks/kernel_compile.py PYTHON [--other WORKER] [--rounds N] [--points N]
 
 PYTHON has Triton. Prints seconds and ratios of one run; all three make the same stages with Triton's own
 `triton.compile`, and none of them disassembles. Best of N rounds. WORKER is that of another commit: its start
@@ -78,13 +78,15 @@ def main() -> int:
     parser.add_argument("python", type=Path, metavar="PYTHON", help="an interpreter that has Triton")
     parser.add_argument("--other", type=Path, metavar="WORKER", help="the worker of another commit")
     parser.add_argument("--rounds", type=int, default=2, metavar="N", help="best of so many (2)")
+    parser.add_argument("--points", type=int, default=12, metavar="N", help="targets with options (12, all)")
     arguments = parser.parse_args()
     python, other = arguments.python, arguments.other
     points = [(*target, warps) for target, warps in zip(TARGETS, [4] * 6 + [8] * 6, strict=True)]
+    points = points[: arguments.points]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         rows: dict[str, Callable[[], Took]] = {
-            "12 processes, one after the other": lambda: single(python, points, place),
+            f"{len(points)} processes, one after the other": lambda: single(python, points, place),
             "one process, its second loop": lambda: loop(python, points, place),
             "kernel.compile's worker": lambda: worker(python, points, place)[0],
             "the same, without its start": lambda: worker(python, points, place)[1],
@@ -101,9 +103,8 @@ def main() -> int:
     for name, (took, spent) in best.items():
         print(f"{name:<36} {took:7.2f} s  {spent:7.2f} s of CPU time")
     singles, warm, all_, inner, start, first, *others = best.values()
-    print(
-        f"12 processes / worker                {singles[0] / all_[0]:7.2f}    CPU {singles[1] / all_[1]:.2f}"
-    )
+    print(f"{len(points)} processes / worker", end="                ")
+    print(f"{singles[0] / all_[0]:7.2f}    CPU {singles[1] / all_[1]:.2f}")
     print(f"warm loop / worker without its start {warm[0] / inner[0]:7.2f}")
     print(f"the same in CPU time                 {warm[1] / inner[1]:7.2f}")
     print(f"start of the worker, less `import triton` {first[0] - start[0]:.2f} s")

@@ -1,6 +1,6 @@
 """`kernel.resources --from-cache` on a cache of 5,000 entries: cold, and again when nothing changed.
 
-    python benchmarks/kernel_resources.py PYTHON
+    python benchmarks/kernel_resources.py PYTHON [--entries N] [--rounds N]
 
 PYTHON has Triton 3.3 or later. It compiles real kernels into a cache; the rest are copies of their entries.
 """
@@ -17,15 +17,13 @@ import tempfile
 import time
 from pathlib import Path
 
-ENTRIES = 5000
-ROUNDS = 3
 HERE = Path(__file__).resolve().parent
 KERNEL = HERE.parent / "src" / "tritonsmith" / "kernels" / "examples" / "tiled_matmul.py"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # an entry's name is a digest in base 32
 LENGTH = 52
 
 COMPILE = """
-import importlib.util, sys
+import importlib.util, itertools, sys
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
@@ -36,12 +34,12 @@ spec.loader.exec_module(module)
 names = ("a_ptr", "b_ptr", "c_ptr", "m", "n", "k")
 kinds = dict(zip(names, ("*fp16", "*fp16", "*fp32", "i32", "i32", "i32")))
 tiles = ("TILE_M", "TILE_N", "TILE_K")
-for target in (GPUTarget("cuda", 80, 32), GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64)):
-    for tile in ((64, 64, 32), (128, 64, 32)):
-        for warps in (1, 4):
-            signature = {**kinds, **dict.fromkeys(tiles, "constexpr")}
-            source = ASTSource(fn=module.tiled_matmul, signature=signature, constexprs=dict(zip(tiles, tile)))
-            triton.compile(source, target=target, options={"num_warps": warps})
+targets = GPUTarget("cuda", 80, 32), GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64)
+points = list(itertools.product(targets, ((64, 64, 32), (128, 64, 32)), (1, 4)))
+for target, tile, warps in points[:int(sys.argv[2])]:
+    signature = {**kinds, **dict.fromkeys(tiles, "constexpr")}
+    source = ASTSource(fn=module.tiled_matmul, signature=signature, constexprs=dict(zip(tiles, tile)))
+    triton.compile(source, target=target, options={"num_warps": warps})
 """
 
 
@@ -51,14 +49,16 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("python", metavar="PYTHON", help="an interpreter that has Triton 3.3 or later")
-    python = parser.parse_args().python
+    parser.add_argument("--entries", type=int, default=5000, metavar="N", help="of the cache (5000)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="best of so many (3)")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         cache = place / "cache"
-        make(cache, python)
+        make(cache, arguments.python, arguments.entries)
         count = len(list(cache.iterdir()))
         cold = again = (float("inf"), float("inf"))
-        for number in range(ROUNDS):
+        for number in range(arguments.rounds):
             home = place / f"home {number}"  # knows nothing of the cache
             cold = min(cold, run(cache, home))
             again = min(again, run(cache, home))
@@ -68,12 +68,12 @@ def main() -> int:
     return 0
 
 
-def make(cache: Path, python: str) -> None:
+def make(cache: Path, python: str, entries: int) -> None:
     """A cache of real entries, and copies of them under other names."""
     environ = {**os.environ, "TRITON_CACHE_DIR": str(cache)}
-    subprocess.run([python, "-c", COMPILE, str(KERNEL)], check=True, env=environ)
+    subprocess.run([python, "-c", COMPILE, str(KERNEL), str(entries)], check=True, env=environ)
     real = sorted(path for path in cache.iterdir() if any(path.glob("__grp__*")))
-    for number in range(len(list(cache.iterdir())), ENTRIES):
+    for number in range(len(list(cache.iterdir())), entries):
         shutil.copytree(real[number % len(real)], cache / name(number))
 
 

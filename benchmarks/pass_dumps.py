@@ -1,6 +1,6 @@
 """Dumps taken apart: MB/s against `wc -l`, memory of a gigabyte, what `passes.dump` adds to a compile.
 
-    python benchmarks/pass_dumps.py PYTHON [FOLDER]
+    python benchmarks/pass_dumps.py PYTHON [FOLDER] [--megabytes N] [--rounds N]
 
 PYTHON has Triton 3.0 or later. FOLDER is for the files (default: a temporary one). How long it takes to make
 a file is the file system's business: so the rate is measured in /dev/shm too, where there is one. Each round
@@ -19,8 +19,6 @@ import tempfile
 import time
 from pathlib import Path
 
-ROUNDS = 3
-LARGE = 1_000_000_000  # bytes
 HERE = Path(__file__).resolve().parent
 KERNEL = HERE.parent / "src" / "tritonsmith" / "kernels" / "examples" / "tiled_matmul.py"
 TYPES = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16"
@@ -75,25 +73,26 @@ def main() -> int:
     parser.add_argument(
         "folder", metavar="FOLDER", nargs="?", help="for the files (default: a temporary one)"
     )
+    parser.add_argument("--megabytes", type=int, default=1000, metavar="N", help="of a large dump (1000)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="best of so many (3)")
     asked = parser.parse_args()
-    python = asked.python
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         place = Path(folder)
         log = place / "log"
-        overhead(python, place, log)
+        overhead(asked.python, place, log, asked.rounds)
         large = place / "large"
-        grow(log, large)
-        rates(large, place)
-        lists(log, place)
+        grow(log, large, asked.megabytes * 1_000_000)
+        rates(large, place, asked.rounds)
+        lists(log, place, asked.rounds)
     return 0
 
 
-def overhead(python: str, place: Path, log: Path) -> None:
+def overhead(python: str, place: Path, log: Path, rounds: int) -> None:
     """A compile that writes its dump to a file, and `passes.dump`."""
     bare = dump = float("inf")
     home = {"TRITONSMITH_HOME": str(place / "home")}
     flags = [f"{KERNEL}", "--signature", SIGNATURE, "--target", "cuda:90", "--python", python]
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         bare = min(
             bare,
             run([str(SMITH), "kernel.compile", *flags, "--out", str(place / "bare")], {**home, **DUMPING}),
@@ -109,23 +108,23 @@ def overhead(python: str, place: Path, log: Path) -> None:
     print(f" ({100 * (dump / bare - 1):+.0f} %)")
 
 
-def grow(log: Path, large: Path) -> None:
+def grow(log: Path, large: Path, least: int) -> None:
     """The same dump many times, each of another kernel."""
     content = log.read_bytes()
     with large.open("wb") as file:
         number = 0
-        while file.tell() < LARGE:
+        while file.tell() < least:
             file.write(content.replace(b"tiled_matmul", b"tiled_matm%02d" % number))
             number += 1
 
 
-def rates(large: Path, place: Path) -> None:
-    """Split a gigabyte."""
+def rates(large: Path, place: Path, rounds: int) -> None:
+    """Split a large dump."""
     size = large.stat().st_size / 1e6
     count = float("inf")
     best: dict[str, dict[str, float]] = {}
     memory = Path("/dev/shm")  # noqa: S108 - a file system in memory
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         count = min(count, run(["wc", "-l", str(large)], {}))
         for where in (place, memory) if memory.is_dir() else (place,):
             out = Path(tempfile.mkdtemp(dir=where)) / "out"
@@ -148,12 +147,12 @@ def rates(large: Path, place: Path) -> None:
         )
 
 
-def lists(log: Path, place: Path) -> None:
+def lists(log: Path, place: Path, rounds: int) -> None:
     """`passes.list` of one kernel's dump: nothing counted yet, and again."""
     out = place / "listed"
     subprocess.run([sys.executable, "-c", SPLIT, str(log), str(out)], stdout=subprocess.DEVNULL, check=True)
     cold = again = whole = float("inf")
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         (out / "list.json").unlink(missing_ok=True)
         cold = min(cold, float(subprocess.check_output([sys.executable, "-c", LIST, str(out)])))
         again = min(again, float(subprocess.check_output([sys.executable, "-c", LIST, str(out)])))
