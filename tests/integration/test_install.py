@@ -51,6 +51,35 @@ def test_the_install_leaves_the_checkout_clean(built: Smith, installed: Done) ->
     assert git(built.cwd, "status", "--porcelain") == ""
 
 
+def test_a_wheel_runs_elsewhere_and_the_build_folder_stays_as_it_was(
+    built: Smith, installed: Done, tmp_path: Path
+) -> None:
+    assert installed.code == 0
+    library = next((built.cwd / "python" / "triton" / "_C").glob("libtriton*"))
+    before = library.stat().st_mtime_ns
+    done = built("build-triton", "--debug", "--wheel")
+    log = built.log("build-triton")
+    assert "Building C" not in log
+    assert "## configure Triton as before the wheel: cmake" in log
+    (wheel,) = (built.env("dev") / "wheels").glob("triton-3.6.0-*.whl")
+    assert wheel.name in "".join(done.out.split())
+    assert "it needs glibc 2." in done.out
+    assert built.receipt("build-triton")["wheels"] == str(wheel.parent)
+    python, packages = built.env("dev") / "venv" / "bin" / "python", tmp_path / "packages"
+    capture(python, "-m", "pip", "install", "--quiet", "--no-deps", "--target", packages, wheel)
+    ask = "import triton, json; print(json.dumps([triton.__file__, triton.built_in()]))"
+    environ = {**built.environ, "PYTHONPATH": str(packages)}
+    file, backends = json.loads(capture(python, "-c", ask, cwd=built.root, env=environ))
+    assert Path(file) == packages / "triton" / "__init__.py"
+    assert backends == {"nvidia": 12080, "amd": "gfx942"}
+    assert library.stat().st_mtime_ns == before
+    built("build-triton", "--debug")  # which links it once more: both links write one file of dependencies
+    log = built.log("build-triton")
+    assert "Building C" not in log
+    assert f'Linking C shared module "{library}"' in log or "ninja: no work to do." in log
+    assert git(built.cwd, "status", "--porcelain") == ""
+
+
 def test_a_file_that_setup_py_would_delete_keeps_install_triton_from_starting(built: Smith) -> None:
     mine = built.cwd / NAME
     mine.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from tritonsmith.tasks.options import BUILD_FOR, DRY_RUN, ENV, FORCE, NINJA_TARG
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
+    from tritonsmith.builder.prepared_build import PreparedBuild
     from tritonsmith.builder.triton.check_includes import IncludeCheck
 
 
@@ -31,6 +32,7 @@ def build_triton(
     check_includes: bool = flag(
         "only compile what differs from a branch, without precompiled headers", default=False
     ),
+    wheel: bool = flag("also make a wheel for a colleague, with this build's libtriton", default=False),
     base: str = flag("with --check-includes: branch to compare with; empty for upstream's main", ""),
     force: bool = FORCE,
 ) -> None:
@@ -53,6 +55,12 @@ def build_triton(
             "--check-includes links nothing, so --for and --target have no meaning with it",
             hints=["it compiles the files that differ from a branch: --base BRANCH"],
         )
+    if wheel and (for_ or target or check_includes):
+        raise UsageError(
+            "--wheel builds everything that setup.py does",
+            why="--for, --target and --check-includes build less",
+            hints=["omit them"],
+        )
     # The check is of the build that is there: other settings would configure it anew.
     chosen = settings.load(env, flags, commands.last_build(env) if check_includes else None)
     space, located = commands.find_triton(chosen)
@@ -68,6 +76,9 @@ def build_triton(
 
         check = includes.prepare(chosen, space, located, base, force=force, again=reconfigure)
         _check_includes(check, chosen.name, dry_run=dry_run)
+        return
+    if wheel:
+        _wheel(commands.prepare_wheel(chosen, space, located, force=force), chosen.name, dry_run=dry_run)
         return
     prepared = commands.prepare_build(chosen, space, located, force=force, again=reconfigure)
     if chosen.llvm.debug_libraries:
@@ -87,6 +98,20 @@ def build_triton(
     following = command("install-triton", env=output.unusual(env))
     output.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, following)
     output.debuggers(running.env.build)
+
+
+def _wheel(prepared: PreparedBuild, env: str, *, dry_run: bool) -> None:
+    from tritonsmith.builder.triton import commands, install
+    from tritonsmith.envs import session
+
+    output.warnings(prepared.warnings)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    output.notes(prepared.plan.notes)
+    with session.opened("build-triton", env) as running:
+        commands.execute(prepared, running)
+    output.done(f"wheel: {install.made_wheel(running.env)}", running)
 
 
 def _check_includes(check: IncludeCheck, env: str, *, dry_run: bool) -> None:

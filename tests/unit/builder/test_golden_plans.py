@@ -44,6 +44,7 @@ WHEELS = {
     "main": "newest",
 }
 SHA256 = "0f" * 32  # upstream gives none before 3.8, so the user does
+WHEELED = ("main", "3.3")  # setup.py in the top folder, and in python/
 PROFILED = ("main", "3.7", "3.3", "3.1")  # 2.1 has no profiler
 UNHASHED = ("2.1", "3.1", "3.3", "3.5", "3.7")
 
@@ -130,6 +131,21 @@ def test_install_triton_and_build_triton_which_is_how_it_begins(
     assert build == installed.split("\nset -eu\n")[1].split("\n# editable install\n")[0]
 
 
+@pytest.mark.parametrize("version", WHEELED)
+def test_a_wheel(version: str, golden: Golden) -> None:
+    """pip links libtriton elsewhere, and the build folder is configured as before afterwards."""
+    facts = inputs(version, "linux")
+    text = shell(install.wheel(facts, occupied=False), "linux")
+    like = (f"install-triton-linux-{version}.sh", "install-triton-linux-main.sh")
+    golden(f"wheel-linux-{version}.sh", text, *like)
+    *_, last = install.wheel(facts, occupied=False).steps
+    assert last.stamp
+    assert last.stamp.again, "the runner asks stamps before the first step"
+    before = [step for step in recipe.plan(facts).steps if step.stamp and step.stamp.path == last.stamp.path]
+    assert last.shell() == before[-1].shell()
+    assert replace(last.stamp, again=False) == before[-1].stamp
+
+
 @pytest.mark.parametrize("version", PROFILED)
 def test_install_triton_with_the_profiler(version: str, golden: Golden) -> None:
     """Which headers CMake and setup.py of each era look for, and where they are."""
@@ -195,6 +211,7 @@ def test_every_golden_file_has_its_test() -> None:
     tasks = ["install-triton", "setup-mlir-source"]
     wanted = {f"{task}-{system}-{version}.sh" for task in tasks for system in SYSTEMS for version in VERSIONS}
     wanted |= {f"install-triton-proton-linux-{version}.sh" for version in PROFILED}
+    wanted |= {f"wheel-linux-{version}.sh" for version in WHEELED}
     alike = ["up", "setup-mlir-system", "link-compile-commands"]
     wanted |= {f"{task}-{system}.sh" for task in alike for system in SYSTEMS}
     wanted |= {

@@ -114,19 +114,52 @@ def prepare_install(
         FactError: no checkout, or no LLVM yet.
         PreflightError: the build would fail, or upstream's setup.py would delete something.
     """
-    inputs, request = gather(settings, space, located)
-    problems = _problems(inputs, request)
-    problems += preflight.setup_py(inputs, compile_commands.look(inputs.checkout.root))
-    warnings = preflight.enforce(problems, force=force)
-    inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
-    folder = install.pip_build_dir(inputs.checkout, inputs.python)
-    occupied = folder.exists() and not folder.is_symlink()
-    plan = install.plan(inputs, occupied=occupied)
+    inputs, request, warnings, tried = _for_setup_py(settings, space, located, force=force)
+    plan = install.plan(inputs, occupied=_occupied(inputs))
     if _provable(inputs):
         plan += proof
     if attempt := unfinished_build.read(inputs.env):
         tried = (*tried, f"continuing the {attempt.task} that did not finish: {_kind(settings)}")
     return _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
+
+
+def prepare_wheel(
+    settings: Settings, space: Workspace, located: TritonSource, *, force: bool = False
+) -> PreparedBuild:
+    """Prepare a wheel; missing parts of Triton are built first.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        force: go on in spite of what the preflight found.
+
+    Raises:
+        FactError: no checkout, or no LLVM yet.
+        PreflightError: the build would fail, or upstream's setup.py would delete something.
+    """
+    inputs, request, warnings, tried = _for_setup_py(settings, space, located, force=force)
+    plan = install.wheel(inputs, occupied=_occupied(inputs))
+    made = _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
+    return replace(made, receipt=made.receipt | {"wheels": inputs.env.path / install.WHEELS})
+
+
+def _for_setup_py(
+    settings: Settings, space: Workspace, located: TritonSource, *, force: bool
+) -> tuple[Inputs, LlvmRequest, tuple[str, ...], tuple[str, ...]]:
+    """All facts for what upstream's setup.py does, warnings of the preflight, and notes."""
+    inputs, request = gather(settings, space, located)
+    problems = _problems(inputs, request)
+    problems += preflight.setup_py(inputs, compile_commands.look(inputs.checkout.root))
+    warnings = preflight.enforce(problems, force=force)
+    inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
+    return inputs, request, warnings, tried
+
+
+def _occupied(inputs: Inputs) -> bool:
+    """Whether pip's own build folder is there, and no link of ours."""
+    folder = install.pip_build_dir(inputs.checkout, inputs.python)
+    return folder.exists() and not folder.is_symlink()
 
 
 def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[str, ...]]:
