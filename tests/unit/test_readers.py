@@ -87,6 +87,7 @@ _KNOWN = {
     "plan/steps/relocate.py": "files of an entry that was just unpacked",
     "plan/steps/run_attached.py": _RESULT,
     "plan/steps/uninstall.py": "a journal of its own, and the file that it is compared with",
+    "plan/stopping.py": "/proc",
     "plugins/check.py": _ANSWER,
     "scaffold/template.py": _PACKAGE,
     "suites/python_tests.py": _RESULT,
