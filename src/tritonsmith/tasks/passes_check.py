@@ -61,19 +61,12 @@ def check(
     _require_fitting(is_dump, kernel, compiled=bool(out) or what != KernelOptions(), against=against)
     try:
         with predicate.deciding():
-            made, answer = (
-                _of_dump(
-                    Path(folder),
-                    kernel,
-                    seeds,
-                    env,
-                    python,
-                    timeout,
-                    silent=json,
-                    through_llvm=through_llvm,
+            if is_dump:
+                made, answer = _of_dump(
+                    Path(folder), kernel, seeds, env, python, timeout, silent=json, through_llvm=through_llvm
                 )
-                if is_dump
-                else _of_kernel(
+            else:
+                made, answer = _of_kernel(
                     folder,
                     what,
                     out,
@@ -85,7 +78,6 @@ def check(
                     through_llvm=through_llvm,
                     interpreted=bool(against),
                 )
-            )
     except UndecidedError as error:
         if json:
             output.json(report.undecided(error))
