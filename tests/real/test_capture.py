@@ -233,6 +233,7 @@ assert torch.zeros(3, device="cuda").half().type() == "torch.cuda.HalfTensor"
 properties = torch.cuda.get_device_properties(0)
 assert (properties.is_integrated, str(properties.uuid).count("-")) == (0, 4)
 assert torch.cuda.get_arch_list() == ["sm_90"]
+assert torch.cuda.device(0).idx == 0
 with torch.cuda.nvtx.range("a"), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

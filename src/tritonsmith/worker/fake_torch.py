@@ -122,7 +122,9 @@ def torch_cuda(gpu: FakeGpu) -> Table:
     """The attributes of `torch.cuda`, by name."""
 
     def context(*_: Any, **__: Any) -> Any:
-        return contextlib.nullcontext()
+        entered: Any = contextlib.nullcontext()
+        entered.idx = entered.prev_idx = 0  # of `torch.cuda.device`; unsloth reads them
+        return entered
 
     def name(*_: Any, **__: Any) -> Any:
         return gpu.fact("name", "the name of the GPU")

@@ -282,3 +282,9 @@ def test_data_is_of_known_gpus_and_complete() -> None:
         facts = gpu_models.facts(targets.parse(name))
         assert facts["known"]["block-shared"] >= 65536
         assert not set(facts["known"]) & set(facts["of_model"])
+
+
+def test_a_device_that_is_entered_has_its_number() -> None:
+    gpu = FakeGpu(lambda _: None, UnknownError, {})
+    with fake_torch.torch_cuda(gpu)["device"](0):
+        assert fake_torch.torch_cuda(gpu)["device"]("cuda:0").idx == 0
