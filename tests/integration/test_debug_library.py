@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -279,6 +281,37 @@ def test_a_debugger_sees_inline_functions_of_the_only_file_in_debug(site: Site, 
         line = next(number for number, text in enumerate(header.splitlines(), 1) if "return higher" in text)
         said = _debug(debugger, f"Metals.h:{line}", "higher", site.answer)
         assert "= 3" in said, "LLVMMini has an optimised copy of this function"
+    finally:
+        site.run("--undo")
+
+
+def test_the_printed_gdb_command_stops_shows_locals_and_steps_into_llvm(site: Site, tmp_path: Path) -> None:
+    """From another folder, where gdb alone finds no split debug information of the build."""
+    require("gdb")
+    said = site.run("MLIRMini,LLVMMini", "--llvm-source", site.sources)
+    try:
+        printed = shlex.split(next(line for line in said.splitlines() if line.startswith("next: gdb ")))[1:]
+        assert printed[1:3] == ["-ix", str(site.smith.build() / "gdbinit")]
+        assert printed[printed.index("--args") + 1] == str(site.smith.build() / "bin" / "triton-opt")
+        lines = (site.sources / "mlir" / "lib" / "Mini" / "Twice.cpp").read_text("utf-8").splitlines()
+        line = next(number for number, text in enumerate(lines, 1) if "llvm::mini::raised(" in text)
+        here = next(number for number, word in enumerate(printed) if word.startswith("break "))
+        assert printed[here].endswith(":LINE")
+        printed[here] = f"break Twice.cpp:{line}"
+        looks = ("run", "backtrace", "info locals", "step", "backtrace 1", "info args")
+        more = [word for look in looks for word in ("-ex", look)]
+        start = printed.index("--args")
+        argv = (printed[0], "-q", "-nx", "-batch", *printed[1:start], *more, "--args", str(site.answer))
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        seen = done.stdout + done.stderr
+        assert "Dwarf Error" not in seen
+        assert re.search(
+            rf"Breakpoint 1, mlir::mini::twice.* \(number=1\) at {re.escape(str(site.sources))}", seen
+        )
+        assert re.search(r"#1 .* in main \(", seen), seen
+        assert "doubled = 2" in seen
+        assert re.search(r"#0 +llvm::mini::raised \(", seen), seen
+        assert "Metals.h" in seen
     finally:
         site.run("--undo")
 
