@@ -79,7 +79,7 @@ def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
     Args:
         root: the checkout.
         env: the environment that was built from it.
-        dest: the clone, in the workspace; an older one is removed.
+        dest: the clone, in the workspace; its folder is made anew: an older run may have left links there.
         build: where the clone has the build: `pip_build`.
 
     Raises:
@@ -102,7 +102,7 @@ def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
         (*git, "-C", str(dest), "reset", "--quiet"),
     )
     steps: list[Step] = [
-        Remove((dest, listing, packed), env.root, phase=_CLONE),
+        Remove((dest.parent,), env.root, phase=_CLONE),
         MakeDir(dest.parent, phase=_CLONE),
         Write(listing, "\0".join(names), phase=_CLONE),
         *(Run(argv, cwd=dest.parent, phase=_CLONE) for argv in commands),
@@ -112,20 +112,36 @@ def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
     return Plan(f"a clone of {root}", tuple(steps))
 
 
-def sandbox(env: EnvDir, *writable: Path) -> tuple[str, ...]:
+def sandbox(env: EnvDir, *writable: Path, readable: tuple[Path, ...] = ()) -> tuple[str, ...]:
     """The words of bubblewrap before a command; none where it is missing or may not make namespaces.
 
     The command sees the system read-only, except for some folders and the environment's build folder, and has
-    no network.
+    no network. Nor can it connect to a socket in the file system: tmux, or the agent of an editor, would run
+    for it what it may not run itself.
     """
     program = process.which("bwrap")
     if not program:
         return ()
-    places = [path for path in (*writable, env.build) if path.is_dir()]
-    binds = [word for path in places for word in ("--bind", str(path), str(path))]
-    words = (program, *_SANDBOX, *binds)
+    kinds = [("--ro-bind", readable), ("--bind", (*writable, env.build))]
+    places = [(kind, str(path)) for kind, paths in kinds for path in paths if path.is_dir()]
+    binds = [word for kind, path in places for word in (kind, path, path)]
+    hidden = [word for path in _sockets() for word in ("--ro-bind", os.devnull, str(path))]
+    words = (program, *_SANDBOX, *hidden, *binds)
     answer = process.query((*words, "true"))
     return words if answer and answer.code == 0 else ()
+
+
+def _sockets() -> Iterator[Path]:
+    """The sockets in the file system that somebody listens on, and that this user may connect to."""
+    try:
+        lines = untrusted.read_text(Path("/proc/net/unix")).splitlines()
+    except OSError:
+        return
+    for name in dict.fromkeys(line.partition("/")[2] for line in lines):  # a path is the last column
+        path = untrusted.real(Path(f"/{name}"))
+        # Of those below /run nothing is seen. `access` does not raise where a folder cannot be searched.
+        if not path.is_relative_to("/run") and os.access(path, os.W_OK) and path.is_socket():
+            yield path
 
 
 def variables(
@@ -183,16 +199,22 @@ def run(
     Raises:
         FactError: it does not any more.
     """
-    boxed = sandbox(tested.env, tested.folder / "ci")
+    own_folder = tested.folder / "ci"
+    folders = [own_folder / f"{number:02}" for number, _ in enumerate(job.steps, 1)]
+    for folder in folders:
+        files.make_folder(folder)
+    # Not their common folder: a link there in place of a folder would lead what is written for the next step.
+    boxed = sandbox(
+        tested.env, root, own_folder / "home", own_folder / "tmp", *folders, readable=(own_folder,)
+    )
     if confined and not boxed:
         hints = ["run again: it asks before it runs steps without a sandbox"]
         raise FactError("bubblewrap cannot confine the steps now, so none was run", hints=hints)
     found = []
-    for number, step in enumerate(job.steps, 1):
+    for step, scratch in zip(job.steps, folders, strict=True):
         if step.why or job.why:
             found.append(ReplayedStep(step, "left out", job.why or step.why))
             continue
-        scratch = tested.folder / "ci" / f"{number:02}"
         files.remove([scratch / "log"])
         cwd = root / step.folder
         if why := _no_folder(cwd, root):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+import socket
 import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -210,6 +214,43 @@ def test_bubblewrap_keeps_a_step_from_the_rest(tested: TestedBuild, cloned: Call
     assert steps["write"].word == "failed"
     assert (root / "inside").read_text() == "y\n"
     assert not outside.exists()
+
+
+@pytest.mark.usefixtures("host_path")
+def test_a_step_cannot_lead_later_writes_out_of_the_sandbox(
+    tested: TestedBuild, cloned: Callable[[], Path]
+) -> None:
+    root = cloned()
+    if not replay.sandbox(tested.env):
+        pytest.skip("no bwrap that may make namespaces")
+    outside = tested.space.root / "outside"
+    outside.mkdir()
+    own = tested.folder / "ci"
+    script = f"cd {own}; rm -rf 02; ln -s {outside} 02; ln -sfn {outside}/sudo bin/sudo; rm -rf home; true"
+    steps = tuple(WorkflowStep(name, text, "", (), "", "") for name, text in (("a", script), ("b", "pwd")))
+    run(tested, WorkflowJob("ci.yml", "a", "linux", steps), root)
+    assert list(outside.iterdir()) == []
+    assert not (own / "02").is_symlink()
+    (own / "bin").rename(own / "old")
+    (own / "bin").symlink_to(outside)  # left by a step that nothing confined
+    run(tested, WorkflowJob("ci.yml", "a", "linux", steps[1:]), cloned())
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.usefixtures("host_path")
+def test_a_step_cannot_connect_to_a_program_outside(tested: TestedBuild, cloned: Callable[[], Path]) -> None:
+    root = cloned()
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        place = f"{folder}/tmux socket"
+        server.bind(place)
+        server.listen()
+        if not replay.sandbox(tested.env):
+            pytest.skip("no bwrap that may make namespaces")
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect({place!r}); print('connected')"
+        step = WorkflowStep("connect", f"{sys.executable} -c {shlex.quote(code)}", "", (), "", "")
+        steps, logs = run(tested, WorkflowJob("ci.yml", "a", "linux", (step,)), root)
+    assert steps["connect"].word == "failed"
+    assert "ConnectionRefusedError" in logs[0]
 
 
 def test_no_step_runs_where_the_sandbox_that_was_promised_is_gone(
