@@ -179,7 +179,7 @@ def _dumped(word: str) -> list[str]:
     from tritonsmith.errors import SmithError  # noqa: PLC0415
     from tritonsmith.passes.dump import index  # noqa: PLC0415
 
-    if not Path(word, index.FILE).is_file():
+    if not untrusted.is_file(Path(word, index.FILE)):
         return []
     try:
         return sorted({dump.argument for dump in index.read(Path(word)).dumps if dump.argument})

@@ -15,7 +15,7 @@ from invoke.parser import Parser
 from invoke.program import Program
 from invoke.vendor.lexicon import Lexicon
 
-from tritonsmith import __version__, completion
+from tritonsmith import __version__, completion, untrusted
 from tritonsmith.errors import EXIT_INTERRUPTED, EXIT_USAGE, did_you_mean
 from tritonsmith.tasks import namespace, start_page
 from tritonsmith.tasks import task as tasks_task
@@ -155,7 +155,7 @@ def _as_a_flag(wrong: str, name: str) -> Iterator[str]:
         yield f"did you mean {values['ENV'].flag} {wrong}?"
     elif "GPU" in values and wrong in completion.gpus():
         yield f"did you mean {values['GPU'].flag} {wrong}?"
-    elif Path(wrong).is_dir() and (folder := values.get("CHECKOUT") or values.get("DIR")):
+    elif untrusted.is_dir(Path(wrong)) and (folder := values.get("CHECKOUT") or values.get("DIR")):
         yield f"did you mean {folder.flag} {wrong}?"
     else:
         near, *rest = _like_task(wrong)

@@ -39,6 +39,18 @@ def test_tritonsmith_works_from_any_folder(elsewhere: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"tritonsmith {__version__}\n", "")
 
 
+def test_words_that_no_file_can_have_as_a_name(elsewhere: Path) -> None:
+    done = run(elsewhere, "tritonsmith", "pins", "a" * 5_000)
+    assert done.returncode == 2
+    assert "error: pins does not take the argument" in done.stderr
+    assert "Traceback" not in done.stderr
+    done = run(
+        elsewhere, "tritonsmith", "--complete", "--", f"tritonsmith passes.diff {'a' * 5_000} tritongpu-coal"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "tritongpu-coalesce" in done.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [

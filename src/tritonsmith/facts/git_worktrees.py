@@ -19,6 +19,8 @@ _UNDER_WAY = {
     "CHERRY_PICK_HEAD": "cherry-pick",
     "REVERT_HEAD": "revert",
     "BISECT_LOG": "bisect",
+    "NOTES_MERGE_PARTIAL": "merge of notes",  # whose resolved conflicts lie beside it
+    "sequencer": "cherry-pick or revert of several commits",
 }
 _MADE = (
     "commit",

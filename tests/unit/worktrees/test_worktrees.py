@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -348,6 +349,14 @@ def cloned_bare(folder: Path) -> None:
     git(deep / "r", "remote", "remove", "origin")
 
 
+def merging_notes(folder: Path) -> None:
+    """A conflict of notes, which git keeps in its folder of the worktree until it is resolved."""
+    git(folder, "notes", "add", "-m", "mine")
+    git(folder, "notes", "--ref=theirs", "add", "-m", "theirs")
+    with suppress(subprocess.CalledProcessError):
+        git(folder, "notes", "merge", "theirs")
+
+
 def noted_deep(folder: Path) -> None:
     """A commit under a ref that is no branch: git's notes."""
     cloned_whole(folder)
@@ -389,6 +398,7 @@ def cloned_whole(folder: Path) -> None:
         (committed, "commits that no branch, tag or remote has"),
         (left_behind, "commits that no branch, tag or remote has"),
         (merging, "a merge is under way"),
+        (merging_notes, "a merge of notes is under way"),
         (locked, "on a stick"),
         (cloned, "build/llvm-project"),
     ],
