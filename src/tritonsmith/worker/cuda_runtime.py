@@ -90,11 +90,7 @@ def _answers(torch: Any, gpu: FakeGpu, request: Table) -> None:
             setattr(torch.accelerator, name, for_everyone(_nothing))
         torch.accelerator.current_stream = lambda *_: torch.cuda.current_stream()
         torch.accelerator.current_device_idx = lambda *_: 0
-    for name in (
-        "_cuda_getCurrentRawStream",
-        "_host_emptyCache",
-    ):  # asked for by libraries, and by torch.cuda.graph
-        setattr(torch._C, name, _zero)  # noqa: SLF001 - torch's own name
+    torch._C._host_emptyCache = _zero  # noqa: SLF001 - torch's own name; torch.cuda.graph calls it
     nvtx: Any = importlib.import_module("torch.cuda.nvtx")
     calls = (
         "rangePushA",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .json_types import Table
 
 _TRITON = "torch.utils._triton"
+_RAW_STREAM = "_cuda_getCurrentRawStream"
 PROVIDED = ("torch.cuda", "torch.version", _TRITON)  # where a stand-in for torch knows the GPU
 
 _SINCE_VOLTA = 7
@@ -193,6 +194,9 @@ def patch(gpu: FakeGpu, torch: types.ModuleType, built: Table | None = None) -> 
                 real = getattr(torch.accelerator, name)
                 setattr(torch.accelerator, name, others(_constant(value), real))
     torch.backends.cuda.is_built = others(_constant(True), torch.backends.cuda.is_built)
+    if hasattr(torch, "_C"):  # a torch for the CPU lacks this, which unsloth calls when it is imported
+        real = getattr(torch._C, _RAW_STREAM, _constant(0))  # noqa: SLF001 - torch's own name
+        setattr(torch._C, _RAW_STREAM, others(_constant(0), real))  # noqa: SLF001
     _version(gpu, torch.version, built)
 
 

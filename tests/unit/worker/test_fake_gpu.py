@@ -20,7 +20,8 @@ from tritonsmith.worker.stub_ledger import Ledger, UnknownError
 
 GpuTarget = collections.namedtuple("GpuTarget", ["backend", "arch", "warp_size"])  # noqa: PYI024 - Triton's
 REAL_TORCH = {
-    "__init__.py": "from torch import cuda, version, backends, nn\n",
+    "__init__.py": "from torch import _C, cuda, version, backends, nn\n",
+    "_C.py": "",
     "version.py": "cuda = None\nhip = None\ngit_version = 'abc'\n",
     "cuda.py": """
 def is_available(): return False
@@ -188,7 +189,8 @@ with torch.cuda.device(0):
 FOUND = (torch.cuda.is_available(), torch.cuda.device_count(), torch.cuda.get_device_capability(), P.major,
          getattr(P, "shared_memory_per_block_optin", None), hasattr(P, "gcnArchName"), stream,
          torch.version.hip is None, torch.version.cuda is not None, torch.version.git_version,
-         isinstance(torch.cuda.Stream(), torch.cuda.Stream), torch.backends.cuda.is_built(),
+         isinstance(torch.cuda.Stream(), torch.cuda.Stream) and torch._C._cuda_getCurrentRawStream(0) == 0,
+         torch.backends.cuda.is_built(),
          hasattr(torch.cuda, "is_bf16_supported"), torch.nn.sees())
 """
     truth = (False, None)
