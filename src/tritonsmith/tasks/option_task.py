@@ -27,7 +27,8 @@ class OptionTask(Task[Any]):
     """A task for Invoke's parser, with declared options.
 
     Words with a default are optional, unlike Invoke's positional arguments: as many of them are
-    positional as the command line has words. None is where help is asked for: it is no word's value.
+    positional as the command line has words. Where help is asked for, only the words before it are
+    positional, since Invoke would take `--help` for the value of a word that is missing.
 
     Attributes:
         tables: it prints some, and so it takes `--wide`.
@@ -52,13 +53,13 @@ class OptionTask(Task[Any]):
     def arguments(self, words: Sequence[str]) -> list[Argument]:
         """The arguments, for a command line: the words after the task's name and before `--`."""
         options = (*self.options, *([WIDE] if self.tables else ()))
-        optional = self._given_words(words)
+        place = next((index for index, word in enumerate(words) if word in _HELP), None)
+        given = self._given_words(words[:place])
         found = []
         for one in options:
-            positional = one.word and (one.default is MISSING or one.name in optional)
-            found.append(
-                _argument(one, one.name, one.help, positional=positional and _HELP.isdisjoint(words))
-            )
+            required = one.default is MISSING and place is None
+            positional = one.word and (required or one.name in given)
+            found.append(_argument(one, one.name, one.help, positional=positional))
             if one.kind == "bool | None":
                 found.append(_argument(one, f"no_{one.name}", f"the opposite of {one.flag}"))
         return found

@@ -114,7 +114,8 @@ def sample(
         (["DIR", "--number=12", "14"], ["folder", "to"]),
         (["-"], ["folder"]),
         (["--help"], []),
-        (["DIR", "-h"], []),
+        (["DIR", "-h"], ["folder"]),
+        (["DIR", "12", "--help"], ["folder", "number"]),
     ],
 )
 def test_words_that_may_be_left_out(words: list[str], positional: list[str]) -> None:

@@ -102,6 +102,19 @@ def test_help_has_a_usage_an_example_that_works_and_placeholders(smith: Smith, n
         assert bool(option.placeholder) == (not option.kind.startswith("bool"))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["kernel.show", "mm.py:mm"],
+        ["passes.list", "dump"],
+        ["explain", "doctor"],
+        ["kernel.compare", "3.4.0"],
+    ],
+)
+def test_help_may_follow_the_words_of_a_task(smith: Smith, words: list[str]) -> None:
+    assert smith(*words, "--help").out == smith("--help", words[0]).out
+
+
 def test_help_says_what_holds_without_a_flag(smith: Smith) -> None:
     shown = " ".join(smith("--help", "kernel.compile").out.split())
     assert "--jobs N jobs at once" in shown
