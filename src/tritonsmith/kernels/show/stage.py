@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tritonsmith import configs, untrusted
 from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.kernels.compile import targets
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.show import source_lines
 
@@ -60,19 +61,30 @@ _LLVM_NODE = re.compile(r"^(!\d+) = (.*)\n", re.MULTILINE)
 
 
 def choose(manifest: Manifest, wanted: str) -> Point:
-    """The point with this id, or the only one.
+    """Select the point with this id or target (`cuda:90`, `h100`); without either, the only one.
 
     Raises:
-        UsageError: there is no such point, or none is named and there are several.
+        UsageError: there is no such point, or several fit.
     """
-    found = [point for point in manifest.points if not wanted or wanted in (point.id, point.target)]
-    if len(found) == 1:
-        return found[0]
-    ids = [point.id for point in manifest.points]
-    if wanted:
+    target = _target(wanted)
+    fitting = [
+        point for point in manifest.points if not wanted or wanted == point.id or point.target == target
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        ids = [point.id for point in manifest.points]
         raise UsageError(f"no point {wanted!r}", where=manifest.folder, hints=did_you_mean(wanted, ids))
-    hints = [f"choose one: --point {one}" for one in ids[:10]]
-    raise UsageError(f"this folder has {len(ids)} points", hints=hints)
+    hints = [f"choose one: --point {point.id}" for point in fitting[:10]]
+    several = f"{len(fitting)} points" + (f" of target {wanted!r}" if wanted else "")
+    raise UsageError(f"this folder has {several}", hints=hints)
+
+
+def _target(text: str) -> str:
+    try:
+        return str(targets.parse(text))
+    except UsageError:  # an id
+        return ""
 
 
 def text(manifest: Manifest, point: Point, stage: str) -> str:

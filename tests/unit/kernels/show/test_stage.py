@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,8 @@ def test_points_and_stages_are_chosen(tmp_path: Path) -> None:
     point = show_stage.choose(manifest, "cuda:90:32")
     assert show_stage.choose(manifest, "cuda-90-32") == point
     assert show_stage.text(manifest, point, "ttgir") == TTGIR
+    for target in ("cuda:90", "h100", "sm_90"):
+        assert show_stage.choose(manifest, target) == point
     with pytest.raises(UsageError, match="this folder has 2 points"):
         show_stage.choose(manifest, "")
     with pytest.raises(UsageError, match="no point 'cuda-90'"):
@@ -237,6 +240,19 @@ def test_points_and_stages_are_chosen(tmp_path: Path) -> None:
     assert caught.value.hints == ("to show its disassembly: --stage sass",)
     with pytest.raises(FactError, match="did not compile: crashed"):
         show_stage.text(manifest, show_stage.choose(manifest, "cuda-80-32"), "ttgir")
+
+
+def test_a_target_of_several_points_lists_them(tmp_path: Path) -> None:
+    (point, other) = made(tmp_path).points
+    swept = replace(
+        made(tmp_path / "swept"), points=(point, replace(point, id="cuda-90-32,num_warps=8"), other)
+    )
+    with pytest.raises(UsageError, match="this folder has 2 points of target 'h100'") as caught:
+        show_stage.choose(swept, "h100")
+    assert caught.value.hints == (
+        "choose one: --point cuda-90-32",
+        "choose one: --point cuda-90-32,num_warps=8",
+    )
 
 
 def test_the_table_and_the_failures(tmp_path: Path) -> None:
