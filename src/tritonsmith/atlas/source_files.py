@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -38,11 +39,15 @@ class SourceFiles:
         """Paths of all text files, relative to the root, sorted."""
         found = {path.name for path in self.root.iterdir() if path.name.endswith(_SUFFIXES)}
         for top in self._tops:
-            for folder, folders, files in os.walk(self.root / top):
-                folders[:] = [name for name in folders if name not in _PASSED_OVER]
-                below = os.path.relpath(folder, self.root)
-                found.update(f"{below}/{name}" for name in files if name.endswith(_SUFFIXES))
+            found.update(name for name in self.below(top) if name.endswith(_SUFFIXES))
         return tuple(sorted(found))
+
+    def below(self, top: str) -> Iterator[str]:
+        """Yield the path of every file of a folder, relative to the root, without builds and caches."""
+        for folder, folders, files in os.walk(self.root / top):
+            folders[:] = [name for name in folders if name not in _PASSED_OVER]
+            path = os.path.relpath(folder, self.root)
+            yield from (f"{path}/{name}" for name in files)
 
     def having(self, *suffixes: str) -> tuple[str, ...]:
         """Paths that end so."""

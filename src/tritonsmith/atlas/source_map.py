@@ -12,6 +12,7 @@ from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles, line_of
 from tritonsmith.command_line import command
 from tritonsmith.errors import FactError
+from tritonsmith.ui.units import counted
 
 _CONFIG = "source-map"
 _SHOWN = ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn", "gcnasm")  # texts that `kernel.show` prints
@@ -34,7 +35,7 @@ def tree(index: Index) -> AtlasAnswer:
 
 
 def _count(sources: SourceFiles, folder: str) -> str:
-    return f"{sum(name.startswith(f'{folder}/') for name in sources.names)} files"
+    return counted(sum(1 for _ in sources.below(folder)), "file")
 
 
 def launcher(index: Index) -> AtlasAnswer:

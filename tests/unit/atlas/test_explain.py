@@ -208,6 +208,18 @@ def test_classes_and_methods_of_python(index: Index) -> None:
         command.explain(index, "HIPBackend.make_ttgir")
 
 
+def test_the_tree_counts_every_file_of_a_folder(tmp_path: Path) -> None:
+    root = plant(tmp_path)
+    for name in ("cmake/llvm-hash.txt", "cmake/json-version.txt", "docs/index.rst", "docs/build/index.html"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("a\n")
+    rows = source_map.tree(command.index_of(root, [])).tables["folders"]
+    assert {folder: size for folder, size, _ in rows if folder in ("cmake", "docs")} == {
+        "cmake": "2 files",
+        "docs": "1 file",
+    }
+
+
 @pytest.mark.parametrize("name", sorted(source_map.stages()))
 def test_every_stage_and_suffix_is_answered(index: Index, name: str) -> None:
     found = command.explain(index, f".{name}")
@@ -265,7 +277,7 @@ def test_one_commit_is_one_line(tmp_path: Path) -> None:
 
 def test_the_map_has_the_folders_that_are_there(index: Index) -> None:
     rows = {row[0]: row[1] for row in command.explain(index, "tree").tables["folders"]}
-    assert rows["third_party/nvidia/backend"] == "1 files"
+    assert rows["third_party/nvidia/backend"] == "1 file"
     assert "third_party/proton" not in rows
 
 
