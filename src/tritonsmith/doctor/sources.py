@@ -74,7 +74,7 @@ def pins(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _core(pin: LlvmPin, subject: DoctorContext) -> Finding:
-    name = subject.named
+    name = subject.named if not subject.settings.triton.wheel else ""  # a wheel has no build to set up
     table = configs.load("triton-eras")["llvm-source"]
     forked = any(llvm_tree.same_commit(pin.commit, commit) for commit in table["fork-pins"])
     told = f"{pin.file} pins {pin.commit[:12]}" + (

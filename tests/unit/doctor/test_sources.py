@@ -103,6 +103,12 @@ def test_the_pin_before_there_is_an_llvm(subject: DoctorContext) -> None:
 
 
 @pytest.mark.usefixtures("root")
+def test_no_llvm_is_set_up_for_an_environment_of_a_wheel(subject: DoctorContext) -> None:
+    subject = replace(subject, settings=Settings("wheel", triton=TritonSettings(wheel="newest")))
+    assert only(sources.pins, subject).commands == ("invoke setup-mlir",)
+
+
+@pytest.mark.usefixtures("root")
 @pytest.mark.parametrize(
     ("commit", "status", "seen"),
     [
