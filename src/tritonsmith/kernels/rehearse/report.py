@@ -25,7 +25,8 @@ def blocks(made: RehearsalResult, verdict: RehearsalVerdict) -> Iterator[Text | 
     """What was compiled, the findings, and what nobody can say."""
     yield Text(
         f"{made.comparison.a} -> {made.comparison.b}: {counted(verdict.kernels, 'kernel')} by both, "
-        f"{counted(verdict.points, 'compile')} each; {made.compiled} compiled now, {made.kept} kept"
+        f"{counted(verdict.points, 'compile')} each; per kernel and Triton: "
+        f"{made.compiled} compiled now, {made.kept} kept"
     )
     if verdict.findings:
         rows = [[one.kernel, one.target, one.finding, _short(one.why)] for one in verdict.findings]
