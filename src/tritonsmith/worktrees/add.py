@@ -7,6 +7,7 @@ a folder that nobody works in; the next `add` or `remove` deletes it.
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -211,7 +212,10 @@ def _checkout(record: WorktreeRecord, branch: str, *, exists: bool) -> tuple[Ste
         raise UsageError(
             "git has a worktree here, but its folder is gone",
             where=path,
-            hints=[f"if it was moved: git -C {record.repository} worktree repair NEW_PATH", "or give --path"],
+            hints=[
+                f"if it was moved: git -C {shlex.quote(str(record.repository))} worktree repair NEW_PATH",
+                "or give --path",
+            ],
         )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError("this folder is not empty", where=path, hints=["give another one: --path FOLDER"])
@@ -304,8 +308,9 @@ def notes(record: WorktreeRecord) -> tuple[str, ...]:
 
 
 def _no_ref(ref: str, clone: TritonClone) -> FactError:
-    hints = [f"bring it there: git -C {clone.root or clone.repository} fetch origin {ref}"]
+    where = clone.root or clone.repository
+    git_there = f"git -C {shlex.quote(str(where))}"
+    hints = [f"bring it there: {git_there} fetch origin {shlex.quote(ref)}"]
     if (clone.repository / "shallow").is_file():
-        where = clone.root or clone.repository
-        hints.insert(0, f"its history is cut off: git -C {where} fetch --unshallow")
-    return FactError(f"this clone has no commit {ref!r}", where=clone.root or clone.repository, hints=hints)
+        hints.insert(0, f"its history is cut off: {git_there} fetch --unshallow")
+    return FactError(f"this clone has no commit {ref!r}", where=where, hints=hints)

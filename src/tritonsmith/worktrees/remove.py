@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,7 +57,8 @@ def prepare(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]
     if tree:
         losses += _work(tree)
         if not path.exists() and not record.partial.exists():
-            moved = f"if it was moved: git -C {record.repository} worktree repair NEW_PATH"
+            repository = shlex.quote(str(record.repository))
+            moved = f"if it was moved: git -C {repository} worktree repair NEW_PATH"
             losses.append(UniqueWork("its folder is gone", (moved,)))
         notes += _notes(tree, record)
         steps = _taken_down(record)

@@ -157,11 +157,15 @@ def test_a_folder_with_files_is_refused(triton: Made, space: Workspace, tmp_path
 
 
 def test_a_shallow_clone_says_so(triton: Made, space: Workspace, tmp_path: Path) -> None:
-    git(tmp_path, "clone", "--quiet", "--depth=1", triton.path.as_uri(), "shallow")
+    shallow = tmp_path / "a shallow clone"
+    git(tmp_path, "clone", "--quiet", "--depth=1", triton.path.as_uri(), shallow.name)
     with pytest.raises(FactError, match=r"no commit 'v3\.4\.0'") as caught:
-        added(tmp_path / "shallow", space, "v3.4.0")
-    assert "--unshallow" in str(caught.value)
-    assert (added(tmp_path / "shallow", space, "main").folder / "lib" / "a.cpp").is_file()
+        added(shallow, space, "v3.4.0")
+    assert caught.value.hints == (
+        f"its history is cut off: git -C '{shallow}' fetch --unshallow",
+        f"bring it there: git -C '{shallow}' fetch origin v3.4.0",
+    )
+    assert (added(shallow, space, "main").folder / "lib" / "a.cpp").is_file()
 
 
 @pytest.mark.parametrize("how", [("--bare",), ("--mirror",), ("--filter=blob:none", "--no-checkout")])

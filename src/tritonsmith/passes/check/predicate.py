@@ -68,4 +68,5 @@ def require() -> None:
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         hints = ["pip install 'tritonsmith[check]', into the Python that runs the tool"]
-        raise FactError(f"passes.check needs packages that are not installed: {', '.join(missing)}", hints=hints)
+        text = f"passes.check needs packages that are not installed: {', '.join(missing)}"
+        raise FactError(text, hints=hints)
