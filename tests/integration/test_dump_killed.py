@@ -92,6 +92,7 @@ def test_a_dump_that_was_killed_says_so(smith: Smith) -> None:
         lambda folder: next(folder.glob("*/000-*")).with_name("mine.txt").write_text("x"),
         lambda folder: next(folder.glob("*/000-*")).with_name("009-mine.mlir").symlink_to("/etc/passwd"),
         lambda folder: next(folder.glob("*/000-*")).with_name("008-mine.mlir").mkdir(),
+        lambda folder: next(folder.glob("*/000-*")).with_name("007-edited.mlir").write_text("mine"),
     ],
 )
 def test_files_of_others_in_such_a_dump_are_not_deleted(smith: Smith, add: Callable[[Path], object]) -> None:
@@ -101,3 +102,13 @@ def test_files_of_others_in_such_a_dump_are_not_deleted(smith: Smith, add: Calla
     done = smith("passes.import", "new", "--out", "dump", code=2)
     assert "contains files that do not belong to the dump" in done.error
     assert sorted(folder.rglob("*")) == before
+
+
+def test_a_copy_of_its_texts_is_left_alone(smith: Smith) -> None:
+    folder = _kill(smith)
+    kernel = next(folder.glob("*/000-*")).parent
+    shutil.copytree(kernel, folder / "edited")
+    smith("passes.import", "new", "--out", "dump")
+    assert [path.name for path in (folder / "edited").iterdir()] == [
+        path.name for path in kernel.glob("000-*")
+    ]

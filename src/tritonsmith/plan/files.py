@@ -117,6 +117,14 @@ def link_or_create(path: Path, content: bytes, twin: Path | None = None) -> None
             left = left[file.write(left) :]
 
 
+def append_if_any(path: Path, line: str) -> None:
+    """Append a line to a file; none is made where there is no such file."""
+    with suppress(FileNotFoundError):
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(handle, "ab", buffering=0) as file:  # noqa: PTH123 - of a descriptor
+            file.write(f"{line}\n".encode())
+
+
 def copy(source: Path, dest: Path) -> None:
     """Copy the content of a file, and create the folder of the copy if necessary."""
     dest.parent.mkdir(parents=True, exist_ok=True)

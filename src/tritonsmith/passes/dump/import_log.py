@@ -6,7 +6,7 @@ import errno
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -27,8 +27,7 @@ from tritonsmith.untrusted import UnreadableError
 
 CHUNK = 1 << 20
 REPRODUCERS = "reproducers"
-# What a dump is made of, by the folder; one that was killed has no index that tells.
-_WRITTEN = re.compile(r"\d{3,}-[^/]+\.(mlir|ll|mir|ptx|amdgcn)|reproducer(-\d+)?\.mlir")
+# What is in the folders of a dump that are no kernel's; one that was killed has no index that tells.
 _BESIDE = {COMPILED: re.compile(r"[^/]+\.\w+"), REPRODUCERS: re.compile(r"[^/]+\.mlir")}
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -165,17 +164,26 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 
 
 def _unfinished(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Do the same for a dump whose run was killed, by the names of its files.
+    """Do the same for a dump whose run was killed, by the names that it noted before it wrote the files.
+
+    A pattern would not do: a user's copy of a text has a name of the same form.
 
     Raises:
         UsageError: something else is in a folder of it.
     """
+    names = {*untrusted.read_text(out / UNFINISHED).splitlines()}
     found = [out / OUTPUT, out / KEPT]
     folders = []
     for folder in sorted(one for one in out.iterdir() if one.is_dir() and not one.is_symlink()):
         inside = sorted(folder.iterdir())
-        form = _BESIDE.get(folder.name, _WRITTEN)
-        mine = [one for one in inside if form.fullmatch(one.name) and one.is_file() and not one.is_symlink()]
+        form = _BESIDE.get(folder.name)
+        mine = [
+            one
+            for one in inside
+            if (form.fullmatch(one.name) if form else f"{folder.name}/{one.name}" in names)
+            and one.is_file()
+            and not one.is_symlink()
+        ]
         if mine and len(mine) < len(inside):
             raise _foreign(next(one for one in inside if one not in mine))
         if mine:
@@ -189,6 +197,12 @@ def _foreign(path: Path) -> UsageError:
     return UsageError(what, where=path, hints=["move these files away"])
 
 
+def noted(out: Path, written: Iterable[Path]) -> str:
+    """What a run notes of an older dump's files before it deletes them: it may be killed then, too."""
+    names = (str(path.relative_to(out)) for path in written)
+    return "".join(f"{name}\n" for name in names if name.isprintable())
+
+
 def empty(out: Path) -> None:
     """Create the folder, and delete the files of an older dump in it.
 
@@ -198,7 +212,7 @@ def empty(out: Path) -> None:
     old = older(out)
     try:
         files.make_folder(out)
-        files.write(out / UNFINISHED, "")
+        files.write_atomically(out / UNFINISHED, noted(out, old[0]))
     except OSError as error:
         raise SmithError("cannot create the output folder", where=out, why=str(error)) from error
     files.remove(*old)

@@ -11,7 +11,7 @@ from typing import Any
 
 from tritonsmith.passes.dump import banners, strip_locations, timing
 from tritonsmith.passes.dump.banners import Banner
-from tritonsmith.passes.dump.index import FILE, Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump.index import FILE, UNFINISHED, Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.dump.pipeline_runs import (
     ASSEMBLY,
     LLIR,
@@ -140,6 +140,7 @@ class IndexWriter:
         level = text.level if text.module or text.level > LLIR else run.level
         slug = re.sub(UNUSUAL, "-", banner.argument or banner.name).strip("-.")[:80] or "pass"
         path = f"{run.name}/{len(run.places):03d}-{slug}.{banner.kind}"
+        files.append_if_any(self._out / UNFINISHED, path)
         spelled = raw.decode("utf-8", "surrogateescape")
         place, module = len(run.places), text.module
         row = PendingDump(run, banner, place, path, 0, 0, digest, True, offset, spelled, level, module)
@@ -209,6 +210,7 @@ class IndexWriter:
             begin = data.rfind(b"\n", 0, begin - 1) + 1
         number = len(self._reproducers)
         path = f"{run.name}/reproducer{f'-{number + 1}' if number else ''}.mlir"
+        files.append_if_any(self._out / UNFINISHED, path)
         files.link_or_create(self._out / path, data[begin:end] + b"\n")
         self._reproducers.append(path)
         return data[:begin] + data[end:].lstrip(b"\n")

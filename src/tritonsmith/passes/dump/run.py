@@ -281,7 +281,10 @@ def _prepared(
     """The folder, what runs, and what is done with its stream, as commands."""
     old, folders = ((), ()) if own else import_log.older(out)
     before: list[Step] = [Remove((out, work) if own else (work,), space.root, phase="prepare")]
-    before += [MakeDir(out, phase="prepare"), Write(out / UNFINISHED, "", phase="prepare")]
+    before += [
+        MakeDir(out, phase="prepare"),
+        Write(out / UNFINISHED, import_log.noted(out, old), phase="prepare"),
+    ]
     before += [RemoveWritten(old, folders, phase="prepare")] if old else []
     before += [MakeDir(out / import_log.REPRODUCERS, phase="prepare")] if choices.reproducers else []
     before += [record]
