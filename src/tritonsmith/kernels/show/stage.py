@@ -46,15 +46,17 @@ _STYLES = (  # of MLIR, which Pygments has no lexer for; the later wins
 )
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _IN_LOCATION = rf"(?:[^()\"]|{_QUOTED})"
-for _ in range(4):  # of brackets in brackets: loc(callsite("a"("f.py":1:2) at "b"("f.py":3:4)))
+for _ in range(16):  # of brackets in brackets: loc(callsite("a"("f.py":1:2) at "b"("f.py":3:4)))
     _IN_LOCATION = rf"(?:[^()\"]|{_QUOTED}|\({_IN_LOCATION}*\))"
-_MLIR_LOCATION = re.compile(rf"^#loc\d* = .*\n|[ \t]*\bloc\({_IN_LOCATION}*\)", re.MULTILINE)
+_MLIR_LOCATION = re.compile(
+    rf"^#(?:loc|di_)\w* = .*\n|(?<![ \t])[ \t]*\bloc\({_IN_LOCATION}*\)", re.MULTILINE
+)
 _PTX_LOCATION = re.compile(
-    r"^\s*\.(?:loc|file)\b.*\n|^\s*\.section\s+\.debug_\w+\s*\{[^}]*\}\n?", re.MULTILINE
+    r"^[ \t]*\.(?:loc|file)\b.*\n|^[ \t]*\.section\s+\.debug_\w+\s*\{[^{}]*\}\n?", re.MULTILINE
 )
 _PTX_TARGET = re.compile(r"^\.target\s+(\w+)", re.MULTILINE)
 _LLVM_RECORD = re.compile(
-    r"^\s*(?:#dbg_\w+\(|(?:tail )?call void @llvm\.dbg\.|declare void @llvm\.dbg\.|!llvm\.dbg\.cu\b).*\n",
+    r"^[ \t]*(?:#dbg_\w+\(|(?:tail )?call void @llvm\.dbg\.|declare void @llvm\.dbg\.|!llvm\.dbg\.cu\b).*\n",
     re.MULTILINE,
 )
 _LLVM_NODE = re.compile(r"^(!\d+) = (.*)\n", re.MULTILINE)
@@ -185,15 +187,18 @@ def without_locations(content: str, stage: str) -> str:
 def _without_debug_info(llir: str) -> str:
     """LLVM's IR without debug records, and without the metadata that only they need."""
     text = re.sub(r",?\s!dbg !\d+", "", _LLVM_RECORD.sub("", llir))
-    gone = {node for node, body in _LLVM_NODE.findall(text) if re.match(r"(?:distinct )?!DI\w+\(", body)}
-    more = gone
+    lists: dict[str, list[str]] = {}  # the nodes that name a node
+    gone: set[str] = set()
+    more = []
+    for node, body in _LLVM_NODE.findall(text):
+        if re.match(r"(?:distinct )?!DI\w+\(", body):
+            more.append(node)
+        for other in re.findall(r"!\d+\b", body):
+            lists.setdefault(other, []).append(node)
     while more:  # lists of nodes that are gone go, too
-        more = {
-            node
-            for node, body in _LLVM_NODE.findall(text)
-            if node not in gone and not gone.isdisjoint(re.findall(r"!\d+\b", body))
-        }
-        gone |= more
+        if (node := more.pop()) not in gone:
+            gone.add(node)
+            more += lists.get(node, ())
     return _LLVM_NODE.sub(lambda match: "" if match[1] in gone else match[0], text)
 
 

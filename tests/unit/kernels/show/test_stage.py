@@ -332,10 +332,36 @@ def test_a_link_names_no_file_of_the_user() -> None:
     [
         ('x loc(callsite("a(b"("/f.py":1:2) at callsite("b"("/f.py":3:4) at unknown))) y', "x y"),
         ("x location(1) my_loc(2)", "x location(1) my_loc(2)"),
+        (
+            'x loc(callsite("a"("/f.py":1:2) at '
+            + 'callsite("b"("/f.py":3:4) at ' * 5
+            + "unknown"
+            + ")" * 7
+            + " y",
+            "x y",
+        ),
+        ('#di_file = #llvm.di_file<"f.py" in "/home/me">\n#loc1 = loc("/f.py":1:2)\nx loc(#loc1)', "x"),
     ],
 )
 def test_locations_within_locations(text: str, left: str) -> None:
     assert show_stage.without_locations(text, "ttir") == left
+
+
+@pytest.mark.parametrize(
+    ("stage", "text"),
+    [
+        ("ttgir", " " * 100_000),
+        ("ttgir", "loc(" * 50_000),
+        ("ptx", "\n" * 100_000),
+        ("ptx", ".section .debug_info {\n" * 50_000),
+        ("llir", "\n" * 100_000),
+        ("llir", "!0 = !DIFile(x)\n" + "".join(f"!{one + 1} = !{{!{one}}}\n" for one in range(20_000))),
+    ],
+    ids=["spaces", "open locations", "lines", "open sections", "lines of LLVM", "a chain"],
+)
+def test_texts_that_could_take_minutes(stage: str, text: str) -> None:
+    left = show_stage.without_locations(text, stage)
+    assert left == ("" if "!" in text else text)
 
 
 def test_metadata_that_is_no_debug_information_stays() -> None:
