@@ -17,13 +17,16 @@ from pathlib import Path
 from tritonsmith import untrusted
 
 # `23.0.0git 1f126a6dea50d185c0781743a667390037ae88bd`; a release's tarball has no commit: `19.1.7`.
-_PRODUCER = re.compile(rb"\0(\d\d\.\d+\.\d+(?:git|svn|-?rc\d+)?)(?: ([0-9a-f]{40}))?(?=\0)")
+_PRODUCER = re.compile(rb"(?<=\0)(\d\d\.\d+\.\d+(?:git|svn|-?rc\d+)?)(?: ([0-9a-f]{40}))?(?=\0)")
 _TAG = re.compile(r"libtriton\.(?P<tag>cpython-\d+[a-z]*|abi3t?|pypy\d+)\b")
 # e_machine, by the ELF standard
 _MACHINES = {0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64", 0x15: "ppc64le"}
 _HEADER, _ELF64_LITTLE = 64, b"\x7fELF\x02\x01"
 _LAST_NAME = re.compile(rb"(?=(\d+)([A-Za-z_]\w*)$)", re.ASCII)
 _MANGLED = 300  # bytes of a symbol that may stand before the name of a method
+_LARGEST = 64 << 20  # bytes of a section that are read; a damaged file may name all of a disk
+_COMMENT = 1 << 16  # bytes of what the compilers say of themselves
+_LONGEST_NAME = 256  # of a section
 _Section = tuple[int, int]  # offset and size in bytes
 
 
@@ -131,31 +134,41 @@ def elf_machine(path: Path) -> str:
 
 
 def elf_sections(content: mmap.mmap) -> Iterator[tuple[str, _Section]]:
-    """Name, offset and size of each section; none if the file was cut off."""
+    """Name, offset and size of each section; none if the file was cut off or is damaged."""
     (start,) = struct.unpack_from("<Q", content, 0x28)
     entry, count, names = struct.unpack_from("<HHH", content, 0x3A)
     if not count or start + entry * count > len(content):
         return
-    heads = [struct.unpack_from("<IIQQQQ", content, start + number * entry) for number in range(count)]
+    try:
+        heads = [struct.unpack_from("<IIQQQQ", content, start + number * entry) for number in range(count)]
+        table = heads[names][4]
+    except (struct.error, IndexError):
+        return
+    whole = len(content)
     for name, _, _, _, offset, size in heads:
-        begin = heads[names][4] + name
-        end = content.find(b"\0", begin)
-        yield content[begin:end].decode("ascii", "replace"), (offset, size)
+        begin = min(table + name, whole)
+        end = content.find(b"\0", begin, begin + _LONGEST_NAME)
+        place = min(offset, whole), min(size, whole - min(offset, whole))
+        yield content[begin : max(begin, end)].decode("ascii", "replace"), place
 
 
 def _producer(content: mmap.mmap, sections: Mapping[str, _Section]) -> tuple[str, str]:
-    offset, size = sections.get(".data", (0, 0))
-    found = _PRODUCER.finditer(content, offset, offset + size)
+    found = _PRODUCER.finditer(content, *_span(sections, ".data"))
     hits = [(hit[1].decode(), (hit[2] or b"").decode()) for hit in found]
     return max(hits, key=lambda hit: bool(hit[1]), default=("", ""))
 
 
 def _compilers(content: mmap.mmap, sections: Mapping[str, _Section]) -> tuple[str, ...]:
-    offset, size = sections.get(".comment", (0, 0))
-    names = content[offset : offset + size].decode("utf-8", "replace").split("\0")
+    begin, end = _span(sections, ".comment", _COMMENT)
+    names = content[begin:end].decode("utf-8", "replace").split("\0")
     return tuple(sorted({name.strip() for name in names if name.strip()}))
 
 
 def _has(content: mmap.mmap, sections: Mapping[str, _Section], name: str, text: bytes) -> bool:
+    return content.find(text, *_span(sections, name)) >= 0
+
+
+def _span(sections: Mapping[str, _Section], name: str, most: int = _LARGEST) -> tuple[int, int]:
+    """Where a section begins and ends, as far as it is read; nothing of one that is missing."""
     offset, size = sections.get(name, (0, 0))
-    return content.find(text, offset, offset + size) >= 0
+    return offset, offset + min(size, most)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import platform
+import struct
 import sys
 from pathlib import Path
 
@@ -74,6 +75,39 @@ def test_a_library_that_was_cut_off(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
     found = libtriton.read(path)
     assert (found.machine, found.llvm_commit) == ("x86_64", "")
+
+
+@pytest.mark.parametrize(
+    ("place", "form", "value"),
+    [
+        (0x28, "<Q", 2**63),  # where the section headers begin
+        (0x3A, "<H", 0),  # bytes of one
+        (0x3A, "<H", 1),
+        (0x3C, "<H", 65_535),  # how many
+        (0x3E, "<H", 60_000),  # which one has the names
+        (0x3E, "<H", 0),
+    ],
+)
+def test_a_damaged_header(tmp_path: Path, place: int, form: str, value: int) -> None:
+    path = elf.libtriton(tmp_path / "libtriton.so", f"23.0.0git {COMMIT}")
+    content = bytearray(path.read_bytes())
+    struct.pack_into(form, content, place, value)
+    path.write_bytes(content)
+    assert libtriton.read(path).machine == "x86_64"
+
+
+def test_sections_that_lie_beyond_the_file_or_fill_it(tmp_path: Path) -> None:
+    for offset, size in ((2**64 - 1, 1), (1, 2**64 - 1), (1, 2**31)):
+        path = elf.write(tmp_path / "libtriton.so", {".data": b"x", ".comment": b"x"})
+        content = bytearray(path.read_bytes())
+        (start,) = struct.unpack_from("<Q", content, 0x28)
+        (count,) = struct.unpack_from("<H", content, 0x3C)
+        for number in range(count - 1):  # the last one has the names
+            struct.pack_into("<QQ", content, start + number * 64 + 24, offset, size)
+        path.write_bytes(content)
+        with path.open("ab") as file:
+            file.truncate(2**31 + 2)  # sparse
+        assert libtriton.read(path).llvm_version == ""
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="Mach-O")
