@@ -38,7 +38,11 @@ Layer = tuple[str, Mapping[str, Any]]  # where it came from; "section.key" -> va
 
 
 _NAME = ("a name", re.compile(r"\w[\w.+-]*"))
-_TARGET = ("a name", re.compile(r"[^-\x00-\x20\x7f][^\x00-\x1f\x7f]*"))  # Ninja's are files, too
+# Ninja's targets are files, too. One that installs would write to /usr/local, or take it away from there.
+_TARGET = (
+    "a name of a target that installs nothing",
+    re.compile(r"(?!(.*/)?(un)?install(?![^/_-]))[^-\x00-\x20\x7f][^\x00-\x1f\x7f]*"),
+)
 _PLACE = ("a path or a URL", re.compile(r"[^-\x00-\x20\x7f][^\x00-\x1f\x7f]*"))
 _VERSION = r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?(\+[a-z0-9]+([._-][a-z0-9]+)*)?"
 # Every value that is free text becomes a word of a command line, or a path: the form that each must have.

@@ -126,6 +126,9 @@ def test_the_users_own_need_none(tmp_path: Path, home: Path) -> None:
         ("triton.backends", "nvidia;../evil"),
         ("llvm.targets", "X86;-DEVIL=1"),
         ("llvm.debug-libraries", "-f"),
+        ("llvm.ninja-targets", "install"),
+        ("triton.targets", "./install/strip"),
+        ("triton.targets", "uninstall"),
     ],
 )
 def test_a_list_of_names_holds_no_options_and_no_paths(tmp_path: Path, key: str, word: str) -> None:
@@ -138,7 +141,10 @@ def test_a_list_of_names_holds_no_options_and_no_paths(tmp_path: Path, key: str,
 
 
 def test_names_as_they_are_used(tmp_path: Path) -> None:
-    names = {"triton.targets": '["check-triton", "bin/triton-opt", "lib/a.cpp^"]', "llvm.targets": '["X86"]'}
+    names = {
+        "triton.targets": '["check-triton", "bin/triton-opt", "lib/install.cpp^"]',
+        "llvm.targets": '["X86"]',
+    }
     assert len(settings.load(str(write(tmp_path / "mine.toml", names))).triton.targets) == 3
 
 
