@@ -20,7 +20,7 @@ from tritonsmith.facts.variables import covers
 from tritonsmith.plan import Plan, files
 from tritonsmith.plan.process import query
 from tritonsmith.versions import version_key
-from tritonsmith.wheels import cuda_package
+from tritonsmith.wheels import cuda_package, venv
 
 PHASE = "ptxas"
 _WANTED = re.compile(r"\d+\.\d+(\.\d+)?", re.ASCII)
@@ -61,7 +61,8 @@ def available(version: str, python: Path) -> tuple[str, ...]:
     package = _package(version)["name"]
     argv = (str(python), "-m", "pip", "index", "versions", package, "--disable-pip-version-check")
     answer = query(argv, timeout=_PATIENCE)
-    found = _AVAILABLE.search(answer.out) if answer and answer.code == 0 else None
+    complete = answer and answer.code == 0 and not venv.gave_up_on_an_index(answer.err)
+    found = _AVAILABLE.search(answer.out) if answer and complete else None
     if found is None:
         said = answer.err.splitlines()[-1:] if answer else []
         hints = ["check that pip can reach its index; behind a proxy, set https_proxy"]

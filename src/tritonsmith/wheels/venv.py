@@ -14,6 +14,11 @@ PHASE = "Python environment"
 STAMP = ".requirements.done"  # in the venv, so gone with it
 
 
+def gave_up_on_an_index(pip_output: str) -> bool:
+    """Whether pip's last retry of an index failed: it still lists the versions of its other indexes."""
+    return "WARNING: Retrying (Retry(total=0," in pip_output
+
+
 def base_interpreter(wanted: str) -> PythonEnv:
     """Facts about an env's interpreter: a version (`3.12`), a path, or empty for the one that runs the tool.
 

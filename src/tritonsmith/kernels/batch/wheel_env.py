@@ -58,7 +58,7 @@ def plan(version: str) -> Plan:
 def check(versions: Iterable[str]) -> None:
     """Check that the package index has releases which are not installed yet, before one of them is installed.
 
-    Says nothing where the index does not answer: the installation tells more.
+    Says nothing where an index does not answer: the installation tells more.
 
     Raises:
         UsageError: there is no such release for this Python.
@@ -69,7 +69,8 @@ def check(versions: Iterable[str]) -> None:
     python = venv.base_interpreter(settings.load("wheel").python.interpreter).executable
     argv = (str(python), "-m", "pip", "index", "versions", "triton", "--disable-pip-version-check")
     answer = query(argv, timeout=_ANSWER)
-    listed = _AVAILABLE.search(answer.out) if answer and answer.code == 0 else None
+    complete = answer and answer.code == 0 and not venv.gave_up_on_an_index(answer.err)
+    listed = _AVAILABLE.search(answer.out) if answer and complete else None
     known = listed[1].split(", ") if listed else []
     for version in missing:
         if known and version not in known:
@@ -169,7 +170,8 @@ def _session(name: str) -> Iterator[Session]:
 def _explain(version: str, failure: CommandFailedError) -> SmithError:
     said = [line for line in failure.output if line.strip() and not line.startswith("WARNING: Retrying")]
     why = "\n".join(said[-_LINES:])
-    listed = _VERSIONS.search(why)
+    complete = not venv.gave_up_on_an_index("\n".join(failure.output))
+    listed = _VERSIONS.search(why) if complete else None
     versions = [] if listed is None else [word for word in listed[1].split(", ") if word != "none"]
     if versions:
         hints = did_you_mean(version, versions)

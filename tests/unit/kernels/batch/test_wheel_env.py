@@ -19,6 +19,10 @@ case "$*" in
 *pip*triton==9*)
   echo "ERROR: Could not find a version that satisfies the requirement $6 (from versions: 3.0.0, 3.4.0)" >&2
   exit 1;;
+*pip*triton==7*)
+  echo "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'no route': /triton/" >&2
+  echo "ERROR: Could not find a version that satisfies the requirement $6 (from versions: 3.0.0, 3.4.0)" >&2
+  exit 1;;
 *pip*triton==8*) echo "ERROR: no network" >&2; exit 1;;
 *pip*triton==*)
   version=${6#triton==}
@@ -37,6 +41,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     base.write_text(
         "#!/bin/sh\n"
+        f'case "$*" in *"index versions"*) cat {tmp_path}/versions; cat {tmp_path}/retries >&2; exit;; esac\n'
         f'echo "$*" >> {log}\n'
         f'mkdir -p "$4/bin"\nsite=$4/lib/python{own}/site-packages\n'
         f'sed -e "s,SITES,$site,g" {tmp_path}/pip > "$4/bin/python"\n'
@@ -87,6 +92,20 @@ def test_a_release_that_does_not_exist_leaves_nothing() -> None:
         wheel_env.make("8.0.0")
     assert "check that pip can reach its index" in str(offline.value)
     assert wheel_env.env_of("8.0.0").venv.exists()
+
+
+def test_an_index_that_does_not_answer_says_nothing_about_releases(tmp_path: Path) -> None:
+    (tmp_path / "versions").write_text("triton (3.4.0)\nAvailable versions: 3.4.0, 3.0.0\n")
+    (tmp_path / "retries").write_text("")
+    with pytest.raises(UsageError, match=r"has no Triton 7\.0\.0"):
+        wheel_env.check(["7.0.0"])
+    (tmp_path / "retries").write_text(
+        "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'no route': /triton/\n"
+    )
+    wheel_env.check(["7.0.0"])
+    with pytest.raises(StepError, match=r"cannot install Triton 7\.0\.0") as offline:
+        wheel_env.make("7.0.0")
+    assert "check that pip can reach its index" in str(offline.value)
 
 
 def test_who_is_busy_in_it_is_named() -> None:
