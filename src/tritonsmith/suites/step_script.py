@@ -167,6 +167,8 @@ class _ScriptReader:
             return
         if ">" in how:
             command.written.append(target)
+        elif how == "<" and (_COMPUTED in target or target.startswith(("/dev/tcp", "/dev/udp"))):
+            raise _RefusedError(f"it reads what may be a connection: {target[:40]}")  # Bash opens one
 
     def _word(self) -> str:
         """The next word without its quotes, in which expansions are `$`."""

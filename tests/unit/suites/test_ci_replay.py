@@ -283,6 +283,10 @@ def test_a_folder_that_leads_out_of_the_clone(tested: TestedBuild, cloned: Calla
         ("git -C . restore .", "git is not on the list"),
         ("find . -name '*.py' -delete", "find is not on the list"),
         ("rm setup.py", "rm is not on the list"),
+        ("ctest --build-and-test . b --test-command rm x", "ctest may not run here with these arguments"),
+        ("ctest -S evil.cmake", "ctest may not run here with these arguments"),
+        ("cat </dev/tcp/203.0.113.1/80", "it reads what may be a connection"),
+        ('cat <"$X"', "it reads what may be a connection"),
         ("mv setup.py /tmp/x", "mv is not on the list"),
         ("echo x > /etc/cron.d/x", "it writes to a file: /etc/cron.d/x"),
         ("ls 2>setup.py", "it writes to a file: setup.py"),
@@ -342,6 +346,7 @@ def test_what_is_not_on_the_list_is_left_out(script: str, why: str) -> None:
     [
         LIT,
         'cd "build/$(ls build | grep -i cmake)"\nctest -j32',
+        'ctest --test-dir "$DIR" -V -R Layout -j "$(nproc)" <input',
         "cd python/test/unit\npython3 -m pytest -s -n 16 \\\n ../../tutorials/06.py::test_op --device cpu",
         "make NUM_PROCS=24 test-lit",
         "export CC=/usr/bin/clang",
