@@ -12,7 +12,7 @@ from tritonsmith.atlas.index import KINDS, Entry, Index, known_variable, mlir_pa
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.command_line import command
-from tritonsmith.errors import SmithError, UsageError, did_you_mean
+from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
 
 _MLIR = "mlir-passes"
 LISTS = {"passes": "pass", _MLIR: "pass", "ops": "op", "debug-types": "debug-type", "variables": "variable"}
@@ -25,8 +25,14 @@ def index_of(root: Path, llvm: Iterable[Path]) -> Index:
     Args:
         root: its top folder.
         llvm: LLVMs; the first one with a TableGen and MLIR's files is asked.
+
+    Raises:
+        FactError: the folder has no sources; the names of MLIR alone would be the answer.
     """
-    return Index(SourceFiles(root), next((one for one in llvm if tablegen.program(one)), None))
+    sources = SourceFiles(root)
+    if not sources.names:
+        raise FactError("no sources of Triton in this folder", where=root, hints=["--source CHECKOUT"])
+    return Index(sources, next((one for one in llvm if tablegen.program(one)), None))
 
 
 def explain(index: Index, thing: str, kind: str = "") -> AtlasAnswer:

@@ -88,8 +88,9 @@ def _root(source: str, env: str, python: Path | None) -> Path:
         return _of_installed(found.where)
     if source:
         chosen = settings.load("dev", {"triton.source": source})
-        root = commands.find_triton(chosen)[1].root
-        if not root.is_dir():
+        sources = commands.find_triton(chosen)[1]
+        root = sources.root
+        if not root.is_dir() or sources.fetch.steps:  # a fetch that failed leaves an empty clone
             raise FactError(
                 "no checkout of Triton here", where=root, hints=["clone it first", "--source PATH"]
             )

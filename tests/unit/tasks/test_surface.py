@@ -115,6 +115,18 @@ def test_help_may_follow_the_words_of_a_task(smith: Smith, words: list[str]) -> 
     assert smith(*words, "--help").out == smith("--help", words[0]).out
 
 
+def test_explain_needs_sources(smith: Smith, tmp_path: Path) -> None:
+    """An empty folder had an answer from MLIR alone, and so had a clone whose first fetch failed."""
+    answer = smith("explain", "coalesce", "--source", str(tmp_path))
+    assert (answer.code, answer.out) == (1, "")
+    assert "no sources of Triton in this folder" in answer.err
+    url = "https://example.invalid/triton"
+    (workspace.default().sources / "triton-dev" / ".git").mkdir(parents=True)
+    answer = smith("explain", "coalesce", "--source", url)
+    assert (answer.code, answer.out) == (1, "")
+    assert "no checkout of Triton here" in answer.err
+
+
 def test_help_says_what_holds_without_a_flag(smith: Smith) -> None:
     shown = " ".join(smith("--help", "kernel.compile").out.split())
     assert "--jobs N jobs at once" in shown
