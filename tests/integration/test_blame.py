@@ -53,7 +53,7 @@ def changed(smith: Smith, tmp_path: Path) -> Callable[[str, str], str]:
     return make
 
 
-def blamed(smith: Smith, a: str, b: str, *more: str, code: int = 0) -> dict[str, Any]:
+def blamed(smith: Smith, a: str, b: str, *more: str, code: int | None = 0) -> dict[str, Any]:
     """The only point of `blame --json`."""
     done = smith("blame", *KERNEL, "--from", a, "--to", b, *more, "--json", code=code)
     [point] = json.loads(done.out)["points"]
@@ -161,6 +161,14 @@ def test_two_releases_whatever_the_answer_is(smith: Smith, tmp_path: Path) -> No
     [_, newer] = [row for row in point["axes"] if row["by"] == "llc 19.1.7"]  # 3.4.0 asks for what it lacks
     assert newer["figures"]["registers"] > 0
     assert "llc 19.1.7 does not accept this llir; in the spelling before LLVM 20 it can" in point["notes"]
+
+
+def test_an_older_backend_of_amd_links_by_the_linker_of_this_machine(smith: Smith) -> None:
+    require(str(LLVM / "bin" / "ld.lld"))
+    point = blamed(smith, OLD, "wheel", "--target", "mi300x", code=None)
+    by_triton = [row for row in point["axes"] if row["axis"] == "Triton" and row["by"] == OLD]
+    assert by_triton
+    assert any(row["figures"] for row in by_triton if row["text"].startswith(f"llir of {OLD}"))
 
 
 def test_another_ptxas_for_a_compile(smith: Smith) -> None:

@@ -17,6 +17,7 @@ from tritonsmith.kernels.blame import opt, ptxas_run, respell
 from tritonsmith.kernels.blame.components import TEXTS, BlameComponent, Choice, Side, all_of
 from tritonsmith.kernels.blame.llc import Llc
 from tritonsmith.kernels.blame.verdict import Figures
+from tritonsmith.kernels.compile import disassemblers
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.resources import measure
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Write, digest, files
@@ -268,13 +269,14 @@ class MixedPipeline:
         }
         unset = ((one, None) for one in table["variables"]["unset"])
         asked = folder / "request.json"
+        linker = disassemblers.locate(self.space).linker  # AMD's backend up to 3.4 runs one
         argv = (str(side.python), str(worker.FOLDER), "stage", str(asked))
         phase = f"{of} to {stage} by {side.label}"
         steps = (
             Remove((folder,), self.space.root, phase=phase),
             MakeDir(folder, phase=phase),
             Write(asked, json.dumps(request, indent=2) + "\n", phase=phase),
-            Run(argv, cwd=folder, env=(*unset, *side.variables.items()), phase=phase),
+            Run(argv, cwd=folder, env=(*unset, *linker, *side.variables.items()), phase=phase),
         )
         what = f"{side.label} cannot make {stage} of this {of}"
         try:
