@@ -45,3 +45,20 @@ def test_processes_of_tests_compile_no_module_twice(
     ((_, environ),) = asked
     assert "PYTHONDONTWRITEBYTECODE" not in environ
     assert environ["MINE"] == "1"
+
+
+@pytest.mark.parametrize(("ended", "code", "runs"), [(2, 0, 2), (1, 1, 1)])
+def test_types_are_checked_by_one_process_where_those_of_mypy_did_not_start(
+    smith: Smith, monkeypatch: pytest.MonkeyPatch, ended: int, code: int, runs: int
+) -> None:
+    checks: list[Sequence[str]] = []
+
+    def stream(argv: Sequence[str], **_rest: object) -> int:
+        if "mypy" not in argv:
+            return 0
+        checks.append(argv)
+        return ended if "--num-workers=auto" in argv else 0
+
+    monkeypatch.setattr(process, "stream", stream)
+    assert smith("lint").code == code
+    assert len(checks) == runs
