@@ -12,7 +12,6 @@ import pytest
 
 from tests.integration.harness import Smith
 from tests.integration.mini_site import Site
-from tests.support import require
 from tritonsmith.kernels import smoke_test
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -90,6 +89,5 @@ def test_the_cost_of_a_build_that_has_nothing_to_do(site: Site) -> None:
 
 
 def test_the_cost_of_a_library_in_debug(site: Site) -> None:
-    require("clang++")
     words = ("--llvm-source", site.sources, "--pass", "mini-twice")
     assert "mini-twice" in run("debug_library.py", *words, smith=site.smith)

@@ -285,6 +285,6 @@ def test_a_commit_that_moves_the_pin_names_the_commits_of_llvm(
     assert said.count("LLVM: 7 commits, 3 of them in the code generator for NVPTX and AMDGPU") == len(
         ("answer", "block to paste")
     )
-    assert "a command and a test have no llir" in said
+    assert "a command or a test provides no llir" in said
     (page,) = (smith.home / "bisects").glob("*/report.html")
     assert "in the code generator for NVPTX and AMDGPU" in page.read_text(encoding="utf-8")

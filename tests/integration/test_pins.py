@@ -295,7 +295,8 @@ def test_installed_beside_a_real_wheel(settled: Smith) -> None:
         )
         found = answer(settled("pins", "--installed", "--env", "wheel", "--json"))
         assert found["agrees"] is agrees
-        assert found["triton"] == [{"name": "triton", "version": "3.7.1", "commit": None}]
+        (row,) = found["triton"]
+        assert (row["name"], row["version"], row["commit"]) == ("triton", "3.7.1", None)
         assert found["release"]["pytorch"] == version
         assert f"agrees  {'yes' if agrees else 'NO'}" in settled("pins", "--installed", "--env", "wheel").out
         shutil.rmtree(info)
