@@ -13,7 +13,7 @@ from .disassemble import find_disassemblers
 from .fake_gpu import FakeDriver, FakeGpu
 from .fake_torch import PROVIDED, patched, provide, triton_found
 from .refusal import RequestRefusedError
-from .stub_finder import ImportWatcher, StubFinder
+from .stub_finder import ImportWatcher, LentFinder, StubFinder
 from .stub_ledger import Ledger, UnknownError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FileSurroundings:
         gpu: of the target.
     """
 
-    def __init__(self, modules: Iterable[str], gpus: Table) -> None:
+    def __init__(self, modules: Iterable[str], gpus: Table, lent: Table) -> None:
         self.ledger = Ledger(PROVIDED)
         self.gpu = FakeGpu(self.ledger.note, UnknownError, gpus)
         around = {"torch": patched, "torch.utils._triton": triton_found}
@@ -41,6 +41,7 @@ class FileSurroundings:
         for name in self.gpu.packages():
             self._watcher.around[name] = self._with_variables
         sys.meta_path.insert(0, self._watcher)
+        sys.meta_path.append(LentFinder(lent))
         sys.meta_path.append(StubFinder(modules, self.ledger, functools.partial(provide, self.gpu)))
 
     def become(self, target: Any) -> None:
@@ -89,7 +90,7 @@ def surroundings(request: Table) -> FileSurroundings:
     """Import Triton, and return the surroundings of a kernel's file."""
     for name in SINGLE_THREADED:  # threads that a library starts when it is imported forbid to fork
         os.environ.setdefault(name, "1")
-    around = FileSurroundings(request["stand-ins"], request["gpus"])
+    around = FileSurroundings(request["stand-ins"], request["gpus"], request.get("lent", {}))
     try:
         import triton
         import triton.compiler.code_generator  # imported late by itself, in each process

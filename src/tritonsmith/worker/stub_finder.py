@@ -8,7 +8,7 @@ import linecache
 import sys
 import types
 from collections.abc import Callable, Iterable
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any
 
 from .frames import frames, user_frame
@@ -48,6 +48,21 @@ class ImportWatcher(importlib.abc.MetaPathFinder):
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
+
+
+class LentFinder(importlib.abc.MetaPathFinder):
+    """Finds packages that this interpreter lacks in the environment of the tool.
+
+    Attributes:
+        folders: name of a package to the folder that has it; nothing else is found there.
+    """
+
+    def __init__(self, folders: dict[str, str]) -> None:
+        self.folders = folders
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        """The spec of a lent package."""
+        return PathFinder.find_spec(name, [self.folders[name]]) if name in self.folders else None
 
 
 class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

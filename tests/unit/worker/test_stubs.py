@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import linecache
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.worker.stub_finder import StubFinder
+from tritonsmith.worker.stub_finder import LentFinder, StubFinder
 from tritonsmith.worker.stub_ledger import Ledger, UnknownError
 from tritonsmith.worker.stubs import name_of
 
@@ -227,3 +228,20 @@ def test_what_triton_itself_asks_is_no_use_of_the_kernel(
     monkeypatch.delitem(sys.modules, "triton", raising=False)
     run("import triton\n")
     assert not ledger.used
+
+
+def test_a_package_that_is_lent_comes_from_its_folder_and_nothing_else_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lent_package").mkdir()
+    (tmp_path / "lent_package" / "__init__.py").write_text("from lent_package.version import MAJOR\n")
+    (tmp_path / "lent_package" / "version.py").write_text("MAJOR = 26\n")
+    (tmp_path / "beside_it.py").touch()
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, LentFinder({"lent_package": str(tmp_path)})])
+    try:
+        assert importlib.import_module("lent_package").MAJOR == 26
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("beside_it")
+    finally:
+        for name in ("lent_package", "lent_package.version"):
+            sys.modules.pop(name, None)

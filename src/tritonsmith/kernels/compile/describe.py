@@ -11,7 +11,7 @@ from typing import Any
 from tritonsmith import configs, worker
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
-from tritonsmith.kernels.compile import gpu_models
+from tritonsmith.kernels.compile import disassemblers, gpu_models
 from tritonsmith.kernels.compile.points import Config
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelParameter, KernelSource
@@ -59,6 +59,7 @@ def described(
         "stand-ins": table["stand-ins"]["modules"],
         "gpus": gpu_models.all_facts([target]),
         "disassemblers": {},
+        "lent": dict(disassemblers.lent()),
     }
     change = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels")}
     argv = (str(python), str(worker.FOLDER), "describe", json.dumps(content))

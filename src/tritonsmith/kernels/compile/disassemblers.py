@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +64,23 @@ class HostPrograms:
     Attributes:
         disassemblers: in the order of configs/kernels.toml.
         linker: the change of the environment that lets AMD's backend up to 3.4 link; empty if none is due.
+        lent: packages of this tool's environment for an interpreter that lacks them, each with its folder.
     """
 
     disassemblers: tuple[Disassembler, ...] = ()
     linker: tuple[tuple[str, str], ...] = ()
+    lent: tuple[tuple[str, str], ...] = ()
 
 
 def locate(space: Workspace) -> HostPrograms:
     """Find the programs on this machine."""
-    return HostPrograms(_disassemblers(space), _linker(space))
+    return HostPrograms(_disassemblers(space), _linker(space), lent())
+
+
+def lent() -> tuple[tuple[str, str], ...]:
+    """Find the packages that an interpreter may lack: see `HostPrograms`."""
+    specs = ((name, find_spec(name)) for name in configs.load("kernels")["lent"]["modules"])
+    return tuple((name, str(Path(spec.origin).parents[1])) for name, spec in specs if spec and spec.origin)
 
 
 def _disassemblers(space: Workspace) -> tuple[Disassembler, ...]:

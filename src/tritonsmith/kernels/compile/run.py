@@ -339,6 +339,7 @@ def worker_request(
         "stand-ins": table["stand-ins"]["modules"],
         "gpus": gpu_models.all_facts(one.target for one in wanted),
         "disassemblers": {one.binary: one.request() for one in where.programs.disassemblers},
+        "lent": dict(where.programs.lent),
     }
 
 
