@@ -43,6 +43,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--debug": ["build-triton install-triton", "passes.replay"],
     "--diff": ["ir-override", "kernel.compare"],
     "--explain": ["bisect.resume bisect.run", "doctor.run"],
+    "--wheel": ["build-triton", "pass.new plugin.check"],
     "--folder": ["passes.check"],
     "--nightlies": ["bisect.run", "pins"],
     "--file": ["debug-library", "env.allow", "passes.import", "passes.reduce"],

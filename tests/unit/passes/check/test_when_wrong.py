@@ -86,6 +86,6 @@ def test_wrong_and_a_limit_are_two_searches() -> None:
 
 def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predicate, "_NEEDED", ("no_such_package",))
-    with pytest.raises(FactError, match="needs no_such_package") as caught:
+    with pytest.raises(FactError, match="needs packages that are not installed: no_such_package") as caught:
         predicate.require()
     assert "tritonsmith[check]" in str(caught.value.hints)
