@@ -50,6 +50,12 @@ class Site:
         done = self.smith("debug-library", *argv, code=code)
         return done.out + done.err
 
+    def forget(self) -> None:
+        """Leave the environment as if it had never had a debug library."""
+        self.run("--undo")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.smith("build-triton")
+
     def has_lines(self, file: str) -> bool:
         """Whether the program's debug information names this source."""
         program = LLVM / "bin" / "llvm-dwarfdump"

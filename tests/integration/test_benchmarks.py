@@ -90,4 +90,7 @@ def test_the_cost_of_a_build_that_has_nothing_to_do(site: Site) -> None:
 
 def test_the_cost_of_a_library_in_debug(site: Site) -> None:
     words = ("--llvm-source", site.sources, "--pass", "mini-twice")
-    assert "mini-twice" in run("debug_library.py", *words, smith=site.smith)
+    try:
+        assert "mini-twice" in run("debug_library.py", *words, smith=site.smith)
+    finally:
+        site.forget()

@@ -52,13 +52,6 @@ def check(site: Site) -> None:
     assert capture(site.answer) == ANSWER
 
 
-def forget(site: Site) -> None:
-    """As if the environment had never had a debug library."""
-    site.run("--undo")
-    shutil.rmtree(site.folder)
-    site.smith("build-triton")
-
-
 def test_every_death_on_the_way_and_each_next_run_goes_on(site: Site) -> None:
     for _ in every_death(site, *_FIRST, site.sources):
         check(site)
@@ -75,7 +68,7 @@ def test_every_death_of_the_first_run_and_then_undo(site: Site) -> None:
         site.run(*_UNDO)
         assert site.answer.read_bytes() == before
         assert not (site.folder / "MLIRMini").exists()
-    forget(site)
+    site.forget()
 
 
 def test_the_name_of_what_a_killed_run_began_can_be_undone(site: Site) -> None:
@@ -85,7 +78,7 @@ def test_the_name_of_what_a_killed_run_began_can_be_undone(site: Site) -> None:
     assert (site.folder / "MLIRMini").exists()
     site.run("MLIRMini", "--undo")
     assert not (site.folder / "MLIRMini").exists()
-    forget(site)
+    site.forget()
 
 
 def test_death_at_random_while_its_programs_live_on(site: Site) -> None:
@@ -113,4 +106,4 @@ def test_death_at_random_while_its_programs_live_on(site: Site) -> None:
         assert site.has_lines("Twice.cpp")
     finally:
         source.write_text(text, encoding="utf-8")
-        forget(site)
+        site.forget()

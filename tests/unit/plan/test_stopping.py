@@ -17,7 +17,8 @@ from tritonsmith.plan.stopping import stoppable
 
 BOTH = (signal.SIGTERM, signal.SIGHUP)
 
-# A task whose body waits, and tells when it does so.
+# A task whose body waits, and tells when it does so. It sleeps in short pieces: a signal that comes between
+# Python's last look for one and the system call is heard only when the sleep ends.
 WAITING = """
 import sys, time
 from pathlib import Path
@@ -28,7 +29,8 @@ from tritonsmith.tasks import task
 @task.task()
 def wait(context):
     Path(sys.argv[2]).touch()
-    time.sleep(600)
+    while True:
+        time.sleep(0.1)
 
 Program(namespace=Collection(wait)).run(["x", "wait"])
 """
