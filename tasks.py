@@ -2,11 +2,11 @@
 
 from invoke.program import Program
 
-from tritonsmith.start import interruptible
+from tritonsmith.cli.start import interruptible
 
 with interruptible():
-    from tritonsmith.program import SmithProgram
-    from tritonsmith.tasks import namespace, task
+    from tritonsmith.cli.program import SmithProgram
+    from tritonsmith.cli.tasks import namespace, task
 
 task.end_with_reader()
 # Invoke has no hook for the help of a task, and its own neither names words nor the kinds of values.

@@ -27,13 +27,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tritonsmith import configs
-from tritonsmith.bisect.cost import CostModel, LlvmState, likelihood
-from tritonsmith.bisect.outcome import Verdict
-from tritonsmith.bisect.search import Suspects, choose, suspects
+from tritonsmith.core import configs
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras, triton_history
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.versions import version_key
+from tritonsmith.lab.bisect.cost import CostModel, LlvmState, likelihood
+from tritonsmith.lab.bisect.outcome import Verdict
+from tritonsmith.lab.bisect.search import Suspects, choose, suspects
 
 VENDOR: Literal["nvidia"] = "nvidia"
 TIP = "main"

@@ -22,9 +22,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.builder.triton import ninja_targets
-from tritonsmith.envs import receipts, workspace
-from tritonsmith.envs.schema import Purpose, TritonSettings
+from tritonsmith.build.triton import ninja_targets
+from tritonsmith.core.envs import receipts, workspace
+from tritonsmith.core.envs.schema import Purpose, TritonSettings
 from tritonsmith.facts import ninja_dry_run
 
 NINJA = str(Path(sys.executable).with_name("ninja"))

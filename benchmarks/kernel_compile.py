@@ -152,13 +152,13 @@ def loop(python: Path, points: list[tuple[Any, ...]], place: Path) -> Took:
 
 def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     """What the worker is asked for."""
-    from tritonsmith.envs.workspace import Workspace  # noqa: PLC0415 - the tool's, not the interpreter's
-    from tritonsmith.kernels.compile import run as compile_run  # noqa: PLC0415
-    from tritonsmith.kernels.compile.points import CompilePoint, expand  # noqa: PLC0415
-    from tritonsmith.kernels.compile.request import CompileRequest  # noqa: PLC0415
-    from tritonsmith.kernels.compile.run import Toolchain  # noqa: PLC0415
-    from tritonsmith.kernels.compile.source import find  # noqa: PLC0415
-    from tritonsmith.kernels.compile.targets import Target  # noqa: PLC0415
+    from tritonsmith.compiler import run as compile_run  # noqa: PLC0415
+    from tritonsmith.compiler.points import CompilePoint, expand  # noqa: PLC0415
+    from tritonsmith.compiler.request import CompileRequest  # noqa: PLC0415
+    from tritonsmith.compiler.run import Toolchain  # noqa: PLC0415
+    from tritonsmith.compiler.source import find  # noqa: PLC0415
+    from tritonsmith.compiler.targets import Target  # noqa: PLC0415
+    from tritonsmith.core.envs.workspace import Workspace  # noqa: PLC0415 - the tool's, not the interpreter's
 
     work = Path(tempfile.mkdtemp(dir=place))
     kernel = find(KERNEL.read_text(encoding="utf-8"), "tiled_matmul", KERNEL)

@@ -33,7 +33,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonsmith.plan import BuildUsed
+from tritonsmith.core.plan import BuildUsed
 
 BIN = Path(sys.executable).parent
 NINJA = BIN / "ninja"

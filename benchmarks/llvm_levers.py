@@ -17,7 +17,7 @@ from pathlib import Path
 
 from llvm_closure import NINJA, Side, Step, read, run
 
-from tritonsmith.plan import BuildUsed
+from tritonsmith.core.plan import BuildUsed
 
 PCH = re.compile(r" -Winvalid-pch -Xclang -include-pch -Xclang \S+ -Xclang -include -Xclang \S+")
 SPLIT = " -gsplit-dwarf"

@@ -34,7 +34,7 @@ DUMPING = {
 SPLIT = """
 import json, os, resource, sys, time
 from pathlib import Path
-from tritonsmith.passes.dump.splitter import Splitter
+from tritonsmith.compiler.dump.splitter import Splitter
 log, out = map(Path, sys.argv[1:])
 out.mkdir()
 began, before = time.perf_counter(), os.times()
@@ -54,8 +54,8 @@ print(json.dumps({
 LIST = """
 import sys, time
 from pathlib import Path
-from tritonsmith.passes.dump import index, select
-from tritonsmith.passes.view import pipeline_table
+from tritonsmith.compiler.dump import index, select
+from tritonsmith.inspect.passes import pipeline_table
 began = time.perf_counter()
 made = index.read(Path(sys.argv[1]))
 kernel = select.kernel(made, "")

@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.integration import chromium
 from tests.integration.chromium import Page
 
-from tritonsmith.passes.dump import index
-from tritonsmith.passes.dump.index import Dump, DumpIndex
-from tritonsmith.passes.report import write
-from tritonsmith.passes.report.write import Made
+from tritonsmith.compiler.dump import index
+from tritonsmith.compiler.dump.index import Dump, DumpIndex
+from tritonsmith.inspect.report import write
+from tritonsmith.inspect.report.write import Made
 
 KEYS = 20  # passes that are walked
 MB = 1e6

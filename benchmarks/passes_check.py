@@ -23,13 +23,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.envs import workspace
-from tritonsmith.errors import FactError
-from tritonsmith.passes.check import check
-from tritonsmith.passes.check.answer import CheckAnswer
-from tritonsmith.passes.check.check import PassCheck, inputs_of
-from tritonsmith.passes.dump import index, select
-from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.check import check
+from tritonsmith.check.answer import CheckAnswer
+from tritonsmith.check.check import PassCheck, inputs_of
+from tritonsmith.compiler.dump import index, select
+from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError
 
 SEEDS = 3
 _OTHER = {  # an operation to one that computes something else from the same operands

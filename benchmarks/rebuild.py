@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from tritonsmith.envs import workspace
+from tritonsmith.core.envs import workspace
 
 REPOSITORY = Path(__file__).parents[1]
 INVOKE = (sys.executable, "-m", "invoke", "--search-root", str(REPOSITORY))

@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 import pytest
 
 from tests.support import Guard, group_of, not_run
-from tritonsmith.ui import console
+from tritonsmith.core.ui import console
 
 _TESTS = Path(__file__).parent
 _LONGEST_ID = 80  # characters

@@ -22,6 +22,7 @@ from filelock import FileLock
 
 T = TypeVar("T")
 
+REPOSITORY = Path(__file__).parents[1]
 REAL_HOME = Path.home()
 REAL_SOURCE = "TRITONSMITH_TRITON_SOURCE"
 REAL_WHEELS = "TRITONSMITH_TRITON_WHEELS"

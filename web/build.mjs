@@ -1,4 +1,4 @@
-// `npm ci && npm run build`: makes the package's passes/report/built/ from src/ and the locked libraries.
+// `npm ci && npm run build`: makes the package's inspect/report/built/ from src/ and the locked libraries.
 
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -7,12 +7,12 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const BUILT = join(HERE, "../src/tritonsmith/passes/report/built");
+const BUILT = join(HERE, "../src/tritonsmith/inspect/report/built");
 const inputs = ["build.mjs", "package-lock.json", "package.json", ...sources()].map((name) =>
   join(HERE, name),
 );
 
-// tests/unit/passes/report/test_built.py computes the same sum, so it needs no node.
+// tests/unit/inspect/report/test_built.py computes the same sum, so it needs no node.
 const sum = createHash("sha256");
 for (const path of inputs) sum.update(readFileSync(path));
 const banner = `/*! sources: ${sum.digest("hex")} */`;

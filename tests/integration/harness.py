@@ -24,14 +24,14 @@ import pytest
 
 from tests.integration.preloaded import Preloaded
 from tests.support import made_once, require
-from tritonsmith import configs
-from tritonsmith.builder.triton import recipe, toolchain
-from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.build.triton import recipe, toolchain
+from tritonsmith.core import configs
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.plan import Copy, Plan, Step, digest
+from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.ui.progress import PhaseProgress
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import checkout, machine
-from tritonsmith.plan import Copy, Plan, Step, digest
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
-from tritonsmith.versions import version_key
 from tritonsmith.wheels import venv
 
 HERE = Path(__file__).parent

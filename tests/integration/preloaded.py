@@ -156,7 +156,7 @@ def _import_all() -> None:
 
 if __name__ == "__main__":
     from tests.integration import dying
-    from tritonsmith import program
+    from tritonsmith.cli import program
 
     _import_all()
     gc.freeze()  # what is here stays shared with the forks

@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.harness import Smith
 from tests.integration.mini_site import Site
-from tritonsmith.kernels import smoke_test
+from tritonsmith.compiler import smoke_test
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 EVERY = sorted(FOLDER.glob("*.py"))

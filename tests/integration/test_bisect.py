@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import SMITH, Smith, preloaded
-from tritonsmith.kernels import smoke_test
+from tritonsmith.compiler import smoke_test
 
 EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 KERNEL = (

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import LLVM, Smith, capture, commit, git, plant, ready, require_llvm
-from tritonsmith.bisect import tested_file
-from tritonsmith.bisect.build import CommitBuilds
-from tritonsmith.bisect.commits import CommitSearch
-from tritonsmith.bisect.outcome import BisectOutcome, Verdict
-from tritonsmith.bisect.predicate.checkout_test import TestPredicate
-from tritonsmith.bisect.predicate.protocol import one_by_one
-from tritonsmith.bisect.tested_file import TestFile
-from tritonsmith.envs import settings
-from tritonsmith.envs.workspace import Workspace
+from tritonsmith.build.worktrees.add import own_clone
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.core.envs import settings
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import triton_history
-from tritonsmith.kernels.batch.spec import CompilerSpec
-from tritonsmith.worktrees.add import own_clone
+from tritonsmith.lab.bisect import tested_file
+from tritonsmith.lab.bisect.build import CommitBuilds
+from tritonsmith.lab.bisect.commits import CommitSearch
+from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
+from tritonsmith.lab.bisect.predicate.protocol import one_by_one
+from tritonsmith.lab.bisect.tested_file import TestFile
 
 pytestmark = pytest.mark.xdist_group("bisect commits")
 

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.bisect import culprit
-from tritonsmith.bisect.culprit import Level
-from tritonsmith.kernels.batch import spec
-from tritonsmith.kernels.compile import targets
-from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.compiler import smoke_test, spec, targets
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.lab.bisect import culprit
+from tritonsmith.lab.bisect.culprit import Level
 
-EXAMPLES = Path(culprit.__file__).parents[1] / "kernels" / "examples"
+EXAMPLES = smoke_test.FILE.parent
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=128,TILE_N=128,TILE_K=64"
 
 

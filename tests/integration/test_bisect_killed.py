@@ -26,11 +26,11 @@ from tests.integration.harness import (
     require_llvm,
     wait_for,
 )
-from tritonsmith.bisect import session
-from tritonsmith.bisect.build import CommitBuilds
-from tritonsmith.bisect.session import BisectSession
-from tritonsmith.envs import settings
-from tritonsmith.envs.workspace import Workspace
+from tritonsmith.core.envs import settings
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.lab.bisect import session
+from tritonsmith.lab.bisect.build import CommitBuilds
+from tritonsmith.lab.bisect.session import BisectSession
 
 pytestmark = pytest.mark.xdist_group("bisect commits")
 

@@ -14,24 +14,23 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import LLVM, Smith, commit, git, plant, ready, require_llvm
-from tritonsmith.bisect.build import CommitBuilds
-from tritonsmith.bisect.llvm_build import LlcBuilds
-from tritonsmith.bisect.llvm_range import LLC, OPT, LlvmBisect, LlvmRange
-from tritonsmith.bisect.predicate import limit, llc_compiles
-from tritonsmith.bisect.predicate.command import CommandPredicate
-from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles
-from tritonsmith.bisect.predicate.limit import LimitPredicate
-from tritonsmith.bisect.session import BisectQuestion, BisectSession
-from tritonsmith.envs import settings
-from tritonsmith.envs.workspace import Workspace
+from tritonsmith.compiler import smoke_test, targets
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.core.envs import settings
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import llvm_history
-from tritonsmith.kernels import compile as kernel_compile
-from tritonsmith.kernels.batch.spec import CompilerSpec
-from tritonsmith.kernels.compare.inputs import ComparedKernel
-from tritonsmith.kernels.compile import targets
-from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.lab.bisect.build import CommitBuilds
+from tritonsmith.lab.bisect.llvm_build import LlcBuilds
+from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlvmBisect, LlvmRange
+from tritonsmith.lab.bisect.predicate import limit, llc_compiles
+from tritonsmith.lab.bisect.predicate.command import CommandPredicate
+from tritonsmith.lab.bisect.predicate.kernel_compiles import KernelCompiles
+from tritonsmith.lab.bisect.predicate.limit import LimitPredicate
+from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
+from tritonsmith.lab.compare.inputs import ComparedKernel
 
-ADD = Path(kernel_compile.__file__).parents[1] / "examples" / "vector_add.py"
+ADD = smoke_test.FILE
 SCRIPT = "llvm/tools/llc/llc.sh"
 OPT_SCRIPT = "llvm/tools/opt/opt.sh"
 NVPTX = "llvm/lib/Target/NVPTX/NVPTX.cpp"

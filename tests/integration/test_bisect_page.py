@@ -11,12 +11,12 @@ from tests.integration import chromium
 from tests.integration.harness import Smith
 from tests.integration.test_passes_report import MATMUL, SIGNATURE
 from tests.support import require
-from tests.unit.bisect.findings import FINDINGS
-from tritonsmith.bisect import culprit, page
-from tritonsmith.bisect.culprit import Level
-from tritonsmith.bisect.page import BisectTexts
-from tritonsmith.kernels.batch.spec import CompilerSpec
-from tritonsmith.tasks.kernel_options import CompileOptions, compared_kernels
+from tests.unit.lab.bisect.findings import FINDINGS
+from tritonsmith.cli.tasks.kernel_options import CompileOptions, compared_kernels
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.lab.bisect import culprit, page
+from tritonsmith.lab.bisect.culprit import Level
+from tritonsmith.lab.bisect.page import BisectTexts
 
 
 def test_what_the_page_shows_of_two_real_compiles(

@@ -13,10 +13,10 @@ import pytest
 
 from tests.integration.harness import DEAD, LLVM, Smith, oldest_triton
 from tests.support import require
-from tritonsmith.errors import FactError
-from tritonsmith.kernels import smoke_test
-from tritonsmith.kernels.blame import llc
-from tritonsmith.kernels.compile.manifest import Point
+from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler.manifest import Point
+from tritonsmith.core.errors import FactError
+from tritonsmith.lab.blame import llc
 
 EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import SMITH, Smith, oldest_triton
-from tests.unit.caches import made
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.kernels import smoke_test
+from tests.unit.doctor.caches import made
+from tritonsmith.compiler import smoke_test
+from tritonsmith.core.envs.workspace import Workspace
 
 OLD = oldest_triton("3.2")
 NAMELESS = OLD == "3.2.0"  # names in base64url, no version in its metadata

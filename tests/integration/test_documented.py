@@ -18,7 +18,7 @@ from tests import documented
 from tests.documented import DocumentedCommand
 from tests.integration.harness import HERE, Smith
 from tests.support import made_once
-from tritonsmith.kernels import smoke_test
+from tritonsmith.compiler import smoke_test
 
 EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,32,32,32"
@@ -118,7 +118,7 @@ NOT_RUN = {  # why, by how a command begins
     "bisect.status": "as above",
     "blame": "wheels of two releases; test_blame.py has a compiler with a planted change",
     "build.explain --cache-debug": "test_rebuild.py has the two builds that it compares",
-    "cache.show": "an entry of a cache; tests/unit/caches/test_list_.py has some",
+    "cache.show": "an entry of a cache; tests/unit/doctor/caches/test_list_.py has some",
     "doctor --since": "a history, and a report; test_doctor_since.py has both",
     "doctor.compare": "as above",
     "explain": "a checkout of Triton; tests/unit/atlas has a small one",
@@ -144,7 +144,7 @@ NOT_RUN = {  # why, by how a command begins
     "pins --installed": "test_pins.py has environments with a PyTorch",
     "pins --live": "it asks GitHub; test_pins.py has a small PyTorch",
     "pins --triton": "a clone of Triton; test_pins.py has a small one",
-    "pins --nightlies": "an index; tests/unit/tasks/test_pins_nightlies.py has a page",
+    "pins --nightlies": "an index; tests/unit/cli/tasks/test_pins_nightlies.py has a page",
     "pins --picks": "a clone of Triton with its release branches; unit/pins/test_picks.py has a small one",
     "setup-mlir --env asan": "a build under a sanitizer; test_build.py has one",
     "build-triton --env asan": "as above",

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import SMITH, Smith, preloaded
-from tests.unit.passes.streams import banner, module
-from tritonsmith.passes.dump import index as indexes
+from tests.unit.compiler.dump.streams import banner, module
+from tritonsmith.compiler.dump import index as indexes
 
 KILLED = -9
 _LOADS = [f"%{number} = tt.load %arg{number} : !tt.ptr<f32>" for number in range(4)]

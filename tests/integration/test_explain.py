@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import LLVM, Smith, capture, require_llvm
-from tritonsmith import configs
+from tritonsmith.core import configs
 
 
 @pytest.fixture(scope="module")

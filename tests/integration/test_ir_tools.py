@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.kernels import smoke_test
+from tritonsmith.compiler import smoke_test
 
 KERNEL = Path(smoke_test.__file__).parent / "examples" / "vector_add.py"
 SIGNATURE = ("--signature", "*fp32:16,*fp32:16,*fp32:16,i32,1024")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.harness import LLVM, Smith, capture
 from tests.support import require
-from tritonsmith.kernels.resources import cubin, elf
+from tritonsmith.ir import cubin, elf
 
 POINTERS = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16"
 MATMUL = f"{POINTERS},64,128,16"

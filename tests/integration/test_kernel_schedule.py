@@ -19,8 +19,8 @@ import pytest
 
 from tests.integration.harness import DEAD, Smith, interrupt, wait_for
 from tests.support import all_gone
-from tritonsmith.bisect.predicate.command import CommandPredicate
-from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.lab.bisect.predicate.command import CommandPredicate
 from tritonsmith.worker import FOLDER
 
 DASK = Path(sys.executable).with_name("dask")

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.kernels import smoke_test
-from tritonsmith.layouts import converted, layout_types
-from tritonsmith.layouts.layout_types import LayoutType
+from tritonsmith.compiler import smoke_test
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.inspect.layouts import converted
+from tritonsmith.ir import layout_types
+from tritonsmith.ir.layout_types import LayoutType
 
 MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"

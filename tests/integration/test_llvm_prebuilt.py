@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.harness import DEAD, Done, Served, Smith, plant, serving
 from tests.support import require
-from tritonsmith.plan.download import sha256_of
+from tritonsmith.core.plan.download import sha256_of
 
 PIN = "86b69c31642e98f8357df62c09d118ad1da4e16a"
 SUFFIXES = ("almalinux-arm64", "almalinux-x64", "macos-arm64", "macos-x64", "ubuntu-arm64", "ubuntu-x64")

@@ -29,11 +29,11 @@ from tests.integration.harness import (
     wait_for,
 )
 from tests.support import require
-from tritonsmith.errors import StepError
-from tritonsmith.plan import GitFetch, Plan
-from tritonsmith.plan.download import sha256_of
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.core.errors import StepError
+from tritonsmith.core.plan import GitFetch, Plan
+from tritonsmith.core.plan.download import sha256_of
+from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.ui.progress import PhaseProgress
 
 NEEDED = ["cmake", "llvm", "mlir", "third-party"]  # of llvm-project, by a Triton without lld and gsan
 FILECHECK = ("--target", "FileCheck")

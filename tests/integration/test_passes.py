@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.passes.dump import index as indexes
-from tritonsmith.passes.dump.index import DumpIndex
+from tritonsmith.compiler.dump import index as indexes
+from tritonsmith.compiler.dump.index import DumpIndex
 
 KERNELS = """
 import triton

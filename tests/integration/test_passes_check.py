@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.integration.harness import Smith, interrupt, wait_for
-from tritonsmith.passes.dump import index as indexes
+from tritonsmith.compiler.dump import index as indexes
 
 KERNELS = """
 import triton

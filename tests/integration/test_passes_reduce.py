@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import Done, Smith, git, interrupt, plant, wait_for
-from tritonsmith.kernels import smoke_test
-from tritonsmith.passes.dump import index as indexes
-from tritonsmith.passes.reduce.ir_text import parse
+from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler.dump import index as indexes
+from tritonsmith.ir.ir_text import parse
 
 MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = ("--signature", "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,64,64,32")

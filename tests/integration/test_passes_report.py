@@ -13,11 +13,11 @@ from tests.integration import chromium
 from tests.integration.chromium import Page
 from tests.integration.harness import Smith
 from tests.support import require
-from tests.unit.passes.report.folders import folder
-from tritonsmith.kernels import smoke_test
-from tritonsmith.passes.dump import index
-from tritonsmith.passes.dump.index import DumpedKernel, DumpIndex
-from tritonsmith.passes.view import find_text, pipeline_table
+from tests.unit.inspect.report.folders import folder
+from tritonsmith.compiler import smoke_test
+from tritonsmith.compiler.dump import index
+from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
+from tritonsmith.inspect.passes import find_text, pipeline_table
 
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 EVIL = '</script><img src=x onerror="document.title=1"><!--<script>'

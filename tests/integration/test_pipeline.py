@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.kernels import smoke_test
+from tritonsmith.compiler import smoke_test
 
 MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"

@@ -11,13 +11,13 @@ import pytest
 
 from tests.integration.harness import Smith
 from tests.support import require_c
-from tritonsmith.envs import workspace
-from tritonsmith.errors import FactError
+from tritonsmith.build.plugins import check
+from tritonsmith.build.plugins.check import FITS, MISFIT, UNSURE, PluginCheck
+from tritonsmith.compiler.replay import replayer
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import installed_tritons, shared_library
 from tritonsmith.facts.machine import Machine
-from tritonsmith.passes.replay import replayer
-from tritonsmith.plugins import check
-from tritonsmith.plugins.check import FITS, MISFIT, UNSURE, PluginCheck
 
 MACHINE = Machine("Linux", "x86_64", 2, 1 << 33, glibc="2.99", glibcxx="3.4.99")
 LIBTRITON = """

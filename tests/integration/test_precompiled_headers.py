@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.harness import CMAKE, LLVM_PROGRAMS, capture
 from tests.support import require
-from tritonsmith.builder.llvm import precompiled_headers
+from tritonsmith.build.llvm import precompiled_headers
 
 LISTING = """\
 cmake_minimum_required(VERSION 3.20)

@@ -11,7 +11,7 @@ import pytest
 from tests.integration import chromium
 from tests.integration.harness import Smith
 from tests.support import require
-from tritonsmith.kernels import smoke_test
+from tritonsmith.compiler import smoke_test
 
 EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 LIST = """

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.harness import CMAKE, HERE, LLVM_PROGRAMS, Smith, capture, git, plant, ready
 from tests.integration.test_llvm_closure import RUN_LINE, TRITON
 from tests.support import require
-from tritonsmith.plan.download import sha256_of
+from tritonsmith.core.plan.download import sha256_of
 
 LISTING = (HERE / "mini_llvm" / "llvm" / "CMakeLists.txt").read_text(encoding="utf-8")
 LEVERS = """

@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.harness import CMAKE, SMITH, Done, Served, Smith, capture, serving, wait_for
 from tests.support import require
-from tritonsmith.plan import ar_archive, locks
+from tritonsmith.core.plan import ar_archive, locks
 
 NINJA = SMITH.with_name("ninja")
 BIG = 4 << 20  # bytes of one object

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.store import operations
+from tests.unit.build.store import operations
+from tritonsmith.build.store import verify
+from tritonsmith.build.store.store import Store
+from tritonsmith.core.plan.download import sha256_of
+from tritonsmith.core.plan.steps import store_entry
 from tritonsmith.facts import llvm_tree
-from tritonsmith.plan.download import sha256_of
-from tritonsmith.plan.steps import store_entry
-from tritonsmith.store import verify
-from tritonsmith.store.store import Store
 
 KILLED = -9
 ALL = ("publish", "bring", "export", "gc", "adopt", "forget")

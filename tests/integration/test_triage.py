@@ -12,10 +12,10 @@ import pytest
 from tests.integration.harness import Smith
 from tritonsmith import worker
 from tritonsmith.facts import gpus
-from tritonsmith.kernels.profile.profilers import Profiler
-from tritonsmith.triage.observation import Seen
-from tritonsmith.triage.program import CommandSubject
-from tritonsmith.triage.variant import TriageVariant
+from tritonsmith.inspect.profile.profilers import Profiler
+from tritonsmith.lab.triage.observation import Seen
+from tritonsmith.lab.triage.program import CommandSubject
+from tritonsmith.lab.triage.variant import TriageVariant
 from tritonsmith.wheels import ptxas
 
 KERNELS = """

@@ -7,18 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import (
-    LLVM,
-    SMITH,
-    Smith,
-    commit,
-    git,
-    plant,
-    preloaded,
-    ready,
-    require_llvm,
-)
-from tritonsmith.plan import locks
+from tests.integration.harness import LLVM, SMITH, Smith, commit, git, plant, preloaded, ready, require_llvm
+from tritonsmith.core.plan import locks
 
 _PATIENCE = 120.0  # seconds
 _MOST = 200  # changes of a run

@@ -1,4 +1,4 @@
-"""Reads the facts of upstream's commits into tests/unit/builder/golden/checkouts.json.
+"""Reads the facts of upstream's commits into tests/unit/build/golden/checkouts.json.
 
 Run it when `facts/checkout.py` reads more, or when a version comes in:
 

@@ -13,9 +13,9 @@ from tests.integration.aot import comparing
 from tests.integration.aot.comparing import GRIDS, KERNELS, SIGNATURES, STAGES, WARPS, Upstream
 from tests.real.test_kernels import COMMITS, python
 from tests.support import require
-from tritonsmith.kernels.aot import emit
-from tritonsmith.kernels.compile import run, targets
-from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.compiler import run, targets
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.inspect.export_c import emit
 
 OWN_TYPES = ("3.0.0", "3.2.0", "3.4.0", "3.6.0")  # link.py writes CUresult, and ours TT_ResultTy, since 3.7
 

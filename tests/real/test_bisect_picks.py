@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import REAL_SOURCE
-from tritonsmith.bisect import commit_range
-from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.facts import eras, triton_history
+from tritonsmith.lab.bisect import commit_range
+from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 
 from .regenerate_checkouts import History
 

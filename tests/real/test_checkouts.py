@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.builder import made
-from tritonsmith.builder.triton import install, toolchain
-from tritonsmith.envs.schema import LlvmSettings
+from tests.unit.build import made
+from tritonsmith.build.triton import install, toolchain
+from tritonsmith.core.envs.schema import LlvmSettings
 from tritonsmith.facts import checkout
 
 from .regenerate_checkouts import COMMITS, STORE, History, as_json

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import checkout, eras, llvm_tree
-from tritonsmith.versions import version_key
 
 from .regenerate_checkouts import COMMITS
 

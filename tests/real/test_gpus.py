@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts.variables import covers
-from tritonsmith.versions import version_key
 
 from .test_eras import LINES, LINES_IN_ORDER
 

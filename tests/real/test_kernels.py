@@ -14,9 +14,9 @@ import pytest
 
 from tests.real import tutorials
 from tests.support import REAL_SOURCE
-from tritonsmith.errors import SmithError
-from tritonsmith.kernels.compile import run, source, targets
-from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.compiler import run, source, targets
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core.errors import SmithError
 
 WHEELS = "TRITONSMITH_TRITON_WHEELS"
 COMMITS = {  # what each release was cut from, or main shortly before: docs/pins.md

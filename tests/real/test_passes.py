@@ -13,11 +13,11 @@ import pytest
 
 from tests.real.test_kernels import python
 from tests.support import REAL_WHEELS
-from tritonsmith.kernels.compile import run, targets
-from tritonsmith.kernels.compile.request import CompileRequest
-from tritonsmith.passes.dump import run as dump_run
-from tritonsmith.passes.dump.options import Choices
-from tritonsmith.passes.view import pipeline_table
+from tritonsmith.compiler import run, targets
+from tritonsmith.compiler.dump import run as dump_run
+from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.inspect.passes import pipeline_table
 
 KERNEL = Path(run.__file__).parent / "examples" / "tiled_matmul.py"
 TYPES = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16"

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.support import REAL_BUILD
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
-from tritonsmith.passes.replay import debugger, pass_chain, run
-from tritonsmith.passes.replay.replayer import Replayer
-from tritonsmith.passes.replay.run import ReplayOutcome
+from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.compiler.replay import debugger, pass_chain, run
+from tritonsmith.compiler.replay.replayer import Replayer
+from tritonsmith.compiler.replay.run import ReplayOutcome
+from tritonsmith.core.envs.workspace import Workspace
 
 IR = """module {
   tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {

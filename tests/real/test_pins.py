@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.support import REAL_SOURCE
+from tritonsmith.core.versions import version_key
+from tritonsmith.doctor.pins import releases_with
 from tritonsmith.facts import checkout, pytorch_pins
 from tritonsmith.facts import git_history as histories
 from tritonsmith.facts.pytorch_pins import Pin, PyTorchRelease
-from tritonsmith.pins import releases_with
-from tritonsmith.versions import version_key
 
 from .regenerate_checkouts import History
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tritonsmith.build.scaffold import in_tree
+from tritonsmith.core.plan.process import capture
 from tritonsmith.facts import llvm_tree
-from tritonsmith.plan.process import capture
-from tritonsmith.scaffold import in_tree
 
 pytestmark = pytest.mark.real
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.builder import made
-from tritonsmith.builder.llvm.prebuilt import suffix_for
-from tritonsmith.builder.triton import install
-from tritonsmith.builder.triton.recipe import Inputs
-from tritonsmith.envs.workspace import Workspace
+from tests.unit.build import made
+from tritonsmith.build.llvm.prebuilt import suffix_for
+from tritonsmith.build.triton import install
+from tritonsmith.build.triton.recipe import Inputs
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import checkout, machine
 
 # setup.py builds as soon as it is imported, so its functions are taken out of it, with the imports they need.

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras, variables
 from tritonsmith.facts.variables import TritonVariable
-from tritonsmith.versions import version_key
 
 from .test_eras import LINES, LINES_IN_ORDER
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritonsmith.kernels.compile.source import KernelSource
+from tritonsmith.compiler.source import KernelSource
 
 # What one argument means in all tutorials. Pointers are to what the tutorials pass, multiples of 16.
 _COMMON = {

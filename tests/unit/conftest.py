@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import require
 from tests.unit.repositories import Made
+from tritonsmith.lab.batch import executor
 
 # Of tests that name no number; and on a busy machine nothing is too slow.
 settings.register_profile(
@@ -69,3 +71,9 @@ def make(tmp_path: Path) -> Iterator[Callable[[str], Made]]:
     yield new
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units of work run in threads of this process, not in processes of their own."""
+    monkeypatch.setattr(executor, "Processes", ThreadPoolExecutor)

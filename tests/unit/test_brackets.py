@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith import brackets
+from tritonsmith.core import brackets
 
 
 @pytest.mark.parametrize(

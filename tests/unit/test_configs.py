@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith import configs
+from tritonsmith.core import configs
 
 FILES = sorted(path.stem for path in configs.data_dir("configs").glob("*.toml"))
 
@@ -27,7 +27,7 @@ def test_a_missing_file_is_a_bug() -> None:
 def test_data_lies_inside_the_package_once_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert configs.data_dir("envs").name == "envs"
     monkeypatch.setattr(configs, "_REPOSITORY", tmp_path)
-    assert configs.data_dir("configs") == Path(configs.__file__).parent / "_data" / "configs"
+    assert configs.data_dir("configs") == Path(configs.__file__).parents[1] / "_data" / "configs"
 
 
 @dataclass(frozen=True)

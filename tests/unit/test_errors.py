@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith import errors
-from tritonsmith.bisect.command import NotReproducedError
-from tritonsmith.errors import SmithError, did_you_mean
-from tritonsmith.suites.command import NothingRunError
+from tritonsmith.build.suites.command import NothingRunError
+from tritonsmith.core import errors
+from tritonsmith.core.errors import SmithError, did_you_mean
+from tritonsmith.lab.bisect.command import NotReproducedError
 
 
 def kinds(kind: type[SmithError] = SmithError) -> list[type[SmithError]]:

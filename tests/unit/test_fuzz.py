@@ -20,19 +20,28 @@ from typing import Any
 
 import pytest
 
+from tests.unit.build.store import made, operations
+from tests.unit.compiler.kernels.test_tritonparse_trace import TUNED, compiled, launched
+from tests.unit.core.plan.bombs import END, header
+from tests.unit.core.plan.conftest import tools
 from tests.unit.facts import fakes, installs
-from tests.unit.kernels.batch.test_tritonparse_trace import TUNED, compiled, launched
 from tests.unit.mutations import mutated
-from tests.unit.plan.bombs import END, header
-from tests.unit.plan.conftest import tools
-from tests.unit.store import made, operations
-from tritonsmith import untrusted
+from tritonsmith.build.store import describe_tree, export, import_, list_, verify
+from tritonsmith.build.store import entry as entries
+from tritonsmith.build.store.store import Store
+from tritonsmith.compiler import manifest as kernel_manifest
+from tritonsmith.compiler import notebook
+from tritonsmith.compiler.dump import index as pass_index
+from tritonsmith.compiler.kernels import kernel_list, tritonparse_trace
+from tritonsmith.core import untrusted
+from tritonsmith.core.envs import receipts, settings
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.plan.steps import pack
+from tritonsmith.core.plan.steps.pack import Unpack
 from tritonsmith.doctor import changes, history, like, saved_report, since
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.envs import receipts, settings
-from tritonsmith.envs.schema import Settings
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import SmithError
 from tritonsmith.facts import (
     checkout,
     cmake_cache,
@@ -43,15 +52,6 @@ from tritonsmith.facts import (
     llvm_tree,
     untracked_files,
 )
-from tritonsmith.kernels.batch import kernel_list, tritonparse_trace
-from tritonsmith.kernels.compile import manifest as kernel_manifest
-from tritonsmith.kernels.compile import notebook
-from tritonsmith.passes.dump import index as pass_index
-from tritonsmith.plan.steps import pack
-from tritonsmith.plan.steps.pack import Unpack
-from tritonsmith.store import describe_tree, export, import_, list_, verify
-from tritonsmith.store import entry as entries
-from tritonsmith.store.store import Store
 
 COUNT = int(os.environ.get("TRITONSMITH_FUZZ", "0"))
 SEED = int(os.environ.get("TRITONSMITH_FUZZ_SEED", "0"))
@@ -145,7 +145,7 @@ def unpack(path: Path, store: Store) -> dict[str, str] | None:
 
 
 def _sha256(path: Path) -> str:
-    from tritonsmith.plan.download import sha256_of
+    from tritonsmith.core.plan.download import sha256_of
 
     return sha256_of(path)
 

@@ -21,9 +21,9 @@ from invoke.parser.context import ParserContext
 import tritonsmith
 from tests import documented
 from tests.documented import DocumentedCommand
-from tritonsmith import command_line
-from tritonsmith.tasks import namespace
-from tritonsmith.tasks.option_task import from_argv
+from tritonsmith.cli.tasks import namespace
+from tritonsmith.cli.tasks.option_task import from_argv
+from tritonsmith.core import command_line
 
 _SOURCES = Path(tritonsmith.__file__).parent
 _REPOSITORY = Path(__file__).parents[2]
@@ -106,7 +106,7 @@ def test_every_command_that_is_written_can_be_parsed() -> None:
     calls = [
         (f"{path}:{node.lineno}", node)
         for path, tree in _trees()
-        if "from tritonsmith.command_line import command" in map(ast.unparse, tree.body)
+        if "from tritonsmith.core.command_line import command" in map(ast.unparse, tree.body)
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "command"
     ]

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith import __version__, completion, program
-from tritonsmith.errors import EXIT_BUG, EXIT_INTERRUPTED
-from tritonsmith.tasks import crash_report, namespace, start_page
+from tritonsmith import __version__
+from tritonsmith.cli import completion, program
+from tritonsmith.cli.tasks import crash_report, namespace, start_page
+from tritonsmith.core.errors import EXIT_BUG, EXIT_INTERRUPTED
 
 BIN = Path(sys.executable).parent
 REPOSITORY = Path(__file__).parents[2]
@@ -114,8 +115,8 @@ def kept(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tab(cwd: Path, line: str) -> tuple[list[str], set[str]]:
     """What a Tab offers, and the packages that were imported for it."""
     code = (
-        "import sys; from tritonsmith.start import main; sys.argv[1:] = ['--complete', '--', sys.argv[1]];"
-        "main(); print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+        "import sys; from tritonsmith.cli.start import main; sys.argv[1:] = ['--complete', '--', sys.argv[1]]"
+        "; main(); print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
     )
     done = subprocess.run(
         (sys.executable, "-c", code, line), cwd=cwd, capture_output=True, text=True, check=True
@@ -171,7 +172,7 @@ def test_parsing_a_command_line_copies_the_flags_of_no_other_task() -> None:
 
 def test_the_doctor_imports_no_compiler_where_it_compiles_nothing(elsewhere: Path) -> None:
     code = (
-        "import sys; from tritonsmith.start import main; sys.argv[1:] = ['doctor', '--list']\n"
+        "import sys; from tritonsmith.cli.start import main; sys.argv[1:] = ['doctor', '--list']\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "print(*(name for name in sys.modules if name.startswith('tritonsmith.')), file=sys.stderr)"
@@ -181,7 +182,7 @@ def test_the_doctor_imports_no_compiler_where_it_compiles_nothing(elsewhere: Pat
     )
     imported = set(done.stderr.split())
     assert "tritonsmith.doctor.registry" in imported
-    assert not [one for one in imported if one.startswith(("tritonsmith.kernels", "tritonsmith.store"))]
+    assert not [one for one in imported if one.startswith(("tritonsmith.kernels", "tritonsmith.build.store"))]
 
 
 def test_help_explains_the_flags(elsewhere: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.versions import version_key
+from tritonsmith.core.versions import version_key
 
 
 @pytest.mark.parametrize(

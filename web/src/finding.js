@@ -1,5 +1,5 @@
 // How often a text occurs in each text of a dump. Equal lines are looked at once. Locations are not searched, by the
-// rules of tritonsmith/passes/dump/strip_locations.py: so `passes.find` has the same numbers.
+// rules of tritonsmith/compiler/dump/strip_locations.py: so `passes.find` has the same numbers.
 
 import { pause } from "./dom.js";
 import { withoutLocations } from "./forms.js";

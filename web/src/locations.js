@@ -1,4 +1,4 @@
-// Which line of Python a line of IR comes from. The same rules as in tritonsmith/kernels/show/source_lines.py.
+// Which line of Python a line of IR comes from. The same rules as in tritonsmith/inspect/show/source_lines.py.
 
 const DEEPEST = 50; // aliases of aliases; a broken file may have a ring of them
 const MLIR_ALIAS = /^(#loc\d*) = loc\((.*)\)\s*$/;

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tritonsmith import untrusted
 from tritonsmith.atlas import message, native, pipeline, renamed, uses
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.frontend import LanguageFunction
@@ -15,6 +14,7 @@ from tritonsmith.atlas.index import Entry, Index, known_variable, lowered, mlir_
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import line_of
 from tritonsmith.atlas.switches import Switch, cmake_options
+from tritonsmith.core import untrusted
 
 _LIT = (".mlir", ".ll", ".py")
 

@@ -11,8 +11,8 @@ from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.index import KINDS, Entry, Index, known_variable, mlir_passes
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles
-from tritonsmith.command_line import command
-from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
 
 _MLIR = "mlir-passes"
 LISTS = {"passes": "pass", _MLIR: "pass", "ops": "op", "debug-types": "debug-type", "variables": "variable"}

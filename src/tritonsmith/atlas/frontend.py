@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from tritonsmith import untrusted
 from tritonsmith.atlas.native import PythonBinding
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles
+from tritonsmith.core import untrusted
 
 _LANGUAGES = {"tl": "triton/language", "gl": "triton/experimental/gluon/language"}
 _Function = ast.FunctionDef

@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
 
-from tritonsmith import configs
 from tritonsmith.atlas import frontend, native, pipeline, switches, tablegen, td_text
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.frontend import FrontEnd, LanguageFunction
@@ -18,6 +17,7 @@ from tritonsmith.atlas.pipeline import PassCall
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.atlas.switches import Switch
+from tritonsmith.core import configs
 from tritonsmith.facts import variables
 
 _PASSES = re.compile(r"^\w*passes\.")

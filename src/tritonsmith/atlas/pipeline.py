@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tritonsmith import untrusted
 from tritonsmith.atlas.native import PythonBinding
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles
+from tritonsmith.core import untrusted
 
 
 @dataclass(frozen=True)

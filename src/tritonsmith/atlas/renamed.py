@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from tritonsmith import configs
+from tritonsmith.core import configs
 
 _CONFIG = "triton-names"
 _SURE = 0.85  # of the text stayed; below that another thing may have come instead

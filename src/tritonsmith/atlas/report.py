@@ -9,9 +9,9 @@ from rich.text import Text
 
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.place import Place
-from tritonsmith.ui import tables
-from tritonsmith.ui.tables import Grid
-from tritonsmith.ui.units import counted
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.core.ui.units import counted
 
 _MOST = 6  # places of a section, rows of a table; --json has all
 _LINES = 12  # of a description

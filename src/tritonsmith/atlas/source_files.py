@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from tritonsmith import untrusted
-from tritonsmith.errors import FactError
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
 
 # Where code is: of Triton; of MLIR in LLVM's sources and in an installed one; of an installed Triton.
 _TOPS = (

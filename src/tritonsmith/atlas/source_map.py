@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
-from tritonsmith import configs
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.index import Index
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles, line_of
-from tritonsmith.command_line import command
-from tritonsmith.errors import FactError
-from tritonsmith.ui.units import counted
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.ui.units import counted
 
 _CONFIG = "source-map"
 _SHOWN = ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn", "gcnasm")  # texts that `kernel.show` prints

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from tritonsmith import untrusted
 from tritonsmith.atlas.pipeline import backend_of
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles, line_of
+from tritonsmith.core import untrusted
 
 _READ = re.compile(
     r"\b(?:getBoolEnv|getStrEnv|isEnvValueBool|getenv|getenv_bool|env_\w+|environ(?:\.get|\.pop)?|check_env_flag"

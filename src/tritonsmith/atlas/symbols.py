@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tritonsmith import untrusted
 from tritonsmith.atlas import uses
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.index import Index
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles, line_of
+from tritonsmith.core import untrusted
 
 CPP = (".h", ".hpp", ".cpp", ".cc", ".c")
 _NAME = re.compile(r"(?:~?\w+(?:::|\.))*~?\w+")

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import NamedTuple
 
-from tritonsmith import brackets
 from tritonsmith.atlas.definition import HAS, Definition, PassOption, cpp_class, full_name
 from tritonsmith.atlas.source_files import SourceFiles, line_of
+from tritonsmith.core import brackets
 
 
 class _Root(NamedTuple):

@@ -8,19 +8,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.builder import compile_commands
-from tritonsmith.command_line import command
+from tritonsmith.build import compile_commands
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import receipts, unfinished_build
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.plan import Link, Move, locks
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, Status, error, note, ok, skipped, warning
-from tritonsmith.envs import receipts, unfinished_build
-from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import cmake_cache, filesystems, llvm_tree
 from tritonsmith.facts import libtriton as libtriton_file
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.cmake_cache import CmakeCache
-from tritonsmith.plan import Link, Move, locks
 
 _PACKAGES = ("LLVM_DIR", "MLIR_DIR", "LLD_DIR", "LLVM_SYSPATH")
 _LINKED = ("backends", "language/extra", "tools/extra", "profiler")

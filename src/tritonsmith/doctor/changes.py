@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.core.versions import version_key
 from tritonsmith.doctor.snapshot import VARIABLE, Snapshot
 from tritonsmith.facts import variables
-from tritonsmith.ui import tables
-from tritonsmith.ui.tables import Grid
-from tritonsmith.versions import version_key
 
 _NONE = "none"
 _ABOUT_CACHES = "part of the cache's key: kernels compile again"

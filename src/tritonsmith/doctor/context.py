@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.envs import receipts
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.errors import SmithError
 from tritonsmith.doctor.finding import NotApplicableError
-from tritonsmith.envs import receipts
-from tritonsmith.envs.schema import Settings
-from tritonsmith.envs.workspace import EnvDir, Workspace
-from tritonsmith.errors import SmithError
 from tritonsmith.facts import (
     cache_roots,
     ccache,

@@ -6,10 +6,10 @@ import os
 import shlex
 from pathlib import Path
 
+from tritonsmith.core.ui import redact
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.facts import eras, variables
 from tritonsmith.facts.variables import TritonVariable
-from tritonsmith.ui import redact
 
 BY_HAND = "a manual `pip install` (`invoke install-triton` sets or removes what setup.py reads)"
 _SHORT = 40  # characters of a value that are shown

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal
 
-from tritonsmith.errors import SmithError
-from tritonsmith.plan import Step
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.plan import Step
 
 Status = Literal["ok", "note", "warning", "error", "crashed", "not applicable"]
 SCHEMA = 2

@@ -9,8 +9,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from tritonsmith import configs
-from tritonsmith.command_line import command
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.versions import version_key
 from tritonsmith.doctor import env_vars
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
@@ -18,7 +19,6 @@ from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note,
 from tritonsmith.facts import gpus
 from tritonsmith.facts.gpus import Driver, Gpu
 from tritonsmith.facts.variables import covers
-from tritonsmith.versions import version_key
 from tritonsmith.wheels import ptxas as registry
 
 _NO_NVIDIA = "no NVIDIA GPU"

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.ui.units import age
 from tritonsmith.doctor import history
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
-from tritonsmith.errors import SmithError
 from tritonsmith.facts import kernel_log, machine
 from tritonsmith.facts.nvidia_smi import SmiGpu
-from tritonsmith.ui.units import age
 
 _NO_NVIDIA = "no NVIDIA driver"
 _XIDS = "https://docs.nvidia.com/deploy/xid-errors/"

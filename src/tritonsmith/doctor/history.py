@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
-from tritonsmith import __version__, configs, untrusted
+from tritonsmith import __version__
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.errors import LockedError, SmithError
+from tritonsmith.core.plan import files, locks
 from tritonsmith.doctor import finding
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.doctor.snapshot import Snapshot
-from tritonsmith.errors import LockedError, SmithError
-from tritonsmith.plan import files, locks
 
 SCHEMA = 1
 _BAD = ("error", "crashed")

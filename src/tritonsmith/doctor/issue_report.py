@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterable, Iterator
 
 from tritonsmith import __version__
+from tritonsmith.core.plan.process import capture
+from tritonsmith.core.ui import redact as ui_redact
 from tritonsmith.doctor import hardware, redact, report
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.doctor.redact import Redactor
 from tritonsmith.facts import gpu_runtimes, tools, torch_install
-from tritonsmith.plan.process import capture
-from tritonsmith.ui import redact as ui_redact
 
 # Those that collect_env.py picks, with what Triton is built and used with.
 _PACKAGES = re.compile(

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tritonsmith import __version__, configs
+from tritonsmith import __version__
+from tritonsmith.core import configs
+from tritonsmith.core.errors import SmithError
 from tritonsmith.doctor import changes, snapshot
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.saved_report import SavedReport
 from tritonsmith.doctor.snapshot import VARIABLE
-from tritonsmith.errors import SmithError
 from tritonsmith.facts import python_env
 
 _RELEASE = re.compile(r"(?:(?P<owner>\S+) )?(?P<release>\d+\.\d+\.\d+)(?P<rest>[^\s,]*)")

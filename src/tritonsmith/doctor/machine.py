@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith import configs
-from tritonsmith.builder.jobs import bound
+from tritonsmith.build.jobs import bound
+from tritonsmith.core import configs
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
@@ -96,8 +96,8 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
         raise NotApplicableError(f"{host.system} has neither")
     if checkout is None or checkout.pin is None:
         raise NotApplicableError(f"{seen}; no checkout, so no prebuilt LLVM to compare with")
-    from tritonsmith.builder.llvm import prebuilt  # noqa: PLC0415 - it imports the store; few have a checkout
-    from tritonsmith.builder.triton import source  # noqa: PLC0415
+    from tritonsmith.build.llvm import prebuilt  # noqa: PLC0415 - it imports the store; few have a checkout
+    from tritonsmith.build.triton import source  # noqa: PLC0415
 
     archive = prebuilt.archive_for(source.request_for(subject.settings, checkout), host)
     if archive is None:

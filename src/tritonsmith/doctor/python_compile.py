@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tritonsmith.core.plan import files
+from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.versions import version_key
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, error, ok
-from tritonsmith.plan import files
-from tritonsmith.plan.steps.base import CommandFailedError
-from tritonsmith.versions import version_key
 
 if TYPE_CHECKING:
-    from tritonsmith.kernels.compile.targets import Target
+    from tritonsmith.compiler.targets import Target
 
 _OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which asks no driver
 
@@ -21,8 +21,7 @@ _OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which asks no drive
 @check("python.compile", "vector-add compiles, for this machine's GPU or for cuda:80", deep=True)
 def compiles(subject: DoctorContext) -> Iterator[Finding]:
     """Check everything that a compile needs: libtriton, the backend, ptxas, a writable cache."""
-    from tritonsmith.kernels import smoke_test  # noqa: PLC0415 - only `--deep` compiles
-    from tritonsmith.kernels.compile import disassemblers  # noqa: PLC0415
+    from tritonsmith.compiler import disassemblers, smoke_test  # noqa: PLC0415 - only `--deep` compiles
 
     python = subject.interpreter
     version = subject.installed_triton
@@ -50,7 +49,7 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _targets(subject: DoctorContext) -> tuple[Target, ...]:
-    from tritonsmith.kernels.compile import targets  # noqa: PLC0415 - only `--deep` compiles
+    from tritonsmith.compiler import targets  # noqa: PLC0415 - only `--deep` compiles
 
     arches = [gpu.arch.replace(".", "") for gpu in subject.gpus.of("nvidia") if gpu.arch]
     here = tuple(targets.parse(f"cuda:{arch}") for arch in dict.fromkeys(arches))

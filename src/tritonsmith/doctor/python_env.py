@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from tritonsmith.command_line import command
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.plan.steps import uninstall
+from tritonsmith.core.versions import version_key
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, error, note, ok, skipped, warning
 from tritonsmith.doctor.python_triton import installing, sources
-from tritonsmith.errors import UsageError
 from tritonsmith.facts import distributions, eras, import_resolution, untracked_files
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.import_resolution import ResolvedImport
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan.steps import uninstall
-from tritonsmith.versions import version_key
 
 _MIB = float(1 << 20)
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tritonsmith import untrusted
-from tritonsmith.command_line import command
+from tritonsmith.core import untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.versions import version_key
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, ok
 from tritonsmith.doctor.python_triton import package_of
 from tritonsmith.facts import distributions, editables, libtriton
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.versions import version_key
 
 if TYPE_CHECKING:
     from tritonsmith.facts.missing_names import MissingName

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tritonsmith.command_line import command
+from tritonsmith.core.command_line import command
+from tritonsmith.core.plan.process import capture
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
+from tritonsmith.doctor.pins import installed_torch as pairs
 from tritonsmith.facts import (
     distributions,
     import_resolution,
@@ -27,8 +29,6 @@ from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.libtriton import Libtriton
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.pins import installed_torch as pairs
-from tritonsmith.plan.process import capture
 
 _BINDINGS = ("pybind11", "nanobind")
 _PTXAS = ("backends/nvidia/bin/ptxas*", "*/cuda/bin/ptxas")  # in the package; the second is that of 2.x

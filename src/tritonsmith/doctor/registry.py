@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from types import ModuleType
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.doctor import (
     builds,
-    caches,
     gpu,
     gpu_health,
     machine,
@@ -22,10 +22,10 @@ from tritonsmith.doctor import (
     tools_cache,
     variables,
 )
+from tritonsmith.doctor import cache_checks as caches
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
-from tritonsmith.errors import UsageError, did_you_mean
 
 UNREADABLE = "env.file"  # in place of a check: the env file could not be read, so none ran
 

@@ -10,11 +10,11 @@ from itertools import groupby
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
-from tritonsmith import command_line
+from tritonsmith.core import command_line
+from tritonsmith.core.ui import console, redact, tables
+from tritonsmith.core.ui.tables import Grid
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.finding import Finding, Status
-from tritonsmith.ui import console, redact, tables
-from tritonsmith.ui.tables import Grid
 
 _MARKS: dict[Status, str] = {
     "ok": "✓",

@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import __version__
+from tritonsmith.core.envs import settings, workspace
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.plan import Plan
+from tritonsmith.core.ui import console
 from tritonsmith.doctor import finding, history, registry, snapshot
 from tritonsmith.doctor import since as sinces
 from tritonsmith.doctor.check import Check
@@ -16,11 +21,6 @@ from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.doctor.since import SinceAnswer
 from tritonsmith.doctor.snapshot import Snapshot
-from tritonsmith.envs import settings, workspace
-from tritonsmith.envs.schema import Settings
-from tritonsmith.errors import UsageError
-from tritonsmith.plan import Plan
-from tritonsmith.ui import console
 
 _DEFAULT = "dev"
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import __version__, untrusted
-from tritonsmith.command_line import command
+from tritonsmith import __version__
+from tritonsmith.core import untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
 from tritonsmith.doctor import finding
 from tritonsmith.doctor.finding import Status
 from tritonsmith.doctor.snapshot import Snapshot
-from tritonsmith.errors import SmithError, UsageError
-from tritonsmith.ui import tables
-from tritonsmith.ui.tables import Grid
 
 _LIMIT = 4 << 20  # bytes; a report has 30 KiB
 _NOT_RUN = "not run"

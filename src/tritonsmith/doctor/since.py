@@ -7,13 +7,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.command_line import command
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.doctor import changes, history, saved_report
 from tritonsmith.doctor.changes import SetupChange
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.history import HistoryEntry
 from tritonsmith.doctor.snapshot import Snapshot
-from tritonsmith.errors import SmithError, UsageError
 
 LAST_GOOD = "last-good"
 _FORMS = (

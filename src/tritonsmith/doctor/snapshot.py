@@ -10,12 +10,12 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.ui import redact as ui_redact
 from tritonsmith.doctor import redact
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.python_triton import installed_ptxas, package_of
 from tritonsmith.facts import gpu_runtimes, gpus, libtriton, torch_install, variables
-from tritonsmith.ui import redact as ui_redact
 
 VARIABLE = "$"  # begins the name of a variable among the facts
 EMPTY = "(empty)"  # a variable that is set to nothing

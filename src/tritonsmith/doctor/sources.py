@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tritonsmith import configs
-from tritonsmith.builder.triton import source as triton_source
-from tritonsmith.command_line import command
+from tritonsmith.build.triton import source as triton_source
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import FactError
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import (
@@ -23,7 +24,6 @@ from tritonsmith.doctor.finding import (
     skipped,
     warning,
 )
-from tritonsmith.errors import FactError
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import eras, git, llvm_tree
 from tritonsmith.facts.checkout import LlvmPin, TritonCheckout

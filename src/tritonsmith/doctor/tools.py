@@ -12,7 +12,9 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.plan import Run
+from tritonsmith.core.versions import version_key
 from tritonsmith.doctor.check import Check, check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, note, ok, skipped, warning
@@ -20,8 +22,6 @@ from tritonsmith.facts import eras, git, tools
 from tritonsmith.facts import machine as machines
 from tritonsmith.facts.ccache import Ccache
 from tritonsmith.facts.tools import Tool
-from tritonsmith.plan import Run
-from tritonsmith.versions import version_key
 
 
 def _program(row: dict[str, Any]) -> Check:

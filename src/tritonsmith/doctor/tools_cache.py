@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith import configs
-from tritonsmith.builder import compiler_cache
-from tritonsmith.builder.triton import precompiled
-from tritonsmith.command_line import command
+from tritonsmith.build import compiler_cache
+from tritonsmith.build.triton import precompiled
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import ConfigError
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import (
@@ -21,7 +22,6 @@ from tritonsmith.doctor.finding import (
     skipped,
     warning,
 )
-from tritonsmith.errors import ConfigError
 from tritonsmith.facts import cmake_cache, remote_storage, tools
 
 _GUIDE = "docs/scale-out.md has the whole setup"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith.command_line import command
+from tritonsmith.core.command_line import command
 from tritonsmith.doctor import env_vars
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, note, warning

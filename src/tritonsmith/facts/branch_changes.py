@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.errors import FactError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import git_reader
 
 _BASES = ("upstream/main", "origin/HEAD", "origin/main", "origin/master", "main", "master")

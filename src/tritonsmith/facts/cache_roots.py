@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.plan import files
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.plan import files
 
 RootKind = Literal["jit", "dump", "override", "env", "inductor", "named"]
 

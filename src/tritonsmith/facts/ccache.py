@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.plan.process import capture
+from tritonsmith.core.plan.process import capture
 
 _GIB = float(1 << 30)
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": _GIB}

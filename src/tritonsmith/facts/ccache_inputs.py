@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
 
 _INPUT = re.compile(r"^(?P<object>.+)\.(?P<time>\d{8}_\d{6}_\d{6})\.ccache-input-text$")
 _INPUT_PLAIN = re.compile(r"^(?P<object>.+)\.(?P<time>)ccache-input-text$")  # before 4.4

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import untrusted
-from tritonsmith.errors import FactError
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import eras, git
 
 

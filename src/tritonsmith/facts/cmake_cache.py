@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
 
 _ENTRY = re.compile(r"^([^#/\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
 _PROGRAMS = ("_COMPILER", "_EXECUTABLE", "_LAUNCHER")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from tritonsmith import configs
-from tritonsmith.errors import FactError
-from tritonsmith.plan import process
+from tritonsmith.core import configs
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import process
 
 _PROGRAM = "compute-sanitizer"
 _MARK = re.compile(r"^=========(?: (?P<text>.*))?$")

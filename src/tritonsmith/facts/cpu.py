@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.untrusted import text_if_any
+from tritonsmith.core.untrusted import text_if_any
 
 # Instructions on vectors and matrices: x86, then Arm; `smep` protects memory.
 _VECTOR = re.compile(r"sse4|avx|fma|f16c|amx|asimd|neon|sve|sme(?!p)")

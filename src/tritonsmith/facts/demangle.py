@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tritonsmith.core.plan import process
 from tritonsmith.facts import tools
-from tritonsmith.plan import process
 
 _MANGLED = re.compile(r"\b_Z\w+")
 _PROGRAMS = ("llvm-cxxfilt", "c++filt", "cxxfilt")

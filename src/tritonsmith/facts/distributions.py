@@ -16,7 +16,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from tritonsmith import configs, untrusted
+from tritonsmith.core import configs, untrusted
 from tritonsmith.facts import editables
 from tritonsmith.facts.editables import PACKAGE, Editable, read_text
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
 
 PACKAGE = "triton"
 EASY_INSTALL = "easy-install.pth"

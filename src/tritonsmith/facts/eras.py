@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from tritonsmith import configs
-from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.versions import version_key
+from tritonsmith.core import configs
+from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.core.versions import version_key
 
 _CONFIG = "triton-eras"
 _BRANCHED = timedelta(weeks=7)  # from a branch to NN.1.0: six or some more (discourse.llvm.org/t/84245)

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import configs
+from tritonsmith.core import configs
 
 
 @dataclass(frozen=True)

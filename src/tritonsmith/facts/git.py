@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
+from tritonsmith.core.plan import process
+from tritonsmith.core.plan.process import CommandOutput
 from tritonsmith.facts import git_reader
-from tritonsmith.plan import process
-from tritonsmith.plan.process import CommandOutput
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tritonsmith import untrusted
-from tritonsmith.errors import FactError
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import git_reader
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from tritonsmith.plan.process import CommandOutput, query
+from tritonsmith.core.plan.process import CommandOutput, query
 
 # What git sets for the hooks and commands that it runs; each would lead to that repository instead.
 _ELSEWHERE = dict.fromkeys(

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
-from tritonsmith.errors import FactError
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import git_reader
 
 _UNDER_WAY = {

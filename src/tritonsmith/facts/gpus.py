@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith import untrusted
-from tritonsmith.plan.process import capture
-from tritonsmith.untrusted import text_if_any
+from tritonsmith.core import untrusted
+from tritonsmith.core.plan.process import capture
+from tritonsmith.core.untrusted import text_if_any
 
 _GIB = float(1 << 30)
 _NVIDIA_NODES = ("nvidiactl", "nvidia[0-9]*", "dxg")  # dxg: the Windows subsystem for Linux

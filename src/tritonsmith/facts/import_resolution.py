@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
 from tritonsmith.facts import editables
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import PACKAGE

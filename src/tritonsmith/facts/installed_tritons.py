@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
-from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.core import untrusted
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import distributions, python_env
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.versions import version_key
 
 _VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
 _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
 
 SITE = "lit.site.cfg.py"  # what CMake configures of the tests
 _SUFFIXES = (".mlir", ".ll", ".py", ".td", ".test", ".txt")

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tritonsmith import configs
-from tritonsmith.errors import FactError
+from tritonsmith.core import configs
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import git_reader, triton_history
 from tritonsmith.facts.triton_history import FileChange, TritonCommit
 

@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
-from tritonsmith.errors import FactError
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import cmake_cache, git
-from tritonsmith.versions import version_key
 
 _BUILDING = ("FileCheck", "clang++", "mlir-tblgen")
 _TESTING = ("mlir-translate", "opt", "llc", "not", "split-file", "llvm-lit")

@@ -8,11 +8,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
+from tritonsmith.core.plan.process import capture
+from tritonsmith.core.untrusted import exists, is_dir, text_if_any
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import probe_cache
-from tritonsmith.plan.process import capture
-from tritonsmith.untrusted import exists, is_dir, text_if_any
-from tritonsmith.versions import version_key
 
 _GIB = float(1 << 30)
 

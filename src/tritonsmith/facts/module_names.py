@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
 
 _ALWAYS = ("__name__", "__file__", "__doc__", "__path__", "__package__", "__spec__", "__loader__", "__dict__")
 _SCOPES = {"globals", "locals", "vars"}  # who calls them can bind any name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tritonsmith.plan.process import query
+from tritonsmith.core.plan.process import query
 
 _PATIENCE = 60.0  # seconds
 

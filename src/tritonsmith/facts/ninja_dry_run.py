@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tritonsmith import untrusted
-from tritonsmith.errors import FactError
-from tritonsmith.plan import files
-from tritonsmith.plan.process import query
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import files
+from tritonsmith.core.plan.process import query
 
 GRAPH = "build.ninja"
 _LOGS = (".ninja_log", ".ninja_deps")

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
 
 RULES = "rules.ninja"
 _VARIABLE = re.compile(r"\$(?:\{([\w.-]+)\}|([\w-]+)|([$ :]))")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from tritonsmith.plan import process
+from tritonsmith.core.plan import process
 
 _PATIENCE = 20.0  # seconds; a GPU that hangs makes it wait
 _UNTOLD = re.compile(

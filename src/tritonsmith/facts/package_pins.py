@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritonsmith import configs
-from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.core import configs
+from tritonsmith.core.errors import UsageError, did_you_mean
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from tritonsmith import untrusted
-from tritonsmith.envs import workspace
-from tritonsmith.errors import SmithError
-from tritonsmith.plan import Write
-from tritonsmith.plan.process import capture
+from tritonsmith.core import untrusted
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.plan import Write
+from tritonsmith.core.plan.process import capture
 
 FILE = "programs.json"  # in the workspace
 _SCHEMA = 1

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
+from tritonsmith.core.plan import process
+from tritonsmith.core.plan.process import capture
 from tritonsmith.facts import probe_cache
-from tritonsmith.plan import process
-from tritonsmith.plan.process import capture
 
 if TYPE_CHECKING:
     from tritonsmith.facts.distributions import Distribution

@@ -8,10 +8,10 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from tritonsmith import configs
-from tritonsmith.command_line import command
-from tritonsmith.errors import UsageError
-from tritonsmith.versions import version_key
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.versions import version_key
 
 CONFIG = "pytorch-pins"
 CHANNELS = ("cuda", "rocm", "xpu")  # those that the table has a row for

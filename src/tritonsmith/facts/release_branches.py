@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tritonsmith.errors import FactError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import eras, git_history
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonsmith import untrusted
-from tritonsmith.errors import FactError
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import libtriton
 
 _SYMBOL = struct.Struct("<IBBHQQ")

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.core.plan import process
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import probe_cache
-from tritonsmith.plan import process
-from tritonsmith.versions import version_key
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _LLVM_MAJORS = range(30, 10, -1)  # versioned names of distributions, newest first

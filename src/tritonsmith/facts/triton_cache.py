@@ -15,9 +15,9 @@ from typing import Literal
 
 from packaging.version import InvalidVersion, Version
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.plan.steps.cache_entries import TRASH, CacheIndex
 from tritonsmith.facts.cache_roots import Root
-from tritonsmith.plan.steps.cache_entries import TRASH, CacheIndex
 
 _NO_SPELLING = (re.compile(r"(?!)"), "")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, untrusted
+from tritonsmith.core import configs, untrusted
 from tritonsmith.facts.triton_cache import CacheEntry
 
 

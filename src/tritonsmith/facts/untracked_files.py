@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith import untrusted
+from tritonsmith.core import untrusted
 from tritonsmith.facts import distributions, editables
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import PACKAGE

@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, untrusted
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras
-from tritonsmith.versions import version_key
 
 _CONFIG = "triton-variables"
 _NEWEST = "99"

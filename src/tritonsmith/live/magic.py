@@ -14,16 +14,16 @@ from typing import Any
 
 from invoke.exceptions import ParseError
 
-from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.kernels.compile import notebook, run, source, targets
-from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.cli.tasks.kernel_options import CompileOptions, parse_stages
+from tritonsmith.cli.tasks.option_fields import CommaLists, flag, word
+from tritonsmith.cli.tasks.option_task import from_argv
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler import notebook, run, source, targets
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.live import display, stages
 from tritonsmith.live.stages import KernelStages
 from tritonsmith.live.view import KernelView
-from tritonsmith.tasks.kernel_options import CompileOptions, parse_stages
-from tritonsmith.tasks.option_fields import CommaLists, flag, word
-from tritonsmith.tasks.option_task import from_argv
-from tritonsmith.tasks.task import task
 
 NAME = "triton_stages"
 

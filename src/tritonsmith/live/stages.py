@@ -10,15 +10,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
-from tritonsmith.envs import workspace
-from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.kernels.compile import disassemblers, report
-from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
-from tritonsmith.kernels.resources import measure
-from tritonsmith.kernels.resources.measure import Measured
-from tritonsmith.kernels.show import stage as show_stage
-from tritonsmith.plan import files
+from tritonsmith.compiler import disassemblers, report
+from tritonsmith.compiler.manifest import Manifest, Point, Stage
+from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.resources.measure import Measured
+from tritonsmith.core import configs
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.core.plan import files
+from tritonsmith.inspect.show import stage as show_stage
 
 _ID = "live"
 

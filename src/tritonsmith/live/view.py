@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from html import escape
 
-from tritonsmith.kernels.resources import report, table
-from tritonsmith.kernels.resources.measure import Measured
-from tritonsmith.kernels.resources.table import ResourceRow, Value
+from tritonsmith.compiler.resources import table
+from tritonsmith.compiler.resources.measure import Measured
+from tritonsmith.compiler.resources.table import ResourceRow, Value
+from tritonsmith.inspect.resources import report
 from tritonsmith.live.stages import KernelStages
 
 _WIDTH = 100  # characters

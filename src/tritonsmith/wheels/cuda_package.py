@@ -7,10 +7,10 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from tritonsmith.envs.workspace import Workspace
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.plan import Stamp, Step, UnpackPackage, digest
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import Stamp, Step, UnpackPackage, digest
-from tritonsmith.versions import version_key
 
 _MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x86_64"}
 

@@ -11,15 +11,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.core import configs
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.core.plan import Plan, files
+from tritonsmith.core.plan.process import query
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.variables import covers
-from tritonsmith.plan import Plan, files
-from tritonsmith.plan.process import query
-from tritonsmith.versions import version_key
 from tritonsmith.wheels import cuda_package, venv
 
 PHASE = "ptxas"

@@ -13,16 +13,16 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
-from tritonsmith.command_line import command
-from tritonsmith.errors import OwnershipError, SmithError
+from tritonsmith.core import untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import OwnershipError, SmithError
+from tritonsmith.core.plan import Plan, Recover, Step, Uninstall
+from tritonsmith.core.plan.steps import uninstall
+from tritonsmith.core.plan.steps.uninstall import Journal
 from tritonsmith.facts import distributions, editables, import_resolution, untracked_files
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import EASY_INSTALL, PACKAGE
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan import Plan, Recover, Step, Uninstall
-from tritonsmith.plan.steps import uninstall
-from tritonsmith.plan.steps.uninstall import Journal
 from tritonsmith.wheels import venv
 
 PHASE = "purge"

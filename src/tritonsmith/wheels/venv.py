@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tritonsmith.envs.workspace import EnvDir
-from tritonsmith.errors import FactError
+from tritonsmith.core.envs.workspace import EnvDir
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import MakeDir, Plan, Run, stamped
 from tritonsmith.facts import python_env
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan import MakeDir, Plan, Run, stamped
 
 PHASE = "Python environment"
 STAMP = ".requirements.done"  # in the venv, so gone with it

@@ -11,7 +11,7 @@ from tests.unit.repositories import Made
 from tritonsmith.atlas import command, report, source_map
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.index import Index
-from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.core.errors import SmithError, UsageError
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.atlas.planted import plant
 from tritonsmith.atlas import command, renamed
-from tritonsmith.errors import SmithError
+from tritonsmith.core.errors import SmithError
 
 
 def test_a_dialect_takes_what_it_had_along_and_nothing_that_came_later() -> None:

@@ -16,17 +16,17 @@ from tests.support import require
 from tests.unit.doctor.conftest import COMMIT, built, leave, only, venv
 from tests.unit.facts import elf, fakes
 from tests.unit.facts.fakes import git
+from tritonsmith.core.envs import unfinished_build
+from tritonsmith.core.envs.schema import LlvmSettings, Settings
+from tritonsmith.core.envs.workspace import EnvDir
+from tritonsmith.core.errors import InterruptedRunError, StepError
+from tritonsmith.core.plan import Link, Plan, Step, locks
+from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.doctor import builds, registry
 from tritonsmith.doctor import run as doctor_run
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.envs import unfinished_build
-from tritonsmith.envs.schema import LlvmSettings, Settings
-from tritonsmith.envs.workspace import EnvDir
-from tritonsmith.errors import InterruptedRunError, StepError
-from tritonsmith.plan import Link, Plan, Step, locks
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 
 HEADER = "include/llvm/Support/VCSRevision.h"
 NAME = "compile_commands.json"

@@ -14,16 +14,17 @@ import psutil
 import pytest
 
 from tests.support import as_plain_user
-from tests.unit.caches import made
+from tests.unit.doctor.caches import made
 from tests.unit.doctor.conftest import only
 from tests.unit.facts.test_installed_tritons import install
-from tritonsmith import configs
-from tritonsmith.doctor import caches, registry, run
+from tritonsmith.core import configs
+from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.plan.steps.cache_entries import TRASH
+from tritonsmith.core.ui.progress import PhaseProgress
+from tritonsmith.doctor import cache_checks as caches
+from tritonsmith.doctor import registry, run
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.steps.cache_entries import TRASH
-from tritonsmith.ui.progress import PhaseProgress
 
 Limits = Callable[..., None]
 

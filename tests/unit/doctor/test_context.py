@@ -7,9 +7,9 @@ import pytest
 
 from tests.unit.doctor.conftest import COMMIT, VERSIONS, Programs, built, leave, venv
 from tests.unit.facts import fakes
+from tritonsmith.core.envs.schema import LlvmSettings, Settings, TritonSettings
+from tritonsmith.core.errors import FactError
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
-from tritonsmith.errors import FactError
 
 
 def root_of(subject: DoctorContext) -> Path | None:

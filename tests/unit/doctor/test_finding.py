@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tritonsmith.core.plan import Move
 from tritonsmith.doctor import finding
 from tritonsmith.doctor.finding import Finding, Status, ok, skipped
-from tritonsmith.plan import Move
 
 STEP = Move(Path("/a"), Path("/b"), phase="p")
 ALL = (

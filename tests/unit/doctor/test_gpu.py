@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.doctor.conftest import only
 from tests.unit.facts import fakes
-from tritonsmith import configs
+from tritonsmith.core import configs
 from tritonsmith.doctor import gpu, registry
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.doctor.conftest import only
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.plan.process import CommandOutput
 from tritonsmith.doctor import gpu_health, history
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import ok
 from tritonsmith.facts import kernel_log, machine, nvidia_smi
 from tritonsmith.facts.gpus import Driver, Gpu, Gpus
-from tritonsmith.plan.process import CommandOutput
 
 HEALTHY = """<?xml version="1.0" ?>
 <!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">
@@ -183,8 +183,8 @@ def test_an_answer_that_is_none(text: str) -> None:
 def test_an_nvidia_smi_that_fails(
     subject: DoctorContext, answer: CommandOutput | None, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tritonsmith.plan.process.which", lambda _: "/usr/bin/nvidia-smi")
-    monkeypatch.setattr("tritonsmith.plan.process.query", lambda *_, **__: answer)
+    monkeypatch.setattr("tritonsmith.core.plan.process.which", lambda _: "/usr/bin/nvidia-smi")
+    monkeypatch.setattr("tritonsmith.core.plan.process.query", lambda *_, **__: answer)
     assert (only(gpu_health.reset, subject).status, says in only(gpu_health.reset, subject).seen) == (
         "warning",
         True,
@@ -193,7 +193,7 @@ def test_an_nvidia_smi_that_fails(
 
 
 def test_without_a_driver_or_its_program(subject: DoctorContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tritonsmith.plan.process.which", lambda _: None)
+    monkeypatch.setattr("tritonsmith.core.plan.process.which", lambda _: None)
     assert only(gpu_health.reset, subject).seen == "no nvidia-smi on PATH"
     subject.gpus = Gpus()
     for check in (*CHECKS, gpu_health.xid, gpu_health.uptime):

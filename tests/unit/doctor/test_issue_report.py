@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.facts import fakes
 from tests.unit.facts.installs import install, put, site_of
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.doctor import issue_report
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok
-from tritonsmith.envs.schema import Settings
-from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.gpus import Driver, Gpu, Gpus
 
 # Every field of env_info_fmt in PyTorch's torch/utils/collect_env.py, and where this report says it.

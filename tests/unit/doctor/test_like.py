@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tritonsmith.core.errors import SmithError
 from tritonsmith.doctor import like, saved_report
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.errors import SmithError
 
 PYTHON = platform.python_version()
 

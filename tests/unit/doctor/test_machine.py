@@ -13,9 +13,9 @@ from tests.unit.doctor.conftest import GIB, VERSIONS, Programs, built, only
 from tests.unit.facts import fakes
 from tests.unit.facts.fakes import mounts
 from tests.unit.facts.test_machine import fake
+from tritonsmith.core.envs.schema import LlvmSettings, Settings, ToolchainSettings, TritonSettings
 from tritonsmith.doctor import machine
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.envs.schema import LlvmSettings, Settings, ToolchainSettings, TritonSettings
 from tritonsmith.facts import ccache
 from tritonsmith.facts import machine as machines
 

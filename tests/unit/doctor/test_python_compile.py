@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.facts.installs import install, site_of
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.doctor import python_compile as deep
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.envs.schema import Settings
-from tritonsmith.envs.workspace import Workspace
 
 
 @pytest.fixture

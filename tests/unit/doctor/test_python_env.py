@@ -10,11 +10,11 @@ import pytest
 from tests.unit.doctor.conftest import only
 from tests.unit.facts import fakes
 from tests.unit.facts.installs import checkout, editable, install, put, python_of, site_of, triton
+from tritonsmith.core.envs.schema import Settings, TritonSettings
 from tritonsmith.doctor import python_env, python_triton, registry
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
-from tritonsmith.envs.schema import Settings, TritonSettings
 
 STATIC = tuple(check for check in registry.of(python_env, python_triton) if not check.deep)
 

@@ -14,9 +14,9 @@ from tests.unit.doctor.conftest import only, venv
 from tests.unit.doctor.test_python_env import see
 from tests.unit.facts import elf, fakes
 from tests.unit.facts.installs import checkout, editable, install, put, python_of, site_of, triton
+from tritonsmith.core.envs.schema import Settings, TritonSettings
 from tritonsmith.doctor import python_triton
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.envs.schema import Settings, TritonSettings
 from tritonsmith.facts import python_env
 
 WHEEL_371 = "1f126a6dea50d185c0781743a667390037ae88bd"  # configs/pytorch-pins.toml

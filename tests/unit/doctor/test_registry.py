@@ -8,12 +8,12 @@ import pytest
 
 from tests.unit.doctor.conftest import VERSIONS, Programs
 from tests.unit.facts import fakes
+from tritonsmith.core.envs.schema import Settings, TritonSettings
+from tritonsmith.core.errors import UsageError
 from tritonsmith.doctor import finding, registry
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok
-from tritonsmith.envs.schema import Settings, TritonSettings
-from tritonsmith.errors import UsageError
 
 QUICK = [check for check in registry.ALL if not check.deep]
 

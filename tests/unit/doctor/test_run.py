@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.doctor.conftest import VERSIONS, Programs, leave
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.plan import Move
 from tritonsmith.doctor import history, run
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, worst
-from tritonsmith.envs import workspace
-from tritonsmith.envs.schema import Settings
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import UsageError
-from tritonsmith.plan import Move
 
 A = Move(Path("/a"), Path("/a.stale"), phase="p")
 B = Move(Path("/b"), Path("/b.stale"), phase="p")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.plan import locks
 from tritonsmith.doctor import changes, history, saved_report, since, snapshot
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, error, note
 from tritonsmith.doctor.history import HistoryEntry
-from tritonsmith.errors import SmithError, UsageError
 from tritonsmith.facts.gpus import Driver, Gpu, Gpus
-from tritonsmith.plan import locks
 
 GOOD: tuple[Finding, ...] = (note("fine"),)
 BAD: tuple[Finding, ...] = (error("broken"),)

@@ -10,10 +10,10 @@ from tests.support import require
 from tests.unit.doctor.conftest import COMMIT, leave, only
 from tests.unit.facts import fakes
 from tests.unit.facts.fakes import git
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.doctor import sources
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 
 HEADER = "include/llvm/Support/VCSRevision.h"
 WHOLE = (

@@ -10,16 +10,16 @@ from tests.support import require
 from tests.unit.doctor.conftest import VERSIONS, Programs, leave, only, venv
 from tests.unit.facts import fakes
 from tests.unit.facts.fakes import git
-from tritonsmith import configs
+from tritonsmith.core import configs
+from tritonsmith.core.envs.schema import CacheSettings, LlvmSettings, Settings, TritonSettings
+from tritonsmith.core.plan import Plan, Run
+from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.doctor import tools
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
-from tritonsmith.envs.schema import CacheSettings, LlvmSettings, Settings, TritonSettings
 from tritonsmith.facts import ccache
-from tritonsmith.plan import Plan, Run
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 
 WHEEL = Settings("dev", triton=TritonSettings(wheel="newest"))
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.unit.facts import fakes
-from tritonsmith.builder.triton import precompiled
+from tritonsmith.build.triton import precompiled
+from tritonsmith.core.envs.schema import CacheSettings, LlvmSettings, Settings, TritonSettings
 from tritonsmith.doctor import registry, tools_cache
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.envs.schema import CacheSettings, LlvmSettings, Settings, TritonSettings
 from tritonsmith.facts import ccache
 
 from .conftest import Programs, only

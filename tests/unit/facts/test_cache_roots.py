@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.envs.workspace import Workspace
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import cache_roots
 from tritonsmith.facts.cache_roots import Root
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.builder.explain import cache_misses
-from tritonsmith.builder.explain.reasons import RebuildReason
-from tritonsmith.errors import FactError
+from tritonsmith.build.explain import cache_misses
+from tritonsmith.build.explain.reasons import RebuildReason
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import ccache_inputs
 
 # ccache 4.7.5 and `clang++-19 -O0 -g -c x.cpp`, shortened.

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import require
 from tests.unit.facts import fakes
-from tritonsmith.errors import FactError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import checkout
 from tritonsmith.facts.checkout import LlvmPin
 

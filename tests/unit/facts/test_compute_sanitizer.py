@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.errors import FactError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import compute_sanitizer
 
 ERROR = """========= COMPUTE-SANITIZER

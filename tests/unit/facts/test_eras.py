@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tritonsmith.errors import UsageError
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras
-from tritonsmith.versions import version_key
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from tests.unit.facts.fakes import mounts
-from tritonsmith import configs
+from tritonsmith.core import configs
 from tritonsmith.facts import filesystems
 from tritonsmith.facts.filesystems import FileSystem
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.repositories import Maker
-from tritonsmith.errors import FactError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import git_history
 
 LLVM = "a" * 40

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support import require
 from tests.unit.facts import fakes
-from tritonsmith.errors import FactError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import git, git_history, git_reader
-from tritonsmith.kernels.study import git_sources
+from tritonsmith.lab.study import git_sources
 
 Arm = Callable[[Path, str], None]
 

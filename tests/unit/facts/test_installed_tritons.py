@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.envs.workspace import Workspace
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import installed_tritons
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.python_env import PythonEnv

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.repositories import Made
-from tritonsmith.errors import FactError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import llvm_history
 from tritonsmith.facts.llvm_history import LlvmHistory
 

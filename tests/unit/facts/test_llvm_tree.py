@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import require
 from tests.unit.facts import fakes
-from tritonsmith.errors import FactError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import llvm_tree
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -8,8 +8,8 @@ import psutil
 import pytest
 
 from tests.unit.facts import fakes
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import machine
-from tritonsmith.versions import version_key
 
 MIB = 1 << 20
 

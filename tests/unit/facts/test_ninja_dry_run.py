@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.errors import FactError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import ninja_dry_run
 from tritonsmith.facts.ninja_dry_run import Reason
 

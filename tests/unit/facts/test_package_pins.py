@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.errors import UsageError
+from tritonsmith.core.errors import UsageError
+from tritonsmith.doctor.pins import report
 from tritonsmith.facts import package_pins, pytorch_pins
-from tritonsmith.pins import report
 
 pytestmark = pytest.mark.unit
 

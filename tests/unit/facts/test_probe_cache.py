@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.envs import workspace
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.plan import Plan
+from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts import probe_cache
-from tritonsmith.plan import Plan
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 
 OWN = Path(sys.executable).with_name("remembered-by-a-test")
 

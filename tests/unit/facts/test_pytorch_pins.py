@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from tritonsmith import configs
-from tritonsmith.errors import UsageError
+from tritonsmith.core import configs
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import pytorch_pins
 from tritonsmith.facts.pytorch_pins import UNKNOWN, Pin, PyTorchRelease
-from tritonsmith.versions import version_key
 
 RELEASES = {release.version: release for release in pytorch_pins.releases()}
 PINS = [

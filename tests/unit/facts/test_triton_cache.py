@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.caches import made
+from tests.unit.doctor.caches import made
+from tritonsmith.core.plan.steps.cache_entries import TRASH
 from tritonsmith.facts import triton_cache, triton_metadata
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_cache import CacheEntry
-from tritonsmith.plan.steps.cache_entries import TRASH
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.repositories import Made
-from tritonsmith.errors import FactError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import triton_history
 from tritonsmith.facts.triton_history import TritonCommit
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.facts import fakes
-from tritonsmith import configs
+from tritonsmith.core import configs
 from tritonsmith.facts import variables
 
 KINDS = {

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.kernels.resources import elf_maker
+from tests.unit.compiler.resources import elf_maker
 from tritonsmith import live
-from tritonsmith.errors import UsageError
-from tritonsmith.kernels.resources.measure import Measured
+from tritonsmith.compiler.resources.measure import Measured
+from tritonsmith.core.errors import UsageError
 from tritonsmith.live import stages
 from tritonsmith.live.view import KernelView
 

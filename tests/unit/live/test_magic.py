@@ -11,8 +11,8 @@ import pytest
 
 import tritonsmith
 from tests.unit.live.test_live import Compiled
-from tritonsmith.kernels.compile import run, source
-from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.compiler import run, source
+from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.live import magic
 from tritonsmith.live.view import KernelView
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith import configs
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError, UsageError
+from tritonsmith.core import configs
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.plan import Plan, UnpackPackage
+from tritonsmith.core.versions import version_key
 from tritonsmith.facts import machine
-from tritonsmith.plan import Plan, UnpackPackage
-from tritonsmith.versions import version_key
 from tritonsmith.wheels import ptxas
 from tritonsmith.wheels.ptxas import RegistryPtxas
 

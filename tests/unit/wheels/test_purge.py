@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.core.plan.steps.test_uninstall import snapshot
 from tests.unit.facts.installs import checkout, editable, install, put, python_of, site_of, triton
-from tests.unit.plan.steps.test_uninstall import snapshot
-from tritonsmith.errors import OwnershipError, SmithError
+from tritonsmith.core.errors import OwnershipError, SmithError
+from tritonsmith.core.plan import Plan, Uninstall
+from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan import Plan, Uninstall
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 from tritonsmith.wheels import purge
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import MakeDir, Plan, Run
+from tritonsmith.core.plan.runner import Runner
+from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan import MakeDir, Plan, Run
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 from tritonsmith.wheels import venv
 
 BASE = PythonEnv(Path("/usr/bin/python3.12"), "3.12.3", Path("/i"), True, Path("/p"), "linux-x86_64")

@@ -21,7 +21,7 @@ import pytest
 from tests.support import all_gone, command_of
 from tests.unit.worker import preloaded
 from tritonsmith import worker
-from tritonsmith.kernels.compile import gpu_models, targets
+from tritonsmith.compiler import gpu_models, targets
 from tritonsmith.worker.ptxas import read_tail
 
 FILES = {

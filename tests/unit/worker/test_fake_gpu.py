@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tritonsmith import configs
-from tritonsmith.kernels.compile import gpu_models, targets
+from tritonsmith.compiler import gpu_models, targets
+from tritonsmith.core import configs
 from tritonsmith.worker import fake_torch
 from tritonsmith.worker.fake_gpu import FakeDriver, FakeGpu
 from tritonsmith.worker.stub_finder import ImportWatcher, StubFinder

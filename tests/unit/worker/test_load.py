@@ -13,7 +13,7 @@ import pytest
 from tests.unit.worker import preloaded
 from tests.unit.worker.test_compile import append, point, request, run
 from tests.unit.worker.test_compile import place as place  # noqa: PLC0414 - a fixture
-from tritonsmith.kernels.compile import targets
+from tritonsmith.compiler import targets
 from tritonsmith.worker.load import package_of
 
 HEAD = "import triton\nimport triton.language as tl\n"

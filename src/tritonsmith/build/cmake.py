@@ -1,0 +1,192 @@
+"""CMake calls that a person can replay: all variables in an initial-cache file, handed over with `-C`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.plan import NINJA_STATUS, Copy, Remove, Run, Stamp, Step, Write, digest
+from tritonsmith.facts.tools import Compilers, own
+
+CACHE_FILE = "tritonsmith-cache.cmake"
+STAMP_FILE = ".tritonsmith-configured"
+ABOUT_FILE = ".tritonsmith-about"
+_INDEXING = ("ld.lld", "lld", "mold", "ld.gold")  # linkers with --gdb-index; GNU ld has none
+BUILT_FOLDER = "tritonsmith-built"
+_INCLUDES = ("CMAKE_PROJECT_INCLUDE", "CMAKE_PROJECT_LLVM_INCLUDE", "CMAKE_PROJECT_triton_INCLUDE")  # our own
+
+
+@dataclass(frozen=True)
+class CmakeTools:
+    """The programs that configure and build.
+
+    Attributes:
+        cmake: path of CMake.
+        ninja: path of Ninja.
+        cmake_version: dotted, or empty if unknown.
+    """
+
+    cmake: Path
+    ninja: Path
+    cmake_version: str = ""
+
+
+def configure(
+    source: Path,
+    build: Path,
+    variables: Mapping[str, str],
+    tools: CmakeTools,
+    *,
+    phase: str,
+    about: Mapping[str, str] | None = None,
+    root: Path | None = None,
+    again: bool = False,
+) -> tuple[Step, ...]:
+    """Steps that configure `source` into `build`, skipped while nothing about the call changed.
+
+    A changed call starts from a fresh cache: stale `-D` values and a cached `LLVM_DIR` are among
+    the hardest bugs to see. `--fresh` would also remove the objects of the top folder's targets, Triton's
+    Python module and LLVM's precompiled headers among them; where the root is known, only CMake's own memory
+    goes.
+
+    Where something is another than before though its path is the same (`about`), Ninja forgets which
+    headers the objects read, and builds them again: an LLVM that was unpacked over another one may have
+    headers older than the objects. What did not change comes from the compiler cache.
+
+    Args:
+        source: folder of the top CMakeLists.txt.
+        build: build folder.
+        variables: cache variables, in the order in which they should be read.
+        tools: CMake and Ninja.
+        phase: name of the phase.
+        about: what the variables name by its path only, in words: name to version, commit, options.
+        root: the marked folder that `build` lies in.
+        again: configure even if nothing changed.
+    """
+    text = render(source, build, variables, tools, about)
+    cache = build / CACHE_FILE
+    included = [Path(value).read_text("utf-8") for name, value in variables.items() if name in _INCLUDES]
+    key = digest(text, str(tools.cmake), included)
+    stamp = Stamp(build / STAMP_FILE, key, made=build / "CMakeCache.txt", again=again)
+    call = ("-C", str(cache), "-G", "Ninja", "-S", str(source), "-B", str(build))
+    if root is None:
+        return (
+            Write(cache, text, phase=phase, stamp=stamp),
+            Run((str(tools.cmake), "--fresh", *call), cwd=build, phase=phase, stamp=stamp),
+        )
+    memory = (build / "CMakeCache.txt", build / "CMakeFiles" / tools.cmake_version)
+    headers: tuple[Remove, ...] = ()
+    if about:
+        named = Stamp(build / ABOUT_FILE, digest(about))
+        headers = (Remove((build / ".ninja_deps",), root, phase=phase, stamp=named),)
+    return (
+        *headers,
+        Remove(memory, root, phase=phase, stamp=stamp),
+        Write(cache, text, phase=phase, stamp=stamp),
+        Run((str(tools.cmake), *call), cwd=build, phase=phase, stamp=stamp),
+    )
+
+
+def keep_graph(build: Path, *, phase: str) -> tuple[Copy, ...]:
+    """Steps that keep Ninja's graph of a build that succeeded: `build.explain` tells what changed since."""
+    kept = build / BUILT_FOLDER
+    files = ("build.ninja", "CMakeFiles/rules.ninja")
+    return tuple(Copy(build / name, kept / name, phase=phase) for name in files)
+
+
+def build_targets(build: Path, tools: CmakeTools, *, targets: tuple[str, ...], jobs: int, phase: str) -> Run:
+    """The step that builds targets (all, if none is named)."""
+    argv = (str(tools.ninja), "-C", str(build), f"-j{jobs}", *targets)
+    return Run(argv, cwd=build, env=(("NINJA_STATUS", NINJA_STATUS),), phase=phase)
+
+
+def render(
+    source: Path,
+    build: Path,
+    variables: Mapping[str, str],
+    tools: CmakeTools,
+    about: Mapping[str, str] | None = None,
+) -> str:
+    """The text of the initial-cache file, with the command that replays it."""
+    command = shlex.join(
+        (str(tools.cmake), "-C", CACHE_FILE, "-G", "Ninja", "-S", str(source), "-B", str(build))
+    )
+    lines = [
+        "# Written by tritonsmith. To configure by hand, in this folder:",
+        f"#   {command}",
+        *(f"# {name}: {words}" for name, words in (about or {}).items()),
+        _set("CMAKE_MAKE_PROGRAM", str(tools.ninja)),
+    ]
+    return "\n".join(lines) + "\n" + settings(variables)
+
+
+def settings(variables: Mapping[str, str]) -> str:
+    """The lines of an initial-cache file."""
+    return "".join(f"{_set(name, value)}\n" for name, value in variables.items())
+
+
+def compiler_variables(
+    compilers: Compilers,
+    *,
+    system: str,
+    launcher: tuple[str, ...] = (),
+    flags: str = "",
+    linker_flags: bool = True,
+    gdb_index: bool = False,
+) -> dict[str, str]:
+    """Cache variables for compilers, launcher and linker.
+
+    Args:
+        compilers: what was found.
+        system: `Linux` or `Darwin`; on macOS the platform's own linker is left alone.
+        launcher: words before each compile: `compiler_cache.launcher`.
+        flags: for C and C++ alike.
+        linker_flags: say `-fuse-ld` here (LLVM has a variable of its own for that).
+        gdb_index: the linker makes gdb's index, without which gdb reads all debug information at its start.
+    """
+    variables: dict[str, str] = {}
+    if compilers.cc and compilers.cxx:
+        variables["CMAKE_C_COMPILER"] = str(compilers.cc.path)
+        variables["CMAKE_CXX_COMPILER"] = str(compilers.cxx.path)
+    if launcher:
+        variables["CMAKE_C_COMPILER_LAUNCHER"] = variables["CMAKE_CXX_COMPILER_LAUNCHER"] = ";".join(launcher)
+    if flags:
+        variables["CMAKE_C_FLAGS"] = variables["CMAKE_CXX_FLAGS"] = flags
+    if linker_flags and compilers.linker and system != "Darwin":
+        words = [f"-fuse-ld={linker_name(compilers)}"]
+        if gdb_index and compilers.linker.path.name.startswith(_INDEXING):
+            words.append("-Wl,--gdb-index")
+        for kind in ("EXE", "MODULE", "SHARED"):
+            variables[f"CMAKE_{kind}_LINKER_FLAGS"] = " ".join(words)
+    return variables
+
+
+def linker_name(compilers: Compilers) -> str:
+    """What `-fuse-ld=` takes: `lld`, `mold`, or the path of a linker with a version in its name."""
+    assert compilers.linker is not None  # noqa: S101 - callers check
+    path = compilers.linker.path
+    return {"ld.lld": "lld", "mold": "mold"}.get(path.name, str(path))
+
+
+def _set(name: str, value: str) -> str:
+    fence = ""
+    while f"]{fence}]" in f"{value}]":
+        fence += "="
+    return f'set({name} [{fence}[{value}]{fence}] CACHE STRING "" FORCE)'
+
+
+def own_tools() -> CmakeTools:
+    """CMake and Ninja of the tool's own `.venv`.
+
+    Raises:
+        SmithError: one is missing.
+    """
+    cmake, ninja = own("cmake"), own("ninja")
+    if cmake is None or ninja is None:
+        raise SmithError(
+            "CMake or Ninja is missing", hints=["./bootstrap installs both into the tool's .venv"]
+        )
+    return CmakeTools(cmake.path, ninja.path, cmake.version)

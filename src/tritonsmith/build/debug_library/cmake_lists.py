@@ -1,0 +1,253 @@
+"""What LLVM's CMake files say about a library: sources, include folders, definitions, generated headers.
+
+CMake itself reads them (`read_lists.cmake`), so conditions, loops and variables mean what they mean in LLVM's
+build.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan.process import capture
+from tritonsmith.facts.llvm_tree import LlvmTree
+
+_READER = Path(__file__).with_name("read_lists.cmake")
+_ROOTS = ("llvm/lib", "mlir/lib")
+_ADDS = re.compile(r"^\s*((?:llvm_)?add_\w*(?:library|target))\s*\(\s*([A-Za-z]\w*)", re.MULTILINE)
+_CALL = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
+_NO_LIBRARY = ("add_public_tablegen_target", "add_custom_target")
+_LANGUAGE = re.compile(
+    "(?:else|end)?if|else|(?:end)?(?:foreach|while|function|macro)|return|break|continue|(?:un)?set|list|string"
+    "|math|message|get_filename_component|cmake_parse_arguments|file|option|[gs]et_property|cmake_path|include"
+    "|add_subdirectory|(?:mlir_)?tablegen|cmake_minimum_required"
+)
+_TELLING = re.compile(
+    "(?:target_)?include_directories|add_(?:compile_)?definitions|target_(?:compile_definitions|sources)"
+)
+_SOURCES = (".cpp", ".cc", ".c", ".cxx")
+_WORDS = {"BEFORE", "AFTER", "SYSTEM", "PRIVATE", "PUBLIC", "INTERFACE"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """One generated header: a call of TableGen.
+
+    Attributes:
+        project: whose program makes it: `LLVM` or `MLIR`.
+        definitions: the `.td` file.
+        output: the header.
+        arguments: `-gen-instr-info` and the like.
+        folder: of the CMakeLists.txt that asks for it.
+    """
+
+    project: str
+    definitions: Path
+    output: Path
+    arguments: tuple[str, ...]
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Library:
+    """What the CMake files say about one library.
+
+    Attributes:
+        name: as CMake's packages call it: `MLIRTransforms`.
+        folder: of its CMakeLists.txt.
+        sources: absolute paths.
+        includes: private include folders, the nearest first; some hold generated headers only.
+        definitions: of the preprocessor, as `-D` flags.
+        hidden: compiled with hidden visibility.
+        tables: headers that may have to be generated.
+    """
+
+    name: str
+    folder: Path
+    sources: tuple[Path, ...]
+    includes: tuple[Path, ...]
+    definitions: tuple[str, ...]
+    hidden: bool
+    tables: tuple[Table, ...]
+
+
+def index(project: Path) -> dict[str, Path]:
+    """Library to the folder of its CMakeLists.txt, for all of LLVM and MLIR; read as text, conditions aside.
+
+    Args:
+        project: folder of llvm-project.
+    """
+    found: dict[str, Path] = {}
+    for root in _ROOTS:
+        for file in sorted((project / root).rglob("CMakeLists.txt")):
+            text = untrusted.text_if_any(file)
+            for command, name in _ADDS.findall(text):
+                if command not in _NO_LIBRARY:
+                    found.setdefault(_full_name(command, name), file.parent)
+    return found
+
+
+def _full_name(command: str, name: str) -> str:
+    return f"LLVM{name}" if command == "add_llvm_target" else name
+
+
+def read(name: str, folder: Path, project: Path, tree: LlvmTree, generated: Path, cmake: Path) -> Library:
+    """Have CMake read what a library is made of.
+
+    Args:
+        name: the library.
+        folder: of its CMakeLists.txt.
+        project: folder of llvm-project.
+        tree: the LLVM whose options the conditions in the files ask for.
+        generated: folder for generated headers.
+        cmake: the program.
+
+    Raises:
+        FactError: CMake cannot read the files, or this LLVM's options leave the library out.
+    """
+    root = next(project / root for root in _ROOTS if folder.is_relative_to(project / root))
+    commands = _commands(root, folder)
+    adders = {word for word in commands if _ADDS.match(f"{word}(x") and word not in _NO_LIBRARY}
+    recorded = sorted(adders | {word for word in commands if _TELLING.fullmatch(word)})
+    ignored = sorted(word for word in commands - set(recorded) if not _LANGUAGE.fullmatch(word))
+    values = {
+        "PREFIX": tree.prefix,
+        "PROJECT": project,
+        "ROOT": root,
+        "FOLDER": folder.relative_to(root),
+        "BINARY": generated,
+        "RECORD": ";".join(recorded),
+        "IGNORE": ";".join(ignored),
+    }
+    argv = (str(cmake), *(f"-DSMITH_{key}={value}" for key, value in values.items()), "-P", str(_READER))
+    printed = capture(argv)
+    if printed is None:
+        raise FactError(
+            "CMake cannot read LLVM's source lists",
+            where=folder / "CMakeLists.txt",
+            hints=["to see the error, run: " + " ".join(f"'{word}'" for word in argv)],
+        )
+    records = [tuple(line.split("\t")[1:]) for line in printed.splitlines() if line.startswith("-- smith\t")]
+    library = _library(name, root, generated, records)
+    if library is None:
+        raise FactError(
+            f"{name} is not part of this LLVM: the LLVM was configured without it",
+            where=folder / "CMakeLists.txt",
+            why=f"read with the options of {tree.prefix}",
+        )
+    return library
+
+
+def _commands(root: Path, folder: Path) -> set[str]:
+    """Every command that the files on the way call."""
+    files = [root / "CMakeLists.txt"]
+    for part in folder.relative_to(root).parts:
+        files.append(files[-1].parent / part / "CMakeLists.txt")
+    texts = (untrusted.read_text(file) for file in files if file.is_file())
+    return {word.lower() for text in texts for word in _CALL.findall(text)}
+
+
+def _library(name: str, root: Path, generated: Path, records: list[tuple[str, ...]]) -> Library | None:
+    parts = _Parts(name)
+    tables = []
+    for kind, at, *fields in records:
+        if kind == "tablegen":
+            tables.append(_table(Path(at), root, generated, fields))
+        else:
+            visibility, *words = fields
+            parts.take(kind, Path(at), visibility, [word for word in words if word])
+    if parts.folder is None:
+        return None
+    beside = [up for up in (parts.folder, *parts.folder.parents) if up.is_relative_to(root) and up != root]
+    made = [table.output.parent for table in tables]
+    return Library(
+        name=name,
+        folder=parts.folder,
+        sources=tuple(parts.sources),
+        includes=tuple(dict.fromkeys((*beside, *reversed(made), *reversed(parts.includes)))),
+        definitions=tuple(dict.fromkeys(parts.definitions)),
+        hidden=parts.hidden,
+        tables=tuple(tables),
+    )
+
+
+@dataclass
+class _Parts:
+    """What the records say about one library, merged."""
+
+    name: str
+    folder: Path | None = None
+    hidden: bool = False
+    sources: list[Path] = field(default_factory=list)
+    includes: list[Path] = field(default_factory=list)
+    definitions: list[str] = field(default_factory=list)
+
+    def take(self, kind: str, here: Path, visibility: str, words: list[str]) -> None:
+        """One call of a command: which, in which folder, with which default visibility and arguments."""
+        if kind == "include_directories":
+            self.includes += _folders(here, words)
+        elif kind in ("add_definitions", "add_compile_definitions"):
+            self.definitions += map(_definition, words)
+        elif kind.startswith("target_"):
+            self._take_of_target(kind, here, words)
+        elif words and _full_name(kind, words[0]) == self.name:
+            self.folder, self.hidden = here, visibility == "hidden"
+            self.sources += _sources(here, words[1:])
+
+    def _take_of_target(self, kind: str, here: Path, words: list[str]) -> None:
+        target, *rest = words
+        if target.removeprefix("obj.") != self.name:
+            return
+        own = list(_own(rest))
+        if kind == "target_include_directories":
+            self.includes += _folders(here, own)
+        elif kind == "target_compile_definitions":
+            self.definitions += map(_definition, own)
+        else:
+            self.sources += _sources(here, own)
+
+
+def _table(here: Path, root: Path, generated: Path, fields: list[str]) -> Table:
+    project, output, definitions, *rest = fields
+    arguments: list[str] = []
+    for word in rest:
+        if word in ("DEPENDS", "EXTRA_INCLUDES"):
+            break
+        arguments.append(word)
+    return Table(
+        project=project,
+        definitions=here / definitions,
+        output=generated / here.relative_to(root) / output,
+        arguments=tuple(arguments),
+        folder=here,
+    )
+
+
+def _own(words: list[str]) -> Iterator[str]:
+    """What a `target_...` command says of the target itself, and not only of those who link it."""
+    section = ""
+    for word in words:
+        if word in _WORDS:
+            section = word
+        elif section != "INTERFACE":
+            yield word
+
+
+def _sources(here: Path, words: list[str]) -> Iterator[Path]:
+    for word in words:
+        if word.endswith(_SOURCES) and (here / word).is_file():
+            yield here / word
+
+
+def _folders(here: Path, words: list[str]) -> Iterator[Path]:
+    for word in words:
+        if word not in _WORDS:
+            yield Path(here, word).resolve()
+
+
+def _definition(word: str) -> str:
+    return word if word.startswith("-") else f"-D{word}"

@@ -1,0 +1,411 @@
+"""`debug-library`: select the libraries and their sources, and relink Triton with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.build import compiler_cache
+from tritonsmith.build.debug_library import llvm_options, ninja_file, relink, resolve, sources
+from tritonsmith.build.debug_library import plan as debug_library_plan
+from tritonsmith.build.debug_library.cmake_lists import Library
+from tritonsmith.build.debug_library.plan import DebugLibraryContext, Operation
+from tritonsmith.build.debug_library.relink import Replacement
+from tritonsmith.build.debug_library.resolve import LibrarySource
+from tritonsmith.build.llvm import precompiled_headers
+from tritonsmith.build.llvm.source import SourceTree
+from tritonsmith.build.prepared_build import PreparedBuild
+from tritonsmith.build.triton import commands, ninja_targets, recipe
+from tritonsmith.build.triton.recipe import Inputs
+from tritonsmith.build.triton.source import TritonSource
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import receipts
+from tritonsmith.core.envs.schema import Purpose, Settings
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.core.plan import Plan, Remove, Step, Write
+from tritonsmith.core.plan.process import capture
+
+TASK = "debug-library"
+PHASE = "put into Triton's links"
+PHASE_UNDO = "remove debug libraries"
+_PURPOSES: dict[str, Purpose] = {"llvm": "python", "mlir": "opt"}  # where passes of a project run
+
+Objects = dict[str, tuple[str, ...]]  # library to its objects that are meant; none for all of them
+
+
+@dataclass(frozen=True)
+class LibraryRequest:
+    """What the command line names.
+
+    Attributes:
+        libraries: by their names.
+        passes: by the arguments of passes.
+        files: by names of sources.
+        whole: passes and files stand for their libraries.
+        narrow: link only the programs that passes and files run in, if the env names none.
+    """
+
+    libraries: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    whole: bool = False
+    narrow: bool = True
+
+    def __bool__(self) -> bool:
+        return bool(self.libraries or self.passes or self.files)
+
+
+@dataclass(frozen=True)
+class DebugLibraryOutcome:
+    """What will be done.
+
+    Attributes:
+        prepared: plan, warnings and receipt.
+        operations: libraries that are compiled, or looked at again.
+        fresh: those of them that the command line named.
+        found: for each pass and file, where it is, in words.
+        replaced: library to what replaces it, after the plan.
+        inputs: of Triton's build, with the targets that are linked.
+        places: sources that the command line named, or whose passes it named.
+    """
+
+    prepared: PreparedBuild
+    operations: tuple[Operation, ...]
+    fresh: tuple[str, ...]
+    found: tuple[str, ...]
+    replaced: Mapping[str, Replacement]
+    inputs: Inputs
+    places: tuple[LibrarySource, ...] = ()
+
+    def unused(self) -> tuple[str, ...]:
+        """Libraries that the programs do not link, as Ninja says after the run."""
+        linked = _linked(self.inputs)
+        return tuple(name for name, one in self.replaced.items() if str(one.archive) not in linked)
+
+
+def gather(settings: Settings, space: Workspace, located: TritonSource) -> Inputs:
+    """Facts of the env's Triton and of its LLVM.
+
+    Raises:
+        FactError: there is no Triton, or no LLVM.
+    """
+    if located.fetch.steps:
+        raise FactError(
+            "Triton is not built yet",
+            where=located.root,
+            hints=[f"build Triton first: {command('build-triton', env=settings.name)}"],
+        )
+    inputs, _ = commands.gather(settings, space, located)
+    return inputs
+
+
+def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> DebugLibraryContext:
+    """What all libraries of a run have in common; the sources are there.
+
+    Args:
+        inputs: of the env's Triton.
+        tree: LLVM's sources.
+        jobs: compiles at once; None for as many as the env has.
+    """
+    settings, compilers = inputs.settings, inputs.compilers
+    precompile = precompiled_headers.used(settings, compilers)
+    return DebugLibraryContext(
+        inputs=inputs,
+        sources=llvm_options.sources(tree.path),
+        launcher=compiler_cache.launcher(settings.cache, compilers, precompiled_headers=precompile),
+        folder=relink.folder(inputs.env),
+        jobs=jobs or inputs.jobs.compile,
+        precompile=precompile,
+    )
+
+
+def _named(
+    wanted: LibraryRequest, table: DebugLibraryContext
+) -> tuple[Objects, tuple[str, ...], tuple[LibrarySource, ...]]:
+    """The objects that are meant, for each pass and file the words that say why, and where they are.
+
+    Raises:
+        UsageError: a name that does not exist, with the nearest ones.
+    """
+    project = table.sources.path
+    resolve.check(wanted.libraries, table.folders)
+    chosen: Objects = dict.fromkeys(wanted.libraries, ())
+    words = []
+    places = [(argument, resolve.by_pass(argument, project)) for argument in wanted.passes]
+    places += [(file, resolve.by_file(file, project)) for file in wanted.files]
+    for given, place in places:
+        library = _library_of(place.file, table)
+        objects = () if wanted.whole else (ninja_file.object_of(place.file, library),)
+        chosen = _merged(chosen, {library.name: objects})
+        words.append(f"{given}: {place.file.relative_to(project)} ({place.words}) is in {library.name}")
+    return chosen, tuple(words), tuple(place for _, place in places)
+
+
+def _merged(*selections: Objects) -> Objects:
+    merged: Objects = {}
+    for name, objects in (item for one in selections for item in one.items()):
+        before = merged.get(name, objects)
+        merged[name] = tuple(sorted({*before, *objects})) if before and objects else ()
+    return merged
+
+
+def _library_of(file: Path, table: DebugLibraryContext) -> Library:
+    for name in resolve.candidates(file, table.folders):
+        library = table.library(name)
+        if file in library.sources:
+            return library
+    raise UsageError(
+        "no LLVM library is built from this file",
+        where=file,
+        hints=["is it a header, or a file for another platform? Name the library itself"],
+    )
+
+
+def operate(
+    wanted: LibraryRequest, inputs: Inputs, tree: SourceTree, jobs: int | None = None
+) -> DebugLibraryOutcome:
+    """Prepare libraries in debug, those of earlier runs and of the env file included.
+
+    Args:
+        wanted: by the command line.
+        inputs: of the env's Triton.
+        tree: the sources, which are there.
+        jobs: compiles at once; not a setting of Triton's build, which would be configured anew.
+
+    Raises:
+        UsageError: a name that does not exist.
+        FactError: something does not agree.
+    """
+    table = bench(inputs, tree, jobs)
+    fresh, found, places = _named(wanted, table)
+    if places and wanted.narrow and not (wanted.libraries or wanted.whole or inputs.settings.triton.targets):
+        inputs = _narrowed(inputs, places, table.sources.path)
+    operations = _operations(fresh, table)
+    replaced = _replaced(operations)
+    steps = [step for operation in operations for step in operation.steps]
+    plan = relinked(inputs, replaced, steps, f"{in_words(replaced)} at -O0 -g")
+    receipt = _receipt(inputs, replaced, str(table.sources.path)) | {
+        "version": table.sources.version,
+        "commit": table.sources.commit,
+        "agreement": {operation.library.name: operation.rows for operation in operations},
+    }
+    warnings = tuple(_warnings(operations, inputs))
+    prepared = PreparedBuild(plan, warnings, receipt)
+    return DebugLibraryOutcome(prepared, operations, tuple(fresh), found, replaced, inputs, places)
+
+
+def _operations(fresh: Objects, table: DebugLibraryContext) -> tuple[Operation, ...]:
+    """What is compiled, or looked at again: the new libraries, the env file's, and those of earlier runs."""
+    inputs = table.inputs
+    listed = inputs.settings.llvm.debug_libraries
+    resolve.check(listed, table.folders)
+    there = relink.read(inputs.env, inputs.llvm)
+    earlier = {name: one.objects for name, one in there.items() if name in table.folders}
+    chosen = _merged(fresh, dict.fromkeys(listed, ()), earlier)
+    return tuple(debug_library_plan.prepare(name, objects, table) for name, objects in chosen.items())
+
+
+def _replaced(operations: Iterable[Operation]) -> dict[str, Replacement]:
+    return {operation.library.name: operation.replacement for operation in operations}
+
+
+def _narrowed(inputs: Inputs, places: Iterable[LibrarySource], project: Path) -> Inputs:
+    """Link only the programs that these sources are debugged in."""
+    triton, targets = inputs.settings.triton, dict[str, None]()
+    for purpose in {_PURPOSES[place.file.relative_to(project).parts[0]] for place in places}:
+        targets |= dict.fromkeys(ninja_targets.resolve(replace(triton, for_=purpose), inputs.checkout.root))
+    triton = replace(triton, targets=tuple(sorted(targets)))
+    return replace(inputs, settings=replace(inputs.settings, triton=triton))
+
+
+def in_words(replaced: Mapping[str, Replacement]) -> str:
+    """What is in debug: `LICM.cpp of LLVMScalarOpts, MLIRTransforms`."""
+    return ", ".join(
+        f"{' and '.join(Path(path).stem for path in one.objects)} of {name}" if one.objects else name
+        for name, one in replaced.items()
+    )
+
+
+def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None) -> DebugLibraryOutcome:
+    """Prepare the removal of debug libraries, or of files from them.
+
+    Args:
+        wanted: what is removed; everything if it names nothing.
+        inputs: of the env's Triton.
+        tree: the sources, which are there; None if only libraries are named.
+
+    Raises:
+        UsageError: a library or a file that is not in debug, or that the env file wants so.
+        FactError: something does not agree any more.
+    """
+    env = inputs.env
+    table = bench(inputs, tree) if tree else None
+    chosen: Objects = dict.fromkeys(wanted.libraries, ())
+    found: tuple[str, ...] = ()
+    if table:
+        chosen, found, _ = _named(wanted, table)
+    linked = relink.read(env, inputs.llvm)
+    present = tuple(dict.fromkeys((*linked, *relink.made(env))))
+    operations = []
+    for name, objects in chosen.items():
+        if name not in present:
+            raise UsageError(
+                f"{name} is not a debug library in this environment", hints=did_you_mean(name, present)
+            )
+        if objects and table and (others := _without(objects, name, linked)):
+            operations.append(debug_library_plan.prepare(name, others, table))
+    narrowed = _replaced(operations)
+    listed = inputs.settings.llvm.debug_libraries
+    if kept := sorted(set(chosen or linked) & set(listed)):
+        raise UsageError(
+            f"the env file lists {', '.join(kept)} in debug-libraries",
+            hints=["remove them from debug-libraries under [llvm]"],
+        )
+    gone = tuple(name for name in chosen or present if name not in (*listed, *narrowed))
+    left = {name: one for name, one in linked.items() if name not in gone} | narrowed
+    steps = [step for operation in operations for step in operation.steps]
+    plan = relinked(inputs, left, steps, f"{', '.join(gone or found) or 'nothing'} as LLVM built it")
+    folders = tuple(relink.folder(env) / name for name in gone)
+    remove = (Remove(folders, env.root, phase=PHASE_UNDO),) if folders else ()
+    receipt = _receipt(inputs, left, (receipts.read(env.receipt(TASK)) or {}).get("sources", ""))
+    prepared = PreparedBuild(Plan(plan.title, (*plan.steps, *remove)), (), receipt)
+    return DebugLibraryOutcome(prepared, tuple(operations), (), found, left, inputs)
+
+
+def _without(objects: Iterable[str], name: str, linked: Mapping[str, Replacement]) -> tuple[str, ...]:
+    """The objects of a library that stay in debug.
+
+    Raises:
+        UsageError: one is not in debug, or all of the library is.
+    """
+    there = linked[name].objects if name in linked else ()
+    if strange := sorted(set(objects).difference(there)):
+        file = Path(strange[0]).stem
+        now = in_words({name: linked[name]}) if name in linked else "nothing"
+        raise UsageError(
+            f"{file} is not in debug by itself; of {name} that is {now}",
+            hints=[f"restore the whole library: {command('debug-library', name, undo=True)}"],
+        )
+    return tuple(one for one in there if one not in objects)
+
+
+def with_listed(prepared: PreparedBuild) -> PreparedBuild:
+    """Extend `commands.prepare_build` by the env file's debug libraries; unchanged where it lists none.
+
+    Raises:
+        FactError: LLVM's sources are not here yet, or something does not agree.
+    """
+    inputs = prepared.inputs
+    if inputs is None or not inputs.settings.llvm.debug_libraries:
+        return prepared
+    tree = sources.of(inputs)
+    if tree.steps:
+        raise FactError(
+            "LLVM's sources, which debug-libraries under [llvm] needs, are not fetched yet",
+            where=tree.path,
+            hints=[f"fetch the sources and build: {command('debug-library', env=inputs.settings.name)}"],
+        )
+    operations = _operations({}, bench(inputs, tree))
+    steps = [step for operation in operations for step in operation.steps]
+    steps += [_write(inputs, _replaced(operations)), *prepared.plan.steps]
+    warnings = (*prepared.warnings, *_warnings(operations, inputs))
+    return replace(prepared, plan=replace(prepared.plan, steps=tuple(steps)), warnings=warnings)
+
+
+def missing(settings: Settings, space: Workspace, located: TritonSource) -> tuple[str, ...]:
+    """The note of `install-triton` where debug libraries of the env file are not built yet.
+
+    Raises:
+        FactError: there is no Triton, or no LLVM.
+    """
+    if not settings.llvm.debug_libraries:
+        return ()
+    inputs = gather(settings, space, located)
+    linked = relink.read(inputs.env, inputs.llvm)
+    wanted = [name for name in settings.llvm.debug_libraries if name not in linked]
+    if not wanted:
+        return ()
+    names_ = ", ".join(wanted)
+    return (f"the env file lists {names_} in debug-libraries; run build-triton to build them",)
+
+
+@dataclass(frozen=True)
+class ListedLibrary:
+    """A library that can be selected.
+
+    Attributes:
+        name: of the library.
+        state: `debug`, `linked` (Triton's build names it) or `there`.
+        folder: of its sources, below llvm-project.
+    """
+
+    name: str
+    state: str
+    folder: Path
+
+
+def listing(inputs: Inputs, tree: SourceTree) -> list[ListedLibrary]:
+    """List every library that has both sources and an archive."""
+    table, present = bench(inputs, tree), relink.read(inputs.env, inputs.llvm)
+    linked = _linked(inputs)
+    found = []
+    for name, folder in sorted(table.folders.items()):
+        own = inputs.llvm.prefix / "lib" / ninja_file.archive_name(name)
+        if own.is_file():
+            state = "debug" if name in present else "linked" if str(own) in linked else "there"
+            found.append(ListedLibrary(name, state, folder.relative_to(table.sources.path)))
+    return found
+
+
+def relinked(
+    inputs: Inputs, replaced: Mapping[str, Replacement], steps: Iterable[Step] = (), title: str = ""
+) -> Plan:
+    """Triton's build with these archives in its links, after the steps that make them."""
+    build = recipe.plan(replace(inputs, after_project=relink.file(inputs.env)))
+    return Plan(title, (*steps, _write(inputs, replaced), *build.steps))
+
+
+def _write(inputs: Inputs, replaced: Mapping[str, Replacement]) -> Write:
+    return Write(relink.file(inputs.env), relink.render(inputs.llvm, replaced), phase=PHASE)
+
+
+def _receipt(inputs: Inputs, replaced: Mapping[str, Replacement], llvm: str) -> dict[str, Any]:
+    return {
+        "env": inputs.settings.name,
+        "llvm": inputs.llvm.prefix,
+        "llvm_version": inputs.llvm.version,
+        "llvm_commit": inputs.llvm.commit,
+        "sources": llvm,
+        "libraries": {name: str(one.archive) for name, one in replaced.items()},
+        "objects": {name: one.objects for name, one in replaced.items() if one.objects},
+        "compiler": inputs.compilers.cxx,
+        "build": inputs.env.build,
+    }
+
+
+def _warnings(operations: Iterable[Operation], inputs: Inputs) -> Iterable[str]:
+    for operation in operations:
+        if operation.kept and not operation.replacement.objects:
+            count, name = len(operation.kept), operation.library.name
+            yield f"{name}: {count} objects of other kinds (assembly) are reused as LLVM built them"
+        if operation.edited:
+            names, only = ", ".join(path.name for path in operation.edited), in_words(_replaced([operation]))
+            yield (
+                f"{names} changed since the last run, and only {only} is compiled with the change: "
+                "the library's other files are as LLVM built them; --whole-library compiles all"
+            )
+    if inputs.llvm.dylib and any(relink.of_llvm(operation.library.name) for operation in operations):
+        yield (
+            "all of LLVM is linked statically as long as one of its libraries is a debug library: "
+            "the shared libLLVM contains the same code, and a process that loads both aborts"
+        )
+
+
+def _linked(inputs: Inputs) -> frozenset[str]:
+    """The files that the targets of Triton's build are made of; none if Ninja does not know them yet."""
+    targets = inputs.settings.triton.targets or ("all",)
+    argv = (str(inputs.tools.ninja), "-C", str(inputs.env.build), "-t", "inputs", "-E", *targets)
+    return frozenset((capture(argv) or "").splitlines())

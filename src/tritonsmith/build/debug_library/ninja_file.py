@@ -1,0 +1,215 @@
+"""The build.ninja of one library: its generated headers, its objects at `-O0 -g`, its archive."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.build.debug_library import precompiled
+from tritonsmith.build.debug_library.archive import Traits
+from tritonsmith.build.debug_library.cmake_lists import Library, Table
+from tritonsmith.build.debug_library.llvm_options import LlvmOptions, LlvmSources
+from tritonsmith.build.debug_library.precompiled import Header
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.tools import Compilers
+
+_C = (".c",)
+# Without time stamps for the compiler cache, which knows the header by its content. Templates that the
+# headers instantiate are instantiated once: that saves half as much again as the parsing.
+_PRECOMPILE = ("-Xclang", "-fno-pch-timestamp", "-fpch-instantiate-templates", "-x", "c++-header")
+_FIRST = "first.a"  # an archive, because Triton hides the symbols of archives, not those of objects
+_COMPARE = "tritonsmith.build.debug_library.compare"
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """Everything that the file depends on.
+
+    Attributes:
+        library: what is compiled: all of its sources, or some.
+        tree: the LLVM that it is compiled against.
+        options: how that was built.
+        sources: where it comes from.
+        old: what the LLVM's own archive of it shows.
+        kept: objects of that archive that come from none of these sources: they are taken as they are, after
+            the new ones. An absolute path is where one lies; others are extracted.
+        tables: generated headers that it needs.
+        headers: more include folders.
+        compilers: what compiles.
+        launcher: words before each compile: the compiler cache.
+        archiver: `llvm-ar` or `ar`.
+        header: that is precompiled, if that pays; `precompiled.HEADER` in the folder has its text.
+        some: not all of the library; `relink.cmake` puts what is compiled first in each link.
+    """
+
+    library: Library
+    tree: LlvmTree
+    options: LlvmOptions
+    sources: LlvmSources
+    old: Traits
+    kept: tuple[Path, ...]
+    tables: tuple[Table, ...]
+    headers: tuple[Path, ...]
+    compilers: Compilers
+    launcher: tuple[str, ...]
+    archiver: Path
+    header: Header | None = None
+    some: bool = False
+
+
+def archive_name(name: str) -> str:
+    """Name of a library's archive."""
+    return f"lib{name}.a"
+
+
+def object_of(source: Path, library: Library) -> str:
+    """Where the object of a library's source lies, relative to the file."""
+    relative = os.path.relpath(source, library.folder)
+    return f"objects/{relative.replace('..', '__')}.o"
+
+
+def render(made: Compilation) -> str:
+    """The text of the file; it lies in the folder that it is run in."""
+    objects = [(source, object_of(source, made.library)) for source in made.library.sources]
+    extracted = [f"kept/{path}" for path in _extracted(made)]
+    kept = [*extracted, *(str(path) for path in made.kept if path.is_absolute())]
+    lines = [
+        "# Written by tritonsmith; `invoke debug-library` overwrites this file.",
+        "ninja_required_version = 1.5",
+        *_rules(made),
+    ]
+    for table in made.tables:
+        lines += [
+            f"build {_path(table.output)}: table {_path(table.definitions)} | {_path(_program(made, table))}",
+            f"  arguments = {_command(_table_arguments(made, table))}",
+        ]
+    first = f" || {' '.join(_path(table.output) for table in made.tables)}" if made.tables else ""
+    if made.header:
+        lines.append(f"build {precompiled.COMPILED}: header {precompiled.HEADER}{first}")
+    for source, output in objects:
+        rule = "cc" if source.suffix in _C else "cxx"
+        if made.header and source in made.header.sources:
+            lines += [
+                f"build {_path(output)}: {rule} {_path(source)} | {precompiled.COMPILED}{first}",
+                f"  header = -include-pch {precompiled.COMPILED}",
+            ]
+        else:
+            lines.append(f"build {_path(output)}: {rule} {_path(source)}{first}")
+    archive = _archive_of(made)
+    if extracted:
+        lines.append(f"build {' '.join(map(_path, extracted))}: take {_path(archive)}")
+    new = " ".join(_path(output) for _, output in objects)
+    lines += [
+        f"build {archive_name(made.library.name)}: archive {' '.join((new, *map(_path, kept)))}",
+        f"default {archive_name(made.library.name)}",
+        *((f"build {_FIRST}: first {new}", f"default {_FIRST}") if made.some else ()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def flags(made: Compilation) -> tuple[str, ...]:
+    """How every file is compiled: as the LLVM was, but unoptimised and with debug information."""
+    library, options = made.library, made.options
+    folders = dict.fromkeys((*library.includes, *made.headers, *options.includes))
+    cxx, string = made.compilers.cxx, None if made.old.libcxx else made.old.cxx11
+    return (
+        "-O0",
+        "-g",
+        "-ggnu-pubnames",  # from which Triton's link makes gdb's index: what it lacks, gdb cannot name
+        # This library is the only one with debug information: nothing of it may be left to another's objects.
+        *(("-fstandalone-debug",) if cxx is None or "clang" in cxx.path.name else ()),
+        *(("-fPIC",) if options.pic else ()),
+        *(("-fvisibility=hidden",) if library.hidden else ()),
+        *(() if made.tree.assertions else ("-DNDEBUG",)),
+        *options.definitions,
+        *library.definitions,
+        *(() if string is None else (f"-D_GLIBCXX_USE_CXX11_ABI={int(string)}",)),
+        *(f"-I{folder}" for folder in folders),
+        "-w",  # LLVM's code, and perhaps a newer compiler
+    )
+
+
+def _cxx_flags(made: Compilation) -> tuple[str, ...]:
+    exceptions = () if made.options.exceptions else ("-fno-exceptions", "-funwind-tables")
+    return (
+        f"-std=c++{made.sources.standard}",
+        "-fvisibility-inlines-hidden",
+        *exceptions,
+        *(() if made.tree.rtti else ("-fno-rtti",)),
+    )
+
+
+def _rules(made: Compilation) -> list[str]:
+    compilers = made.compilers
+    depends = "-MD -MT $out -MF $out.d"
+    lines = []
+    for rule, tool, own, action in (
+        ("cc", compilers.cc, (), "-c $in"),
+        ("cxx", compilers.cxx, _cxx_flags(made), "$header -c $in"),
+        ("header", compilers.cxx if made.header else None, (*_cxx_flags(made), *_PRECOMPILE), "$in"),
+    ):
+        if tool is not None:
+            command = _command((*made.launcher, str(tool.path), *own, *flags(made)))
+            compile_ = f"{command} {depends} {action} -o $out"
+            lines += _rule(rule, compile_, "compile $in", "deps = gcc", "depfile = $out.d")
+    table = ("deps = gcc", "depfile = $out.d", "restat = 1")
+    lines += _rule("table", "$arguments -o $out -d $out.d", "generate $out", *table)
+    archiver = _command((str(made.archiver),))
+    # Made anew, because an archive that is added to keeps objects whose sources are gone. It gets its name
+    # after the comparison, because Triton's build links what has that name. The shell's number in the other
+    # name is for what outlives a run that was killed: it cannot rename what the next run is writing.
+    fresh = "$out.new.$$$$"
+    compare = _command((sys.executable, "-m", _COMPARE, str(made.tree.prefix), str(_archive_of(made))))
+    archive = (
+        f"rm -f $out.new.* && {archiver} qcs {fresh} @$out.rsp && {compare} {fresh} && mv -f {fresh} $out"
+    )
+    content = ("rspfile = $out.rsp", "rspfile_content = $in")
+    lines += _rule("archive", archive, "archive $out and compare its symbols", *content)
+    first = f"rm -f $out.new && {archiver} qcs $out.new $in && mv -f $out.new $out"
+    lines += _rule("first", first, "archive $out")
+    names = _command(tuple(map(str, _extracted(made))))
+    lines += _rule(
+        "take", f"mkdir -p kept && cd kept && {archiver} x $in {names}", "extract the objects that are reused"
+    )
+    return lines
+
+
+def _rule(name: str, command: str, title: str, *more: str) -> list[str]:
+    return [
+        f"rule {name}",
+        f"  command = {command}",
+        f"  description = {title}",
+        *(f"  {line}" for line in more),
+    ]
+
+
+def _program(made: Compilation, table: Table) -> Path:
+    return made.tree.bin / {"LLVM": "llvm-tblgen", "MLIR": "mlir-tblgen"}[table.project]
+
+
+def _table_arguments(made: Compilation, table: Table) -> tuple[str, ...]:
+    """As LLVM's `tablegen()` calls it: the folder of the lists first, then LLVM's own headers."""
+    project = made.sources.path  # whose `.td` files an installed LLVM need not have
+    folders = (table.folder, *made.options.includes, project / "llvm/include", project / "mlir/include")
+    program = str(_program(made, table))
+    includes = [f"-I{folder}" for folder in folders]
+    return (program, *table.arguments, *includes, str(table.definitions), "--write-if-changed")
+
+
+def _archive_of(made: Compilation) -> Path:
+    return made.tree.prefix / "lib" / archive_name(made.library.name)
+
+
+def _extracted(made: Compilation) -> list[Path]:
+    return [path for path in made.kept if not path.is_absolute()]
+
+
+def _command(argv: tuple[str, ...]) -> str:
+    return shlex.join(argv).replace("$", "$$")
+
+
+def _path(path: Path | str) -> str:
+    return str(path).replace("$", "$$").replace(" ", "$ ").replace(":", "$:")

@@ -1,0 +1,181 @@
+"""Find a library by its name, by a pass, or by an LLVM source file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import UsageError
+
+_MLIR_PASS = re.compile(r'def\s+(\w+)\s*:\s*\w*Pass\s*<\s*"([\w-]+)"')  # also InterfacePass and others' bases
+_LLVM_PASS = re.compile(
+    r'\b(?:\w+_(?:PASS|ANALYSIS)(?:_WITH_PARAMS)?)\(\s*"([\w-]+)"\s*,\s*(?:"(\w+)"|(?:\w+::)*(\w+)\b)',
+    re.MULTILINE,
+)
+_LEGACY_PASS = re.compile(
+    r'\bINITIALIZE_PASS(?:_BEGIN|_WITH_OPTIONS)?\(\s*\w+\s*,\s*(?:"([\w-]+)"|DEBUG_TYPE)'
+)
+_DEBUG_TYPE = re.compile(r'#define\s+DEBUG_TYPE\s+"([\w-]+)"')
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class LibrarySource:
+    """Where a pass or a file is.
+
+    Attributes:
+        file: the source.
+        words: why this one, for the screen.
+        function: of the pass, to stop in; empty if unknown.
+    """
+
+    file: Path
+    words: str
+    function: str = ""
+
+
+def check(names: Iterable[str], known: Iterable[str]) -> None:
+    """Reject names that are not libraries of LLVM or MLIR.
+
+    Raises:
+        UsageError: names the nearest.
+    """
+    libraries = sorted(known)
+    for name in names:
+        if name not in libraries:
+            near = get_close_matches(name, libraries, n=3, cutoff=0.5)
+            folded = [one for one in libraries if name.lower() in one.lower()][:_SHOWN]
+            candidates = list(dict.fromkeys((*near, *folded)))
+            raise UsageError(
+                f"LLVM has no library {name!r}",
+                hints=[
+                    *([f"did you mean {' or '.join(map(repr, candidates[:3]))}?"] if candidates else []),
+                    "to list all names: invoke debug-library --list",
+                    "or name a pass (--pass cse) or a file (--file CSE.cpp)",
+                ],
+            )
+
+
+def by_pass(argument: str, project: Path) -> LibrarySource:
+    """The source of the pass with this argument: `cse`, `early-cse`, `nvptx-lower-args`.
+
+    Args:
+        argument: as `mlir-opt`, `opt` or a dump's banner writes it, whole.
+        project: folder of llvm-project.
+
+    Raises:
+        UsageError: there is none, or more than one.
+    """
+    known: set[str] = set()
+    found = [*_mlir_pass(argument, project, known), *_llvm_pass(argument, project, known)]
+    files = {place.file: place for place in reversed(found)}
+    if len(files) == 1:
+        return next(iter(files.values()))
+    if not files:
+        near = get_close_matches(argument, sorted(known), n=3, cutoff=0.6)
+        raise UsageError(
+            f"neither MLIR nor LLVM has a pass {argument!r}",
+            where=project,
+            hints=[
+                *([f"did you mean {' or '.join(map(repr, near))}?"] if near else []),
+                "Triton's own passes (triton-..., tritongpu-...) need only `invoke build-triton --debug`",
+                "or give its file: --file CSE.cpp",
+            ],
+        )
+    raise UsageError(
+        f"more than one file implements {argument!r}",
+        why="\n".join(f"{path.relative_to(project)}: {place.words}" for path, place in files.items()),
+        hints=[f"choose one: --file {path.relative_to(project)}" for path in files],
+    )
+
+
+def by_file(name: str, project: Path) -> LibrarySource:
+    """A source by its name or the end of its path: `CSE.cpp`, `mlir/lib/Transforms/CSE.cpp`.
+
+    Raises:
+        UsageError: there is none, or more than one.
+    """
+    whole = Path(name).expanduser()
+    if whole.is_absolute() and whole.resolve().is_relative_to(project.resolve()) and whole.is_file():
+        return LibrarySource(whole, "named")
+    parts = whole.parts
+    files = [file for root in _lib_folders(project) for file in root.rglob(whole.name)]
+    found = sorted(file for file in files if file.parts[-len(parts) :] == parts)
+    if len(found) == 1:
+        return LibrarySource(found[0], "named")
+    if found:
+        raise UsageError(
+            f"more than one file is named {name!r}",
+            why="\n".join(str(file.relative_to(project)) for file in found),
+            hints=["give more of its path: --file mlir/lib/Transforms/CSE.cpp"],
+        )
+    sources = {file.name for root in _lib_folders(project) for file in root.rglob("*.cpp")}
+    near = get_close_matches(whole.name, sorted(sources), n=3, cutoff=0.6)
+    raise UsageError(
+        f"neither llvm/lib nor mlir/lib has a file {name!r}",
+        where=project,
+        hints=[f"did you mean {' or '.join(map(repr, near))}?"] if near else [],
+    )
+
+
+def candidates(file: Path, folders: Mapping[str, Path]) -> tuple[str, ...]:
+    """Libraries that a file may belong to: those of its folder, then those of the folders above.
+
+    Args:
+        file: a source.
+        folders: library to its folder.
+    """
+    by_folder: dict[Path, list[str]] = {}
+    for name, folder in folders.items():
+        by_folder.setdefault(folder, []).append(name)
+    return tuple(name for folder in file.parents for name in by_folder.get(folder, ()))
+
+
+def _lib_folders(project: Path) -> tuple[Path, ...]:
+    return (project / "llvm" / "lib", project / "mlir" / "lib")
+
+
+def _mlir_pass(argument: str, project: Path, known: set[str]) -> Iterator[LibrarySource]:
+    """A definition in TableGen, then the file that asks for its base class."""
+    for definitions in sorted((project / "mlir" / "include").rglob("*.td")):
+        text = untrusted.read_text(definitions)
+        for name, its_argument in _MLIR_PASS.findall(text):
+            known.add(its_argument)
+            if its_argument == argument:
+                base = (f"GEN_PASS_DEF_{name.upper()}\n", f"{name}Base<")
+                for file in _containing(project / "mlir" / "lib", base):
+                    yield LibrarySource(file, f"def {name} in {definitions.name}", "runOnOperation")
+
+
+def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[LibrarySource]:
+    """An entry of a PassRegistry.def, then the file with its `run`; else the legacy registration's file."""
+    lib = project / "llvm" / "lib"
+    for registry in sorted(lib.rglob("*PassRegistry.def")):
+        text = untrusted.read_text(registry)
+        for its_argument, quoted, called in _LLVM_PASS.findall(text):
+            known.add(its_argument)
+            if its_argument == argument:
+                name = quoted or called
+                for file in _containing(lib, (f"{name}::run(",)):
+                    yield LibrarySource(file, f"{name} in {registry.name}", f"{name}::run")
+    if argument not in known:
+        for file in _containing(lib, ("INITIALIZE_PASS",)):
+            text = untrusted.read_text(file)
+            types = _DEBUG_TYPE.findall(text)
+            names = {name or (types[0] if types else "") for name in _LEGACY_PASS.findall(text)}
+            known |= names
+            if argument in names:
+                yield LibrarySource(file, "registers it (INITIALIZE_PASS)")
+
+
+def _containing(root: Path, texts: tuple[str, ...]) -> Iterator[Path]:
+    """Files with one of these texts where a name begins: `XBase<` is not the end of `AffineXBase<`."""
+    wanted = re.compile(rb"(?<!\w)(?:%s)" % b"|".join(re.escape(text.encode()) for text in texts))
+    for file in sorted(root.rglob("*.cpp")):
+        content = untrusted.read_bytes(file).replace(b"\r\n", b"\n")
+        if any(text.encode() in content for text in texts) and wanted.search(content):  # in is much faster
+            yield file

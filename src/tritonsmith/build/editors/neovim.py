@@ -1,0 +1,59 @@
+"""Neovim: `.nvim.lua`, which it reads with the option 'exrc'; Neovim's own LSP client, and nvim-dap."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.build.editors import merged_files
+from tritonsmith.build.editors.merged_files import MergedFile
+from tritonsmith.build.editors.project import DebugLaunch, EditorProject
+
+_TEMPLATE = Path(__file__).with_name("templates") / "neovim.lua"
+_FILE = "${file}"
+_GDB_WITH_DAP = (14,)
+
+
+def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
+    """Its file, merged with what is there."""
+    adapters = _adapters(project)
+    about = {
+        "root": str(project.root),
+        "environ": {"TRITONSMITH_HOME": str(project.env.root)},
+        "servers": project.servers,
+        "tasks": {one.name: one.argv for one in project.tasks},
+        "adapters": adapters,
+        "launches": [_launch(project, one, name) for one in project.launches for name in adapters],
+    }
+    data = json.dumps(about, indent=2).replace("]=]", "]\\u003d]")
+    text = _TEMPLATE.read_text(encoding="utf-8").replace("@PROJECT@", data)
+    return (merged_files.block(project.root, ".nvim.lua", text, "--", force=force),)
+
+
+def _adapters(project: EditorProject) -> dict[str, list[str]]:
+    """Debuggers that speak the protocol: gdb since 14."""
+    found = project.found
+    gdb = project.gdb_version >= _GDB_WITH_DAP and "gdb" in found
+    init = [word for text in project.gdb_start for word in ("-iex", text)]
+    return {
+        **({"lldb-dap": [str(found["lldb-dap"])]} if "lldb-dap" in found else {}),
+        **({"gdb": [str(found["gdb"]), "-i", "dap", *init]} if gdb else {}),
+    }
+
+
+def _launch(project: EditorProject, one: DebugLaunch, adapter: str) -> dict[str, Any]:
+    """A configuration of nvim-dap. gdb's protocol takes no commands, so its breakpoint is the user's."""
+    lldb = adapter == "lldb-dap"
+    more = {"initCommands": project.lldb_start, "preRunCommands": one.lldb_stop} if lldb else {}
+    return {
+        "name": f"{one.name} ({adapter})",
+        "filetype": one.input,
+        "type": adapter,
+        "request": "launch",
+        "program": str(one.program),
+        "args": [word.format(file=_FILE) for word in one.args],
+        "cwd": str(project.root),
+        "env": [f"{name}={value}" for name, value in one.environ.items()] if lldb else one.environ,
+        **more,
+    }

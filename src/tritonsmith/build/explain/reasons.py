@@ -1,0 +1,158 @@
+"""Ninja's reasons in words: grouped, so that a changed flag is one line and not two hundred."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.core.ui import word_diff
+from tritonsmith.core.ui.units import age
+from tritonsmith.facts.ninja_dry_run import DryRun, Reason
+
+_BUILT = re.compile(
+    r"(?:Building|Linking) \w+ (?:object|static library|shared library|shared module|executable) (.+)"
+)
+_PRECOMPILED = re.compile(r"(?:.*/)?tritonsmith_pch_(\w+)\.dir/.*\.pch")
+_NAMED = 3  # files in a sentence
+
+
+@dataclass(frozen=True)
+class RebuildReason:
+    """A reason, as a sentence, and the outputs that it directly rebuilds, as Ninja writes them."""
+
+    files: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class RebuildTotals:
+    """What Ninja would run; where the result of a step stays the same, what depends on it is left out then.
+
+    Attributes:
+        compiles: of objects.
+        links: of archives, libraries and programs.
+        others: generated files, copies.
+        seconds: that these steps took when they were last run, one after the other.
+        unknown: steps that have never been run here.
+    """
+
+    compiles: int
+    links: int
+    others: int
+    seconds: float
+    unknown: int
+
+
+def rows(
+    reasons: Iterable[Reason],
+    before: Mapping[str, Sequence[str]],
+    after: Mapping[str, Sequence[str]],
+    changed: Callable[[str], float | None],
+    short: Callable[[str], str],
+) -> tuple[RebuildReason, ...]:
+    """Group reasons; those that rebuild the most come first.
+
+    Args:
+        reasons: from Ninja.
+        before: output to its command when it was last built, as far as it is known.
+        after: output to its command now.
+        changed: how many seconds ago a file changed; None if it is gone.
+        short: a path as a person reads it.
+    """
+    groups: dict[str, list[str]] = {}
+    for reason in reasons:
+        why = _why(reason, before, after, changed, short)
+        if made := _PRECOMPILED.fullmatch(reason.output):
+            why = f"the precompiled header `{made[1]}` is made again, because {why.replace('{files}', 'it')}"
+        groups.setdefault(why, []).append(reason.output)
+    found = [RebuildReason(tuple(files), _with_names(why, files, short)) for why, files in groups.items()]
+    return tuple(sorted(found, key=lambda row: -len(row.files)))
+
+
+def regeneration(
+    run: DryRun, changed: Callable[[str], float | None], short: Callable[[str], str]
+) -> list[str]:
+    """Why Ninja would run CMake first."""
+    said = (
+        _with_names(_why(reason, {}, {}, changed, short), [reason.output], short)
+        for reason in run.regeneration
+    )
+    return list(dict.fromkeys(said))  # of one file Ninja compares the time of both output and log
+
+
+def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, float]) -> RebuildTotals:
+    """Count the steps.
+
+    Args:
+        run: from Ninja.
+        described: what Ninja prints for a custom command, to its output.
+        seconds: output to how long it took when it was last made.
+    """
+    outputs = []
+    for step in run.steps:
+        match = _BUILT.match(step)
+        outputs.append(match[1] if match else described.get(step, ""))
+    compiles = sum(re.match(r"Building \w+ object ", step) is not None for step in run.steps)
+    links = sum(step.startswith("Linking ") for step in run.steps)
+    known = [seconds[output] for output in outputs if output in seconds]
+    return RebuildTotals(
+        compiles, links, len(run.steps) - compiles - links, sum(known), len(run.steps) - len(known)
+    )
+
+
+def _why(
+    reason: Reason,
+    before: Mapping[str, Sequence[str]],
+    after: Mapping[str, Sequence[str]],
+    changed: Callable[[str], float | None],
+    short: Callable[[str], str],
+) -> str:
+    """A sentence with `{files}` where the outputs are named."""
+    if reason.kind == "newer":
+        seconds = changed(reason.input)
+        when = "deleted" if seconds is None else f"changed {age(seconds)} ago"
+        return f"{short(reason.input)} is newer than {{files}} ({when})"
+    if reason.kind == "command":
+        return f"command line of {{files}} changed: {_flags(reason.output, before, after)}"
+    if reason.kind == "other":
+        return reason.output
+    return {
+        "missing": "{files} is missing",
+        "unrecorded": "{files}: Ninja has no record of building it",
+        "headers": "{files}: the list of its included headers is missing or out of date",
+    }[reason.kind]
+
+
+def _flags(output: str, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> str:
+    if output not in before or output not in after:
+        return "the old command line is not recorded (no build by tritonsmith has succeeded here)"
+    words = word_diff.in_words(before[output], after[output])
+    if words == word_diff.NOTHING:
+        return "before the last successful build, which did not include this file"
+    return words
+
+
+def _with_names(why: str, files: Sequence[str], short: Callable[[str], str]) -> str:
+    names = ", ".join(short(file) for file in files[:_NAMED])
+    if len(files) > _NAMED:
+        kind = "objects" if all(file.endswith(".o") for file in files) else "files"
+        names = f"{len(files)} {kind} ({short(files[0])}, ...)"
+    return why.replace("{files}", names)
+
+
+def shortener(build: Path, source: Path | None) -> Callable[[str], str]:
+    """Shorten paths for display: objects to their name, other paths to the part below a known folder."""
+    sources = source.resolve() if source else None
+
+    def short(path: str) -> str:
+        if path.endswith((".o", ".obj")):
+            return Path(path).name
+        full = build / path
+        if full.is_relative_to(build) and not (build / full.relative_to(build).parts[0]).is_symlink():
+            return str(full.relative_to(build))
+        real = full.resolve()  # compiles may go through a link to the sources
+        return str(real.relative_to(sources)) if sources and real.is_relative_to(sources) else path
+
+    return short

@@ -1,0 +1,104 @@
+"""Which part of LLVM to build: all, or only what this Triton links, runs and tests with.
+
+Triton configures against an LLVM that is configured and not yet built, and its graph then names every file of
+LLVM that it takes. So the list is read each time from the checkout at hand, and asking for more later builds
+the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.build import cmake
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.llvm.source import PHASE_BUILD, BuildTools
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.plan import BuildUsed, Step, digest
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.llvm_tree import LlvmTree
+
+PHASE_PROBE = "what Triton uses of LLVM"
+_PYTHON_MODULE = "triton"  # CMake's target of libtriton.so, in every era
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """The Triton for which an LLVM is built.
+
+    Attributes:
+        configure: steps that configure it against a given LLVM, unbuilt, and the folder that this fills.
+        programs: what its tests call.
+        closure: what its needs follow from (`key`).
+    """
+
+    configure: Callable[[LlvmTree], tuple[tuple[Step, ...], Path]]
+    programs: tuple[str, ...]
+    closure: str = ""
+
+
+def build(
+    prefix: Path, request: LlvmRequest, means: BuildTools, consumer: Consumer | None
+) -> tuple[Step, ...]:
+    """Steps that build what the request asks for in a configured build folder; all without a consumer."""
+    settings, jobs, tools = request.settings, means.jobs.compile, means.tools
+    named = settings.ninja_targets
+    if named or settings.scope == "all" or consumer is None:
+        built = cmake.build_targets(prefix, tools, targets=named, jobs=jobs, phase=PHASE_BUILD)
+        return (built, *cmake.keep_graph(prefix, phase=PHASE_BUILD))
+    first = _before_configure(request)
+    steps: tuple[Step, ...] = ()
+    if first:
+        steps = (cmake.build_targets(prefix, tools, targets=first, jobs=jobs, phase=PHASE_BUILD),)
+    configured, probe = consumer.configure(promised(prefix, request))
+    whole = settings.scope == "closure"
+    return (
+        *steps,
+        *configured,
+        BuildUsed(
+            ninja=tools.ninja,
+            tree=prefix,
+            user=probe,
+            of=() if whole else (_PYTHON_MODULE,),
+            programs=consumer.programs if whole else (),
+            jobs=jobs,
+            phase=PHASE_BUILD,
+        ),
+        *cmake.keep_graph(prefix, phase=PHASE_BUILD),
+    )
+
+
+def key(settings: Settings, checkout: TritonCheckout) -> str:
+    """What a checkout's needs follow from, its options included; empty where only Ninja can tell.
+
+    That is where its sources are changed, lie in several places, or are not under git.
+    """
+    triton = settings.triton
+    if not checkout.commit or checkout.dirty or triton.plugin_dirs:
+        return ""
+    return f"{checkout.commit}+{digest(sorted(triton.backends), triton.proton, triton.cmake_args)[:8]}"
+
+
+def promised(prefix: Path, request: LlvmRequest) -> LlvmTree:
+    """The LLVM that will be there once it is configured, as Triton's recipe wants to know it."""
+    settings = request.settings
+    return LlvmTree(
+        prefix=prefix,
+        version="",
+        commit="",
+        build_type=settings.build_type,
+        assertions=settings.assertions,
+        rtti=False,
+        targets=frozenset(settings.targets),
+        packages=frozenset(request.projects),
+        tools=frozenset(),
+        static=not settings.shared,
+        build_tree=True,
+    )
+
+
+def _before_configure(request: LlvmRequest) -> tuple[str, ...]:
+    """What Triton's configure looks for as a finished program."""
+    wanted = {"needs-filecheck": "FileCheck", "needs-clang": "clang"}
+    return tuple(name for feature, name in wanted.items() if feature in request.features)

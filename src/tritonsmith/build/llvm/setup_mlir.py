@@ -1,0 +1,187 @@
+"""`setup-mlir`: provide an environment with an LLVM from the quickest source."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.build import cmake, preflight
+from tritonsmith.build.jobs import bound
+from tritonsmith.build.llvm import closure, precompiled_headers, source
+from tritonsmith.build.llvm.closure import Consumer
+from tritonsmith.build.llvm.providers.choose import choose
+from tritonsmith.build.llvm.providers.interface import ProviderChoice, ProviderInputs
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.llvm.source import BuildTools
+from tritonsmith.build.llvm.store_entry import StoreEntryUpdate
+from tritonsmith.build.prepared_build import PreparedBuild
+from tritonsmith.build.store import leases
+from tritonsmith.build.store import store as store_store
+from tritonsmith.build.store.store import Store
+from tritonsmith.build.triton import recipe
+from tritonsmith.build.triton.recipe import Inputs
+from tritonsmith.build.triton.source import TritonSource, request_for, request_for_revision
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import Step, download
+from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts import lit_tests, llvm_tree, machine, tools
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.wheels import venv
+
+
+def prepare(
+    settings: Settings, space: Workspace, located: TritonSource, *, force: bool = False, again: bool = False
+) -> tuple[PreparedBuild, ProviderChoice]:
+    """Prepare an LLVM/MLIR for the env's Triton.
+
+    `force` goes on in spite of what the preflight found; `again` configures even if nothing changed.
+
+    Raises:
+        FactError: no provider fits.
+        PreflightError: the build would fail.
+    """
+    request = _request(settings, located)
+    means = build_tools(settings)
+    store = store_store.open_store(space, settings.llvm.store)
+    named = settings.llvm.dir
+    inputs = ProviderInputs(
+        workspace=space,
+        means=means,
+        installed=(llvm_tree.read(Path(named)),) if named else llvm_tree.installed(),
+        source=source.locate(settings.llvm.source),
+        reachable=download.reachable,
+        store=store,
+        entries=store.entries(),
+        consumer=_consumer(settings, space, located, means, again=again),
+        again=again,
+    )
+    choice = choose(request, inputs)
+    warnings = [*choice.warnings]
+    if choice.provider in ("source", "store") and choice.plan.steps:
+        warnings += _preflight(request, settings, means, store, force=force)
+        others = _others(store, space, settings.name, choice.entry) if again else ""
+        if others:
+            warnings.append(f"{choice.entry} is also used by {others}; changes are rebuilt for all of them")
+    update = None
+    if choice.entry:
+        root = located.root if located.root.is_dir() else None
+        user = leases.me(space.env(settings.name), root, choice.entry)
+        update = StoreEntryUpdate(store, choice.entry, user, choice.describe)
+    receipt = _receipt(request, settings, means, choice)
+    beside = choice.prefix if choice.describe else None
+    return PreparedBuild(choice.plan, tuple(warnings), receipt, beside, store_update=update), choice
+
+
+def build_tools(settings: Settings) -> BuildTools:
+    """What builds an LLVM here."""
+    host = machine.read()
+    found = tools.compilers(
+        compiler=settings.toolchain.compiler,
+        linker=settings.toolchain.linker,
+        launcher=settings.cache.launcher,
+    )
+    return BuildTools(
+        machine=host,
+        compilers=found,
+        tools=cmake.own_tools(),
+        jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
+        precompiled=precompiled_headers.used(settings, found),
+        cache=settings.cache,
+    )
+
+
+def _preflight(
+    request: LlvmRequest, settings: Settings, means: BuildTools, store: Store, *, force: bool
+) -> list[str]:
+    """Warnings about a build of LLVM.
+
+    Raises:
+        PreflightError: it would fail.
+    """
+    linker, free = settings.toolchain.linker, machine.disk_free(store.root)
+    host, found = means.machine, means.compilers
+    problems = [
+        *preflight.llvm(request, host, found, means.jobs, linker=linker, disk_free=free, where=store.root),
+        *preflight.cache(settings, found),
+    ]
+    return list(preflight.enforce(problems, force=force))
+
+
+def _receipt(
+    request: LlvmRequest, settings: Settings, means: BuildTools, choice: ProviderChoice
+) -> dict[str, Any]:
+    return {
+        "env": settings.name,
+        "provider": choice.provider,
+        "prefix": choice.prefix,
+        "entry": choice.entry,
+        "kind": choice.kind,
+        "commit": choice.commit,
+        "pin": request.pin.commit if request.pin else "",
+        "pin_build": request.pin.build if request.pin else None,
+        "projects": request.projects,
+        "build_type": settings.llvm.build_type,
+        "assertions": settings.llvm.assertions,
+        "targets": settings.llvm.targets,
+        "scope": settings.llvm.scope,
+        "ninja_targets": settings.llvm.ninja_targets,
+        "compiler": means.compilers.cxx,
+        "refused": dict(choice.refused),
+    }
+
+
+def _others(store: Store, space: Workspace, env: str, entry: str) -> str:
+    """The other users of an entry, in words."""
+    uses = leases.look(store, space, time.time()).of(entry)
+    found = [use.in_words for use in uses if (use.user.workspace, use.user.env) != (str(space.root), env)]
+    return ", ".join(dict.fromkeys(found))
+
+
+def wants_sources(settings: Settings) -> bool:
+    """Whether what is built of LLVM is read from Triton's sources."""
+    llvm = settings.llvm
+    return llvm.scope != "all" and not llvm.ninja_targets and llvm.provider in ("auto", "source")
+
+
+def _request(settings: Settings, located: TritonSource) -> LlvmRequest:
+    if located.root.is_dir():
+        return request_for(settings, checkouts.read(located.root))
+    request = request_for_revision(settings)
+    if request is None:
+        raise FactError(
+            f"cannot determine the LLVM pin of Triton {settings.triton.revision!r} without its sources",
+            hints=[
+                "run this in a checkout, or give one: --source PATH",
+                'or set a release: revision = "3.5" under [triton]',
+            ],
+        )
+    return request
+
+
+def _consumer(
+    settings: Settings, space: Workspace, located: TritonSource, means: BuildTools, *, again: bool
+) -> Consumer | None:
+    """The Triton that LLVM is built for; None where its sources are not at hand."""
+    if not located.root.is_dir():
+        return None
+    checkout, env = checkouts.read(located.root), space.env(settings.name)
+
+    def configure(tree: LlvmTree) -> tuple[tuple[Step, ...], Path]:
+        inputs = Inputs(
+            settings=settings,
+            checkout=checkout,
+            llvm=tree,
+            python=venv.base_interpreter(settings.python.interpreter),
+            machine=means.machine,
+            compilers=means.compilers,
+            tools=means.tools,
+            jobs=means.jobs,
+            workspace=space,
+            env=env,
+        )
+        return recipe.configure(inputs, env.probe, phase=closure.PHASE_PROBE, again=again), env.probe
+
+    return Consumer(configure, lit_tests.programs(checkout.root), closure.key(settings, checkout))

@@ -1,0 +1,351 @@
+"""The provider `source`: LLVM from git, from a checkout, or from a tarball, and its configure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from tritonsmith.build import cmake, compiler_cache
+from tritonsmith.build.cmake import CmakeTools
+from tritonsmith.build.compiler_cache import Folders
+from tritonsmith.build.jobs import Jobs
+from tritonsmith.build.llvm import precompiled_headers
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.store.entry import Compiler, Key
+from tritonsmith.compiler import debugger_init
+from tritonsmith.core import configs
+from tritonsmith.core.envs.schema import CacheSettings, LlvmSettings
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.plan import (
+    Download,
+    Extract,
+    GitFetch,
+    MakeDir,
+    Remove,
+    Run,
+    Step,
+    Write,
+    digest,
+    stamped,
+)
+from tritonsmith.core.plan.git_remote import GitRemote
+from tritonsmith.facts import git as facts_git
+from tritonsmith.facts.machine import Machine
+from tritonsmith.facts.tools import Compilers
+
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+_FULL = 40  # hex digits of a commit
+_SCHEMES = ("http://", "https://", "file://", "ssh://", "git://", "git@")
+NATIVE_FILE = "tritonsmith-native.cmake"
+PHASE_SOURCES = "LLVM sources"
+PHASE_CONFIGURE = "configure LLVM"
+PHASE_BUILD = "build LLVM"
+
+
+@dataclass(frozen=True)
+class LlvmSource:
+    """Where LLVM's sources come from.
+
+    Attributes:
+        kind: a git remote, a checkout on this disk, or a tarball.
+        location: URL or absolute path.
+        commit: HEAD of a checkout; empty otherwise.
+        dirty: tracked files of that checkout differ from it.
+    """
+
+    kind: Literal["git", "checkout", "tarball"]
+    location: str
+    commit: str = ""
+    dirty: bool = False
+
+
+def locate(source: str) -> LlvmSource:
+    """Classify what `[llvm] source` names: a path or URL; empty for upstream's repository.
+
+    Raises:
+        FactError: a path where there is nothing of use.
+    """
+    if not source:
+        return LlvmSource("git", str(configs.load("triton-eras")["llvm-source"]["repositories"][0]))
+    if source.startswith(_SCHEMES):
+        return LlvmSource("tarball" if urlsplit(source).path.endswith(_ARCHIVES) else "git", source)
+    path = Path(source).expanduser().absolute()
+    if (path / "llvm" / "CMakeLists.txt").is_file():
+        head = facts_git.head(path)
+        return LlvmSource("checkout", str(path), head.commit, head.dirty)
+    if path.is_file() and path.name.endswith(_ARCHIVES):
+        return LlvmSource("tarball", str(path))
+    if (path / "HEAD").is_file() or (path / ".git").exists():
+        return LlvmSource("git", str(path))
+    raise FactError(
+        "not a source tree of LLVM",
+        where=path,
+        why="this is neither a checkout (llvm/CMakeLists.txt) nor a git repository nor a tar archive",
+        hints=["give a checkout, a git URL, or a tarball: --llvm-source PATH_OR_URL"],
+    )
+
+
+@dataclass(frozen=True)
+class SourceTree:
+    """Sources that exist once the steps have run.
+
+    Attributes:
+        path: folder that holds `llvm/`.
+        commit: as far as it is known.
+        steps: what brings them there.
+        dirty: somebody changed them.
+        archive: the tarball's checksum, or its name and size; empty for others.
+    """
+
+    path: Path
+    commit: str
+    steps: tuple[Step, ...]
+    dirty: bool = False
+    archive: str = ""
+
+
+def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> SourceTree:
+    """Steps that fetch the sources at the pin. The user's own tree is read, never changed.
+
+    Raises:
+        UsageError: there is no pin to fetch, or a tarball's URL has no checksum.
+    """
+    if source.kind == "tarball":
+        return _tarball(source, request, workspace)
+    if source.kind == "checkout" and (request.settings.any_commit or request.fit(source.commit) == "pin"):
+        return SourceTree(Path(source.location), source.commit, (), source.dirty)
+    if request.pin is None:
+        raise UsageError(
+            "the wanted LLVM commit is unknown",
+            hints=[
+                "run this in a Triton checkout, or give one: --source PATH",
+                "or use your own LLVM sources: --llvm-source PATH --any-commit",
+            ],
+        )
+    return _worktree(source, request, request.pin.commit, workspace)
+
+
+def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: Workspace) -> SourceTree:
+    path = workspace.sources / f"llvm-{commit[:12]}"
+    steps: list[Step] = []
+    login: tuple[tuple[str, str], ...] = ()  # the contents of files are fetched at the checkout
+    if source.kind == "checkout":
+        repository = Path(source.location)
+    else:
+        if len(commit) < _FULL:
+            raise UsageError(
+                "fetching a commit from a remote needs its full hash",
+                why=f"the pin is {request.describe_pin()}",
+                hints=["give a clone of LLVM that contains the commit: --llvm-source PATH"],
+            )
+        repository = workspace.sources / "llvm-project"
+        upstream = configs.load("triton-eras")["llvm-source"]["repositories"]
+        urls = tuple(upstream) if source.location in upstream else (source.location,)
+        steps.append(GitFetch(repository, urls, commit, phase=PHASE_SOURCES))
+        login = GitRemote.of(source.location).env
+    git = ("git", "-C", str(path))
+    # Forced once for a path that git knows and that is gone, once more where a stopped `add` left its lock.
+    add = ("git", "-C", str(repository), "worktree", "add", "--force", "--force", "--detach", "--no-checkout")
+    steps += [
+        MakeDir(workspace.sources, phase=PHASE_SOURCES),
+        Remove((path,), workspace.root, phase=PHASE_SOURCES),  # half a worktree of an interrupted run
+        *(
+            Run(argv, cwd=workspace.sources, env=login, phase=PHASE_SOURCES)
+            for argv in (
+                (*add, str(path), commit),
+                (*git, "sparse-checkout", "set", *_folders(request)),
+                (*git, "checkout", "--force", "--detach", commit),
+            )
+        ),
+    ]
+    return SourceTree(path, commit, stamped(steps, workspace.sources / f".llvm-{commit[:12]}.done", path))
+
+
+def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> SourceTree:
+    sha256 = request.settings.sha256
+    steps: list[Step] = []
+    if source.location.startswith(_SCHEMES):
+        if not sha256:
+            raise UsageError(
+                "a tarball from a URL needs a checksum",
+                where=source.location,
+                hints=["add --sha256 HEX (or sha256 = in the env file's [llvm])"],
+            )
+        archive = workspace.downloads / urlsplit(source.location).path.rsplit("/", 1)[-1]
+        steps.append(Download(source.location, sha256, archive, phase=PHASE_SOURCES))
+    else:
+        archive = Path(source.location)
+    folders = _folders(request)
+    stem = archive.name.split(".tar")[0].removesuffix(".orig")
+    told = sha256 or _told(archive)
+    path = workspace.sources / f"{stem}-{digest(told, *folders)[:8]}"
+    steps.append(Remove((path,), workspace.root, phase=PHASE_SOURCES))
+    steps.append(
+        Extract(archive, path, workspace.root, only=folders, sha256=sha256 or None, phase=PHASE_SOURCES)
+    )
+    unpack = stamped(steps, workspace.sources / f".{path.name}.done", path)
+    return SourceTree(path, "", unpack, archive=told)
+
+
+def _told(archive: Path) -> str:
+    """What identifies a tarball that has no checksum."""
+    return f"{archive.name}:{archive.stat().st_size if archive.is_file() else 0}"
+
+
+def _folders(request: LlvmRequest) -> tuple[str, ...]:
+    table = configs.load("triton-eras")["llvm-source"]
+    extra = [name for project in request.projects for name in table["project-folders"].get(project, ())]
+    return (*table["folders"], *extra)
+
+
+@dataclass(frozen=True)
+class BuildTools:
+    """The tools and facts of an LLVM build; `precompiled` injects precompiled headers."""
+
+    machine: Machine
+    compilers: Compilers
+    tools: CmakeTools
+    jobs: Jobs
+    precompiled: bool = False
+    cache: CacheSettings = field(default_factory=CacheSettings)
+
+
+def key(tree: SourceTree, request: LlvmRequest, means: BuildTools) -> Key:
+    """What this build is, and so which entry of the store. The scope is not in it: a build grows where it is.
+
+    Sources that are changed, or that tell no commit, have a build of their own, whatever their changes are by
+    now: it is rebuilt in place, as one expects of sources that one works on. A tarball's is by what it is.
+    """
+    settings, compilers = request.settings, means.compilers
+    options = {
+        "debug-info": settings.debug_info,
+        "projects": ";".join(request.projects),
+        "shared": _on(settings.shared),
+        "targets": ";".join(settings.targets),
+    }
+    if tree.dirty or not tree.commit:
+        options["sources"] = tree.archive or str(tree.path)
+    cxx, linker = compilers.cxx, compilers.linker
+    return Key(
+        source=tree.commit or tree.path.name,
+        diff="changed" if tree.dirty else "",
+        build_type=settings.build_type,
+        assertions=settings.assertions,
+        options=tuple(options.items()),
+        compiler=Compiler(str(cxx.path), cxx.name, cxx.version) if cxx else Compiler(),
+        libstdcxx=means.machine.glibcxx,
+        linker=f"{linker.name} {linker.version}" if linker else "",
+    )
+
+
+def configure(
+    tree: SourceTree,
+    request: LlvmRequest,
+    build: Path,
+    means: BuildTools,
+    *,
+    root: Path | None = None,
+    again: bool = False,
+) -> tuple[Step, ...]:
+    """Steps that fetch the sources and configure them into `build`, a folder in the marked folder `root`.
+
+    `again`: configure even if nothing changed.
+    """
+    folders = _shared(tree, build, means)
+    native = build / NATIVE_FILE
+    variables = cache_variables(request, means, folders) | {"CROSS_TOOLCHAIN_FLAGS_NATIVE": f"-C;{native}"}
+    run = cmake.configure(
+        tree.path / "llvm", build, variables, means.tools, phase=PHASE_CONFIGURE, root=root, again=again
+    )
+    run = (Write(native, cmake.settings(native_variables(means, folders)), phase=PHASE_CONFIGURE), *run)
+    links = (
+        *compiler_cache.steps(folders, phase=PHASE_CONFIGURE),
+        *debugger_init.steps(build, relative=folders is not None, llvm=tree.path, phase=PHASE_CONFIGURE),
+    )
+    return (*tree.steps, MakeDir(build, phase=PHASE_CONFIGURE), *run, *links)
+
+
+def _shared(tree: SourceTree, build: Path, means: BuildTools) -> Folders | None:
+    """Only other machines compile LLVM again, so only for them its debug info is made relative."""
+    here = Folders(tree.path, build, build)
+    shared = compiler_cache.shared(means.compilers, means.machine.system, here)
+    return shared if means.cache.remote else None
+
+
+def cache_variables(
+    request: LlvmRequest, means: BuildTools, folders: Folders | None = None
+) -> dict[str, str]:
+    """LLVM's CMake variables: the blog recipe's, what each era needs more, and what makes it quicker."""
+    settings, machine, compilers = request.settings, means.machine, means.compilers
+    symbols = settings.build_type in _WITH_SYMBOLS
+    split = settings.debug_info == "split" and machine.system == "Linux" and symbols
+    slow_tablegen = settings.build_type == "Debug" or settings.assertions
+    variables = {
+        "CMAKE_BUILD_TYPE": settings.build_type,
+        "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
+        **cmake.compiler_variables(
+            compilers,
+            system=machine.system,
+            launcher=compiler_cache.launcher(
+                means.cache, compilers, folders, precompiled_headers=means.precompiled
+            ),
+            flags=" ".join((*_flags(settings), *compiler_cache.flags(folders))),
+            linker_flags=False,
+        ),
+        "LLVM_ENABLE_PROJECTS": ";".join(request.projects),
+        "LLVM_TARGETS_TO_BUILD": ";".join(settings.targets),
+        "LLVM_ENABLE_ASSERTIONS": _on(settings.assertions),
+        "LLVM_OPTIMIZED_TABLEGEN": _on(settings.optimized_tablegen and slow_tablegen),
+        "LLVM_PARALLEL_COMPILE_JOBS": str(means.jobs.compile),
+        "LLVM_PARALLEL_LINK_JOBS": str(means.jobs.link),
+        "LLVM_USE_SPLIT_DWARF": _on(split),
+        "LLVM_INSTALL_UTILS": "ON",  # FileCheck, which Triton's build copies (triton#10616)
+        "LLVM_BUILD_TESTS": "OFF",
+        "LLVM_INCLUDE_BENCHMARKS": "OFF",
+        "LLVM_INCLUDE_DOCS": "OFF",
+        "LLVM_INCLUDE_EXAMPLES": "OFF",
+        "LLVM_ENABLE_LIBXML2": "OFF",
+        "LLVM_ENABLE_TERMINFO": "OFF",
+        "LLVM_ENABLE_ZSTD": "OFF",
+        "MLIR_ENABLE_BINDINGS_PYTHON": "OFF",
+        "BUILD_SHARED_LIBS": _on(settings.shared),
+    }
+    if settings.thin_archives and machine.system == "Linux" and not settings.shared:
+        # As LLVM's own, and T: GNU's and LLVM's ar both take it.
+        create = "<CMAKE_AR> DqcT <TARGET> <LINK_FLAGS> <OBJECTS>"
+        variables |= {"CMAKE_C_ARCHIVE_CREATE": create, "CMAKE_CXX_ARCHIVE_CREATE": create}
+    if means.precompiled:
+        variables |= precompiled_headers.cache_variables()
+    if compilers.linker and machine.system != "Darwin":
+        variables["LLVM_USE_LINKER"] = cmake.linker_name(compilers)
+    return variables
+
+
+def native_variables(means: BuildTools, folders: Folders | None = None) -> dict[str, str]:
+    """CMake's variables for the table generators' own build, which LLVM configures while it is built.
+
+    They run for seconds in all, so most of what optimising them costs is not won back.
+    """
+    compilers, precompiled = means.compilers, means.precompiled
+    launcher = compiler_cache.launcher(means.cache, compilers, folders, precompiled_headers=precompiled)
+    return {
+        **cmake.compiler_variables(
+            compilers, system=means.machine.system, launcher=launcher, linker_flags=False
+        ),
+        **{f"CMAKE_{language}_FLAGS_RELEASE": "-O1 -DNDEBUG" for language in ("C", "CXX")},
+        **(precompiled_headers.cache_variables() if precompiled else {}),
+    }
+
+
+_WITH_SYMBOLS = ("Debug", "RelWithDebInfo")
+
+
+def _flags(settings: LlvmSettings) -> tuple[str, ...]:
+    return {"split": (), "full": (), "lines": ("-gline-tables-only",), "none": ("-g0",)}[settings.debug_info]
+
+
+def _on(value: bool) -> str:
+    return "ON" if value else "OFF"

@@ -1,0 +1,299 @@
+"""Predictable failures, reported before a build starts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
+
+from tritonsmith.build import compiler_cache
+from tritonsmith.build.compile_commands import DatabaseLink
+from tritonsmith.build.jobs import Jobs
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.triton import suspects, toolchain
+from tritonsmith.build.triton.recipe import Inputs
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.envs.schema import DebugInfo, Settings
+from tritonsmith.core.errors import PreflightError
+from tritonsmith.facts import eras, tools
+from tritonsmith.facts.machine import Machine
+from tritonsmith.facts.tools import Compilers
+
+_OWN_BACKENDS = ("nvidia", "amd")  # upstream's
+_REGISTERS = b"RegisterTritonDialects.h"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One predictable failure.
+
+    Attributes:
+        id: short name, the same in tests and docs.
+        what: what will happen.
+        remedy: a command or a change.
+        fatal: the build cannot succeed; others are warnings.
+    """
+
+    id: str
+    what: str
+    remedy: str
+    fatal: bool = True
+
+
+def enforce(problems: Iterable[Problem], *, force: bool) -> tuple[str, ...]:
+    """Raise an error if a problem is fatal, unless forced; return what to warn of.
+
+    Raises:
+        PreflightError: with every fatal problem and its remedy.
+    """
+    found = list(problems)
+    fatal = [problem for problem in found if problem.fatal]
+    if fatal and not force:
+        raise PreflightError(
+            "this build would fail; nothing was started",
+            why="\n".join(f"[{problem.id}] {problem.what}" for problem in fatal),
+            hints=[
+                *(f"[{problem.id}] {problem.remedy}" for problem in fatal),
+                "to ignore preflight errors: --force",
+            ],
+        )
+    return tuple(f"[{problem.id}] {problem.what} ({problem.remedy})" for problem in found)
+
+
+def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float, lit: str = "") -> Iterator[Problem]:
+    """Problems of `build-triton`.
+
+    `disk_free`: GiB where the build folder lies. `lit`: its version in the env's venv; empty if that is not
+    made yet.
+    """
+    yield from _llvm(inputs, request)
+    yield from _newer_compiler(inputs)
+    yield from _lit(inputs, lit)
+    yield from _tools(inputs.compilers, inputs.machine, linker=inputs.settings.toolchain.linker)
+    yield from cache(inputs.settings, inputs.compilers)
+    yield from _cmake_version(inputs)
+    yield from _python(inputs)
+    yield from _backends(inputs)
+    yield from _bin(inputs, inputs.settings.triton.targets)
+    yield from _nvidia(inputs)
+    yield from resources(inputs.machine, inputs.jobs, inputs.settings.llvm.debug_info)
+    need = configs.load("resources")["disk"]["triton-build"]
+    yield from _disk(disk_free, need, inputs.env.path)
+
+
+def cache(settings: Settings, compilers: Compilers) -> Iterator[Problem]:
+    """Settings under `[cache]` that are unavailable or incompatible."""
+    icecc = bool(settings.cache.distribute) and tools.find("icecc") is not None
+    rows = compiler_cache.problems(settings.cache, compilers, settings.llvm.debug_info, icecc=icecc)
+    for name, what, remedy in rows:
+        yield Problem(name, what, remedy, fatal=name in ("no-icecc", "sccache-split-dwarf"))
+
+
+def llvm(
+    request: LlvmRequest,
+    machine: Machine,
+    compilers: Compilers,
+    jobs: Jobs,
+    *,
+    linker: str,
+    disk_free: float,
+    where: Path,
+) -> Iterator[Problem]:
+    """Problems of `setup-mlir` with the provider `source`.
+
+    `linker` is `lld`, `mold` or `default`, as asked for; `disk_free` is in GiB, in the build folder `where`.
+    """
+    yield from _tools(compilers, machine, linker=linker)
+    yield from resources(machine, jobs, request.settings.debug_info)
+    if not request.settings.ninja_targets:
+        disk, settings = configs.load("resources")["disk"], request.settings
+        share = 1.0 if settings.scope == "all" else disk["llvm-closure-share"]
+        yield from _disk(
+            disk_free, disk["llvm-build"][settings.build_type] * share + disk["llvm-sources"], where
+        )
+
+
+def resources(machine: Machine, jobs: Jobs, debug_info: DebugInfo) -> Iterator[Problem]:
+    """Check that the jobs fit into memory."""
+    need = configs.load("resources")["memory"]
+    for kind, count, each in (
+        ("compile", jobs.compile, need["compile-job"]),
+        ("link", jobs.link, need["link-job"][debug_info]),
+    ):
+        wanted = count * each
+        if wanted > machine.memory_gib:
+            yield Problem(
+                "memory",
+                f"{count} {kind} jobs at {each:g} GiB need {wanted:.0f} GiB; "
+                f"this machine (or its cgroup) has {machine.memory_gib:.1f} GiB",
+                "use fewer jobs: --jobs N, or link-jobs in the env file's [toolchain]",
+                fatal=wanted > 2 * machine.memory_gib,
+            )
+
+
+def _disk(free: float, need: float, where: Path) -> Iterator[Problem]:
+    if free < need:
+        yield Problem(
+            "disk",
+            f"the build needs about {need:.0f} GiB; {free:.1f} GiB are free in {where}",
+            "free some space, or set TRITONSMITH_HOME to a folder on a larger disk",
+        )
+
+
+def _llvm(inputs: Inputs, request: LlvmRequest) -> Iterator[Problem]:
+    tree = inputs.llvm
+    install = next(iter(request.remedy(tree)), "install the missing parts")
+    for missing in request.lacks(tree):
+        yield Problem(
+            "llvm-lacks",
+            f"LLVM {tree.version} in {tree.prefix} lacks {missing}",
+            f"{install}, or build an LLVM: invoke setup-mlir --provider source",
+        )
+    fit = request.fit(tree.commit)
+    if fit != "pin" and request.pin:
+        about = f"commit {tree.commit[:12]}" if tree.commit else "a distribution's build without a commit"
+        yield Problem(
+            "llvm-not-the-pin",
+            f"LLVM {tree.version} in {tree.prefix} ({about}) is not the pin {request.describe_pin()}",
+            "files that use a changed API will fail; invoke setup-mlir provides the pin",
+            fatal=False,
+        )
+
+
+def _tools(compilers: Compilers, machine: Machine, *, linker: str) -> Iterator[Problem]:
+    if compilers.cxx is None:
+        yield Problem(
+            "no-compiler",
+            "clang++ is not on PATH",
+            "install clang (Debian: apt install clang), or set one: [toolchain] compiler",
+        )
+    elif compilers.cc is None:
+        yield Problem(
+            "no-compiler",
+            f"there is no C compiler next to {compilers.cxx.path}",
+            "install the complete compiler package",
+        )
+    if compilers.linker is None and linker != "default" and machine.system != "Darwin":
+        yield Problem(
+            "no-linker",
+            f"{linker} is not on PATH",
+            f'install {linker} (Debian: apt install {linker}), or set linker = "default"',
+        )
+
+
+def _newer_compiler(inputs: Inputs) -> Iterator[Problem]:
+    """A compiler newer than the checkout has more warnings, and Triton is built with `-Werror`."""
+    cxx, committed = inputs.compilers.cxx, inputs.checkout.committed
+    released = eras.clang_released(cxx.major) if cxx and "clang" in cxx.path.name else None
+    apple = inputs.machine.system == "Darwin"  # Apple numbers its clang by itself
+    if cxx is None or released is None or apple or not committed or committed[:10] >= released:
+        return
+    strict = inputs.settings.triton.werror
+    yield Problem(
+        "werror",
+        f"clang {cxx.version} is newer (released {released}) than this checkout ({committed[:10]}), "
+        f"and Triton is built with -Werror",
+        "remove werror = true from the env file, or use an older compiler: [toolchain] compiler"
+        if strict
+        else f"these new warnings are not treated as errors: {' '.join(eras.relaxed_warnings())}",
+        fatal=False,
+    )
+
+
+def _lit(inputs: Inputs, version: str) -> Iterator[Problem]:
+    wanted = eras.lit_requirement()
+    if version and not SpecifierSet(wanted.removeprefix("lit")).contains(version):
+        pip = f"{inputs.env.python} -m pip install {shlex.quote(wanted)}"
+        what = f"lit {version} in {inputs.env.venv} rejects Triton's test/lit.cfg.py"
+        yield Problem("lit", what, pip, fatal=False)
+
+
+def _cmake_version(inputs: Inputs) -> Iterator[Problem]:
+    wanted = next((name for name in inputs.checkout.requires if name.startswith("cmake")), "cmake")
+    specifier = SpecifierSet(wanted.removeprefix("cmake"))
+    version = inputs.tools.cmake_version
+    if version and not specifier.contains(version):
+        yield Problem(
+            "cmake-version",
+            f"CMake is {version}; this Triton requires {wanted}",
+            "run ./bootstrap, which installs a suitable CMake",
+        )
+
+
+def _python(inputs: Inputs) -> Iterator[Problem]:
+    python, (oldest, newest) = inputs.python, inputs.checkout.python
+    if not python.headers:
+        yield Problem(
+            "python-headers",
+            f"Python.h is missing for {python.executable} ({python.include})",
+            f"install it (Debian: apt install python{python.minor}-dev)",
+        )
+    minor = int(python.minor.split(".")[1])
+    if not int(oldest.split(".")[1]) <= minor <= int(newest.split(".")[1]):
+        yield Problem(
+            "python-version",
+            f"Python {python.version}; this Triton supports {oldest} to {newest}",
+            "set another interpreter: [python] interpreter",
+            fatal=False,
+        )
+
+
+def _backends(inputs: Inputs) -> Iterator[Problem]:
+    folder = inputs.checkout.root / "third_party"
+    if not inputs.checkout.has("nvidia-backend"):
+        return
+    for name in inputs.settings.triton.backends:
+        if not (folder / name).is_dir():
+            yield Problem(
+                "backend", f"this checkout has no backend {name!r} ({folder / name})", "correct --backends"
+            )
+
+
+def _bin(inputs: Inputs, targets: tuple[str, ...]) -> Iterator[Problem]:
+    """Programs of bin/ that include the headers of a backend which is left out."""
+    backends, root = inputs.settings.triton.backends, inputs.checkout.root
+    missing = [
+        name for name in _OWN_BACKENDS if inputs.checkout.has(f"bin-needs-{name}") and name not in backends
+    ]
+    sources = [path for path in (root / "bin").glob("*.cpp") if _REGISTERS in untrusted.read_bytes(path)]
+    programs = set(targets) & {path.stem for path in sources}
+    if missing and (suspects.builds_all(targets) or programs):
+        what = ", ".join(sorted(programs)) or "triton-opt and the other programs"
+        yield Problem(
+            "bin-backends",
+            f"{what} will not compile: bin/RegisterTritonDialects.h includes headers of "
+            f"{' and '.join(missing)}, which --backends {','.join(backends)} leaves out",
+            "to build only libtriton: build-triton with --target triton; to build everything: "
+            f"--backends {','.join((*backends, *missing))}",
+        )
+
+
+def _nvidia(inputs: Inputs) -> Iterator[Problem]:
+    """Headers that no step of the plan provides."""
+    if not inputs.checkout.has("nvidia-backend") or "nvidia" not in inputs.settings.triton.backends:
+        return
+    names = {part.name for part in toolchain.components(inputs.checkout, inputs.workspace, proton=False)}
+    header = inputs.checkout.root / "third_party" / "nvidia" / "backend" / "include" / "cuda.h"
+    if "cudart" not in names and not header.is_file():
+        yield Problem(
+            "cuda-headers",
+            f"{header} is missing, and the checkout does not name a version to install",
+            "copy the CUDA headers there",
+        )
+
+
+def setup_py(inputs: Inputs, place: DatabaseLink) -> Iterator[Problem]:
+    """What upstream's setup.py would do to files that it did not create; `place` is compile_commands.json."""
+    if inputs.settings.triton.targets:  # which setup.py does not know
+        yield from _bin(inputs, ())
+    links_itself = inputs.checkout.has("build-dir-variable")  # both came with 3.5
+    if links_itself and place.state in ("folder", "file"):
+        does = "delete" if place.state == "folder" else "fail on"
+        yield Problem(
+            "compile-commands",
+            f"setup.py would {does} the {place.state} {place.path} (upstream's update_symlink)",
+            "move it away, or run `invoke link-compile-commands`, which keeps a plain file as a backup",
+        )

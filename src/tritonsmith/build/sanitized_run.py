@@ -1,0 +1,236 @@
+"""`run --sanitizer`: a program whose Triton is instrumented, with the sanitizer's runtime in its Python."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import platform
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import receipts
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Write, process
+from tritonsmith.core.plan.steps.base import CommandFailedError, Tap
+from tritonsmith.core.plan.steps.run_attached import AttachedRun
+from tritonsmith.facts import compute_sanitizer
+
+TASK = "run"
+_CONFIG = "sanitizers"
+_REPORTS = "report"  # the runtime appends `.PID`
+_HEAD = re.compile(r"^(==\d+==)?(ERROR|WARNING): ")
+_FRAME = re.compile(r"^ +#\d+ ")
+
+
+@dataclass(frozen=True)
+class SanitizedRun:
+    """A program that is ready to run.
+
+    Attributes:
+        before: steps that make the folder of the reports.
+        step: the program.
+        folder: of the reports; it stays.
+        sanitizer: its name.
+    """
+
+    before: Plan
+    step: AttachedRun
+    folder: Path
+    sanitizer: str
+
+    @property
+    def plan(self) -> Plan:
+        """All of it."""
+        return self.before + Plan(TASK, (self.step,))
+
+
+def prepare(argv: Sequence[str], sanitizer: str, env: EnvDir, space: Workspace) -> SanitizedRun:
+    """Make the plan.
+
+    Args:
+        argv: the program; `python` is that of the environment.
+        sanitizer: `address`, `undefined` or `thread`.
+        env: whose Triton was built with it.
+        space: the workspace.
+
+    Raises:
+        SmithError: the environment has no such build, or its runtime is missing.
+    """
+    known = [name for name in configs.load(_CONFIG) if name not in ("schema", "report", "gpu")]
+    if sanitizer not in known:
+        one_of = ", ".join((*known, *compute_sanitizer.tools()))
+        raise UsageError(f"--sanitizer cannot be {sanitizer!r}", hints=[f"one of {one_of}"])
+    if not argv:
+        raise UsageError("no program is given", hints=["give it after the flags: -- python script.py"])
+    folder = env.path / "sanitizer"
+    before, environ = environment(sanitizer, env, folder, space)
+    path = os.pathsep.join((str(env.python.parent), os.environ.get("PATH", os.defpath)))
+    program = str(env.python) if argv[0] in ("python", "python3") else process.which(argv[0], path)
+    if not program:
+        raise FactError(
+            f"no program {argv[0]}", hints=["give a path, or a name on PATH: -- python script.py"]
+        )
+    change = {**environ, "PATH": path, "VIRTUAL_ENV": str(env.venv)}
+    step = AttachedRun((program, *argv[1:]), tuple(change.items()), folder / "stderr", phase="run")
+    return SanitizedRun(before, step, folder, sanitizer)
+
+
+def prepare_on_gpu(argv: Sequence[str], tool: str, env: EnvDir, space: Workspace) -> SanitizedRun:
+    """Make the plan of a program whose kernels compute-sanitizer watches.
+
+    Args:
+        argv: the program; `python` is that of the environment, if there is one.
+        tool: `memcheck`, `racecheck`, `initcheck` or `synccheck`.
+        env: whose Python it is.
+        space: the workspace.
+
+    Raises:
+        SmithError: there is no such program, or no compute-sanitizer.
+    """
+    if not argv:
+        raise UsageError("no program is given", hints=["give it after the flags: -- python script.py"])
+    watcher = compute_sanitizer.locate()
+    folder = space.root / "sanitizer"
+    path = os.environ.get("PATH", os.defpath)
+    if env.python.is_file():
+        path = os.pathsep.join((str(env.python.parent), path))
+    program = process.which(argv[0], path)
+    if not program:
+        raise FactError(
+            f"no program {argv[0]}", hints=["give a path, or a name on PATH: -- python script.py"]
+        )
+    words = (*compute_sanitizer.argv(watcher, tool, folder / _REPORTS), program, *argv[1:])
+    step = AttachedRun(words, (("PATH", path),), folder / "stderr", phase="run")
+    before = (Remove((folder,), space.root, phase="prepare"), MakeDir(folder, phase="prepare"))
+    return SanitizedRun(Plan(TASK, before), step, folder, tool)
+
+
+def error_of(prepared: SanitizedRun) -> tuple[str, Sequence[str]]:
+    """The first thing that the sanitizer of a run said: its head, and the lines below; empty if nothing.
+
+    Raises:
+        SmithError: the sanitizer came to no end: nobody knows whether there was an error.
+    """
+    if prepared.sanitizer not in compute_sanitizer.tools():
+        return first_error(prepared.folder, prepared.sanitizer)
+    said = untrusted.text_if_any(prepared.folder / _REPORTS)
+    head, lines = compute_sanitizer.first_error(said)
+    if not head and not compute_sanitizer.finished(said):
+        raise SmithError(f"{prepared.sanitizer} did not finish", where=prepared.folder, why=said or None)
+    return head, lines
+
+
+def environment(sanitizer: str, env: EnvDir, folder: Path, space: Workspace) -> tuple[Plan, dict[str, str]]:
+    """What makes the folder of the reports, and the variables of a program that loads instrumented libraries.
+
+    Args:
+        sanitizer: its name.
+        env: whose Triton was built with it.
+        folder: for the reports.
+        space: the workspace.
+
+    Raises:
+        SmithError: the environment has no such build, or its runtime is missing.
+    """
+    row = configs.load(_CONFIG)[sanitizer]
+    compiler = _compiler(sanitizer, env)
+    runtime = _runtime(row, compiler)
+    symbolizer = process.which(process.capture((compiler, "-print-prog-name=llvm-symbolizer")) or "") or ""
+    environ = _variables(row, runtime, folder, symbolizer)
+    _check_loaded(row, env.python, environ)
+    rows = row.get("suppressions", {}).get("rows", ())
+    lines = "".join(f"# {one['why']}\n{one['line']}\n" for one in rows)
+    before = (
+        Remove((folder,), space.root, phase="prepare"),
+        MakeDir(folder, phase="prepare"),
+        *([Write(folder / "suppressions", lines, phase="prepare")] if lines else []),
+    )
+    return Plan(TASK, before), environ
+
+
+def first_error(folder: Path, sanitizer: str) -> tuple[str, list[str]]:
+    """The first thing that the sanitizer said: its head, and the lines of its stack; empty if nothing."""
+    row, most = configs.load(_CONFIG)[sanitizer], configs.load(_CONFIG)["report"]["frames"]
+    reports = sorted(folder.glob(f"{_REPORTS}.*"), key=lambda path: path.stat().st_mtime)
+    for report in reports:
+        lines = untrusted.read_text(report).splitlines()
+        first = next((number for number, line in enumerate(lines) if row["report"] in line), None)
+        if first is not None:
+            rest = list(itertools.takewhile(str.strip, lines[first + 1 :]))  # a blank line ends it
+            frames = [number for number, line in enumerate(rest) if _FRAME.match(line)]
+            until = frames[: int(most)][-1] + 1 if frames else 0
+            return _HEAD.sub("", lines[first]).strip(), rest[:until]
+    return "", []
+
+
+def execute(prepared: SanitizedRun, space: Workspace, show: Callable[[bytes], None]) -> int:
+    """Run the program, with its output on the terminal; its exit code, as a shell would have it."""
+    space.claim()
+    log = space.log(TASK)
+    space.run(prepared.before, TASK, quiet=True, log=log)
+    try:
+        space.run(Plan(TASK, (prepared.step,)), TASK, quiet=True, log=log, tap=Tap(show, lambda: None))
+    except CommandFailedError as failure:
+        return failure.code if failure.code >= 0 else 128 - failure.code
+    return 0
+
+
+def _compiler(sanitizer: str, env: EnvDir) -> str:
+    """That built the environment's Triton, which has to be instrumented."""
+    receipt = receipts.read(env.receipt("build-triton"))
+    built = (receipt or {}).get("settings", {}).get("triton.sanitizer", "")
+    if not receipt or built != sanitizer:
+        how = f"it was built with the sanitizer {built}" if built else "it was built without a sanitizer"
+        hints = [
+            f"{command('build-triton', env=env.name, sanitizer=sanitizer)} builds it",
+            f"{command('install-triton', env=env.name)} installs it",
+        ]
+        why = how if receipt else "nothing was built in it"
+        what = f"the Triton of the environment {env.name} has no {sanitizer} sanitizer"
+        raise SmithError(what, where=env.receipt("build-triton"), why=why, hints=hints)
+    if not env.python.is_file():
+        hints = [f"{command('install-triton', env=env.name)} makes it"]
+        raise FactError("no Python interpreter", where=env.python, hints=hints)
+    return str(receipt["compiler"]["path"])
+
+
+def _runtime(row: Mapping[str, Any], compiler: str) -> Path:
+    """The shared library of the runtime that belongs to a compiler."""
+    kind = "clang" if "clang" in Path(compiler).name else "gcc"
+    names = [name.format(machine=platform.machine()) for name in row["runtime"][kind]]
+    for name in names:
+        found = Path(process.capture((compiler, f"-print-file-name={name}")) or "")
+        if found.is_absolute() and found.is_file():
+            return found.resolve()
+    hints = ["Debian: apt install libclang-rt-19-dev, the version of the compiler"] if kind == "clang" else []
+    raise FactError(f"the compiler has no runtime {names[-1]}", where=compiler, hints=hints)
+
+
+def _variables(row: Mapping[str, Any], runtime: Path, folder: Path, symbolizer: str) -> dict[str, str]:
+    options = [f"log_path='{folder / _REPORTS}'", *(one["option"] for one in row.get("options", ()))]
+    given: dict[str, list[str]] = {row["variable"]: options}
+    if suppressions := row.get("suppressions"):
+        given.setdefault(suppressions["variable"], []).append(f"suppressions='{folder / 'suppressions'}'")
+    joined = {
+        name: ":".join([*parts, *filter(None, [os.environ.get(name, "")])]) for name, parts in given.items()
+    }
+    preloaded = filter(None, [str(runtime), os.environ.get("LD_PRELOAD", "")])
+    named = {row["variable"].replace("_OPTIONS", "_SYMBOLIZER_PATH"): symbolizer} if symbolizer else {}
+    return {**joined, **named, "LD_PRELOAD": os.pathsep.join(preloaded)}
+
+
+def _check_loaded(row: Mapping[str, Any], python: Path, environ: Mapping[str, str]) -> None:
+    """Check that the runtime really is in this Python: what is not there finds nothing."""
+    asks = f"import ctypes; ctypes.CDLL(None).{row['symbol']}"
+    options = {row["variable"]: environ[row["variable"]].partition(":")[2]}
+    answer = process.query((str(python), "-c", asks), change={**environ, **options}, timeout=60)
+    if answer is None or answer.code:
+        why = answer.err.strip() if answer else "it does not end"
+        what = "this Python does not start with the sanitizer's runtime"
+        raise SmithError(what, where=environ["LD_PRELOAD"], why=why)

@@ -1,0 +1,327 @@
+"""A new pass in a checkout: what is written where, as the passes that are there already have it.
+
+Upstream makes passes in two ways, and a checkout may have both. Where `Passes.h` has GEN_PASS_DECL, TableGen
+makes and declares the function that creates the pass; elsewhere `Passes.h` declares that function by hand,
+and the entry names it as the constructor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.atlas import native, td_text
+from tritonsmith.atlas.definition import Definition
+from tritonsmith.atlas.native import PythonBinding
+from tritonsmith.atlas.source_files import SourceFiles
+from tritonsmith.build.scaffold import template
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.core.plan import Patch, Step, Write
+from tritonsmith.facts import git_reader
+
+PHASE = "files of the pass"
+_TOOL = "bin/RegisterTritonDialects.h"
+_DECLARED = re.compile(r"^#define GEN_PASS_DECL$", re.MULTILINE)
+_REGISTERED = re.compile(r"^#define GEN_PASS_REGISTRATION$", re.MULTILINE)
+_MAKER = re.compile(r"^std::unique_ptr<(?:mlir::)?Pass>\s+create\w+\([^;]*\);\n", re.MULTILINE)
+_SOURCE = re.compile(r"^ *([\w/]+\.cpp)\n", re.MULTILINE)
+_SCOPE = re.compile(r"//[^\n]*|/\*.*?\*/|\bnamespace\s+([\w:]*)\s*\{|(\{)|(\})", re.DOTALL)
+_WIDTH = 80  # columns, as clang-format of the checkout has them
+
+
+@dataclass(frozen=True)
+class PassFamily:
+    """Passes that live together: a row of `configs/pass-families.toml`."""
+
+    about: str
+    argument: str
+    record: str
+    td: str
+    lib: str
+    tests: tuple[str, ...]
+
+    @property
+    def header(self) -> str:
+        """`Passes.h`, relative to the checkout."""
+        return self.td.removesuffix("td") + "h"
+
+    @property
+    def include(self) -> str:
+        """`Passes.h` as C++ includes it."""
+        return self.header.partition("include/")[2]
+
+
+@dataclass(frozen=True)
+class NewPass:
+    """A pass that is about to be there.
+
+    Attributes:
+        argument: of `triton-opt`: `tritongpu-hoist-loads`.
+        binding: how Python calls it: `passes.ttgpuir.add_hoist_loads`.
+        cpp: its C++, relative to the checkout.
+        test: its lit test, relative to the checkout.
+        written: new files, with their texts.
+        changed: files that are there, with their texts before and after.
+    """
+
+    argument: str
+    binding: str
+    cpp: str
+    test: str
+    written: tuple[tuple[str, str], ...]
+    changed: tuple[tuple[str, str, str], ...]
+
+    def steps(self, root: Path) -> tuple[Step, ...]:
+        """What writes the files into a checkout."""
+        return (
+            *(Write(root / name, text, phase=PHASE) for name, text in self.written),
+            *(Patch(root, name, before, after, phase=PHASE) for name, before, after in self.changed),
+        )
+
+
+def families() -> dict[str, PassFamily]:
+    """All families, by name."""
+    rows = configs.load("pass-families")
+    return {name: configs.made(PassFamily, row) for name, row in rows.items() if name != "schema"}
+
+
+def design(root: Path, name: str, family: str) -> NewPass:
+    """What a new pass needs in a checkout.
+
+    Args:
+        root: the checkout.
+        name: of the pass, without what the family's names begin with.
+        family: where it belongs.
+
+    Raises:
+        UsageError: the name is taken or not valid, or there is no such family.
+        FactError: the checkout does not have that family, or its files are not as expected.
+    """
+    return _Design(SourceFiles(root), template.checked(name), family, family_of(family)).made()
+
+
+def family_of(name: str) -> PassFamily:
+    """A family by its name.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    known = families()
+    if name not in known:
+        raise UsageError(f"unknown family {name!r}", hints=did_you_mean(name, known))
+    return known[name]
+
+
+def check_unchanged(root: Path, one: NewPass) -> None:
+    """Refuse to change what has uncommitted changes.
+
+    Raises:
+        FactError: git says that a file differs from HEAD, or says nothing.
+    """
+    names = [name for name, _, _ in one.changed]
+    status = git_reader.look(root, "status", "--porcelain", "--", *names, files=True)
+    if status is None or status.code:
+        why = status.err.strip() if status else "git does not answer"
+        raise FactError("cannot tell which files have uncommitted changes", where=root, why=why)
+    if status.out.strip():
+        raise FactError(
+            "files that a new pass changes have uncommitted changes",
+            where=root,
+            why=status.out.rstrip(),
+            hints=["commit them first, or put them away: git stash"],
+        )
+
+
+class _Design:
+    """The parts of a new pass, read off the passes of its family."""
+
+    def __init__(self, tree: SourceFiles, name: str, label: str, family: PassFamily) -> None:
+        self._tree, self._name, self._label, self._family = tree, name, label, family
+        self._class = template.in_camel_case(name)
+        self._record = family.record + self._class
+        if not (tree.root / family.td).is_file():
+            have = [other for other, row in families().items() if (tree.root / row.td).is_file()]
+            hints = [f"it has: {', '.join(have)}"] if have else ["give a checkout: --source PATH"]
+            raise FactError(f"this checkout has no family {label}", where=tree.root / family.td, hints=hints)
+        self._header = self._text(family.header)
+        declared = _DECLARED.search(self._header)
+        self._by_hand = None if declared else self._last(_MAKER, family.header, "the declaration of a pass")
+        at = declared.start() if declared else self._last(_MAKER, family.header, "").start()
+        self._namespace = namespace_at(self._header, at)
+        self._maker = f"create{self._record}" + ("Pass" if self._by_hand else "")
+
+    def made(self) -> NewPass:
+        family, cpp = self._family, f"{self._family.lib}/{self._class}.cpp"
+        folder = next((one for one in family.tests if (self._tree.root / one).is_dir()), family.tests[-1])
+        test = f"{folder}/{self._name}.mlir"
+        passes = [one for one in td_text.read(self._tree) if one.kind == "pass" and one.file == family.td]
+        if not passes:
+            raise FactError("this file defines no passes", where=self._tree.root / family.td)
+        self._refuse_a_double(cpp, test)
+        values = self._values()
+        anchor, bound = self._anchor(passes)
+        changed = [
+            (family.td, self._entry(passes, values)),
+            (f"{family.lib}/CMakeLists.txt", self._cmake()),
+            (anchor.place.file, self._bound(anchor)),
+        ]
+        if self._by_hand:
+            at = self._by_hand.end()
+            line = f"\nstd::unique_ptr<Pass> {self._maker}();\n"
+            changed.append((family.header, self._header[:at] + line + self._header[at:]))
+        if registered := self._registered({one.record for one in passes}):
+            changed.append((_TOOL, registered))
+        return NewPass(
+            argument=values["ARGUMENT"],
+            binding=bound,
+            cpp=cpp,
+            test=test,
+            written=(
+                (cpp, template.render("pass.cpp", values)),
+                (test, template.render("test.mlir", values)),
+            ),
+            changed=tuple((name, self._text(name), after) for name, after in changed),
+        )
+
+    def _values(self) -> dict[str, str]:
+        hand = self._by_hand
+        values = {
+            "ARGUMENT": self._family.argument + self._name,
+            "ATTRIBUTE": template.in_snake_case(self._name),
+            "CLASS": self._class,
+            "HEADER": self._family.include,
+            "MAKER": self._maker,
+            "NAMESPACE": self._namespace,
+            "RECORD": self._record,
+            "SUMMARY": self._name.replace("-", " "),
+            "UPPER": self._record.upper(),
+        }
+        maker = f'\n  let constructor = "{self._namespace}::{self._maker}()";\n' if hand else ""
+        return {
+            **values,
+            "CONSTRUCTOR": maker,
+            "CREATE": template.render("create.cpp", values) if hand else "",
+        }
+
+    def _refuse_a_double(self, cpp: str, test: str) -> None:
+        root = self._tree.root
+        there = [root / name for name in (cpp, test) if (root / name).exists()]
+        named = [file for file in self._tree.having(".td") if self._is_taken(self._tree.text(file))]
+        for where in (*there, *(root / file for file in named)):
+            hints = ["give the pass another name"]
+            raise UsageError(f"there is a pass {self._name!r} already", where=where, hints=hints)
+
+    def _is_taken(self, text: str) -> bool:
+        argument = re.escape(self._family.argument + self._name)
+        return bool(re.search(rf'\bdef\s+{self._record}\b|"{argument}"', text))
+
+    def _entry(self, passes: list[Definition], values: dict[str, str]) -> str:
+        lines = self._text(self._family.td).split("\n")
+        at = max(one.end for one in passes)
+        new = template.render("entry.td", values).removesuffix("\n").split("\n")
+        return "\n".join((*lines[:at], *new, *lines[at:]))
+
+    def _cmake(self) -> str:
+        name = f"{self._family.lib}/CMakeLists.txt"
+        text = self._text(name)
+        found = [match for match in _SOURCE.finditer(text) if "/" not in match[1]]
+        if not found:
+            raise FactError("this file names no C++ sources", where=self._tree.root / name)
+        own = f"{self._class}.cpp"
+        after = next((one for one in found if one[1] > own), None)
+        at = after.start() if after else found[-1].end()
+        return f"{text[:at]}  {own}\n{text[at:]}"
+
+    def _anchor(self, passes: list[Definition]) -> tuple[PythonBinding, str]:
+        """The last binding where most passes of the family are bound, and how Python calls the new one."""
+        known = native.bindings(self._tree)
+        bound = [binding for one in passes for binding in native.of_pass(known, one)]
+        if not bound:
+            raise FactError("no pass of this family is bound to Python", where=self._tree.root)
+        groups = Counter((one.place.file, one.words) for one in bound)
+        (file, words), _ = groups.most_common(1)[0]
+        last = max(
+            (one for one in bound if (one.place.file, one.words) == (file, words)),
+            key=lambda one: one.place.line,
+        )
+        own = f"add_{template.in_snake_case(self._name)}"
+        if self._is_chained(last):
+            return last, f"pm.{own}_pass"
+        module = f"{'.'.join(words[:-1])}.passes.{words[-1]}" if len(words) > 1 else f"passes.{words[0]}"
+        return last, f"{module}.{own}"
+
+    def _is_chained(self, anchor: PythonBinding) -> bool:
+        line = self._text(anchor.place.file).split("\n")[anchor.place.line - 1]
+        return line.lstrip().startswith(".def(")
+
+    def _bound(self, anchor: PythonBinding) -> str:
+        lines = self._text(anchor.place.file).split("\n")
+        at = anchor.place.line - 1
+        maker, name = f"{self._namespace}::{self._maker}", f"add_{template.in_snake_case(self._name)}"
+        if self._is_chained(anchor):
+            new = [
+                f'      .def("{name}_pass",',
+                "           [](mlir::PassManager &self) {",
+                f"             self.addPass({maker}());",
+                "           })",
+            ]
+        elif "ADD_PASS_WRAPPER_0" in anchor.body or any("ADD_PASS_WRAPPER_0" in line for line in lines):
+            one = f'  ADD_PASS_WRAPPER_0("{name}", {maker});'
+            broken = [f'  ADD_PASS_WRAPPER_0("{name}",', f"{' ' * 21}{maker});"]
+            new = [one] if len(one) <= _WIDTH else broken
+        else:
+            new = [
+                f'  m.def("{name}", [](mlir::PassManager &pm) {{',
+                f"    pm.addPass({maker}());",
+                "  });",
+            ]
+        return "\n".join((*lines[:at], *new, *lines[at:]))
+
+    def _registered(self, records: set[str]) -> str:
+        """The tool's file with a line for the pass, if it registers passes of this family one by one."""
+        text = self._text(_TOOL)
+        begin = _REGISTERED.search(self._header)
+        space = namespace_at(self._header, begin.start()) if begin else "mlir"
+        single = re.compile(rf"^ *{space}::register(\w+)\(\);\n", re.MULTILINE)
+        mine = [match for match in single.finditer(text) if match[1] in records]
+        if mine:
+            at = mine[-1].end()
+            return f"{text[:at]}  {space}::register{self._record}();\n{text[at:]}"
+        if not re.search(rf"\bregister{self._family.record}Passes\(\)", text):
+            what = "triton-opt does not register the passes of this family"
+            raise FactError(what, where=self._tree.root / _TOOL)
+        return ""
+
+    def _last(self, sign: re.Pattern[str], file: str, what: str) -> re.Match[str]:
+        found = [*sign.finditer(self._header)]
+        if not found:
+            raise FactError(
+                f"this file does not have what a pass needs: {what}", where=self._tree.root / file
+            )
+        return found[-1]
+
+    def _text(self, name: str) -> str:
+        """The text of a file that is to be changed: exactly its bytes, or an error."""
+        path = self._tree.root / name
+        try:
+            text = untrusted.read_bytes(path).decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise FactError("a new pass changes this file", where=path, why=str(error)) from error
+        if not path.resolve().is_relative_to(self._tree.root.resolve()) or "\r" in text:
+            why = "lines end in CR LF" if "\r" in text else f"a link to {path.resolve()}"
+            raise FactError("this file of the checkout is not changed", where=path, why=why)
+        return text
+
+
+def namespace_at(text: str, at: int) -> str:
+    """The namespace of C++ around a place, as `mlir::triton::gpu`; empty outside all."""
+    stack: list[str] = []
+    for match in _SCOPE.finditer(text, 0, at):
+        if match[1] is not None or match[2]:
+            stack.append(match[1] or "")
+        elif match[3] and stack:
+            stack.pop()
+    return "::".join(name for name in stack if name)

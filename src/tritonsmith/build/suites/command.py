@@ -1,0 +1,333 @@
+"""`test-triton`: build what the tests need, run them suite by suite, and gather the results."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonsmith.build import sanitized_run
+from tritonsmith.build.prepared_build import PreparedBuild
+from tritonsmith.build.suites import gtest, isolated_run, lit, outcome, python_tests
+from tritonsmith.build.suites.gtest import UnitTest
+from tritonsmith.build.suites.outcome import CONFIG, SuiteName, SuiteTest
+from tritonsmith.build.suites.selection import LIT, SuiteSelection, SuiteTree
+from tritonsmith.build.triton import commands, ninja_targets
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.command_line import command as tool_command
+from tritonsmith.core.envs import settings as env_settings
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.session import Session
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.plan import files, process
+from tritonsmith.facts import checkout, cmake_cache, lit_tests
+from tritonsmith.wheels import torch_index
+
+TASK = "test-triton"
+_PLUGIN = Path(__file__).parent / "plugin"
+_PLUGIN_NAME = "tritonsmith_stub_driver"
+_TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)
+_PACKAGES = "pytest-torch"  # the tool's environment with what tests of Python need
+
+
+class NothingRunError(SmithError):
+    """No test ran, so nothing is known."""
+
+    exit_code = 6
+
+
+@dataclass(frozen=True)
+class TestedBuild:
+    """A build of Triton whose tests can run.
+
+    Attributes:
+        settings: of the last build.
+        space: the workspace.
+        env: the environment.
+        root: the checkout that was built.
+        version: of the checkout.
+    """
+
+    __test__ = False  # no test class of pytest's
+
+    settings: Settings
+    space: Workspace
+    env: EnvDir
+    root: Path
+    version: str
+
+    @property
+    def tree(self) -> SuiteTree:
+        """Its tests."""
+        return SuiteTree(self.root, self.settings.triton.backends)
+
+    @property
+    def folder(self) -> Path:
+        """Where results and logs go."""
+        return self.env.path / "tests"
+
+
+@dataclass(frozen=True)
+class SuiteCall:
+    """A program that runs tests.
+
+    Attributes:
+        suite: of the tests.
+        name: of its folder, below that of the results.
+        argv: program and arguments.
+        cwd: where it runs.
+        variables: of the environment.
+        report: the file that it writes.
+        unit: the program of unit tests, if it is one.
+    """
+
+    suite: SuiteName
+    name: str
+    argv: tuple[str, ...]
+    cwd: Path
+    variables: dict[str, str | None]
+    report: Path
+    unit: UnitTest | None = None
+
+    def shell(self) -> str:
+        """As a shell would have it."""
+        words = [f"{name}={shlex.quote(text)}" for name, text in self.variables.items() if text is not None]
+        removed = [f"-u {name}" for name, text in self.variables.items() if text is None]
+        env = " ".join(["env", *removed, *words])
+        return f"(cd {shlex.quote(str(self.cwd))} && {env} {shlex.join(self.argv)})"
+
+
+def find(env: str) -> TestedBuild:
+    """The build of an environment.
+
+    Args:
+        env: name or path of the env file.
+
+    Raises:
+        FactError: nothing was built there.
+    """
+    chosen = env_settings.load(env, {}, commands.last_build(env))
+    space = workspace.default()
+    place = space.env(chosen.name)
+    hints = [tool_command("build-triton", env=env, for_="tests")]
+    if not (place.build / LIT / lit_tests.SITE).is_file():
+        what = f"environment {chosen.name!r} has no build of Triton with tests"
+        raise FactError(what, where=place.build, hints=hints)
+    cache = cmake_cache.read(place.build)
+    root = Path(cache.get("CMAKE_HOME_DIRECTORY") if cache else "")
+    if cache is None or not root.is_dir():
+        raise FactError("the checkout of this build is gone", where=root, hints=hints)
+    return TestedBuild(chosen, space, place, root, checkout.read(root).version)
+
+
+def prepare_build(tested: TestedBuild, selection: SuiteSelection, googletest: Path | None) -> PreparedBuild:
+    """What has to be built before these tests, in the build folder that is there.
+
+    Args:
+        tested: the build.
+        selection: the tests.
+        googletest: the sources of GoogleTest; None where no unit test is asked for.
+    """
+    triton, root = tested.settings.triton, tested.root
+    targets: list[str] = []
+    if selection.lit:
+        targets += ninja_targets.resolve(replace(triton, targets=(), for_="tests"), root)
+    if selection.gpu_less or selection.interpreter:
+        targets += ninja_targets.resolve(replace(triton, targets=(), for_="python"), root)
+    targets += [unit.name for unit in selection.cpp]
+    # Once configured, unit tests stay so: each change of the call configures anew.
+    sources = googletest or gtest.configured(tested.env.build)
+    more = gtest.cmake_arguments(sources) if sources else ()
+    arguments = (*(one for one in triton.cmake_args if one not in more), *more)
+    chosen = replace(
+        tested.settings,
+        triton=replace(triton, source=str(root), targets=tuple(dict.fromkeys(targets)), cmake_args=arguments),
+    )
+    space, located = commands.find_triton(chosen)
+    return commands.prepare_build(chosen, space, located)
+
+
+def calls(
+    tested: TestedBuild, selection: SuiteSelection, packages: Sequence[Path], jobs: int
+) -> Iterator[SuiteCall]:
+    """The programs that run the tests.
+
+    Args:
+        tested: the build.
+        selection: the tests.
+        packages: folders with the packages that tests of Python need beside the environment's own.
+        jobs: tests at once.
+    """
+    build, root, folder = tested.env.build, tested.root, tested.folder
+    if selection.lit:
+        report = folder / "lit.json"
+        tests = (build / one for one in selection.lit)
+        argv = lit.command(str(tested.env.venv / "bin" / "lit"), report, *tests, jobs=jobs)
+        yield SuiteCall("lit", "lit", argv, build, dict(lit.ENVIRONMENT), report)
+    for unit in selection.cpp:
+        report = folder / f"{unit.name}.json"
+        argv = gtest.command(unit.program(build), report)
+        yield SuiteCall("cpp", unit.name, argv, root, {}, report, unit)
+    pairs: tuple[tuple[SuiteName, tuple[str, ...]], ...] = (
+        ("gpu-less", selection.gpu_less),
+        ("interpreter", selection.interpreter),
+    )
+    for suite, names in pairs:
+        if names:
+            report = folder / f"{suite}.xml"
+            more = ("-m", "interpreter", "--device", "cpu") if suite == "interpreter" else ()
+            parallel = ("-n", str(jobs)) if jobs > 1 and _has(tested, packages, "xdist") else ()
+            options = (
+                f"--rootdir={root}",
+                "-p",
+                _PLUGIN_NAME,
+                "--continue-on-collection-errors",
+                "--tb=short",
+            )
+            argv = python_tests.command(
+                report, *options, *more, *parallel, *(str(root / one) for one in names)
+            )
+            variables = {
+                **python_tests.ENVIRONMENT,
+                "PYTHONPATH": isolated_run.python_path(_PLUGIN, *packages),
+                "PYTHONDONTWRITEBYTECODE": "1",  # nothing is written into the sources
+                "TRITON_INTERPRET": "1" if suite == "interpreter" else None,
+            }
+            yield SuiteCall(suite, suite, argv, root, variables, report)
+
+
+def execute(
+    tested: TestedBuild,
+    made: Sequence[SuiteCall],
+    session: Session,
+    tell: Callable[[str], None],
+) -> tuple[SuiteTest, ...]:
+    """Run the programs one after the other.
+
+    Args:
+        tested: the build.
+        made: the programs.
+        session: of the environment.
+        tell: gets a line before each.
+
+    Raises:
+        SmithError: the sanitizer of the build found something.
+    """
+    sanitizer = tested.settings.triton.sanitizer
+    reports = tested.env.path / "sanitizer"
+    variables: dict[str, str] = {}
+    if sanitizer:
+        before, variables = sanitized_run.environment(sanitizer, tested.env, reports, tested.space)
+        session.run_unseen(before.steps)
+    found: list[SuiteTest] = []
+    for call in made:
+        tell(f"{call.suite}: {call.name}: {tested.folder / call.name / 'log'}")
+        watched = dict(variables)
+        if call.suite in ("lit", "cpp"):  # the runtime is in the programs
+            watched.pop("LD_PRELOAD", None)
+        found += _results(call, tested, {**watched, **call.variables})
+    if sanitizer:
+        head, lines = sanitized_run.first_error(reports, sanitizer)
+        if head:
+            raise SmithError(head, where=reports, why="\n".join(lines) or None)
+    return outcome.without_known(found, tested.version)
+
+
+def _results(call: SuiteCall, tested: TestedBuild, variables: dict[str, str | None]) -> tuple[SuiteTest, ...]:
+    scratch = tested.folder / call.name
+    files.remove([call.report, scratch / "log"])
+    code, _, last = isolated_run.run(call.argv, tested.env.python, call.cwd, scratch, variables)
+    if call.unit:
+        return gtest.read(call.report, call.unit, code, last)
+    if call.suite == "lit":
+        found = [outcome.of_lit(one) for one in lit.read(call.report) if one.code != "EXCLUDED"]
+    else:
+        found = [outcome.of_pytest(call.suite, one) for one in python_tests.read(call.report)]
+    fine = code in (0, python_tests.NO_TESTS) if call.suite != "lit" else code == 0
+    if not fine and not any(one.word == "failed" for one in found):
+        found.append(SuiteTest(call.suite, call.argv[0], "failed", why=f"exit code {code}: {last}"))
+    return tuple(found)
+
+
+def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None) -> tuple[Path, ...]:
+    """Folders with the packages that the tests of Python need beside the environment's own.
+
+    Args:
+        tested: the build.
+        selection: the tests.
+        given: interpreter that has the packages; None to look in the environment, then to install them.
+
+    Raises:
+        SmithError: they cannot be had.
+    """
+    tests = (*selection.gpu_less, *selection.interpreter)
+    if not tests:
+        return ()
+    torch = any(_needs_torch(tested.root / test.partition("::")[0]) for test in tests)
+    needed = ("pytest", "torch", "numpy") if torch else ("pytest",)
+    if given:
+        return (packages_of(given, tested, needed),)
+    if all(_has(tested, (), name) for name in needed):
+        return ()
+    if not torch:
+        return (python_tests.packages(),)
+    rows = configs.load(CONFIG)["packages"]
+    row = next(one for one in rows if outcome.fits(one, tested.version))
+    wanted = tested.settings.python.torch
+    index = torch_index.requirement("cpu" if wanted == "none" else wanted)
+    name = f"{_PACKAGES}-{'-'.join(map(str, tested.version.split('.')[:2]))}"
+    return (python_tests.installed(name, TASK, index, tuple(row["requirements"])),)
+
+
+def _needs_torch(path: Path) -> bool:
+    files_ = path.rglob("*.py") if path.is_dir() else (path,)
+    return any(_TORCH.search(untrusted.read_text(file)) for file in files_)
+
+
+def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path:
+    """The packages of another interpreter.
+
+    Raises:
+        UsageError: the environment's Python cannot use them.
+    """
+    asks = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    answer = process.capture((str(given), "-c", asks))
+    if not answer:
+        raise UsageError("--packages names no Python", where=given)
+    folder = Path(answer)
+    if (folder / "triton").exists():
+        why = "tests would import its Triton"
+        raise UsageError("--packages: this Python has a Triton of its own", where=folder / "triton", why=why)
+    if missing := [name for name in needed if not _has(tested, (folder,), name)]:
+        raise UsageError(
+            f"--packages: the Python of {tested.env.name} cannot import {', '.join(missing)} from there",
+            where=folder,
+            hints=["the same minor version of Python", f"{given} -m pip install {' '.join(missing)}"],
+        )
+    return folder
+
+
+def _has(tested: TestedBuild, folders: Sequence[Path], name: str) -> bool:
+    change = {"PYTHONPATH": isolated_run.python_path(*folders)}
+    answer = process.query((str(tested.env.python), "-c", f"import {name}"), change=change, timeout=120)
+    return answer is not None and answer.code == 0
+
+
+def check(selection: SuiteSelection, tests: Sequence[SuiteTest], log: Path) -> None:
+    """Refuse a run in which a suite ran nothing.
+
+    Raises:
+        NothingRunError: a suite has no result but skips, so nothing is known of it.
+    """
+    ran = {test.suite for test in tests if test.word != "skipped"}
+    if empty := [suite for suite in selection.suites if suite not in ran]:
+        skipped = sorted({test.why for test in tests if test.suite in empty and test.why})
+        why = "\n".join([f"{what}: {reason}" for what, reason in selection.left_out] + skipped[:5])
+        raise NothingRunError(f"no test ran of {', '.join(empty)}", where=log, why=why or None)
+    if not selection.suites:
+        why = "\n".join(f"{what}: {reason}" for what, reason in selection.left_out)
+        raise NothingRunError("no test ran", why=why or None)

@@ -1,0 +1,71 @@
+"""A program by one interpreter, with caches of Triton's of its own."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tritonsmith.core.errors import StepError
+from tritonsmith.core.plan import files, process
+
+_SHOWN = 100  # characters of the last line
+
+
+def run(
+    argv: Sequence[str],
+    python: Path,
+    cwd: Path,
+    scratch: Path,
+    variables: Mapping[str, str | None] | None = None,
+) -> tuple[int, Path, str]:
+    """Run a program with an interpreter first on PATH, and caches of Triton's of its own.
+
+    Args:
+        argv: program and arguments.
+        python: the interpreter.
+        cwd: where it runs.
+        scratch: folder for the caches, and for what is printed.
+        variables: of the environment, which are set or (None) not passed on.
+
+    Returns:
+        Exit code, file with what it printed, and the last line of that.
+
+    Raises:
+        StepError: it cannot be started.
+    """
+    files.make_folder(scratch)
+    if not cwd.is_dir():
+        hints = ["share it over the network, at the same path", "or omit --scheduler"]
+        raise StepError(
+            "this machine has no such folder to test in", where=f"{cwd} on {platform.node()}", hints=hints
+        )
+    log = scratch / "log"
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+    environ |= {
+        "PATH": os.pathsep.join((str(python.parent), os.environ.get("PATH", ""))),
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "TRITON_HOME": str(scratch),
+        "TRITON_CACHE_DIR": str(scratch / "cache"),
+    }
+    environ = process.changed(environ, variables or {})
+    last = ""
+
+    def heard(line: str) -> None:
+        nonlocal last
+        last = line.strip() or last
+        print(line, file=written)
+
+    program = process.which(argv[0], environ["PATH"]) or argv[0]
+    with files.opened_log(log) as written:
+        try:
+            code = process.stream((program, *argv[1:]), cwd=cwd, env=environ, on_line=heard)
+        except OSError as error:
+            raise StepError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
+    return code, log, last[:_SHOWN]
+
+
+def python_path(*folders: Path) -> str:
+    """`PYTHONPATH` with more folders, last."""
+    return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH", ""), *map(str, folders))))

@@ -1,0 +1,361 @@
+"""`ci-replay`: the steps of a job that need no GPU, run in a clone, beside what a log of CI says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from tritonsmith.build import cmake
+from tritonsmith.build.suites import isolated_run
+from tritonsmith.build.suites.command import NothingRunError, TestedBuild
+from tritonsmith.build.suites.workflow import CONFIG, WorkflowJob, WorkflowStep
+from tritonsmith.build.triton import install
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.envs.workspace import EnvDir
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import Link, MakeDir, Plan, Remove, Run, Step, Write, files, process
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.facts import checkout, git_reader, python_env
+
+StepWord = Literal["passed", "failed", "left out", "to run"]
+
+_STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
+_GROUP, _ERROR = "##[group]Run ", "##[error]Process completed with exit code"
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_REFUSED = ("sudo", "apt", "apt-get", "brew", "dnf", "yum")
+_CREDENTIALS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "BASH_ENV", "ENV")
+_CLONE = "clone of the checkout"
+_SANDBOX = (
+    *("--die-with-parent", "--unshare-all", "--cap-drop", "ALL", "--ro-bind", "/", "/"),
+    *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"),  # whose sockets lead to daemons
+)
+
+
+@dataclass(frozen=True)
+class ReplayedStep:
+    """A step, here and in a log.
+
+    Attributes:
+        step: the step.
+        word: how it ended here.
+        why: the reason, or the last line that it printed.
+        there: how it ended in the log; empty if the log has no such step, or there is no log.
+    """
+
+    step: WorkflowStep
+    word: StepWord
+    why: str = ""
+    there: str = ""
+
+
+def pip_build(tested: TestedBuild) -> Path:
+    """Where pip would build, below the checkout; the steps of a job look for the build there.
+
+    Raises:
+        FactError: the environment's Python does not answer, or a link leads elsewhere.
+    """
+    python = python_env.interpreter(tested.env.python)
+    if python is None:
+        raise FactError("the environment's Python does not answer", where=tested.env.python)
+    place = install.pip_build_dir(checkout.read(tested.root), python)
+    if not place.parent.resolve().is_relative_to(tested.root.resolve()):
+        why = f"it leads to {place.parent.resolve()}"
+        raise FactError("the build folder of this checkout is a link", where=place.parent, why=why)
+    return place.relative_to(tested.root)
+
+
+def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
+    """Steps that make a clone of a checkout with its files as they are now, changes and new files included.
+
+    What git ignores is not copied. The environment's build is linked to where pip would build, whether or not
+    `install-triton` did so in the checkout: another environment may have been the last to install.
+
+    Args:
+        root: the checkout.
+        env: the environment that was built from it.
+        dest: the clone, in the workspace; its folder is made anew: an older run may have left links there.
+        build: where the clone has the build: `pip_build`.
+
+    Raises:
+        FactError: the checkout is not under git.
+    """
+    answer = git_reader.look(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", files=True)
+    if answer is None or answer.code:
+        why = answer.err if answer else "git does not respond"
+        raise FactError(
+            "ci-replay runs steps in a clone, and git cannot tell what to clone", where=root, why=why
+        )
+    names = dict.fromkeys(name for name in answer.out.split("\0") if name and os.path.lexists(root / name))
+    listing, packed = dest.with_suffix(".files"), dest.with_suffix(".tar")
+    git = ("git", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+    tar = ("tar", "--null", "--no-recursion", "-C", str(root), "-T", str(listing), "-cf", str(packed))
+    commands = (
+        (*git, "clone", "--quiet", "--shared", "--no-checkout", "--", str(root), str(dest)),
+        tar,
+        ("tar", "-C", str(dest), "-xf", str(packed)),
+        (*git, "-C", str(dest), "reset", "--quiet"),
+    )
+    steps: list[Step] = [
+        Remove((dest.parent,), env.root, phase=_CLONE),
+        MakeDir(dest.parent, phase=_CLONE),
+        Write(listing, "\0".join(names), phase=_CLONE),
+        *(Run(argv, cwd=dest.parent, phase=_CLONE) for argv in commands),
+        Link(dest / build, env.build, phase=_CLONE),
+        Remove((listing, packed), env.root, phase=_CLONE),
+    ]
+    return Plan(f"a clone of {root}", tuple(steps))
+
+
+def sandbox(env: EnvDir, *writable: Path, readable: tuple[Path, ...] = ()) -> tuple[str, ...]:
+    """The words of bubblewrap before a command; none where it is missing or may not make namespaces.
+
+    The command sees the system read-only, except for some folders and the environment's build folder, and has
+    no network. Nor can it connect to a socket in the file system: tmux, or the agent of an editor, would run
+    for it what it may not run itself.
+    """
+    program = process.which("bwrap")
+    if not program:
+        return ()
+    kinds = [("--ro-bind", readable), ("--bind", (*writable, env.build))]
+    places = [(kind, str(path)) for kind, paths in kinds for path in paths if path.is_dir()]
+    binds = [word for kind, path in places for word in (kind, path, path)]
+    hidden = [word for path in _sockets() for word in ("--ro-bind", os.devnull, str(path))]
+    words = (program, *_SANDBOX, *hidden, *binds)
+    answer = process.query((*words, "true"))
+    return words if answer and answer.code == 0 else ()
+
+
+def _sockets() -> Iterator[Path]:
+    """The sockets in the file system that somebody listens on, and that this user may connect to."""
+    try:
+        lines = untrusted.read_text(Path("/proc/net/unix")).splitlines()
+    except OSError:
+        return
+    for name in dict.fromkeys(line.partition("/")[2] for line in lines):  # a path is the last column
+        path = untrusted.real(Path(f"/{name}"))
+        # Of those below /run nothing is seen. `access` does not raise where a folder cannot be searched.
+        if not path.is_relative_to("/run") and os.access(path, os.W_OK) and path.is_socket():
+            yield path
+
+
+def variables(
+    tested: TestedBuild, folders: Sequence[Path], scratch: Path, root: Path
+) -> dict[str, str | None]:
+    """The environment of all steps: the env's Python first, and programs that refuse to change the system.
+
+    Args:
+        tested: the build.
+        folders: with packages beside the environment's own.
+        scratch: for the programs, and for what the steps take for their home.
+        root: the clone that they run in.
+    """
+    refuse = '#!/bin/sh\necho "$(basename "$0"): ci-replay changes nothing in the system" >&2\nexit 126\n'
+    bin_ = scratch / "bin"
+    files.make_folder(bin_)
+    for name in ("home", "tmp"):
+        files.make_folder(scratch / name)
+    for name in _REFUSED:
+        files.write_script(bin_ / name, refuse)
+    own = (str(tool.parent) for tool in vars(cmake.own_tools()).values() if isinstance(tool, Path))
+    path = (str(bin_), str(tested.env.python.parent), os.environ.get("PATH", os.defpath), *own)
+    return {
+        "PATH": os.pathsep.join(path),
+        "HOME": str(scratch / "home"),
+        "CI": "true",
+        "TMPDIR": str(scratch / "tmp"),
+        "GITHUB_WORKSPACE": str(root),
+        "PIP_REQUIRE_VIRTUALENV": "1",
+        "PYTHONPATH": isolated_run.python_path(*folders),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **dict.fromkeys(_CREDENTIALS),
+    }
+
+
+def run(
+    tested: TestedBuild,
+    job: WorkflowJob,
+    root: Path,
+    change: dict[str, str | None],
+    tell: Callable[[str], None],
+    *,
+    confined: bool,
+) -> tuple[ReplayedStep, ...]:
+    """Run the steps of a job, one after the other; after a failure the others run, too.
+
+    Args:
+        tested: the build whose Python and programs they find.
+        job: the job.
+        root: the clone of the checkout that they run in.
+        change: of the environment.
+        tell: gets a line before each.
+        confined: whether the user was told that bubblewrap confines them.
+
+    Raises:
+        FactError: it does not any more.
+    """
+    own_folder = tested.folder / "ci"
+    folders = [own_folder / f"{number:02}" for number, _ in enumerate(job.steps, 1)]
+    for folder in folders:
+        files.make_folder(folder)
+    # Not their common folder: a link there in place of a folder would lead what is written for the next step.
+    boxed = sandbox(
+        tested.env, root, own_folder / "home", own_folder / "tmp", *folders, readable=(own_folder,)
+    )
+    if confined and not boxed:
+        hints = ["run again: it asks before it runs steps without a sandbox"]
+        raise FactError("bubblewrap cannot confine the steps now, so none was run", hints=hints)
+    found = []
+    for step, scratch in zip(job.steps, folders, strict=True):
+        if step.why or job.why:
+            found.append(ReplayedStep(step, "left out", job.why or step.why))
+            continue
+        files.remove([scratch / "log"])
+        cwd = root / step.folder
+        if why := _no_folder(cwd, root):
+            found.append(ReplayedStep(step, "failed", why))
+            continue
+        tell(f"{step.name}: {scratch / 'log'}")
+        argv = (*boxed, "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script)
+        own: dict[str, str | None] = dict(step.variables)
+        code, log, last = isolated_run.run(argv, tested.env.python, cwd, scratch, {**change, **own})
+        why = f"exit code {code}: {last}" if code else _nothing(log)
+        found.append(ReplayedStep(step, "failed" if why else "passed", why or step.note))
+    return tuple(found)
+
+
+def _no_folder(folder: Path, root: Path) -> str:
+    """Why a step cannot run in a folder; empty if it can. A link may lead out of the clone."""
+    if not folder.resolve().is_relative_to(root.resolve()):
+        return f"its folder leads out of the checkout: {folder.relative_to(root)}"
+    return "" if folder.is_dir() else f"this checkout has no folder {folder.relative_to(root)}"
+
+
+def _nothing(log: Path) -> str:
+    """Why a step that passed has tested nothing; empty if it has."""
+    text = untrusted.read_text(log)
+    said = (one for one in configs.load(CONFIG)["tested-nothing"] if one in text)
+    return next((f"it tested nothing: {one}" for one in said), "")
+
+
+def planned(job: WorkflowJob) -> tuple[ReplayedStep, ...]:
+    """What would be run."""
+    return tuple(
+        ReplayedStep(step, "left out", job.why or step.why)
+        if job.why or step.why
+        else ReplayedStep(step, "to run", step.note)
+        for step in job.steps
+    )
+
+
+def script(steps: Sequence[ReplayedStep]) -> Iterator[str]:
+    """The steps that run, for a shell in a clone of the checkout."""
+    for one in steps:
+        if one.word == "to run":
+            given = " ".join(f"{name}={shlex.quote(text)}" for name, text in one.step.variables)
+            where = shlex.quote(one.step.folder or ".")
+            yield f"# {one.step.name}\n(cd {where}; export {given or 'CI=true'}"
+            yield f"{one.step.script.rstrip()}\n)\n"
+
+
+def compared(steps: Sequence[ReplayedStep], log: Path) -> tuple[ReplayedStep, ...]:
+    """The steps with how they ended in a log of GitHub's: as its page gives it, or `gh run view --log`.
+
+    Raises:
+        FactError: no step is in the log.
+    """
+    lines = [_ANSI.sub("", line) for line in untrusted.read_text(log).splitlines()]
+    columns = any(line.count("\t") > 1 for line in lines[:5])
+    told = list(_of_columns(lines) if columns else _of_groups(lines))
+    keys = [one.step.name if columns else _first(one.step) for one in steps]
+    found = tuple(replace(one, there=_there(number, keys, told)) for number, one in enumerate(steps))
+    if not any(one.there for one in found):
+        hints = ["the raw log of this job, of a commit with these workflow files", "gh run view --log"]
+        raise FactError("no step of this job is in the log", where=log, hints=hints)
+    return found
+
+
+def _there(number: int, keys: Sequence[str], told: Sequence[tuple[str, str]]) -> str:
+    """How a step ended there; empty if several begin so, and not all of them are in the log."""
+    key = keys[number]
+    same = [word for name, word in told if name == key]
+    return same[keys[:number].count(key)] if len(same) == keys.count(key) else ""
+
+
+def _of_groups(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Steps by the first line of their scripts, in order."""
+    found: list[tuple[str, str]] = []
+    for line in lines:
+        text = _STAMP.sub("", line)
+        if text.startswith(_GROUP):
+            found.append((text.removeprefix(_GROUP).strip(), "passed"))
+        elif text.startswith(_ERROR) and found:
+            found[-1] = (found[-1][0], "failed")
+    yield from found
+
+
+def _of_columns(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Steps by their names: job, step and text, with tabs between."""
+    words: dict[str, str] = {}
+    for line in lines:
+        _, _, rest = line.partition("\t")
+        name, _, text = rest.partition("\t")
+        if _STAMP.sub("", text).startswith(_ERROR):
+            words[name] = "failed"
+        else:
+            words.setdefault(name, "passed")
+    yield from words.items()
+
+
+def _first(step: WorkflowStep) -> str:
+    return step.uses or step.script.strip().partition("\n")[0].strip()
+
+
+def table(job: WorkflowJob, steps: Sequence[ReplayedStep]) -> Grid:
+    """The steps."""
+    there = any(one.there for one in steps)
+    heads = ["step", "here", *(["in the log"] if there else []), "why"]
+    rows = [[one.step.name, one.word, *([one.there or "-"] if there else []), one.why] for one in steps]
+    styles = ["red" if one.word == "failed" else "dim" if one.word == "left out" else "" for one in steps]
+    return tables.plain(job.name, heads, rows, styles=styles)
+
+
+def list_(jobs: Sequence[WorkflowJob]) -> Grid:
+    """All jobs."""
+    rows = [
+        [job.name, job.runner, str(len(job.steps)), str(0 if job.why else len(job.runnable)), job.why]
+        for job in jobs
+    ]
+    heads = ["job", "runs on", "steps", "run here", "why not"]
+    return tables.plain("jobs", heads, rows, right=["steps", "run here"], spare=["runs on"])
+
+
+def as_json(job: WorkflowJob, steps: Sequence[ReplayedStep]) -> dict[str, object]:
+    """All of it."""
+    rows = [
+        {
+            "step": one.step.name,
+            "here": one.word,
+            "there": one.there,
+            "why": one.why,
+            "script": one.step.script,
+        }
+        for one in steps
+    ]
+    return {"schema": 1, "job": job.name, "runner": job.runner, "steps": rows}
+
+
+def check(job: WorkflowJob) -> None:
+    """Refuse a job of which nothing can run here.
+
+    Raises:
+        NothingRunError: nothing can.
+    """
+    if job.why or not job.runnable:
+        why = job.why or "\n".join(f"{step.name}: {step.why}" for step in job.steps)
+        raise NothingRunError(f"no step of {job.name} can run here", why=why or None)

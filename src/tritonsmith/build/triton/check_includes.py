@@ -1,0 +1,200 @@
+"""`build-triton --check-includes`: what compiles only because a precompiled header includes it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.build import cmake, diagnose
+from tritonsmith.build.triton import commands, precompiled, recipe, suspects
+from tritonsmith.build.triton.recipe import Inputs
+from tritonsmith.build.triton.source import TritonSource
+from tritonsmith.core import untrusted
+from tritonsmith.core.envs import unfinished_build
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.session import Session
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import StepError, UsageError
+from tritonsmith.core.plan import BuildObjects, MakeDir, Plan, Run
+from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.facts import branch_changes, ninja_deps
+
+PHASE = "compile without precompiled headers"
+FOLDER = "tritonsmith-includes"
+_MISSING = re.compile(
+    r"(?:undeclared identifier|unknown type name|no (?:member|type|template) named|incomplete type(?: named)?"
+    r"|undefined template) '(?:[\w:]*::)?(\w+)"
+)
+_DECLARES = (
+    r"^\s*(?:template\s*<.*>\s*)?(?:class|struct|enum(?: class)?|using|#\s*define) (?:\w+ )?{}\b(?!\s*;)"
+)
+_LIMIT = 8 << 20  # bytes of a header
+
+
+@dataclass(frozen=True)
+class IncludeCheck:
+    """What will be compiled without a precompiled header.
+
+    Attributes:
+        inputs: facts and settings, as for `build-triton`.
+        changed: sources and headers that differ, and what is compiled for each (`suspects.compiled_for`).
+        base: the branch that they differ from.
+        warnings: of the preflight.
+        again: configure even if nothing changed.
+        receipt: what goes in, if the last build went in otherwise; else empty.
+    """
+
+    inputs: Inputs
+    changed: Mapping[Path, Path | None]
+    base: str
+    warnings: tuple[str, ...] = ()
+    again: bool = False
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """What is compiled, as far as this build compiles it."""
+        return tuple(dict.fromkeys(path for path in self.changed.values() if path))
+
+    @property
+    def headers(self) -> Mapping[Path, Path]:
+        """Headers that are compiled by themselves, each as a source is that includes it."""
+        return {path: source for path, source in self.changed.items() if source and source != path}
+
+    @property
+    def count(self) -> int:
+        """How many files are compiled without a precompiled header."""
+        return len(self.sources) + len(self.headers)
+
+    @property
+    def objects(self) -> BuildObjects:
+        """The step that compiles them as always."""
+        tools, jobs = self.inputs.tools, self.inputs.jobs.compile
+        return BuildObjects(tools.ninja, self.inputs.env.build, jobs, self.sources, phase=recipe.PHASE_BUILD)
+
+    @property
+    def plan(self) -> Plan:
+        """The recipe: configure, compile as always, so that all headers are there, then without."""
+        build, tools, jobs = self.inputs.env.build, self.inputs.tools, self.inputs.jobs.compile
+        folder, names = build / FOLDER, list(map(str, self.sources))
+        for header, source in self.headers.items():
+            names += ("--header", str(header), str(source))
+        write = (
+            sys.executable,
+            "-m",
+            "tritonsmith.build.includes_build",
+            "--output",
+            str(folder / "build.ninja"),
+        )
+        steps = (
+            *recipe.before_compiles(self.inputs, again=self.again),
+            self.objects,
+            MakeDir(folder, phase=PHASE),
+            Run((*write, str(build / "compile_commands.json"), *names), cwd=build, phase=PHASE),
+            cmake.build_targets(folder, tools, targets=("-k", "0"), jobs=jobs, phase=PHASE),
+        )
+        return Plan(
+            f"includes of {len(self.sources)} files, changed since {self.base}", steps if self.sources else ()
+        )
+
+
+def prepare(
+    settings: Settings,
+    space: Workspace,
+    located: TritonSource,
+    base: str = "",
+    *,
+    force: bool = False,
+    again: bool = False,
+) -> IncludeCheck:
+    """Choose what to compile.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        base: branch that this one will be merged into; empty to search for upstream's.
+        force: go on in spite of what the preflight found.
+        again: configure even if nothing changed.
+
+    Raises:
+        FactError: no checkout, no LLVM yet, or git has no such branch.
+        PreflightError: the build would fail.
+        UsageError: this build has no precompiled headers.
+    """
+    inputs, request, warnings = commands.gather_checked(settings, space, located, force=force, again=again)
+    if not inputs.precompiled:
+        raise UsageError("this build has no precompiled headers, so no missing #include is hidden")
+    changes = branch_changes.read(inputs.checkout.root, base)
+    changed = suspects.compiled_for(inputs.checkout.root, changes.files)
+    receipt, last = commands.receipt_of(inputs, request), commands.last_settings(inputs.env)
+    receipt = {} if receipt["settings"] == last else receipt
+    return IncludeCheck(inputs, changed, changes.base, warnings, again, receipt)
+
+
+def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
+    """Compile, and explain what fails.
+
+    Returns:
+        The files that differ and were not checked: this build compiles neither them nor what includes them.
+
+    Raises:
+        StepError: what is missing where, or nothing was checked.
+    """
+    if check.receipt:  # the folder is configured otherwise now, and not built
+        only = StepError("only the includes were checked")
+        session.run_unseen(
+            unfinished_build.record(session.env, session.task, check.receipt, session.log, only)
+        )
+    try:
+        session.run(check.plan)
+    except CommandFailedError as failure:
+        told = explain(failure, check) if failure.step.phase == PHASE else diagnose.explain(failure)
+        raise told from failure
+    compiled = check.objects.found() if check.sources else ()
+    unchecked = tuple(path for path, source in check.changed.items() if str(source) not in compiled)
+    if unchecked and not compiled:
+        raise StepError(
+            "nothing was checked",
+            where=unchecked[0],
+            why=f"this build compiles none of the {len(unchecked)} files that differ from {check.base}",
+            hints=["build their backend or plugin, too: --backends, --plugin-dir, --proton"],
+        )
+    return unchecked
+
+
+def explain(failure: CommandFailedError, check: IncludeCheck) -> StepError:
+    """The error for all files that failed: what they lack, and the header that declares it."""
+    build, ninja = check.inputs.env.build, check.inputs.tools.ninja
+    made = sorted(build.glob(f"CMakeFiles/{precompiled.PREFIX.lower()}_*.dir/*.pch"))
+    headers = ninja_deps.headers(ninja, build, (str(path.relative_to(build)) for path in made))
+    failed = diagnose.failing(failure.output)
+    lines: list[str] = []
+    for _, error in failed:
+        lines += [line for line in error.lines if "error: " in line][:1] or error.lines[:1]
+        names = dict.fromkeys(_MISSING.findall("\n".join(error.block)))
+        lines += [f"  {name}: {line}" for name in names if (line := _declaring(name, headers))]
+    first = failed[0][1] if failed else None
+    return StepError(
+        f"without the precompiled header, {len(failed)} of {check.count} files fail to compile",
+        where=f"{first.file}:{first.line}" if first and first.file else failure.log,
+        why="\n".join(lines),
+        hints=["include what is missing: upstream compiles without that header", f"full log: {failure.log}"],
+    )
+
+
+def _declaring(name: str, headers: Iterable[Path]) -> str:
+    """The `#include` line for a type; empty if no header has it in a form that a line tells."""
+    pattern = re.compile(_DECLARES.format(re.escape(name)), re.MULTILINE)
+    for path in headers:
+        try:
+            found = pattern.search(untrusted.read_text(path, _LIMIT))
+        except OSError:
+            continue
+        if found and "/c++/" not in str(path):
+            return f'#include "{path.as_posix().rpartition("include/")[2]}"'
+    return ""

@@ -1,0 +1,522 @@
+"""`build-triton`, `install-triton` and `link-compile-commands`: from facts to plans.
+
+Each command reads facts and plans from them; the plan is shown (a dry run) or executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.build import cmake, compile_commands, compiler_cache, preflight
+from tritonsmith.build.compiler_cache import Folders
+from tritonsmith.build.debug_library import relink
+from tritonsmith.build.explain import cmake_changes
+from tritonsmith.build.jobs import bound
+from tritonsmith.build.llvm.request import LlvmRequest
+from tritonsmith.build.prepared_build import PreparedBuild
+from tritonsmith.build.triton import install, ninja_targets, pin_check, precompiled, recipe, suspects
+from tritonsmith.build.triton.recipe import Inputs
+from tritonsmith.build.triton.source import TritonSource, locate, request_for, request_for_revision
+from tritonsmith.core import untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import receipts, session, unfinished_build, workspace
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.session import Session
+from tritonsmith.core.envs.settings import Layer, explain, find, load, name_of
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
+from tritonsmith.core.plan import BuildObjects, Plan, digest, locks
+from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.ui import redact
+from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts import eras, llvm_tree, machine, pin_history, probe_cache, python_env, tools
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.wheels import venv
+
+RECEIPT_BESIDE = "tritonsmith-receipt.json"
+_ANOTHER_BUILDS = 4 * 3600.0  # seconds to wait for another environment that builds the same checkout
+_REMEMBERED = (
+    "llvm.dir",
+    "triton.build-type",
+    "triton.backends",
+    "triton.plugin-dirs",
+    "triton.proton",
+    "triton.sanitizer",
+    "triton.cmake-args",
+    "triton.werror",
+    "triton.precompiled-headers",
+)
+
+
+def prepare_build(
+    settings: Settings, space: Workspace, located: TritonSource, *, force: bool = False, again: bool = False
+) -> PreparedBuild:
+    """Prepare Triton's configure and build.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        force: go on in spite of what the preflight found.
+        again: configure even if nothing changed.
+
+    Raises:
+        FactError: no checkout, or no LLVM yet.
+        PreflightError: the build would fail.
+    """
+    inputs, request, warnings = gather_checked(settings, space, located, force=force, again=again)
+    if settings.llvm.debug_libraries:
+        inputs = replace(inputs, after_project=relink.file(inputs.env))  # `with_listed` adds what writes it
+    inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
+    plan = recipe.plan(inputs, again=again)
+    last = receipts.read(inputs.env.receipt("build-triton"))
+    given = receipts.read(inputs.env.receipt("setup-mlir"))
+    pins = (
+        *pin_check.notes(last, request, inputs.llvm),
+        *pin_check.newer_archive(given, request, settings.name),
+    )
+    notes = (*pins, *cmake_changes.notes(cmake_changes.pending(plan)))
+    return _prepared(replace(plan, notes=(*plan.notes, *tried, *notes)), inputs, request, warnings)
+
+
+def plan_before_llvm(settings: Settings, space: Workspace, located: TritonSource) -> Plan | None:
+    """What a build does before it needs the LLVM; None if the environment has one.
+
+    Raises:
+        FactError: no checkout, or no interpreter.
+    """
+    env, checkout = space.env(settings.name), checkouts.read(located.root)
+    if settings.llvm.dir or receipts.read(env.receipt("setup-mlir")):
+        return None
+    python, proton = venv.base_interpreter(settings.python.interpreter), settings.triton.proton
+    steps = recipe.before_llvm(checkout, env, python, space, machine.read(), proton=proton).steps
+    return Plan(f"Triton {checkout.version} ({settings.triton.build_type}) in {env.build}", steps)
+
+
+def prepare_install(
+    settings: Settings, space: Workspace, located: TritonSource, proof: Plan, *, force: bool = False
+) -> PreparedBuild:
+    """Prepare the editable install; missing parts of Triton are built first.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        proof: what shows that the result works; runs last, where the era has a way.
+        force: go on in spite of what the preflight found.
+
+    Raises:
+        FactError: no checkout, or no LLVM yet.
+        PreflightError: the build would fail, or upstream's setup.py would delete something.
+    """
+    inputs, request, warnings, tried = _for_setup_py(settings, space, located, force=force)
+    plan = install.plan(inputs, occupied=_occupied(inputs))
+    if _provable(inputs):
+        plan += proof
+    if attempt := unfinished_build.read(inputs.env):
+        tried = (*tried, f"continuing the {attempt.task} that did not finish: {_kind(settings)}")
+    return _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
+
+
+def prepare_wheel(
+    settings: Settings, space: Workspace, located: TritonSource, *, force: bool = False
+) -> PreparedBuild:
+    """Prepare a wheel; missing parts of Triton are built first.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        force: go on in spite of what the preflight found.
+
+    Raises:
+        FactError: no checkout, or no LLVM yet.
+        PreflightError: the build would fail, or upstream's setup.py would delete something.
+    """
+    inputs, request, warnings, tried = _for_setup_py(settings, space, located, force=force)
+    plan = install.wheel(inputs, occupied=_occupied(inputs))
+    made = _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
+    return replace(made, receipt=made.receipt | {"wheels": inputs.env.path / install.WHEELS})
+
+
+def _for_setup_py(
+    settings: Settings, space: Workspace, located: TritonSource, *, force: bool
+) -> tuple[Inputs, LlvmRequest, tuple[str, ...], tuple[str, ...]]:
+    """All facts for what upstream's setup.py does, warnings of the preflight, and notes."""
+    inputs, request = gather(settings, space, located)
+    problems = _problems(inputs, request)
+    problems += preflight.setup_py(inputs, compile_commands.look(inputs.checkout.root))
+    warnings = preflight.enforce(problems, force=force)
+    inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
+    return inputs, request, warnings, tried
+
+
+def _occupied(inputs: Inputs) -> bool:
+    """Whether pip's own build folder is there, and no link of ours."""
+    folder = install.pip_build_dir(inputs.checkout, inputs.python)
+    return folder.exists() and not folder.is_symlink()
+
+
+def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[str, ...]]:
+    """Add the files to compile first, if the LLVM is not the pin and was never built against; and notes."""
+    tree, pin, root = inputs.llvm, request.pin, inputs.checkout.root
+    if pin is None or request.fit(tree.commit) == "pin":
+        return inputs, ()
+    last = unfinished_build.succeeded(inputs.env)
+    if (last.get("pin"), last.get("llvm"), last.get("llvm_commit")) == (
+        pin.commit,
+        str(tree.prefix),
+        tree.commit,
+    ):
+        return inputs, ()  # it was built before: this LLVM will do
+    released = None if tree.commit else eras.llvm_branched(tree.major)
+    bumps = suspects.towards(pin_history.around(root), released)
+    chosen = suspects.choose(root, bumps, inputs.settings.triton.targets)
+    unknown = (
+        "the history of this checkout does not show which files depend on the LLVM (a shallow clone?), "
+        "so no file is tried before the build"
+    )
+    batches = suspects.batches(root, chosen, inputs.jobs.compile)
+    return replace(inputs, suspects=batches), () if chosen else (unknown,)
+
+
+def _kind(settings: Settings) -> str:
+    """What is built, in words."""
+    return f"{settings.triton.build_type}, backends {', '.join(settings.triton.backends)}"
+
+
+def _provable(inputs: Inputs) -> bool:
+    """Whether the result can compile a kernel here, without a GPU."""
+    checkout, settings = inputs.checkout, inputs.settings.triton
+    if not checkout.has("nvidia-backend") or settings.sanitizer:
+        return False  # 2.x wants a driver; a sanitizer's runtime must be preloaded by hand
+    own_lld = checkout.has("needs-lld")  # before, AMD's backend calls ROCm's linker
+    return "nvidia" in settings.backends or ("amd" in settings.backends and own_lld)
+
+
+def link_compile_commands(settings: Settings, space: Workspace, located: TritonSource) -> PreparedBuild:
+    """Prepare the merged compilation database and its link.
+
+    Raises:
+        FactError: nothing is configured yet, or a folder lies in the way.
+    """
+    env = space.env(settings.name)
+    checkout = checkouts.read(located.root)
+    receipt = receipts.read(env.receipt("setup-mlir")) or {}
+    folders = [env.build, *([Path(receipt["prefix"])] if "prefix" in receipt else [])]
+    databases = tuple(
+        folder / compile_commands.NAME for folder in folders if (folder / compile_commands.NAME).is_file()
+    )
+    place = compile_commands.look(checkout.root)
+    plan = compile_commands.plan(place, env, databases)
+    return PreparedBuild(plan, (), {"link": place.path, "was": place.state, "databases": databases})
+
+
+def execute(prepared: PreparedBuild, session: Session) -> None:
+    """Run a prepared plan and write its receipt; failures are raised with their first error explained.
+
+    Raises:
+        StepError: with the first error, cause and remedy.
+    """
+    shelf = prepared.store_update
+    with shelf.hold(session.task) if shelf else nullcontext():
+        if shelf:
+            session.run_unseen(shelf.announce())
+        with _one_at_a_time(prepared, session), _attempted(prepared, session):
+            session.run(prepared.plan)
+        beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
+        if shelf:  # before the receipt, which says that it worked
+            session.run_unseen(shelf.steps())
+        ended = unfinished_build.end(session.env) if prepared.checkout else ()
+        session.leave_receipt(prepared.receipt, *beside, also=(*probe_cache.keep("receipt"), *ended))
+
+
+@contextmanager
+def _one_at_a_time(prepared: PreparedBuild, session: Session) -> Iterator[None]:
+    """Wait for a build of the same checkout in another environment: both write `libtriton.so` into it."""
+    if prepared.checkout is None:
+        yield
+        return
+    root = prepared.checkout.root
+    with locks.hold(
+        session.env.root / f"checkout-{digest(str(root))}.lock",
+        purpose=f"{session.task} --env {session.env.name}",
+        busy=f"building {root}",
+        patience=_ANOTHER_BUILDS,
+    ):
+        yield
+
+
+@contextmanager
+def _attempted(prepared: PreparedBuild, session: Session) -> Iterator[None]:
+    """Explain a failure; of a build of Triton, also write down that it began, and how it failed."""
+    about = (session.env, session.task, prepared.receipt, session.log)
+    builds = prepared.checkout is not None
+    if builds:
+        session.run_unseen(unfinished_build.record(*about))
+    try:
+        yield
+    except SmithError as error:
+        told = _explained(error, prepared) if isinstance(error, CommandFailedError) else error
+        if builds:
+            session.run_unseen(unfinished_build.record(*about, told))
+        if told is error:
+            raise
+        raise told from error
+
+
+def _explained(failure: CommandFailedError, prepared: PreparedBuild) -> StepError:
+    from tritonsmith.build import diagnose  # noqa: PLC0415 - its patterns take time to compile
+
+    llvm, pin, checkout = prepared.llvm_in_words, prepared.pin_in_words, prepared.checkout
+    step, backends = failure.step, prepared.receipt.get("backends", ())
+    if checkout and isinstance(step, BuildObjects):
+        return suspects.explain(failure, step, llvm=llvm, pin=pin, checkout=checkout, backends=backends)
+    return diagnose.explain(failure, llvm=llvm, pin=pin, dirty=bool(checkout and checkout.dirty))
+
+
+def gather(
+    settings: Settings, space: Workspace, located: TritonSource, *, again: bool = False
+) -> tuple[Inputs, LlvmRequest]:
+    """All facts that Triton's recipe needs; `again` chooses anew what a build folder keeps.
+
+    Raises:
+        FactError: no checkout, no LLVM, or no interpreter.
+    """
+    checkout = checkouts.read(located.root)
+    env = space.env(settings.name)
+    targets = ninja_targets.resolve(settings.triton, checkout.root)
+    settings = replace(settings, triton=replace(settings.triton, targets=targets))
+    request = request_for(settings, checkout)
+    tree = _llvm_of(settings, space, env, request, checkout)
+    host = machine.read()
+    found = tools.compilers(
+        compiler=settings.toolchain.compiler,
+        linker=settings.toolchain.linker,
+        launcher=settings.cache.launcher,
+        llvm_bin=tree.bin,
+    )
+    inputs = Inputs(
+        settings=settings,
+        checkout=checkout,
+        llvm=tree,
+        python=venv.base_interpreter(settings.python.interpreter),
+        machine=host,
+        compilers=found,
+        tools=cmake.own_tools(),
+        jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
+        workspace=space,
+        env=env,
+        after_project=relink.existing(env),
+        llvm_sources=_sources(tree, env),
+    )
+    return replace(inputs, precompiled=_precompiled(inputs, again=again)), request
+
+
+def gather_checked(
+    settings: Settings, space: Workspace, located: TritonSource, *, force: bool = False, again: bool = False
+) -> tuple[Inputs, LlvmRequest, tuple[str, ...]]:
+    """All facts, and the warnings of the preflight.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        force: go on in spite of what the preflight found.
+        again: choose anew what a build folder keeps.
+
+    Raises:
+        FactError: no checkout, no LLVM, or no interpreter.
+        PreflightError: the build would fail.
+    """
+    inputs, request = gather(settings, space, located, again=again)
+    return inputs, request, preflight.enforce(_problems(inputs, request), force=force)
+
+
+def _precompiled(inputs: Inputs, *, again: bool) -> dict[str, str]:
+    """The headers to precompile: those of the last configure, unless `again` or the LLVM is another."""
+    here = Folders(inputs.checkout.root, inputs.env.build, inputs.workspace.root)
+    shared = compiler_cache.shared(inputs.compilers, inputs.machine.system, here) is not None
+    if not precompiled.used(inputs.settings, inputs.compilers, shared=shared):
+        return {}
+    file = inputs.env.build / cmake.CACHE_FILE
+    last = cmake_changes.values(untrusted.read_text(file)) if file.is_file() else {}
+    same = not again and last.get("LLVM") == inputs.llvm.in_words
+    return precompiled.choose(inputs.checkout.root, inputs.settings.triton.backends, last if same else {})
+
+
+def last_build(env: str) -> Layer | None:
+    """How Triton was built last, flags included, so that `install-triton` uses the same build.
+
+    A build that failed or was stopped counts: its folder is configured so, and half of it is compiled.
+
+    Args:
+        env: name or path of the env file.
+    """
+    folder = workspace.default().env(name_of(find(env)))
+    attempt, last = unfinished_build.read(folder), last_settings(folder)
+    name = f"the last {unfinished_build.succeeded(folder).get('task')}"
+    if attempt and attempt.settings:
+        name = f"the last {attempt.task}, which did not finish"
+    if last is None:
+        return None
+    hidden = _hidden(env, name, last)
+    return name, {key: value for key, value in last.items() if key not in hidden}
+
+
+def flags_of_last_build(env: str) -> dict[str, Any]:
+    """Settings of the last build that the env file does not have: those of its flags."""
+    layer = last_build(env)
+    if layer is None:
+        return {}
+    own = {key: value for key, value, _ in explain(load(env, only_shown=True))}
+    last = {key: tuple(value) if isinstance(value, list) else value for key, value in layer[1].items()}
+    return {key: value for key, value in last.items() if own.get(key) != value}
+
+
+def last_settings(env: EnvDir) -> dict[str, Any] | None:
+    """How the build folder is configured: settings of the last build, finished or not; None without one."""
+    attempt = unfinished_build.read(env)
+    return (attempt.settings if attempt else {}) or unfinished_build.succeeded(env).get("settings")
+
+
+def _repeated(env: EnvDir) -> tuple[str, ...]:
+    """The hint to repeat the flags of the last build, if that had an LLVM of its own."""
+    last = last_settings(env) or {}
+    llvm, kind = last.get("llvm.dir"), last.get("triton.build-type")
+    if not llvm:
+        return ()
+    again = command("build-triton", env=env.name, build_type=kind, llvm_dir=llvm)
+    return (f"or repeat the flags of the last build: {again}", "flags that stay belong into an env file")
+
+
+def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
+    """Keys whose values were written down without a secret: the env file still has these.
+
+    Raises:
+        UsageError: they came from flags and are not recorded.
+    """
+    hidden = {key for key, value in last.items() if redact.MARK in str(value)}
+    if hidden:
+        now = {key: redact.data(value) for key, value, _ in explain(load(env, only_shown=True))}
+        if lost := sorted(key for key in hidden if now[key] != last[key]):
+            raise UsageError(
+                f"{name} got a secret from a flag, and secrets are not recorded: {', '.join(lost)}",
+                hints=["put the secret into the env file", "or rebuild without it: invoke build-triton"],
+            )
+    return frozenset(hidden)
+
+
+def find_triton(settings: Settings) -> tuple[Workspace, TritonSource]:
+    """The workspace and the checkout that a task works on."""
+    space = workspace.default()
+    return space, locate(settings, space, Path.cwd())
+
+
+def bring_sources(settings: Settings, located: TritonSource, *, pin_will_do: bool = False) -> None:
+    """Fetch the checkout where the env names a URL and no checkout is at hand.
+
+    Args:
+        settings: the env.
+        located: where the sources are, or will be.
+        pin_will_do: sources are not needed for a released version, whose pin is known without them.
+    """
+    if located.fetch.steps and not (pin_will_do and request_for_revision(settings)):
+        with session.opened("fetch-triton", settings.name) as running:
+            running.run(located.fetch)
+
+
+def _problems(inputs: Inputs, request: LlvmRequest) -> list[preflight.Problem]:
+    free = machine.disk_free(inputs.env.path)
+    packages = venv.site_packages(inputs.env, inputs.python)
+    return list(
+        preflight.triton(inputs, request, disk_free=free, lit=python_env.installed_version(packages, "lit"))
+    )
+
+
+def _llvm_of(
+    settings: Settings, space: Workspace, env: EnvDir, request: LlvmRequest, checkout: TritonCheckout
+) -> LlvmTree:
+    if settings.llvm.dir:
+        return llvm_tree.read(Path(settings.llvm.dir))
+    receipt = receipts.read(env.receipt("setup-mlir"))
+    if receipt is None:
+        raise FactError(
+            f"environment {env.name!r} has no LLVM yet",
+            where=env.receipt("setup-mlir"),
+            hints=[
+                f"run `{command('setup-mlir', env=env.name)}` first",
+                *_repeated(env),
+                "or use an installed LLVM: --llvm-dir /usr/lib/llvm-NN",
+            ],
+        )
+    try:
+        tree = llvm_tree.read(Path(receipt["prefix"]))
+    except FactError as error:
+        raise FactError(
+            f"the LLVM of environment {env.name!r} no longer exists",
+            where=receipt["prefix"],
+            why=error.why,
+            hints=[f"run `{command('setup-mlir', env=env.name)}` again"],
+        ) from error
+
+    def stored() -> list[Path]:
+        from tritonsmith.build.llvm import closure, store_entry  # noqa: PLC0415 - only where the pin changed
+        from tritonsmith.build.store import store  # noqa: PLC0415
+
+        wanted = store_entry.wanted(request, machine.read(), closure.key(settings, checkout))
+        found = store.open_store(space, settings.llvm.store).find(wanted)
+        return [found.entry.path] if found.entry and found.complete else []
+
+    return pin_check.right_llvm(tree, request, receipt, stored, env.name)
+
+
+def _sources(tree: LlvmTree, env: EnvDir) -> Path | None:
+    """What the LLVM was built from, or the sources that `debug-library` was given for it."""
+    last = (receipts.read(env.receipt("debug-library")) or {}).get("sources")
+    return llvm_tree.source_of(tree.prefix) or (Path(last) if last else None)
+
+
+def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[str, ...]) -> PreparedBuild:
+    tree = inputs.llvm
+    not_the_pin = request.pin is not None and request.fit(tree.commit) != "pin"
+    words = f"{tree.version} in {tree.prefix}" + (
+        f", commit {tree.commit}" if tree.commit else ", commit not recorded"
+    )
+    pin = f"{request.pin.commit} ({request.pin.file})" if request.pin else "unknown"
+    near = words if not_the_pin else ""
+    receipt = receipt_of(inputs, request)
+    return PreparedBuild(
+        plan, warnings, receipt, inputs.env.build, near, pin, checkout=inputs.checkout, inputs=inputs
+    )
+
+
+def receipt_of(inputs: Inputs, request: LlvmRequest) -> dict[str, Any]:
+    """What goes into a build, for its receipt."""
+    settings, checkout, tree = inputs.settings, inputs.checkout, inputs.llvm
+    return {
+        "env": settings.name,
+        "source": checkout.root,
+        "version": checkout.version,
+        "commit": checkout.commit,
+        "dirty": checkout.dirty,
+        "pin": request.pin.commit if request.pin else "",
+        "llvm": tree.prefix,
+        "llvm_version": tree.version,
+        "llvm_commit": tree.commit,
+        "build_type": settings.triton.build_type,
+        "backends": settings.triton.backends,
+        "targets": settings.triton.targets,
+        "python": inputs.python.version,
+        "requirements": recipe.requirements(checkout),
+        "compiler": inputs.compilers.cxx,
+        "linker": inputs.compilers.linker,
+        "launcher": inputs.compilers.launcher,
+        "build": inputs.env.build,
+        "settings": {key: value for key, value, _ in explain(settings) if key in _REMEMBERED},
+    }

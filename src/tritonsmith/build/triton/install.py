@@ -1,0 +1,214 @@
+"""Editable installs and wheels by pip, both in the build folder of `build-triton`."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from tritonsmith.build import cmake
+from tritonsmith.build.triton import recipe, toolchain
+from tritonsmith.build.triton.recipe import Inputs
+from tritonsmith.core.envs.workspace import EnvDir
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import Link, MakeDir, Plan, Remove, Run, Stamp, Step, Write, digest
+from tritonsmith.core.versions import version_key
+from tritonsmith.facts import shared_library
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.wheels import venv
+
+PHASE = "editable install"
+PHASE_WHEEL = "wheel"
+PHASE_BACK = "configure Triton as before the wheel"
+WHEELS = "wheels"  # folder of the environment
+_SCRATCH = "wheel-build"  # the same, for what setuptools gathers
+# Where setup.py wants what belongs into the wheel; `build-triton` writes it into the checkout.
+_PLACES = ("CMAKE_LIBRARY_OUTPUT_DIRECTORY", "TRITON_WHEEL_DIR")
+
+_GLIBC = "GLIBC_"  # before the versions of its symbols
+# setup.py's `get_build_type`: the first of these that is set wins.
+_BUILD_TYPE_VARIABLES = {
+    "Debug": "DEBUG",
+    "RelWithDebInfo": "REL_WITH_DEB_INFO",
+    "TritonRelBuildWithAsserts": "TRITON_REL_BUILD_WITH_ASSERTS",
+    "TritonBuildWithO1": "TRITON_BUILD_WITH_O1",
+}
+# CMake's variables of headers for the profiler, and the names under which setup.py of some era reads each:
+# setup.py at 513f38c47a, 523a1b235b and 5838701feb.
+_PROFILER = {
+    "ROCTRACER_INCLUDE_DIR": ("ROCTRACER_INCLUDE_PATH", "TRITON_ROCTRACER_INCLUDE_PATH"),
+    "ROCM_INCLUDE_DIR": ("TRITON_ROCM_INCLUDE_PATH",),
+    "ROCPROFILER_SDK_INCLUDE_DIR": ("TRITON_ROCPROFILER_SDK_INCLUDE_PATH",),
+}
+# What else setup.py of some era reads; set for another purpose, each would change the build or its folder.
+_REMOVED = (
+    "LLVM_BUILD_SHARED_LIBS",
+    "TRITON_BUILD_DIR",
+    "TRITON_BUILD_TUTORIALS",
+    "TRITON_BUILD_WITH_ASAN",
+    "TRITON_BUILD_WITH_CLANG_LLD",
+    "TRITON_EXT_ENABLED",
+    "TRITON_LLVM_SYSTEM_SUFFIX",
+    "TRITON_STABLE_ABI",
+    "TRITON_WHEEL_NAME",
+    "TRITON_WHEEL_VERSION_SUFFIX",
+)
+
+
+def plan(inputs: Inputs, *, occupied: bool) -> Plan:
+    """The recipe: `build-triton`'s own steps first, then pip, which finds everything built.
+
+    Args:
+        inputs: facts and settings, as for `build-triton`.
+        occupied: pip's own build folder is there already, not as a link of ours; it is left alone.
+    """
+    build = recipe.plan(inputs)
+    setup_dir = inputs.checkout.setup_dir
+    command = venv.pip_install(inputs.env.python, "--no-build-isolation", "--editable", str(setup_dir))
+    pip = Run(command, cwd=inputs.env.path, env=environment(inputs), path=_path(inputs), phase=PHASE)
+    steps = (*build.steps, *_linked(inputs, PHASE, occupied=occupied), pip)
+    return Plan(f"editable install of {inputs.checkout.root} into {inputs.env.venv}", steps, build.notes)
+
+
+def wheel(inputs: Inputs, *, occupied: bool) -> Plan:
+    """The recipe: `build-triton`'s own steps, then pip, which links libtriton anew for the wheel.
+
+    setup.py configures the build folder for that. The stamp of the configure goes first, and the last steps
+    configure the folder as before, so a run that is killed leaves no folder that links elsewhere.
+
+    Args:
+        inputs: facts and settings, as for `build-triton`.
+        occupied: pip's own build folder is there already, not as a link of ours; it is left alone.
+    """
+    env, build = inputs.env, recipe.plan(inputs)
+    scratch, cached = env.path / _SCRATCH, recipe.cache_variables(inputs)
+    cache, base = scratch / cmake.CACHE_FILE, scratch / "setup.cfg"
+    kept = {name: value for name, value in cached.items() if name not in _PLACES}
+    texts = {cache: cmake.settings(kept), base: f"[build]\nbuild_base = {scratch / 'build'}\n"}
+    argv = ("wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation")
+    places = ("--wheel-dir", str(env.path / WHEELS), str(inputs.checkout.setup_dir))
+    change = dict(environment(inputs)) | {
+        "DIST_EXTRA_CONFIG": str(base),  # the checkout's build/lib may hold files of commits before
+        "TRITON_APPEND_CMAKE_ARGS": shlex.join(("-C", str(cache))),
+    }
+    steps: tuple[Step, ...] = (
+        *build.steps,
+        *_linked(inputs, PHASE_WHEEL, occupied=occupied),
+        Remove((scratch,), env.root, phase=PHASE_WHEEL),
+        MakeDir(scratch, phase=PHASE_WHEEL),
+        *(Write(path, text, phase=PHASE_WHEEL) for path, text in texts.items()),
+        Run(
+            (str(env.python), "-m", "pip", *argv, *places),
+            cwd=env.path,
+            env=tuple(sorted(change.items())),
+            path=_path(inputs),
+            phase=PHASE_WHEEL,
+            stamp=Stamp(env.build / cmake.STAMP_FILE, digest(PHASE_WHEEL, *texts.values()), again=True),
+        ),
+        *(
+            replace(
+                step, stamp=replace(step.stamp, again=True)
+            )  # the runner asked stamps before the first step
+            for step in recipe.configure(inputs, env.build, phase=PHASE_BACK)
+            if step.stamp and step.stamp.path.name == cmake.STAMP_FILE
+        ),
+    )
+    return Plan(f"wheel of {inputs.checkout.root} in {env.path / WHEELS}", steps, build.notes)
+
+
+def made_wheel(env: EnvDir) -> str:
+    """Say where the wheel lies that was just made, and where it runs.
+
+    Raises:
+        FactError: it was made without its library.
+    """
+    newest = max((env.path / WHEELS).glob("*.whl"), key=lambda path: path.stat().st_mtime_ns)
+    found = sorted((env.path / _SCRATCH / "build").glob("lib*/triton/_C/libtriton*"))
+    if not found:
+        raise FactError(
+            "the wheel has no libtriton",
+            where=newest,
+            why="setup.py of this checkout did not build it where the wheel takes it from",
+            hints=["the log has what setup.py printed"],
+        )
+    tag = newest.stem.split("-", 2)[2]  # of Python, its ABI and the platform
+    try:
+        library = shared_library.read(found[0])
+    except FactError:  # macOS has no ELF files
+        return f"{newest}\nfor {tag}"
+    versions = [one.removeprefix(_GLIBC) for one in library.versions if one.startswith(_GLIBC)]
+    least = max(versions, key=version_key, default="")
+    own = [name for name in library.needed if name.startswith(("libLLVM", "libMLIR"))]
+    needs = [f"glibc {least} or newer"] if least else []
+    needs += [f"{', '.join(own)}, which the wheel does not contain"] if own else []
+    return f"{newest}\nfor {tag}; it needs {' and '.join(needs) or 'no more'}"
+
+
+def _linked(inputs: Inputs, phase: str, *, occupied: bool) -> tuple[Step, ...]:
+    """Steps that make the build folder of `build-triton` that of pip."""
+    folder = pip_build_dir(inputs.checkout, inputs.python)
+    if occupied:
+        return ()
+    return MakeDir(folder.parent, phase=phase), Link(folder, inputs.env.build, phase=phase)
+
+
+def _path(inputs: Inputs) -> tuple[Path, ...]:
+    """Where setup.py finds compilers, CMake and Ninja."""
+    tools = inputs.tools
+    compiler = (inputs.compilers.cc.path.parent,) if inputs.compilers.cc else ()
+    return (*compiler, inputs.env.venv / "bin", inputs.llvm.bin, tools.cmake.parent, tools.ninja.parent)
+
+
+def pip_build_dir(source: TritonCheckout, python: PythonEnv) -> Path:
+    """CMake's build folder in upstream's setup.py, the same name in every era."""
+    return source.setup_dir / "build" / f"cmake.{python.platform}-cpython-{python.minor}"
+
+
+def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
+    """Environment variables under which setup.py builds the same as `build-triton`.
+
+    Every variable that setup.py reads and that is not set here is removed: `DEBUG=1` meant for another
+    tool would silently give another build type.
+    """
+    checkout, settings = inputs.checkout, inputs.settings.triton
+    variables: dict[str, str | None] = dict.fromkeys((*_BUILD_TYPE_VARIABLES.values(), *_REMOVED))
+    variables |= {
+        "LLVM_SYSPATH": str(inputs.llvm.prefix),
+        "JSON_SYSPATH": str(toolchain.json_prefix(checkout, inputs.workspace)),
+        "PYBIND11_SYSPATH": str(venv.site_packages(inputs.env, inputs.python) / "pybind11"),
+        "TRITON_BUILD_PROTON": "ON" if settings.proton else "OFF",
+        "TRITON_BUILD_WITH_CCACHE": "ON" if inputs.compilers.launcher else "OFF",
+        "TRITON_HOME": str(inputs.triton_home),
+        "TRITON_OFFLINE_BUILD": "ON",
+        "TRITON_PARALLEL_LINK_JOBS": str(inputs.jobs.link),
+        "TRITON_PLUGIN_DIRS": recipe.plugin_dirs(settings) or None,
+        "TRITON_APPEND_CMAKE_ARGS": shlex.join(("-C", str(inputs.env.build / cmake.CACHE_FILE))),
+        "MAX_JOBS": str(inputs.jobs.compile),
+        "CFLAGS": recipe.flags(inputs),
+        "CXXFLAGS": recipe.flags(inputs),
+    }
+    if _clang_and_lld(inputs):
+        variables["TRITON_BUILD_WITH_CLANG_LLD"] = "ON"
+    if settings.build_type in _BUILD_TYPE_VARIABLES:
+        variables[_BUILD_TYPE_VARIABLES[settings.build_type]] = "ON"
+    for part in toolchain.components(checkout, inputs.workspace, proton=settings.proton):
+        variables[part.variable] = str(part.dest)
+    variables |= _profiler(inputs)
+    if not checkout.has("triton-home"):  # nor TRITON_OFFLINE_BUILD: 3.0 and 3.1 would download CUPTI
+        variables["TRITON_CUPTI_PATH"] = str(checkout.root / "third_party" / "nvidia" / "backend" / "include")
+    return tuple(sorted(variables.items()))
+
+
+def _profiler(inputs: Inputs) -> dict[str, str | None]:
+    """The headers of the profiler, as `build-triton` has them; none without it, whatever the shell says."""
+    proton = inputs.settings.triton.proton
+    cached = recipe.cache_variables(inputs) if proton else {}
+    return {name: cached.get(key) for key, names in _PROFILER.items() for name in names}
+
+
+def _clang_and_lld(inputs: Inputs) -> bool:
+    """Whether upstream's switch, which uses programs named exactly clang and lld, matches the choice."""
+    compilers = inputs.compilers
+    names = [tool.path.name for tool in (compilers.cc, compilers.cxx, compilers.linker) if tool]
+    return names == ["clang", "clang++", "ld.lld"] and inputs.machine.system != "Darwin"

@@ -1,0 +1,323 @@
+"""`build-triton`: Triton's CMake configure and build against a given LLVM, era by era."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritonsmith.build import cmake, compiler_cache
+from tritonsmith.build.cmake import CmakeTools
+from tritonsmith.build.compiler_cache import Folders
+from tritonsmith.build.debug_library import relink
+from tritonsmith.build.jobs import Jobs
+from tritonsmith.build.triton import precompiled, toolchain
+from tritonsmith.compiler import debugger_init
+from tritonsmith.core.envs.schema import Settings, TritonSettings
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.plan import BuildObjects, MakeDir, OutdateForeignOutput, Plan, Step
+from tritonsmith.facts import eras
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.machine import Machine
+from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.facts.tools import Compilers
+from tritonsmith.wheels import venv
+
+PHASE_CONFIGURE = "configure Triton"
+PHASE_BUILD = "build Triton"
+PHASE_SUSPECTS = "files likely to break with an LLVM near the pin"
+_HERE = Path(__file__).parent
+_LIBRARIES = Path("python/triton/_C")  # of the checkout: all its environments write there
+_NEVER_FROM_CMAKE = ("cmake", "ninja")  # the tool brings its own
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything that Triton's build depends on.
+
+    Attributes:
+        settings: the env.
+        checkout: Triton's sources.
+        llvm: built or installed.
+        python: base interpreter of the env.
+        machine: where it runs.
+        compilers: what compiles and links.
+        tools: CMake and Ninja.
+        jobs: bounds of parallel work.
+        workspace: the tool's own folder.
+        env: the env's folder in it.
+        after_project: the file that names its debug libraries (`debug_library.relink`), if it ever had one.
+        llvm_sources: those of the LLVM, if they are here: debuggers want them.
+        precompiled: CMake's variables of the precompiled headers (`precompiled.choose`), if it has any.
+        suspects: batches of sources that this LLVM, which is not the pin, may break: compiled before all
+            others, until one batch fails.
+    """
+
+    settings: Settings
+    checkout: TritonCheckout
+    llvm: LlvmTree
+    python: PythonEnv
+    machine: Machine
+    compilers: Compilers
+    tools: CmakeTools
+    jobs: Jobs
+    workspace: Workspace
+    env: EnvDir
+    after_project: Path | None = None
+    llvm_sources: Path | None = None
+    precompiled: Mapping[str, str] = field(default_factory=dict)
+    suspects: tuple[tuple[Path, ...], ...] = ()
+
+    @property
+    def triton_home(self) -> Path:
+        """`TRITON_HOME`: keeps upstream's LLVM store away from `~/.triton`, one for each pin."""
+        pin = self.checkout.pin
+        return self.workspace.triton_home(pin.commit if pin else "")
+
+
+def plan(inputs: Inputs, *, again: bool = False) -> Plan:
+    """The recipe: Python environment, CUDA headers and tools, configure, build.
+
+    Args:
+        inputs: facts and settings.
+        again: configure even if nothing changed.
+    """
+    settings, env = inputs.settings.triton, inputs.env
+    targets, jobs = settings.targets, inputs.jobs.compile
+    build = cmake.build_targets(env.build, inputs.tools, targets=targets, jobs=jobs, phase=PHASE_BUILD)
+    title = f"Triton {inputs.checkout.version} ({settings.build_type}) in {env.build}"
+    debug = debugger_init.steps(
+        env.build, relative=_folders(inputs) is not None, llvm=inputs.llvm_sources, phase=PHASE_CONFIGURE
+    )
+    first = (*before_compiles(inputs, again=again), *debug, *_first(inputs, jobs))
+    return Plan(title, (*first, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
+
+
+def before_compiles(inputs: Inputs, *, again: bool = False) -> tuple[Step, ...]:
+    """All that must be there before Ninja compiles in the env's build folder."""
+    build, venv_folder = inputs.env.build, inputs.env.venv
+    links = compiler_cache.steps(_folders(inputs), phase=PHASE_CONFIGURE, venv=venv_folder)
+    # Before CMake: that and each object that is compiled make Ninja's log newer than another folder's output.
+    ours = OutdateForeignOutput(
+        inputs.checkout.root / _LIBRARIES, "libtriton*.so", build, phase=PHASE_CONFIGURE
+    )
+    return (*configure(inputs, build, ours, phase=PHASE_CONFIGURE, again=again), *links)
+
+
+def _first(inputs: Inputs, jobs: int) -> tuple[Step, ...]:
+    """Steps that show within a minute whether this LLVM fits: objects that the build needs anyway."""
+    ninja, build = inputs.tools.ninja, inputs.env.build
+    return tuple(BuildObjects(ninja, build, jobs, batch, phase=PHASE_SUSPECTS) for batch in inputs.suspects)
+
+
+def configure(
+    inputs: Inputs, build: Path, *before: Step, phase: str, again: bool = False
+) -> tuple[Step, ...]:
+    """Steps that prepare what CMake looks for, and configure.
+
+    Args:
+        inputs: facts and settings; the LLVM may be configured and not yet built.
+        build: build folder.
+        before: steps between the two.
+        phase: name of the phase of CMake's run.
+        again: configure even if nothing changed.
+    """
+    checkout, env, host = inputs.checkout, inputs.env, inputs.machine
+    proton = inputs.settings.triton.proton
+    prepare = before_llvm(checkout, env, inputs.python, inputs.workspace, host, proton=proton)
+    run = cmake.configure(
+        checkout.root,
+        build,
+        cache_variables(inputs),
+        inputs.tools,
+        phase=phase,
+        about=_about(inputs),
+        root=inputs.workspace.root,
+        again=again,
+    )
+    return (*prepare.steps, *before, MakeDir(build, phase=phase), *run)
+
+
+def before_llvm(
+    checkout: TritonCheckout,
+    env: EnvDir,
+    python: PythonEnv,
+    workspace: Workspace,
+    host: Machine,
+    *,
+    proton: bool,
+) -> Plan:
+    """The steps that do not depend on the LLVM: the env's Python, CUDA headers and tools."""
+    packages = toolchain.plan(checkout, workspace, host, env.python, proton=proton)
+    return venv.plan(env, python, requirements(checkout)) + packages
+
+
+def _about(inputs: Inputs) -> dict[str, str]:
+    """What may change without changing its path: the LLVM, and the compiler."""
+    cxx = inputs.compilers.cxx
+    return {
+        "LLVM": inputs.llvm.in_words,
+        "compiler": f"{cxx.path.name} {cxx.version}" if cxx else "CMake's choice",
+    }
+
+
+def requirements(checkout: TritonCheckout) -> tuple[str, ...]:
+    """What the env's venv needs to build and test this checkout."""
+    wanted = [name for name in checkout.requires if not name.startswith(_NEVER_FROM_CMAKE)]
+    return tuple(sorted({*wanted, "wheel", eras.lit_requirement()}))
+
+
+def cache_variables(inputs: Inputs) -> dict[str, str]:
+    """Triton's CMake variables: what setup.py passes, and where everything is.
+
+    Options that this checkout does not know are left out, or CMake would warn of each.
+    """
+    checkout, settings, machine = inputs.checkout, inputs.settings.triton, inputs.machine
+    variables = {
+        "CMAKE_BUILD_TYPE": settings.build_type,
+        "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
+        "CMAKE_LIBRARY_OUTPUT_DIRECTORY": str(checkout.root / _LIBRARIES),
+        **cmake.compiler_variables(
+            inputs.compilers,
+            system=machine.system,
+            gdb_index=_split(inputs),
+            launcher=_launcher(inputs),
+            flags=flags(inputs),
+        ),
+        "LLVM_ENABLE_WERROR": "ON",
+        **_llvm(inputs.llvm),
+        **(relink.variables(inputs.after_project) if inputs.after_project else {}),
+        **_python(inputs),
+        **precompiled.cache_variables(inputs.precompiled, compiler_cache.relocatable(_folders(inputs))),
+        **_known(checkout, _options(inputs)),
+    }
+    if settings.sanitizer:
+        _sanitize(variables, settings.sanitizer)
+    for argument in settings.cmake_args:
+        name, _, value = argument.removeprefix("-D").partition("=")
+        name = name.partition(":")[0]
+        if name == "CMAKE_BUILD_TYPE" and value != variables[name]:  # which split DWARF follows
+            hints = [f"use --build-type {value}, or triton.build-type in the env file"]
+            raise UsageError(f"{argument} contradicts the build type {variables[name]}", hints=hints)
+        variables[name] = value
+    return variables
+
+
+def flags(inputs: Inputs) -> str:
+    """Compiler flags: warnings of newer compilers, split DWARF where there are symbols, the cache's."""
+    settings = inputs.settings.triton
+    found: list[str] = [] if settings.werror else list(eras.relaxed_warnings())
+    if _split(inputs):
+        found += ["-gsplit-dwarf", "-ggnu-pubnames"]  # names of which the linker makes gdb's index
+    found += compiler_cache.flags(_folders(inputs))
+    return " ".join(found)
+
+
+def _launcher(inputs: Inputs) -> tuple[str, ...]:
+    injected = bool(inputs.precompiled)
+    cache = compiler_cache.launcher(
+        inputs.settings.cache,
+        inputs.compilers,
+        _folders(inputs),
+        precompiled_headers=injected,
+        relocated=injected,
+    )
+    return (*precompiled.RETRY, *cache) if injected else cache
+
+
+def _split(inputs: Inputs) -> bool:
+    """Whether debug information goes into files of its own, which no link reads."""
+    symbols = inputs.settings.triton.build_type in ("Debug", "RelWithDebInfo", "TritonRelBuildWithAsserts")
+    return symbols and inputs.settings.llvm.debug_info == "split" and inputs.machine.system == "Linux"
+
+
+def _folders(inputs: Inputs) -> Folders | None:
+    here = Folders(inputs.checkout.root, inputs.env.build, inputs.workspace.root)
+    return compiler_cache.shared(inputs.compilers, inputs.machine.system, here)
+
+
+def plugin_dirs(settings: TritonSettings) -> str:
+    """`TRITON_PLUGIN_DIRS`: absolute, because CMake and setup.py run in other folders."""
+    return ";".join(str(Path(name).expanduser().absolute()) for name in settings.plugin_dirs)
+
+
+def _llvm(llvm: LlvmTree) -> dict[str, str]:
+    """Every name under which some era looks for LLVM; explicit, because `LLVM_DIR` sticks in the cache."""
+    one_llvm = {"CMAKE_PROJECT_triton_INCLUDE": str(_HERE / "one_llvm.cmake")} if llvm.dylib else {}
+    lld = {"LLD_DIR": str(llvm.cmake_dir("lld"))} if "lld" in llvm.packages else {}
+    return one_llvm | {
+        "LLVM_SYSPATH": str(llvm.prefix),
+        "LLVM_INCLUDE_DIRS": str(llvm.prefix / "include"),
+        "LLVM_LIBRARY_DIR": str(llvm.prefix / "lib"),
+        "LLVM_DIR": str(llvm.cmake_dir("llvm")),
+        "MLIR_DIR": str(llvm.cmake_dir("mlir")),
+        **lld,
+    }
+
+
+def _python(inputs: Inputs) -> dict[str, str]:
+    packages = venv.site_packages(inputs.env, inputs.python)
+    variables = {
+        "Python3_EXECUTABLE": str(inputs.env.python),
+        "Python3_INCLUDE_DIR": str(inputs.python.include),
+        "LLVM_EXTERNAL_LIT": str(inputs.env.venv / "bin" / "lit"),
+    }
+    if inputs.checkout.has("nanobind"):
+        return variables | {"nanobind_DIR": str(packages / "nanobind" / "cmake")}
+    variables["pybind11_DIR"] = str(packages / "pybind11" / "share" / "cmake" / "pybind11")
+    if inputs.checkout.has("pybind11-variable"):
+        variables["PYTHON_INCLUDE_DIRS"] = str(inputs.python.include)
+        variables["PYBIND11_INCLUDE_DIR"] = str(packages / "pybind11" / "include")
+    return variables
+
+
+def _options(inputs: Inputs) -> dict[str, str]:
+    checkout, settings = inputs.checkout, inputs.settings.triton
+    backend = checkout.root / "third_party" / "nvidia" / "backend"
+    json = toolchain.json_prefix(checkout, inputs.workspace)
+    options = {
+        "TRITON_BUILD_PYTHON_MODULE": "ON",
+        "TRITON_BUILD_TUTORIALS": "OFF",
+        "TRITON_BUILD_PROTON": "ON" if settings.proton else "OFF",
+        "TRITON_BUILD_UT": "OFF",  # fetches googletest from GitHub (triton#4461)
+        "TRITON_BUILD_WITH_CCACHE": "ON" if inputs.compilers.launcher else "OFF",
+        "TRITON_CODEGEN_BACKENDS": ";".join(settings.backends),
+        "TRITON_PLUGIN_DIRS": plugin_dirs(settings),
+        "TRITON_PARALLEL_LINK_JOBS": str(inputs.jobs.link),
+        "TRITON_WHEEL_DIR": str(checkout.root / "python" / "triton"),
+        "TRITON_CACHE_PATH": str(inputs.triton_home / ".triton"),
+        "TRITON_VERSION": checkout.version,
+        "TRITON_OFFLINE_BUILD": "ON",  # everything it would fetch is there already
+        "JSON_SYSPATH": str(json),
+    }
+    if not settings.plugin_dirs:
+        del options["TRITON_PLUGIN_DIRS"]
+    for part in toolchain.components(checkout, inputs.workspace, proton=settings.proton):
+        options[part.variable] = str(part.dest)
+    if settings.proton:
+        amd = str(checkout.root / "third_party" / "amd" / "backend" / "include")
+        options |= {"JSON_INCLUDE_DIR": str(json / "include"), "CUPTI_INCLUDE_DIR": str(backend / "include")}
+        options |= {"ROCTRACER_INCLUDE_DIR": amd} if checkout.has("proton-roctracer") else {}
+        options |= {"ROCM_INCLUDE_DIR": amd} if checkout.has("proton-rocm") else {}
+    return options
+
+
+def _known(checkout: TritonCheckout, options: dict[str, str]) -> dict[str, str]:
+    """Leave out options that some era has and this checkout has not."""
+    foreign = eras.option_names() - checkout.options
+    known = {name: value for name, value in options.items() if name not in foreign}
+    if "TRITON_PARALLEL_LINK_JOBS" in foreign:
+        known["CMAKE_JOB_POOLS"] = f"link={options['TRITON_PARALLEL_LINK_JOBS']}"
+        known["CMAKE_JOB_POOL_LINK"] = "link"
+    return known
+
+
+def _sanitize(variables: dict[str, str], sanitizer: str) -> None:
+    flag = f"-fsanitize={sanitizer}"
+    for name in ("CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS"):
+        variables[name] = f"{variables.get(name, '')} {flag} -fno-omit-frame-pointer".strip()
+    for kind in ("EXE", "MODULE", "SHARED"):
+        name = f"CMAKE_{kind}_LINKER_FLAGS"
+        variables[name] = f"{variables.get(name, '')} {flag}".strip()

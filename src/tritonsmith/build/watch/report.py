@@ -1,0 +1,119 @@
+"""What `watch` prints: the whole of the first run, and of each other one what is different."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from rich.text import Text
+
+from tritonsmith.build.watch import outcome
+from tritonsmith.build.watch.outcome import OutcomeChange, RunOutcome
+from tritonsmith.core.ui import console, diff
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.core.ui.units import duration
+
+_NAMED = 3  # saved files in a line
+_LONGEST = 200  # lines of a diff on the screen
+
+
+class WatchReport:
+    """Prints runs, one after the other."""
+
+    def __init__(self) -> None:
+        self._last: RunOutcome | None = None
+        self._by_verdict: dict[str, RunOutcome] = {}
+        self._files: dict[str, str] = {}
+
+    def part(self, part: str | Grid) -> None:
+        """Print a line or a table of the first run, as it comes."""
+        if self._last is None:
+            _print(part)
+            sys.stdout.flush()  # a pipe's reader waits for it
+
+    def run(self, made: RunOutcome, saved: Iterable[Path], seconds: Mapping[str, float]) -> None:
+        """Print the end of a run.
+
+        Args:
+            made: what it has shown.
+            saved: the files that were saved before it.
+            seconds: what took so long.
+        """
+        last, alike = self._last, self._by_verdict.get(made.verdict)
+        self._last, self._by_verdict[made.verdict] = made, made
+        known = replace(alike or replace(made, files={}), files=self._files)
+        self._files = {**self._files, **made.files}
+        if last is None:
+            if made.what:  # the build, whose lines are not shown as they come
+                _print_all(made)
+            _say(made, made.verdict, seconds)
+            sys.stdout.flush()
+            return
+        change = outcome.compare(known, made)
+        _say(made, _sentence(last, made, change, new=alike is None), seconds, saved)
+        if alike is None:
+            _print_new(last, made)
+        for grid in change.grids:
+            _print(grid)
+        for name, lines in change.diffs.items():
+            _print_diff(name, lines)
+        sys.stdout.flush()
+
+
+def _sentence(last: RunOutcome, made: RunOutcome, change: OutcomeChange, *, new: bool) -> str:
+    """What is different: how it ended first of all."""
+    same = "unchanged except for times" if change.hidden else "unchanged"
+    what = "changed" if change.any else "" if new else same
+    if last.verdict == made.verdict:
+        ended = made.verdict if made.code == 0 else f"still {made.verdict}"
+        return f"{what}, {ended}"
+    return ", ".join(filter(None, (f"{last.verdict}{outcome.ARROW}{made.verdict}", what)))
+
+
+def _say(made: RunOutcome, sentence: str, seconds: Mapping[str, float], saved: Iterable[Path] = ()) -> None:
+    """A line: the time, the saved files, what came of them, and how long that took."""
+    names = sorted(path.name for path in saved)
+    if len(names) > _NAMED:
+        names = [*names[:_NAMED], f"{len(names) - _NAMED} more"]
+    took = ", ".join(f"{what} {duration(one)}" for what, one in seconds.items())
+    line = Text()
+    line.append(f"{datetime.now().astimezone():%H:%M:%S} ", "dim")
+    line.append(f"{', '.join(names)}: " if names else "")
+    line.append(sentence, "green" if made.code == 0 else "red")
+    line.append(f" ({took})", "dim")
+    console.out().print(line)
+
+
+def _print_all(made: RunOutcome) -> None:
+    for part in made.parts:
+        _print(part)
+
+
+def _print_new(last: RunOutcome, made: RunOutcome) -> None:
+    """Print a run that ended as none before: of the tables that the last one had, too, what has changed."""
+    known = {grid.title: grid for grid in last.grids}
+    for part in made.parts:
+        if isinstance(part, Grid) and part.title in known:
+            if cells := outcome.changed_cells(known[part.title], part):
+                _print(cells)
+        else:
+            _print(part)
+
+
+def _print(part: str | Grid) -> None:
+    if isinstance(part, Grid):
+        console.out().print(part)
+    else:
+        console.write(part)
+
+
+def _print_diff(name: str, lines: tuple[str, ...]) -> None:
+    if name:
+        console.out().print(Text(Path(name).name, "bold"))
+    console.out().print(diff.coloured(lines[:_LONGEST]), end="")
+    if len(lines) > _LONGEST:
+        more = f"{len(lines) - _LONGEST} more lines of this diff"
+        console.note(f"{more}: {name}" if name else more)

@@ -1,0 +1,316 @@
+"""Add a worktree: of the user's clone, or of a clone of the tool's own.
+
+The worktree is checked out beside its place and renamed when it is complete, so a run that is killed leaves
+a folder that nobody works in; the next `add` or `remove` deletes it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritonsmith.build.triton import commands, source
+from tritonsmith.build.worktrees import record as records
+from tritonsmith.build.worktrees.record import PHASE, WorktreeRecord
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import settings as settings_
+from tritonsmith.core.envs.schema import Settings
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.plan import MakeDir, Move, Plan, Run, Step, Write, digest, files, locks
+from tritonsmith.core.plan.git_remote import GitRemote
+from tritonsmith.facts import git, git_worktrees
+
+_NAME = re.compile(r"\w[\w.+-]*")
+_HASH = re.compile(r"[0-9a-f]{40}")
+_UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # in a string of TOML
+_SHOWN = 12  # digits of a commit in a name
+_ANOTHER_FETCHES = 900.0  # seconds to wait for another run's fetch: Triton's history over a slow line
+
+
+@dataclass(frozen=True)
+class WorktreeRequest:
+    """A worktree to add.
+
+    Attributes:
+        ref: a branch, tag or commit, or a release such as 3.4.0.
+        name: of the worktree and its environment; empty for one that follows from the ref.
+        path: its folder; None for one beside the clone, or below the workspace if the clone is the tool's.
+        branch: a new branch to create there; empty for none.
+        env: the environment that it inherits from.
+    """
+
+    ref: str
+    name: str = ""
+    path: Path | None = None
+    branch: str = ""
+    env: str = "dev"
+
+
+@dataclass(frozen=True)
+class TritonClone:
+    """The repository that worktrees are added to.
+
+    Attributes:
+        repository: git's folder; it may not exist yet if it is the tool's.
+        root: the main worktree, or the bare clone, beside which new ones go; None for a clone of the tool's.
+        fetch: what brings the tool's own clone up to date; empty for the user's, which is never fetched.
+    """
+
+    repository: Path
+    root: Path | None
+    fetch: Plan = field(default_factory=lambda: Plan("the clone is there"))
+
+
+@dataclass(frozen=True)
+class PreparedWorktree:
+    """A worktree, and what adds it; nothing to do if it is there already."""
+
+    record: WorktreeRecord
+    plan: Plan
+
+
+def clone_of(settings: Settings, space: Workspace, cwd: Path) -> TritonClone:
+    """The clone of an environment: its checkout's, the one around `cwd`, or the tool's own clone of its URL.
+
+    Raises:
+        FactError: there is none, or it is not under git.
+    """
+    located = source.locate(settings, space, cwd)
+    if located.root == space.sources / f"triton-{settings.name}":
+        return own_clone(settings.triton.source, space)
+    repository = git_worktrees.repository_of(located.root)
+    top = (located.root / ".git").exists() or repository == located.root.resolve()
+    if repository is None or not top:  # one around it is not Triton's
+        raise FactError(
+            "this folder is not in a git repository",
+            where=located.root,
+            why=git.head(located.root, dirt=False).problem or None,  # somebody else's, perhaps
+            hints=["give a clone of Triton: --source PATH_OR_URL"],
+        )
+    main = repository.parent if repository.name == ".git" else located.root
+    return TritonClone(repository, main)
+
+
+def own_clone(url: str, space: Workspace) -> TritonClone:
+    """All branches and tags, but file contents only where they are checked out."""
+    remote = GitRemote.of(url)
+    root = space.sources / f"triton-clone-{digest(remote.url)[:8]}"
+    settings = {
+        "remote.origin.url": remote.url,
+        "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*",
+        "remote.origin.promisor": "true",
+        "remote.origin.partialclonefilter": "blob:none",
+    }
+    inside = ("git", "-C", str(root))
+    commands = [
+        ("git", "init", "--quiet", "--bare", str(root)),
+        *((*inside, "config", *setting) for setting in settings.items()),
+        (*inside, "fetch", "--filter=blob:none", "--tags", "origin"),
+    ]
+    steps = (
+        MakeDir(space.sources, phase="Triton's clone"),
+        *(Run(argv, cwd=space.sources, env=remote.env, phase="Triton's clone") for argv in commands),
+    )
+    return TritonClone(root, None, Plan(f"clone {remote.url}", steps))
+
+
+def fetch(clone: TritonClone, space: Workspace, task: str) -> None:
+    """Bring the tool's own clone up to date, after another run that does so: git's locks are not waited for.
+
+    Raises:
+        SmithError: git fails.
+        LockedError: the other run takes too long.
+    """
+    space.claim()
+    files.make_folder(space.sources)
+    with locks.hold(
+        clone.repository.with_name(f".{clone.repository.name}.lock"),
+        purpose=task,
+        busy="fetching this clone",
+        hints=["wait for it to end, or stop it"],
+        patience=_ANOTHER_FETCHES,
+    ):
+        space.run(clone.fetch, task)
+
+
+def resolve(clone: TritonClone, ref: str) -> str:
+    """The commit that a ref names in a clone; empty if there is none."""
+    repository = clone.repository
+    return git_worktrees.commit_of(repository, ref) or git_worktrees.commit_of(repository, f"v{ref}")
+
+
+def up_to_date(clone: TritonClone, ref: str) -> bool:
+    """Whether a clone need not be fetched for a ref: it is the user's, or has that very commit."""
+    return not clone.fetch.steps or bool(_HASH.fullmatch(ref) and resolve(clone, ref))
+
+
+def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> PreparedWorktree:
+    """Prepare a worktree and its environment. What a killed run left of it is deleted or completed.
+
+    Raises:
+        FactError: the clone does not have the ref.
+        UsageError: the name or the folder is taken.
+    """
+    commit = resolve(clone, request.ref)
+    if not commit:
+        raise _no_ref(request.ref, clone)
+    name = _name(request, commit)
+    made = next((one for one in records.records(space) if one.name == name), None)
+    base = settings_.load(request.env, only_shown=True)
+    record = WorktreeRecord(
+        name=name,
+        path=str(_place(request, name, clone, space)),
+        repository=str(clone.repository),
+        ref=request.ref,
+        commit=commit,
+        env=str(settings_.find(request.env)) if request.env.endswith(".toml") else request.env,
+        made=made.made if made else int(time.time()),
+    )
+    if made and (made.path, made.repository, made.commit) != (record.path, record.repository, record.commit):
+        raise UsageError(
+            f"there is a worktree named {name!r} already",
+            where=made.path,
+            why=f"at {made.ref} ({made.commit[:_SHOWN]})",
+            hints=[
+                "give this one another name: --name NAME",
+                f"or remove that one: {command('worktree.remove', name)}",
+            ],
+        )
+    if not made:
+        _check_name(name, space)
+    branch, exists = _branch(request, clone, again=made is not None)
+    checkout = _checkout(record, branch, exists=exists)
+    if made and not checkout and records.env_file(space, name).is_file():
+        return PreparedWorktree(made, Plan("the worktree is there"))
+    flags = commands.flags_of_last_build(request.env)
+    flags.pop("llvm.dir", None)  # may not fit this commit: `llvm.take` compares the pins
+    text = record.env_text(wheel=bool(base.triton.wheel), flags=flags)
+    steps = (
+        Write(records.file(space, name), record.render(), phase=PHASE),
+        *checkout,
+        Write(records.env_file(space, name), text, phase=PHASE),
+    )
+    return PreparedWorktree(record, Plan(f"worktree {name} at {request.ref}", steps))
+
+
+def _checkout(record: WorktreeRecord, branch: str, *, exists: bool) -> tuple[Step, ...]:
+    """Steps that check the worktree out, detached if there is no branch for it; none if that is done."""
+    repository, path, partial = Path(record.repository), record.folder, record.partial
+    there = git_worktrees.at(repository, path)
+    half = git_worktrees.at(repository, partial)
+    rename = record.git("worktree", "repair", record.path)
+    if path.is_dir() and there:
+        return ()
+    if path.is_dir() and half and not partial.exists():  # killed between the two steps of the rename
+        return (rename,)
+    if there:
+        raise UsageError(
+            "git has a worktree here, but its folder is gone",
+            where=path,
+            hints=[
+                f"if it was moved: git -C {shlex.quote(str(record.repository))} worktree repair NEW_PATH",
+                "or give --path",
+            ],
+        )
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError("this folder is not empty", where=path, hints=["give another one: --path FOLDER"])
+    how = (() if exists else ("-b", branch)) if branch else ("--detach",)
+    return (
+        *discard(record),
+        MakeDir(path.parent, phase=PHASE),
+        record.git("worktree", "add", *how, str(partial), branch if exists else record.commit),
+        Move(partial, path, phase=PHASE),
+        rename,
+    )
+
+
+def discard(record: WorktreeRecord) -> tuple[Step, ...]:
+    """Steps that delete what a killed run left of a worktree, under a name that nobody works in."""
+    partial = record.partial
+    if not git_worktrees.at(Path(record.repository), partial):
+        return ()
+    remove = record.git("worktree", "remove", "--force", "--force", str(partial))
+    headless = partial.exists() and not (partial / ".git").exists()
+    return (record.git("worktree", "repair"), remove) if headless else (remove,)
+
+
+def _branch(request: WorktreeRequest, clone: TritonClone, *, again: bool) -> tuple[str, bool]:
+    """The branch to check out, and whether it exists; empty where the ref is none, or a worktree has it.
+
+    Raises:
+        UsageError: the new branch exists; `again` says that a killed run may have created it.
+    """
+    name = request.branch or request.ref
+    repository = clone.repository
+    exists = bool(git_worktrees.commit_of(repository, f"refs/heads/{name}"))
+    current = "" if git_worktrees.is_bare(repository) else git_worktrees.branch_of(repository)
+    if request.branch and exists and not again:
+        hints = [f"to check it out: {command('worktree.add', name)}", "or give a new branch another name"]
+        raise UsageError(f"the branch {name!r} exists already", where=clone.repository, hints=hints)
+    trees = git_worktrees.linked(clone.repository)
+    taken = {current, *(tree.branch for tree in trees)}
+    if request.branch or (exists and name not in taken):
+        return name, exists
+    return "", False
+
+
+def _name(request: WorktreeRequest, commit: str) -> str:
+    if request.name:
+        if not _NAME.fullmatch(request.name) or request.name.endswith((".toml", ".json")):
+            raise UsageError(f"not a valid name: {request.name!r}", hints=["letters, digits and . + - _"])
+        return request.name
+    ref = commit[:_SHOWN] if commit.startswith(request.ref) else request.ref
+    slug = re.sub(r"[^\w.+-]+", "-", ref).strip("-.")
+    return f"wt-{slug}"
+
+
+def _place(request: WorktreeRequest, name: str, clone: TritonClone, space: Workspace) -> Path:
+    """Resolved: git, too, writes down where links lead."""
+    if request.path:
+        place = request.path.expanduser().absolute()
+    elif clone.root is None:
+        place = space.worktrees / name
+    else:
+        place = clone.root.with_name(f"{clone.root.name.removesuffix('.git')}-{name}")
+    place = place.parent.resolve() / place.name
+    if _UNWRITABLE.search(str(place)):
+        raise UsageError("an env file cannot name this folder", where=ascii(str(place)))
+    return place
+
+
+def _check_name(name: str, space: Workspace) -> None:
+    known: Mapping[str, Path] = {one: path for one, path, _ in settings_.available()}
+    if name in known:
+        raise UsageError(
+            f"there is an environment named {name!r} already",
+            where=known[name],
+            hints=["give the worktree another name: --name NAME"],
+        )
+    receipts = space.env(name).path / "receipts"
+    if receipts.is_dir():
+        raise UsageError(
+            f"an environment named {name!r} has built something already",
+            where=receipts.parent,
+            hints=["give the worktree another name: --name NAME"],
+        )
+
+
+def notes(record: WorktreeRecord) -> tuple[str, ...]:
+    """What a person should know of a worktree that was added."""
+    branch = git_worktrees.branch_of(record.folder)
+    at = f"on branch {branch}" if branch else f"detached at {record.commit[:_SHOWN]}"
+    return (f"worktree of {record.repository}, {at}",)
+
+
+def _no_ref(ref: str, clone: TritonClone) -> FactError:
+    where = clone.root or clone.repository
+    git_there = f"git -C {shlex.quote(str(where))}"
+    hints = [f"bring it there: {git_there} fetch origin {shlex.quote(ref)}"]
+    if (clone.repository / "shallow").is_file():
+        hints.insert(0, f"its history is cut off: {git_there} fetch --unshallow")
+    return FactError(f"this clone has no commit {ref!r}", where=where, hints=hints)

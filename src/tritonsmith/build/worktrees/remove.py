@@ -1,0 +1,209 @@
+"""Remove a worktree with its environment, unless work would be lost."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from tritonsmith.build.worktrees import add
+from tritonsmith.build.worktrees import record as records
+from tritonsmith.build.worktrees.record import PHASE, WorktreeRecord
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.plan import Move, Plan, Remove, Step
+from tritonsmith.facts import distributions, git_worktrees, installed_tritons
+from tritonsmith.facts.git_worktrees import LinkedWorktree, UniqueWork
+
+# Programs that wait in a folder and lose nothing with it.
+_IDLE = frozenset({"bash", "clangd", "dash", "fish", "ksh", "screen", "sh", "sshd", "tcsh", "tmux", "zsh"})
+
+
+@dataclass(frozen=True)
+class PreparedRemoval:
+    """The removal of a worktree.
+
+    Attributes:
+        plan: the steps.
+        losses: what would be lost; a removal in spite of it needs consent.
+        notes: what goes and what stays, in words.
+        places: folders and files that are deleted, each with what it is.
+    """
+
+    plan: Plan
+    losses: tuple[UniqueWork, ...]
+    notes: tuple[str, ...]
+    places: tuple[tuple[str, Path], ...]
+
+
+def prepare(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]) -> PreparedRemoval:
+    """Prepare the removal of a worktree, its env file, and its environment with everything built there.
+
+    Args:
+        record: the worktree.
+        space: the workspace.
+        environ: by which the Pythons in use are found.
+    """
+    path, env = record.folder, space.env(record.name)
+    tree, half = _known(record)
+    losses: list[UniqueWork] = []
+    notes: list[str] = []
+    steps: tuple[Step, ...] = ()
+    if tree:
+        losses += _work(tree)
+        if not path.exists() and not record.partial.exists():
+            repository = shlex.quote(str(record.repository))
+            moved = f"if it was moved: git -C {repository} worktree repair NEW_PATH"
+            losses.append(UniqueWork("its folder is gone", (moved,)))
+        notes += _notes(tree, record)
+        steps = _taken_down(record)
+    elif path.exists():
+        steps, unknown, note = _unknown(record, space)
+        losses += unknown
+        notes += note
+    losses += _in_use(record, space, environ)
+    rest = (
+        *(() if half else add.discard(record)),
+        *steps,
+        Remove((env.path,), space.root, phase=PHASE),
+        Remove(
+            (records.env_file(space, record.name), records.file(space, record.name)), space.root, phase=PHASE
+        ),
+    )
+    places = (
+        *((("worktree", path),) if steps else ()),
+        ("half a worktree", record.partial),
+        ("environment, with its builds", env.path),
+        ("env file", records.env_file(space, record.name)),
+    )
+    return PreparedRemoval(
+        Plan(f"remove worktree {record.name}", rest),
+        tuple(losses),
+        tuple(notes),
+        tuple((what, place) for what, place in places if place.exists()),
+    )
+
+
+def check(prepared: PreparedRemoval, record: WorktreeRecord) -> None:
+    """Check that nothing would be lost.
+
+    Raises:
+        SmithError: something would.
+    """
+    if prepared.losses:
+        raise SmithError(
+            f"worktree {record.name} was not removed: work would be lost",
+            where=record.folder,
+            why=git_worktrees.shown(prepared.losses),
+            hints=[
+                "commit and push it, or keep commits by a branch: git branch NAME COMMIT",
+                f"to lose it deliberately: {command('worktree.remove', record.name, discard=True)}",
+            ],
+        )
+
+
+def check_unchanged(prepared: PreparedRemoval, shown: PreparedRemoval, record: WorktreeRecord) -> None:
+    """Check that no work came into being since the user agreed to lose what was there.
+
+    Raises:
+        SmithError: some did.
+    """
+    if new := [work for work in prepared.losses if work not in shown.losses]:
+        raise SmithError(
+            f"worktree {record.name} was not removed: it has changed since this was asked",
+            where=record.folder,
+            why=git_worktrees.shown(new),
+        )
+
+
+def _work(tree: LinkedWorktree) -> Iterator[UniqueWork]:
+    try:
+        yield from git_worktrees.unique_work(tree)
+    except FactError as error:
+        yield UniqueWork(error.what, (error.why,) if error.why else ())
+
+
+def _notes(tree: LinkedWorktree, record: WorktreeRecord) -> Iterator[str]:
+    repository = Path(record.repository)
+    if branch := tree.branch:
+        yield f"branch {branch} stays in {repository}"
+    if count := git_worktrees.stashes(repository):
+        yield f"stashes belong to the clone, and stay: {count}"
+    try:
+        ignored = git_worktrees.ignored(tree) if tree.path.is_dir() else ()
+    except FactError:
+        return  # said already, by `unique_work`
+    if ignored:
+        more = ", ..." if len(ignored) > 5 else ""  # noqa: PLR2004 - a line of them
+        yield f"files that git ignores go too: {', '.join(ignored[:5])}{more}"
+
+
+def _known(record: WorktreeRecord) -> tuple[LinkedWorktree | None, bool]:
+    """What git knows of a worktree, and whether a killed `add` renamed it without telling git."""
+    repository, path, partial = Path(record.repository), record.folder, record.partial
+    found = git_worktrees.at(repository, partial) if path.exists() and not partial.exists() else None
+    return (replace(found, path=path), True) if found else (git_worktrees.at(repository, path), False)
+
+
+def _taken_down(record: WorktreeRecord) -> tuple[Step, ...]:
+    """Under another name first, so that a run that is killed leaves no half worktree to work in."""
+    path, partial = record.folder, record.partial
+    renamed = path.exists() or partial.exists()
+    move = (Move(path, partial, phase=PHASE),) if path.exists() else ()
+    repair = (record.git("worktree", "repair", str(partial)),) if renamed else ()
+    return (
+        *move,
+        *repair,
+        record.git("worktree", "remove", "--force", "--force", str(partial if renamed else path)),
+    )
+
+
+def _unknown(
+    record: WorktreeRecord, space: Workspace
+) -> tuple[tuple[Step, ...], tuple[UniqueWork, ...], tuple[str, ...]]:
+    """A folder that the repository does not know as its worktree: another's now, or the clone is gone."""
+    path, repository = record.folder, record.repository
+    if not path.is_relative_to(space.worktrees):
+        return (), (), (f"{path} is not a worktree of {repository}, and stays",)
+    loss = UniqueWork(f"this folder is not a worktree of {repository}: git cannot tell what is in it")
+    return (Remove((path,), space.root, phase=PHASE),), (loss,), ()
+
+
+def _in_use(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]) -> Iterator[UniqueWork]:
+    env = space.env(record.name)
+    busy = tuple(_busy(record.folder, env.path))
+    if busy:
+        yield UniqueWork("programs run in it", busy)
+    sites = [one.where for one in installed_tritons.find(environ, space) if one.checkout]
+    others = [site for site in sites if not site.is_relative_to(env.path)]
+    linked = (
+        f"{one.title} in {one.site}"
+        for one in distributions.owners(distributions.read(others))
+        if one.editable and _leads_into(one.editable.project or one.editable.package, record.folder)
+    )
+    if found := tuple(linked):
+        yield UniqueWork("editable installs lead to it", found)
+
+
+def _leads_into(place: Path | None, folder: Path) -> bool:
+    return place is not None and Path(os.path.realpath(place)).is_relative_to(folder)
+
+
+def _busy(*folders: Path) -> Iterator[str]:
+    """Programs of this user whose current folder is in one of these; not what waits for input."""
+    mine = psutil.Process().pid
+    for process in psutil.process_iter(["pid", "name", "cwd"]):
+        seen = process.info
+        if not seen["cwd"] or seen["name"] in _IDLE:
+            continue
+        if any(Path(seen["cwd"]).is_relative_to(folder) for folder in folders):
+            yield (
+                "this command: change to another folder first"
+                if seen["pid"] == mine
+                else (f"{seen['name']} (process {seen['pid']}) in {seen['cwd']}")
+            )

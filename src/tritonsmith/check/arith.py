@@ -1,0 +1,260 @@
+"""The dialects arith and math: https://mlir.llvm.org/docs/Dialects/ArithOps, .../MathOps.
+
+Integers wrap; a division by zero or of the least one by -1, and a shift by the width or more, is undefined:
+such lanes are 0 here. What
+is transcendental is computed in fp64 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tritonsmith.check.module import ValueType, attribute, constant, integer, type_of
+from tritonsmith.check.registry import known
+
+Array = np.ndarray[Any, Any]
+
+_SIGNED = 5  # the last signed predicate of arith.cmpi; unsigned ones follow, from "less than" on
+_ORDERED, _UNORDERED, _ALWAYS = 7, 14, 15  # predicates of arith.cmpf
+_SINGLE = 4  # bytes
+
+
+def unsigned(value: Array) -> Array:
+    """The same bits as an unsigned integer."""
+    if value.dtype == np.bool_:
+        return value.astype(np.uint8)
+    found: Array = value.view(value.dtype.str.replace("i", "u"))
+    return found
+
+
+def _integer(function: Callable[[Array, Array], Array], *, of_unsigned: bool = False) -> Callable[..., Any]:
+    def run(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
+        dtype = one.dtype
+        if dtype == np.bool_:
+            one, other = one.astype(np.int8), other.astype(np.int8)
+            if not of_unsigned:
+                one, other = -one, -other
+        elif of_unsigned:
+            one, other = unsigned(one), unsigned(other)
+        found = function(one, other)
+        return ((found & 1).astype(np.bool_) if dtype == np.bool_ else found.astype(dtype),)
+
+    return run
+
+
+def _guarded(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    def divide(one: Array, other: Array) -> Array:
+        undefined = other == 0
+        if other.dtype.kind == "i":
+            undefined = undefined | ((other == -1) & (one == np.iinfo(one.dtype).min))
+        return np.where(undefined, 0, function(one, np.where(undefined, 1, other).astype(other.dtype)))
+
+    return divide
+
+
+def _truncated(one: Array, other: Array) -> Array:
+    found = one // other
+    rounded: Array = found + ((found < 0) & (found * other != one))
+    return rounded
+
+
+def _shift(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    def shifted(one: Array, other: Array) -> Array:
+        over = (
+            unsigned(np.asarray(other)) >= np.asarray(one).dtype.itemsize * 8
+            if other.dtype.kind == "i"
+            else other >= one.dtype.itemsize * 8
+        )
+        return np.where(over, 0, function(one, np.where(over, 0, other).astype(other.dtype)))
+
+    return shifted
+
+
+for _name, _function, _unsigned in (
+    ("addi", np.add, False),
+    ("subi", np.subtract, False),
+    ("muli", np.multiply, False),
+    ("divsi", _guarded(_truncated), False),
+    ("divui", _guarded(np.floor_divide), True),
+    ("remsi", _guarded(np.fmod), False),
+    ("remui", _guarded(np.remainder), True),
+    ("ceildivsi", _guarded(lambda one, other: -(-one // other)), False),
+    ("ceildivui", _guarded(lambda one, other: one // other + (one % other != 0)), True),
+    ("floordivsi", _guarded(np.floor_divide), False),
+    ("andi", np.bitwise_and, False),
+    ("ori", np.bitwise_or, False),
+    ("xori", np.bitwise_xor, False),
+    ("shli", _shift(np.left_shift), False),
+    ("shrsi", _shift(np.right_shift), False),
+    ("shrui", _shift(np.right_shift), True),
+    ("maxsi", np.maximum, False),
+    ("minsi", np.minimum, False),
+    ("maxui", np.maximum, True),
+    ("minui", np.minimum, True),
+):
+    known(f"arith.{_name}")(_integer(_function, of_unsigned=_unsigned))
+
+_COMPARED = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+
+
+@known("arith.cmpi")
+def _cmpi(_run: Any, operation: Operation, one: Array, other: Array) -> tuple[Array]:
+    predicate = integer(operation, "predicate")
+    if one.dtype == np.bool_:
+        one, other = (value.astype(np.int8) * (1 if predicate > _SIGNED else -1) for value in (one, other))
+        predicate = predicate - 4 if predicate > _SIGNED else predicate
+    if predicate > _SIGNED:
+        one, other, predicate = unsigned(one), unsigned(other), predicate - 4
+    return (_COMPARED[predicate](one, other),)
+
+
+def _wide(value: Array) -> Array:
+    return value if value.dtype.itemsize >= _SINGLE else value.astype(np.float32)
+
+
+@known("arith.cmpf")
+def _cmpf(_run: Any, operation: Operation, one: Array, other: Array) -> tuple[Array]:
+    predicate = integer(operation, "predicate")
+    one, other = _wide(one), _wide(other)
+    either = np.isnan(one) | np.isnan(other)
+    if predicate in (0, _ALWAYS):
+        return (np.full(one.shape, predicate == _ALWAYS),)
+    if predicate in (_ORDERED, _UNORDERED):
+        return (~either if predicate == _ORDERED else either,)
+    order = {1: 0, 2: 4, 3: 5, 4: 2, 5: 3, 6: 1}
+    found = _COMPARED[order[(predicate - 1) % 7 + 1]](one, other)
+    return (found & ~either if predicate < _ORDERED else found | either,)
+
+
+def _float(function: Callable[..., Array]) -> Callable[..., Any]:
+    def run(_run: Any, _operation: Operation, *values: Array) -> tuple[Array]:
+        with np.errstate(all="ignore"):
+            return (np.asarray(function(*map(_wide, values))).astype(values[0].dtype),)
+
+    return run
+
+
+def _transcendental(function: Callable[..., Array]) -> Callable[..., Any]:
+    def run(_run: Any, _operation: Operation, *values: Array) -> tuple[Array]:
+        with np.errstate(all="ignore"):
+            return (
+                np.asarray(function(*(value.astype(np.float64) for value in values))).astype(values[0].dtype),
+            )
+
+    return run
+
+
+_ROUNDED: tuple[tuple[str, Callable[..., Any]], ...] = (
+    ("arith.addf", np.add),
+    ("arith.subf", np.subtract),
+    ("arith.mulf", np.multiply),
+    ("arith.divf", np.divide),
+    ("arith.remf", np.fmod),
+    ("arith.negf", np.negative),
+    ("arith.maxnumf", np.fmax),
+    ("arith.minnumf", np.fmin),
+    ("arith.maximumf", np.maximum),
+    ("arith.minimumf", np.minimum),
+    ("math.absf", np.abs),
+    ("math.floor", np.floor),
+    ("math.ceil", np.ceil),
+    ("math.trunc", np.trunc),
+    ("math.roundeven", np.rint),
+    ("tt.precise_divf", np.divide),
+    ("tt.approx_divf", np.divide),  # two units in the last place: div.full.f32
+)
+for _name, _function in _ROUNDED:
+    known(_name)(_float(_function))
+_FUNCTIONS: tuple[tuple[str, Callable[..., Any]], ...] = (
+    ("math.exp", np.exp),
+    ("math.exp2", np.exp2),
+    ("math.log", np.log),
+    ("math.log2", np.log2),
+    ("math.sqrt", np.sqrt),
+    ("math.rsqrt", lambda value: 1 / np.sqrt(value)),
+    ("math.sin", np.sin),
+    ("math.cos", np.cos),
+    ("math.tanh", np.tanh),
+    ("math.erf", np.vectorize(math.erf, otypes=[np.float64])),
+    ("math.powf", np.power),
+    ("math.fma", lambda one, other, more: one * other + more),
+    ("tt.precise_sqrt", np.sqrt),
+)
+for _name, _function in _FUNCTIONS:
+    known(_name)(_transcendental(_function))
+
+
+@known("math.absi")
+def _absi(_run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+    return (np.abs(value),)
+
+
+@known("arith.constant")
+def _constant(_run: Any, operation: Operation) -> tuple[Array]:
+    return (constant(attribute(operation, "value"), type_of(operation.results[0].type)),)
+
+
+@known("arith.select")
+def _select(_run: Any, _operation: Operation, where: Array, one: Any, other: Any) -> tuple[Any]:
+    if not isinstance(one, np.ndarray):
+        return (one if where else other,)
+    return (np.where(where, one, other).astype(one.dtype),)
+
+
+def wanted(operation: Operation) -> ValueType:
+    """The type of the result."""
+    return type_of(operation.results[0].type)
+
+
+@known("arith.extsi", "arith.trunci", "arith.index_cast", "arith.extui", "arith.index_castui")
+def _resized(run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    dtype, of = wanted(operation).dtype, run.name
+    if value.dtype == np.bool_:
+        value = value.astype(np.int8) * (-1 if of in ("arith.extsi", "arith.index_cast") else 1)
+    elif of in ("arith.extui", "arith.index_castui"):
+        value = unsigned(value)
+    return ((value & 1).astype(np.bool_) if dtype == np.bool_ else value.astype(dtype),)
+
+
+@known("arith.sitofp", "arith.uitofp")
+def _to_float(run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    if value.dtype == np.bool_:
+        value = value.astype(np.int8) * (-1 if run.name == "arith.sitofp" else 1)
+    elif run.name == "arith.uitofp":
+        value = unsigned(value)
+    return (value.astype(np.float64).astype(wanted(operation).dtype),)
+
+
+@known("arith.fptosi", "arith.fptoui")
+def _to_integer(run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    """Out of range is poison: 0 here."""
+    dtype = np.dtype(np.int8) if wanted(operation).dtype == np.bool_ else wanted(operation).dtype
+    with np.errstate(all="ignore"):
+        plain = np.trunc(value.astype(np.float64))
+        bits, signed = 8 * dtype.itemsize, run.name == "arith.fptosi"
+        low, high = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
+        inside = (plain >= low) & (plain < high)
+        return (np.where(inside, plain, 0).astype(np.int64).astype(wanted(operation).dtype),)
+
+
+@known("arith.truncf", "arith.extf", "tt.fp_to_fp")
+def _to_other_float(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    with np.errstate(all="ignore"):
+        return (
+            value.astype(np.float32 if value.dtype.itemsize < _SINGLE else value.dtype).astype(
+                wanted(operation).dtype
+            ),
+        )
+
+
+@known("arith.bitcast", "tt.bitcast")
+def _bitcast(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    found = wanted(operation)
+    if found.kind == "pointer":
+        return (value,)
+    return (np.ascontiguousarray(value).view(found.dtype).reshape(value.shape),)

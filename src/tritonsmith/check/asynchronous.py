@@ -1,0 +1,222 @@
+"""Operations of ttg, ttng and amdg that go on while the program does: copies, TMA, dots of warp groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tritonsmith.check.descriptors import read, read_rows, reduce, write_rows
+from tritonsmith.check.gpu import read_buffer
+from tritonsmith.check.in_flight import Order, require_inside, unwritten
+from tritonsmith.check.module import attribute, integer, integers, name_of
+from tritonsmith.check.registry import known
+from tritonsmith.check.tensor_descriptor import TensorDescriptor
+from tritonsmith.check.triton import dot, load, rounded, segments, store
+
+Array = np.ndarray[Any, Any]
+_TIMED = (
+    "async_copy_global_to_local",
+    "async_tma_copy_global_to_local",
+    "async_tma_copy_local_to_global",
+    "async_tma_gather",
+    "async_tma_scatter",
+    "async_tma_reduce",
+    "buffer_load_to_local",
+    "tc_gen5_mma",
+    "tc_gen5_mma_scaled",
+    "warp_specialize",
+)
+
+
+def orders(module: Operation) -> tuple[Order, ...]:
+    """Those in which the kernel of a module has to run for its waits to be checked: both, or none.
+
+    Copies that land late hide a buffer that is filled too early, and the other way round.
+    """
+    if any(name_of(one).rpartition(".")[2] in _TIMED or _is_async_dot(one) for one in module.walk()):
+        return (Order.COPIES_LATE, Order.READS_LATE)
+    return ()
+
+
+def _is_async_dot(operation: Operation) -> bool:
+    """3.0 has an operation of its own for those."""
+    return name_of(operation).endswith(".dot_async") or bool(integer(operation, "isAsync"))
+
+
+@known("ttg.async_copy_global_to_local", "triton_gpu.async_copy_global_to_local")
+def _async_copy(run: Any, operation: Operation, *values: Any) -> tuple[None]:
+    source, memory, mask, other = segments(operation, values)[:4]
+    pointer, into = source[0], memory[0]
+    found = load(run, pointer, into.dtype, mask[0] if mask else None, other[0] if other else None)
+    run.flight.copy(into, lambda: _put(into, found))
+    return (None,)
+
+
+def _put(memory: Array, value: Array) -> None:
+    memory[...] = value.reshape(memory.shape)
+
+
+@known("amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
+def _buffer_load_to_local(run: Any, operation: Operation, *values: Any) -> tuple[None]:
+    (into,), (pointer,), (offsets,), mask, other = segments(operation, values)[:5]
+    found = read_buffer(run, pointer, offsets, into.dtype, mask, other)
+    run.flight.copy(into, lambda: _put(into, found))
+    return (None,)
+
+
+@known("ttg.async_commit_group", "triton_gpu.async_commit_group")
+def _commit(run: Any, _operation: Operation, *_tokens: Any) -> tuple[None]:
+    run.flight.commit()
+    return (None,)
+
+
+@known("ttg.async_wait", "triton_gpu.async_wait")
+def _async_wait(run: Any, operation: Operation, *_tokens: Any) -> tuple[None]:
+    run.flight.wait_groups(integer(operation, "num"))
+    return (None,)
+
+
+@known("amdg.async_wait")
+def _amd_wait(run: Any, operation: Operation, *_tokens: Any) -> tuple[None, ...]:
+    """It counts instructions, as many as a layout makes of a copy: taken as a wait for all."""
+    run.flight.wait_copies()
+    return (None,) * len(operation.results)
+
+
+@known("ttng.warp_group_dot", "triton_nvidia_gpu.warp_group_dot", "triton_nvidia_gpu.dot_async")
+def _warp_group_dot(
+    run: Any, operation: Operation, one: Array, other: Array, more: Array, use: Array | None = None
+) -> tuple[Array]:
+    found = unwritten(more.shape, more.dtype)
+    require_inside(one, other)
+
+    def compute() -> None:
+        start = more if use is None or bool(use) else np.zeros_like(more)
+        found[...] = dot(*rounded(run, operation, one, other), start)
+
+    run.flight.dot(found, compute)
+    if not _is_async_dot(operation):
+        run.flight.wait_dots(0)
+    return (found,)
+
+
+@known(
+    "ttng.warp_group_dot_wait", "triton_nvidia_gpu.warp_group_dot_wait", "triton_nvidia_gpu.dot_wait"
+)  # fmt: skip
+def _warp_group_dot_wait(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+    run.flight.wait_dots(integer(operation, "pendings"))
+    return values
+
+
+@known("ttng.init_barrier", "triton_nvidia_gpu.init_barrier")
+def _init_barrier(run: Any, operation: Operation, memory: Array) -> tuple[()]:
+    run.flight.barrier(memory, integer(operation, "count"))
+    return ()
+
+
+@known("ttng.barrier_expect", "triton_nvidia_gpu.barrier_expect")
+def _expect(run: Any, operation: Operation, memory: Array, pred: Array) -> tuple[()]:
+    if bool(pred):
+        run.flight.expect(memory, integer(operation, "size"))
+    return ()
+
+
+@known("ttng.arrive_barrier", "triton_nvidia_gpu.arrive_barrier")
+def _arrive(run: Any, operation: Operation, memory: Array, pred: Array | None = None) -> tuple[()]:
+    if pred is None or bool(pred):
+        many = _threads(operation) if attribute(operation, "perThread") is not None else 1
+        run.flight.arrive(memory, many * integer(operation, "count"))
+    return ()
+
+
+def _threads(operation: Operation) -> int:
+    """How many threads run an operation: those of its part, if warps are specialized."""
+    warps, region = 0, operation.parent_region()
+    while region is not None and (parent := region.parent) is not None:
+        if name_of(parent) == "ttg.warp_specialize.partitions" and (whole := parent.parent_op()):
+            warps = integers(whole, "partitionNumWarps")[parent.regions.index(region)]
+        operation, region = parent, parent.parent_region()
+    return (warps or integer(operation, "ttg.num-warps")) * integer(operation, "ttg.threads-per-warp")
+
+
+@known("ttng.wait_barrier", "triton_nvidia_gpu.wait_barrier")
+def _wait_barrier(run: Any, operation: Operation, *values: Array) -> tuple[()]:
+    memory, phase = values[:2]
+    pred = segments(operation, values)[2] if integers(operation, "operandSegmentSizes") else ()
+    if not pred or bool(pred[0]):
+        run.flight.wait_barrier(memory, int(phase) & 1)  # -1, an extended i1, is odd
+    return ()
+
+
+@known("ttng.async_tma_copy_global_to_local", "triton_nvidia_gpu.async_tma_copy_global_to_local")
+def _tma_load(run: Any, operation: Operation, *values: Any) -> tuple[()]:
+    if parts := segments(operation, values):
+        descriptor, at = parts[0][0], parts[1]
+        (barrier,), (memory,), (pred,) = parts[-3:]
+    else:
+        descriptor, (*at, barrier, memory, pred) = values[0], values[1:]  # type: ignore[assignment]
+    if bool(pred):
+        found = read(run, descriptor, tuple(at))
+        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, found))
+    return ()
+
+
+@known("ttng.async_tma_gather", "triton_nvidia_gpu.async_tma_gather")
+def _tma_gather(
+    run: Any,
+    _operation: Operation,
+    descriptor: TensorDescriptor,
+    rows: Array,
+    column: Array,
+    barrier: Array,
+    memory: Array,
+    pred: Array,
+) -> tuple[()]:
+    if bool(pred):
+        found = read_rows(run, descriptor, rows, column)
+        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, found))
+    return ()
+
+
+@known("ttng.async_tma_scatter", "triton_nvidia_gpu.async_tma_scatter")
+def _tma_scatter(
+    run: Any,
+    operation: Operation,
+    descriptor: TensorDescriptor,
+    rows: Array,
+    column: Array,
+    memory: Array,
+) -> tuple[None, ...]:
+    require_inside(memory)
+    run.flight.store(lambda: write_rows(run, descriptor, rows, column, memory))
+    return (None,) * len(operation.results)
+
+
+@known("ttng.async_tma_reduce", "triton_nvidia_gpu.async_tma_reduce")
+def _tma_reduce(
+    run: Any, operation: Operation, descriptor: TensorDescriptor, *values: Any
+) -> tuple[None, ...]:
+    *at, memory = values
+    place = tuple(map(int, at))
+    require_inside(memory)
+    run.flight.store(lambda: reduce(run, operation, descriptor, place, memory))
+    return (None,) * len(operation.results)
+
+
+@known("ttng.async_tma_copy_local_to_global", "triton_nvidia_gpu.async_tma_copy_local_to_global")
+def _tma_store(
+    run: Any, operation: Operation, descriptor: TensorDescriptor, *values: Any
+) -> tuple[None, ...]:
+    *at, memory = values
+    address, inside = descriptor.addresses(tuple(map(int, at)))
+    require_inside(memory)
+    run.flight.store(lambda: store(run, address, memory.reshape(address.shape), inside))
+    return (None,) * len(operation.results)
+
+
+@known("ttng.async_tma_store_wait", "triton_nvidia_gpu.async_tma_store_wait")
+def _tma_store_wait(run: Any, operation: Operation) -> tuple[()]:
+    run.flight.wait_stores(integer(operation, "pendings"))
+    return ()

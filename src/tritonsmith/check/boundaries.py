@@ -1,0 +1,219 @@
+"""Sizes on both sides of each bound that a kernel asks for, and loops of no turn: further inputs.
+
+A scalar comparison, the smaller or larger of two numbers, and the bounds of a loop are decisions. Where one
+follows from parameters and program ids alone, by arithmetic, it is computed for likely values of each of
+them: those beside the constants of that arithmetic. Values where the decision changes become inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import builtin
+from xdsl.ir import Block, Operation, SSAValue
+
+from tritonsmith.check.evaluate import AccessError, EndlessError, EvaluatedProgram
+from tritonsmith.check.gpu import AssumedError
+from tritonsmith.check.inputs import constant_of, is_assumed, most_of, unit_of
+from tritonsmith.check.memory import GlobalMemory
+from tritonsmith.check.module import UnsupportedIrError, attribute, integer, name_of, symbol, type_of
+
+_IDS, _GRID = "tt.get_program_id", "tt.get_num_programs"
+_COMPARED = {"arith.cmpi", "arith.minsi", "arith.maxsi", "arith.minui", "arith.maxui"}
+_CONTROL = {"scf.if", "cf.cond_br", "scf.condition"}
+_AXES = 3
+_LONGEST = 200  # operations of such arithmetic
+_LARGEST = 1 << 16  # larger sizes make the loops of a run too long
+_MOST_IDS = 256
+_FEW = 12  # constants whose products are tried, too: all of them take a second for a decision
+_STEPS = 20_000
+_WRONG = (UnsupportedIrError, EndlessError, AssumedError, AccessError, KeyError)
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A parameter or program id that differs from the usual inputs.
+
+    Attributes:
+        place: the number of the parameter, from 0; or -1, -2, -3 for the program ids.
+        value: the value that it gets instead.
+    """
+
+    place: int
+    value: int
+
+
+@dataclass
+class _Decision:
+    """A decision of a kernel, with the arithmetic that leads to it.
+
+    Attributes:
+        steps: operations in order; or a parameter of a function, and the operand of its only call.
+        operands: the two numbers that are compared, or the condition itself.
+        loop: whether it decides if a loop has a turn.
+        places: the parameters and program ids that it depends on, as in `Boundary`.
+        constants: the constants of that arithmetic.
+    """
+
+    operands: tuple[SSAValue, ...]
+    loop: bool
+    steps: list[Operation | tuple[SSAValue, SSAValue]] = field(default_factory=list)
+    places: set[int] = field(default_factory=set)
+    constants: set[int] = field(default_factory=set)
+
+
+class BoundaryFinder:
+    """Finds the bounds of a kernel.
+
+    Args:
+        functions: the functions of its module.
+        main: the name of the kernel.
+        grid: the number of programs along each axis.
+    """
+
+    def __init__(self, functions: Mapping[str, Operation], main: str, grid: tuple[int, int, int]) -> None:
+        self._functions, self._main, self._grid = dict(functions), functions[main], grid
+        self._parameters: list[SSAValue] = list(self._main.regions[0].blocks[0].args)
+        self._calls: dict[str, list[Operation]] = {}
+        for function in functions.values():
+            for one in function.walk():
+                if name_of(one) == "tt.call":
+                    self._calls.setdefault(symbol(attribute(one, "callee")), []).append(one)
+
+    def find(self, given: Sequence[Any], most: int) -> list[Boundary]:
+        """Find numbers at the bounds; those that decide about control flow come first.
+
+        Args:
+            given: the kernel's arguments in the usual inputs.
+            most: the largest number of bounds.
+        """
+        values = {place: int(given[place]) for place in self._free()}
+        values |= {-1 - axis: 0 for axis in range(_AXES)}
+        found: dict[Boundary, None] = {}
+        for decision in self._decisions():
+            for place in sorted(decision.places, reverse=True):
+                for value in self._flips(decision, place, values):
+                    if value != values[place]:
+                        found.setdefault(Boundary(place, value))
+        return list(found)[:most]
+
+    def _free(self) -> list[int]:
+        """List the places of integer parameters."""
+        kinds = [type_of(one.type) for one in self._parameters]
+        return [
+            place
+            for place, of in enumerate(kinds)
+            if of.kind == "number" and not of.shape and of.dtype.kind == "i"
+        ]
+
+    def _decisions(self) -> Iterator[_Decision]:
+        """Yield the decisions of control flow, then other comparisons."""
+        every = [one for function in self._functions.values() for one in function.walk()]
+        control = {operand for one in every if name_of(one) in _CONTROL for operand in one.operands[:1]}
+        first, later = [], []
+        for one in every:
+            name = name_of(one)
+            if name == "scf.for":
+                first.append(_Decision((one.operands[0], one.operands[1]), loop=True))
+            elif one.results and one.results[0] in control:
+                first.append(_Decision((one.results[0],), loop=False))
+            elif name == "arith.cmpi" and not is_assumed(one):
+                later.append(_Decision((one.results[0],), loop=False))
+            elif name in _COMPARED:
+                later.append(_Decision(tuple(one.operands), loop=False))
+        for decision in (*first, *later):
+            if all(self._lead(operand, decision, set()) for operand in decision.operands):
+                yield decision
+
+    def _lead(self, value: SSAValue, decision: _Decision, seen: set[SSAValue]) -> bool:
+        """Collect the arithmetic by which a value follows from parameters and ids; False if it does not."""
+        if value in seen or any(one == value for step in decision.steps for one in _made(step)):
+            return True
+        seen.add(value)
+        if len(decision.steps) > _LONGEST or not _is_number(value):
+            return False
+        owner = value.owner
+        if isinstance(owner, Block):
+            return self._lead_out(value, owner, decision, seen)
+        name = name_of(owner)
+        if (number := constant_of(value)) is not None:
+            decision.constants.add(number)
+        if name == _IDS:
+            decision.places.add(-1 - integer(owner, "axis"))
+        elif not name.startswith("arith.") and name not in ("tt.call", _GRID):
+            return False
+        if not all(self._lead(operand, decision, seen) for operand in owner.operands):
+            return False
+        decision.steps.append(owner)
+        return True
+
+    def _lead_out(self, value: SSAValue, block: Block, decision: _Decision, seen: set[SSAValue]) -> bool:
+        """Do the same for a parameter of the kernel, or of a function that is called once."""
+        if value in self._parameters:
+            decision.places.add(self._parameters.index(value))
+            return True
+        function = block.parent_op()
+        if function is None or name_of(function) != "tt.func" or function.regions[0].blocks[0] is not block:
+            return False
+        calls = self._calls.get(symbol(attribute(function, "sym_name")), [])
+        if len(calls) != 1:
+            return False
+        outside = next(
+            given for one, given in zip(block.args, calls[0].operands, strict=True) if one is value
+        )
+        if not self._lead(outside, decision, seen):
+            return False
+        decision.steps.append((value, outside))
+        return True
+
+    def _flips(self, decision: _Decision, place: int, values: Mapping[int, int]) -> list[int]:
+        """Return the values on both sides of each change of the decision, and the smallest candidate."""
+        outcomes = []
+        for value in self._likely(decision, place, values):
+            outcome = self._outcome(decision, {**values, place: value})
+            if outcome is not None:
+                outcomes.append((value, outcome))
+        found = [
+            value for one, other in pairwise(outcomes) if one[1] != other[1] for value in (one[0], other[0])
+        ]
+        return [*found, outcomes[0][0]] if found else []
+
+    def _likely(self, decision: _Decision, place: int, values: Mapping[int, int]) -> list[int]:
+        """Values of a number, in their order: around 0, the constants, their products, and other numbers."""
+        numbers = {number for number in decision.constants if 0 < number < _LARGEST}
+        centres = {0, *numbers}
+        if len(numbers) <= _FEW:
+            centres |= {one * other for one in numbers for other in numbers}
+        centres |= {values[other] for other in decision.places}
+        if place < 0:
+            return sorted({one + by for one in centres for by in (-1, 0, 1) if 0 <= one + by < _MOST_IDS})
+        unit, most = unit_of(self._main, place), min(most_of(self._parameters[place]), _LARGEST)
+        near = {(one + by) // unit * unit for one in centres for by in (-unit, -1, 0, 1, unit)}
+        return sorted(one for one in near if 0 <= one <= most)
+
+    def _outcome(self, decision: _Decision, values: Mapping[int, int]) -> bool | None:
+        """Evaluate the decision; None if it cannot be computed."""
+        program = (values[-1], values[-2], values[-3])
+        run = EvaluatedProgram(self._functions, GlobalMemory(0), program, self._grid, _STEPS)
+        known: dict[SSAValue, Any] = {
+            one: np.asarray(values[place]).astype(type_of(one.type).dtype)
+            for place, one in enumerate(self._parameters)
+            if place in values
+        }
+        try:
+            found = [int(one) for one in run.arithmetic(decision.steps, known, decision.operands)]
+        except _WRONG:
+            return None
+        return bool(found[0]) if len(found) == 1 else found[0] < found[1]
+
+
+def _made(step: Operation | tuple[SSAValue, SSAValue]) -> Sequence[SSAValue]:
+    return step[:1] if isinstance(step, tuple) else step.results
+
+
+def _is_number(value: SSAValue) -> bool:
+    return isinstance(value.type, (builtin.IntegerType, builtin.IndexType))

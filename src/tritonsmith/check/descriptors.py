@@ -1,0 +1,125 @@
+"""Operations of tt on descriptors of tensors in global memory, and on pointers to blocks: TritonOps.td."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tritonsmith.check.arith import wanted
+from tritonsmith.check.module import UnsupportedIrError, integer, type_of
+from tritonsmith.check.registry import known
+from tritonsmith.check.tensor_descriptor import BlockPointer, TensorDescriptor
+from tritonsmith.check.triton import load, store
+
+Array = np.ndarray[Any, Any]
+_NAN = 2  # of PaddingOption
+
+
+@known("tt.make_tensor_descriptor")
+def _make_descriptor(_run: Any, operation: Operation, *values: Array) -> tuple[TensorDescriptor]:
+    found = type_of(operation.results[0].type)
+    rank = len(found.shape)
+    shape, strides = values[1 : 1 + rank], values[1 + rank : 1 + 2 * rank]
+    nan = integer(operation, "padding", 1) == _NAN
+    return (
+        TensorDescriptor(
+            int(values[0]), tuple(map(int, shape)), tuple(map(int, strides)), found.shape, found.dtype, nan
+        ),
+    )
+
+
+@known("tt.make_tensor_ptr")
+def _make_block_pointer(_run: Any, operation: Operation, base: Array, *values: Array) -> tuple[BlockPointer]:
+    """Sizes, strides, then where the block begins."""
+    found = type_of(operation.results[0].type)
+    numbers, rank = tuple(map(int, values)), len(found.shape)
+    tensor = TensorDescriptor(int(base), numbers[:rank], numbers[rank : 2 * rank], found.shape, found.dtype)
+    return (BlockPointer(tensor, numbers[2 * rank :]),)
+
+
+@known("tt.advance")
+def _advance(_run: Any, _operation: Operation, pointer: BlockPointer, *by: Array) -> tuple[BlockPointer]:
+    return (replace(pointer, at=tuple(one + int(more) for one, more in zip(pointer.at, by, strict=True))),)
+
+
+@known("tt.descriptor_load", "tt.experimental_descriptor_load")
+def _descriptor_load(
+    run: Any, operation: Operation, descriptor: TensorDescriptor, *at: Array
+) -> tuple[Array]:
+    return (read(run, descriptor, at).reshape(wanted(operation).shape),)
+
+
+def read(run: Any, descriptor: TensorDescriptor, at: tuple[Array, ...]) -> Array:
+    """A block of a tensor in global memory; what lies outside is 0, or NaN."""
+    address, inside = descriptor.addresses(tuple(map(int, at)))
+    outside = np.asarray(np.nan if descriptor.nan else 0).astype(descriptor.dtype)
+    return load(run, address, descriptor.dtype, inside, outside)
+
+
+@known("tt.descriptor_store", "tt.experimental_descriptor_store")
+def _descriptor_store(
+    run: Any, _operation: Operation, descriptor: TensorDescriptor, value: Array, *at: Array
+) -> tuple[()]:
+    address, inside = descriptor.addresses(tuple(map(int, at)))
+    store(run, address, value.reshape(address.shape), inside)
+    return ()
+
+
+@known("tt.descriptor_gather")
+def _gather(
+    run: Any, operation: Operation, descriptor: TensorDescriptor, rows: Array, column: Array
+) -> tuple[Array]:
+    return (read_rows(run, descriptor, rows, column).reshape(wanted(operation).shape),)
+
+
+def read_rows(run: Any, descriptor: TensorDescriptor, rows: Array, column: Array) -> Array:
+    """A block of one row, once for each of these rows."""
+    return np.concatenate([read(run, descriptor, (row, column)) for row in rows.reshape(-1)])
+
+
+@known("tt.descriptor_scatter")
+def _scatter(
+    run: Any, _operation: Operation, descriptor: TensorDescriptor, rows: Array, column: Array, value: Array
+) -> tuple[()]:
+    write_rows(run, descriptor, rows, column, value)
+    return ()
+
+
+def write_rows(run: Any, descriptor: TensorDescriptor, rows: Array, column: Array, value: Array) -> None:
+    """The rows of a value, each to a row of the tensor; of two to one row the last one stays."""
+    for row, content in zip(rows.reshape(-1), value.reshape(rows.size, -1), strict=True):
+        address, inside = descriptor.addresses((int(row), int(column)))
+        store(run, address, content.reshape(address.shape), inside)
+
+
+@known("tt.descriptor_reduce")
+def _reduce(
+    run: Any, operation: Operation, descriptor: TensorDescriptor, value: Array, *at: Array
+) -> tuple[()]:
+    reduce(run, operation, descriptor, tuple(map(int, at)), value)
+    return ()
+
+
+def reduce(
+    run: Any, operation: Operation, descriptor: TensorDescriptor, at: tuple[int, ...], value: Array
+) -> None:
+    """What is there, combined with a value; elements of a block have addresses of their own."""
+    kind = integer(operation, "kind")
+    signless = descriptor.dtype.kind == "i"
+    if kind not in _REDUCED or (signless and kind in _COMPARED):  # whether it has a sign is not kept
+        raise UnsupportedIrError(f"a reduction of kind {kind} by a descriptor")
+    address, inside = descriptor.addresses(at)
+    before = load(run, address, descriptor.dtype, inside)
+    with np.errstate(all="ignore"):
+        after = _REDUCED[kind](before, value.reshape(address.shape)).astype(before.dtype)
+    store(run, address, after, inside)
+
+
+# By DescriptorReduceKind; 4 and 5, increment and decrement, are not among them.
+_COMPARED = (2, 3)
+_REDUCED = {
+    1: np.add, 2: np.minimum, 3: np.maximum, 6: np.bitwise_and, 7: np.bitwise_or, 8: np.bitwise_xor,
+}  # fmt: skip

@@ -1,0 +1,387 @@
+"""What is under way: copies, dots and stores that the hardware may finish at any time up to their wait.
+
+A program whose waits are right computes the same whenever that is. So it runs in two orders: copies land as
+late as their waits allow, with all readers at once; and dots and stores read as late as theirs allow, with
+all copies at once. What only one of them shows is a race.
+
+From TritonGPUOps.td and TritonNvidiaGPUOps.td; groups of copies and mbarriers behave as PTX describes them
+(`cp.async.wait_group`, `wgmma.wait_group`, `cp.async.bulk.wait_group.read`, `mbarrier`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from tritonsmith.check.module import UnsupportedIrError
+from tritonsmith.check.warps import Turns
+
+Array = np.ndarray[Any, Any]
+_UNKNOWN = b"\x5a"  # each byte of shared memory that nobody wrote
+_FIRST = 1 << 16  # barriers carry numbers from here on, which memory that nobody wrote does not hold
+
+
+class Order(Enum):
+    """When what is asynchronous is done."""
+
+    AT_ONCE = "at once"
+    COPIES_LATE = "copies land late"
+    READS_LATE = "dots and stores read late"
+
+
+class BarrierError(UnsupportedIrError):
+    """What waits for a barrier never goes on here: somebody else arrives at it, or nobody does."""
+
+
+class FreedError(Exception):
+    """Memory is given back that a copy is on its way to, or from."""
+
+
+class OutOfBoundsError(Exception):
+    """The program reads or writes shared or tensor memory outside of its allocation."""
+
+
+class OutsideMemory:
+    """A part of shared or tensor memory that lies outside of its allocation.
+
+    A program may compute such a place and never use it, as the last turn of a pipelined loop does: so only an
+    access is an error.
+
+    Args:
+        shape: of the part.
+        dtype: of its elements.
+        why: which place of which allocation it is.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], why: str) -> None:
+        self.shape, self.dtype, self.why = shape, dtype, why
+
+    @property
+    def size(self) -> int:
+        """How many elements it would have."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The same in bytes."""
+        return self.size * self.dtype.itemsize
+
+    def reshape(self, *shape: Any) -> OutsideMemory:
+        """Another view of the same place."""
+        return OutsideMemory(
+            np.broadcast_to(np.empty(()), self.shape).reshape(*shape).shape, self.dtype, self.why
+        )
+
+    def transpose(self, *order: Any) -> OutsideMemory:
+        """The same with its axes in another order."""
+        whole = np.broadcast_to(np.empty(()), self.shape)
+        return OutsideMemory(whole.transpose(*order).shape, self.dtype, self.why)
+
+    def part(self, shape: tuple[int, ...]) -> OutsideMemory:
+        """A part of it, which is not there either."""
+        return OutsideMemory(shape, self.dtype, self.why)
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        """End the program: what else NumPy and the operations do with an array is an access.
+
+        Raises:
+            OutOfBoundsError: always.
+        """
+        raise OutOfBoundsError(self.why)
+
+    __array__ = __getattr__ = __getitem__ = __setitem__ = __int__ = __iter__ = _refuse
+
+
+def require_inside(*memories: Any) -> None:
+    """Check that memory which is about to be used is there.
+
+    Raises:
+        OutOfBoundsError: it is not.
+    """
+    for memory in memories:
+        if isinstance(memory, OutsideMemory):
+            raise OutOfBoundsError(memory.why)
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A copy: where it lands, how many bytes a barrier counts, and what to do then."""
+
+    memory: Array
+    land: Callable[[], None]
+    size: int = 0
+
+
+def unwritten(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Shared memory that nobody wrote: always the same, and not 0."""
+    if dtype == np.bool_:
+        return np.ones(shape, dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    return np.frombuffer(_UNKNOWN * (count * dtype.itemsize), dtype).reshape(shape).copy()
+
+
+@dataclass
+class _Barrier:
+    """An mbarrier: a phase ends when all have arrived, and all bytes that were expected."""
+
+    count: int
+    missing: int
+    phase: int = 0
+    expected: int = 0
+    copies: deque[_Copy] = field(default_factory=deque)
+
+    def arrive(self, many: int) -> None:
+        if many > self.missing:
+            raise BarrierError("more arrive at a barrier than it waits for")
+        self.missing -= many
+        self._turn()
+
+    def land(self) -> None:
+        copy = self.copies.popleft()
+        copy.land()
+        self.expected -= copy.size
+        self._turn()
+
+    def _turn(self) -> None:
+        if self.missing == 0 and self.expected == 0:
+            self.phase, self.missing = self.phase ^ 1, self.count
+
+
+@dataclass
+class InFlight:
+    """What one program has under way.
+
+    Attributes:
+        order: when it is done.
+        slow: part of a program in parts that comes last.
+        counted: whether barriers count: those of a program in parts always do.
+        turns: of the parts of a program, while there are any.
+    """
+
+    order: Order = Order.AT_ONCE
+    slow: int | None = None
+    counted: bool = False
+    turns: Turns | None = None
+    _copies: list[_Copy] = field(default_factory=list)
+    _groups: deque[list[_Copy]] = field(default_factory=deque)
+    _dots: deque[tuple[Array, Callable[[], None]]] = field(default_factory=deque)
+    _stores: deque[Callable[[], None]] = field(default_factory=deque)
+    _products: deque[tuple[Callable[[], None], list[_Barrier]]] = field(default_factory=deque)
+    _barriers: list[_Barrier] = field(default_factory=list)
+    _allocated: dict[Any, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Late copies and reads are over when a barrier says so."""
+        self.counted |= self.order is not Order.AT_ONCE
+
+    def part(self, turns: Turns) -> InFlight:
+        """What a part of the program has under way: barriers and products in tensor memory are common."""
+        found = InFlight(self.order, self.slow, self.counted, turns)
+        found._barriers, found._products = self._barriers, self._products
+        found._allocated = self._allocated
+        return found
+
+    @property
+    def copies_late(self) -> bool:
+        """Whether copies land late."""
+        return self.order is Order.COPIES_LATE
+
+    @property
+    def reads_late(self) -> bool:
+        """Whether dots and stores read late."""
+        return self.order is Order.READS_LATE
+
+    def allocated(self, operation: Any, contents: Array) -> Array:
+        """Shared memory: what one operation allocates in each iteration of a loop is one place."""
+        if self.order is Order.AT_ONCE:
+            return contents
+        memory = self._allocated.setdefault(operation, contents)
+        memory[...] = contents
+        return memory
+
+    def free(self, memory: Array) -> None:
+        """Somebody else may write there.
+
+        Raises:
+            FreedError: a copy is on its way there.
+        """
+        require_inside(memory)
+        barriers = [copy for barrier in self._barriers for copy in barrier.copies]
+        late = [*self._copies, *(copy for group in self._groups for copy in group), *barriers]
+        if any(np.may_share_memory(copy.memory, memory) for copy in late):
+            raise FreedError
+        if self.order is not Order.AT_ONCE:
+            memory[...] = unwritten(memory.shape, memory.dtype)
+
+    def copy(self, memory: Array, land: Callable[[], None]) -> None:
+        """A copy into shared memory that belongs to the next group."""
+        require_inside(memory)
+        if self.copies_late:
+            self._copies.append(_Copy(memory, land))
+        else:
+            land()
+
+    def commit(self) -> None:
+        """Close a group of copies, which may be empty."""
+        self._groups.append(self._copies)
+        self._copies = []
+
+    def wait_groups(self, pending: int) -> None:
+        """Until no more than so many groups are under way, the newest ones."""
+        while len(self._groups) > pending:
+            for copy in self._groups.popleft():
+                copy.land()
+
+    def wait_copies(self) -> None:
+        """Until all copies have landed, those of no group, too."""
+        self.commit()
+        self.wait_groups(0)
+
+    def dot(self, result: Array, compute: Callable[[], None]) -> None:
+        """An asynchronous dot."""
+        if self.reads_late:
+            self._dots.append((result, compute))
+        else:
+            compute()
+
+    def use(self, values: tuple[Any, ...]) -> None:
+        """Something other than a dot takes these: a result that is under way is waited for, as ptxas does."""
+        while any(result is value for result, _ in self._dots for value in values):
+            self.wait_dots(len(self._dots) - 1)
+
+    def wait_dots(self, pending: int) -> None:
+        """Until no more than so many dots are under way, the newest ones."""
+        while len(self._dots) > pending:
+            _, compute = self._dots.popleft()
+            compute()
+
+    def store(self, write: Callable[[], None]) -> None:
+        """A store from shared memory to global memory."""
+        if self.reads_late:
+            self._stores.append(write)
+        else:
+            write()
+
+    def wait_stores(self, pending: int) -> None:
+        """Until no more than so many stores have still to read, the newest ones."""
+        while len(self._stores) > pending:
+            self._stores.popleft()()
+
+    def leave(self, program: InFlight) -> None:
+        """A part of the program ends; its stores go on while that does."""
+        self.wait_dots(0)
+        program._stores.extend(self._stores)
+        self._stores.clear()
+
+    def end(self) -> None:
+        """The program ends, and its shared memory is somebody else's.
+
+        Raises:
+            FreedError: a store still reads it.
+        """
+        if self._stores:
+            raise FreedError
+        self.wait_dots(0)
+
+    def product(self, compute: Callable[[], None], barriers: list[Array]) -> None:
+        """A product in tensor memory, or none: done after those before it; then it arrives at barriers."""
+        require_inside(*barriers)
+        if self.reads_late:
+            self._products.append((compute, [self._at(one) for one in barriers]))
+            self._tell()
+            return
+        compute()
+        for one in barriers:
+            self.arrive(one, 1)
+
+    def barrier(self, memory: Array, count: int) -> None:
+        """Make a barrier: its memory holds its number."""
+        require_inside(memory)
+        if self.counted:
+            memory[...] = _FIRST + len(self._barriers)
+            self._barriers.append(_Barrier(count, count))
+
+    def expect(self, memory: Array, size: int) -> None:
+        """Arrive, and let the phase end only after so many bytes more."""
+        require_inside(memory)
+        if self.counted:
+            found = self._at(memory)
+            found.expected += size
+            self._arrive(found, 1)
+
+    def arrive(self, memory: Array, many: int) -> None:
+        """Arrive at a barrier; where reads are late, those who waited for it go on before this part does."""
+        require_inside(memory)
+        if self.counted:
+            self._arrive(self._at(memory), many)
+            if self.turns and self.reads_late:
+                self.turns.step_aside()
+
+    def _arrive(self, barrier: _Barrier, many: int) -> None:
+        barrier.arrive(many)
+        self._tell()
+
+    def _land(self, barrier: _Barrier) -> None:
+        barrier.land()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.turns:
+            self.turns.moved()
+
+    def copy_to_barrier(self, barrier: Array, memory: Array, land: Callable[[], None]) -> None:
+        """A copy into shared memory whose bytes a barrier counts."""
+        require_inside(memory, barrier)
+        if not self.counted:
+            land()
+            return
+        found = self._at(barrier)
+        found.copies.append(_Copy(memory, land, memory.nbytes))
+        self._tell()
+        if not self.copies_late:
+            found.land()
+
+    def wait_barrier(self, memory: Array, phase: int) -> None:
+        """Until the phase of this parity has ended.
+
+        Raises:
+            BarrierError: nothing that is under way can end it.
+        """
+        require_inside(memory)
+        if not self.counted:
+            return
+        found = self._at(memory)
+        while found.phase == phase:
+            if found.copies:
+                self._land(found)
+            elif any(found is one for _, barriers in self._products for one in barriers):
+                self._next_product()
+            else:
+                self._pass_on()
+
+    def wait_products(self) -> None:
+        """Until all products are done: they keep their order."""
+        while self._products:
+            self._next_product()
+
+    def _next_product(self) -> None:
+        compute, barriers = self._products.popleft()
+        compute()
+        for one in barriers:
+            self._arrive(one, 1)
+
+    def _pass_on(self) -> None:
+        if self.turns is None or not self.turns.pass_on():
+            raise BarrierError("a barrier is waited for that nothing here completes")
+
+    def _at(self, memory: Array) -> _Barrier:
+        number = int(memory.reshape(-1)[0]) - _FIRST
+        if not 0 <= number < len(self._barriers):
+            raise BarrierError("a barrier that was not made")
+        return self._barriers[number]

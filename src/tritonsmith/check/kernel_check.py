@@ -1,0 +1,70 @@
+"""A kernel by one Triton: dumped, then checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tritonsmith.check import check
+from tritonsmith.check.answer import CheckAnswer
+from tritonsmith.check.interpreter import TritonInterpreter, parameters
+from tritonsmith.check.predicate import single
+from tritonsmith.compiler.dump import run, select
+from tritonsmith.compiler.dump.index import DumpIndex
+from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.core.errors import UndecidedError
+
+
+def check_kernel(
+    asked: CompileRequest,
+    where: Toolchain,
+    out: Path | None = None,
+    seeds: int | None = None,
+    *,
+    silent: bool = False,
+    through_llvm: bool = False,
+    interpreted: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    timeout: int | None = None,
+) -> tuple[DumpIndex, CheckAnswer]:
+    """Dump a kernel, and check it.
+
+    Args:
+        asked: the compile.
+        where: its Triton.
+        out: folder of the dump; one of the workspace if None.
+        seeds: how many inputs; None for the usual number.
+        silent: show no progress.
+        through_llvm: the IR in LLVM's dialect, too.
+        interpreted: compare the first text with TRITON_INTERPRET=1.
+        stop: whether to give up, asked again and again.
+        timeout: seconds that the check may take; None for the usual limit.
+
+    Raises:
+        UsageError: it is asked for with several targets or variants.
+        SmithError: it does not compile, or its IR cannot be run.
+    """
+    prepared = run.of_kernel(single(asked), where, Choices(), out)
+    index, made = run.dump_kernel(prepared, silent=silent)
+    failed = next((one for one in made.points if one.status != "ok"), None)
+    if failed and not index.dumps:  # in the front end: no pass ran
+        raise UndecidedError("the kernel does not compile", where=asked.file, why=failed.error)
+    run.check(index)
+    kernel = select.kernel(index, index.kernels[0].name)
+    against = TritonInterpreter(prepared.compile, where, silent=silent) if interpreted else None
+    answer = check.check(
+        index,
+        kernel,
+        where.python,
+        where.space,
+        seeds,
+        silent=silent,
+        through_llvm=through_llvm,
+        against=against,
+        names=tuple(name for name, _ in parameters(prepared.compile)),
+        stop=stop,
+        timeout=timeout,
+    )
+    return index, answer

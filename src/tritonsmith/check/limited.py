@@ -1,0 +1,214 @@
+"""Checks in a process of their own, with a limit of memory and of time: an IR file may be anybody's.
+
+What a text says is small, and what it computes may not be. The process is a fork of one that has imported the
+check. It prints a line of JSON for each text that it begins and that it has run, so what it did until it
+came to a limit is known.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from tritonsmith.check.answer import Change, CheckAnswer, CheckedPass, Culprit
+from tritonsmith.check.compare import Difference
+from tritonsmith.check.memory import Contents
+from tritonsmith.core import configs
+from tritonsmith.core.errors import FactError, SmithError, UndecidedError
+from tritonsmith.core.plan import files
+from tritonsmith.core.plan.fork_server import ForkServer
+
+_CALL = f"{__name__}:main"
+_BEGUN, _ROW, _ANSWER, _ERROR = "begun", "row", "answer", "error"
+_KINDS = {one.__name__: one for one in (UndecidedError, FactError, SmithError)}
+_PAGE = 4096
+_SAID = 400  # letters of what the process says last
+
+
+@dataclass
+class LimitedChecks:
+    """Processes that check, one after another. Use as a context manager, or close it.
+
+    Attributes:
+        timeout: seconds that one may take; None for the usual limit.
+        stop: whether to give up, asked while one runs.
+    """
+
+    timeout: int | None = None
+    stop: Callable[[], bool] = lambda: False
+    _server: ForkServer = field(default_factory=lambda: ForkServer(_CALL))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what runs."""
+        self._server.close()
+
+    def check(self, request: Mapping[str, Any]) -> CheckAnswer:
+        """Check the texts of a dump.
+
+        Args:
+            request: what `check.in_process` takes.
+
+        Raises:
+            FactError: the dump cannot be checked.
+            UndecidedError: nothing of it can be run, or not within the limits, or it was stopped.
+        """
+        rows: list[CheckedPass] = []
+        begun: list[CheckedPass] = []
+
+        def hear(kind: str, told: Any) -> None:
+            if kind == _ROW:
+                rows.append(_row(told))
+            elif kind == _BEGUN:
+                begun.append(_row(told))
+
+        answer, why = self._run({"check": request}, hear)
+        if answer is not None:
+            return _answer(answer)
+        if not any(one.status == "reference" for one in rows):
+            raise UndecidedError("nothing of this kernel can be run", where=request["folder"], why=why)
+        last = begun[len(rows)] if len(begun) > len(rows) else rows[-1]
+        open_end = CheckedPass(last.number, last.name, "unknown", why, others=last.others)
+        rows = [*rows, open_end] if len(begun) > len(rows) else [*rows[:-1], open_end]
+        return CheckAnswer(request["name"], request["target"], tuple(rows), None, 0, 0, 0, 0, ())
+
+    def changed(self, before: str, after: str) -> tuple[str, str]:
+        """How a text computes something else than the one before, and what to say of it."""
+        answer, why = self._run({"changed": [before, after]}, lambda *_: None)
+        return ("", why) if answer is None else (answer[0], answer[1])
+
+    def _run(self, request: Mapping[str, Any], hear: Callable[[str, Any], None]) -> tuple[Any, str]:
+        """What a process answers; None and why where it came to a limit.
+
+        Raises:
+            SmithError: as the check has raised it.
+        """
+        table = configs.load("passes-check")["limits"]
+        limits = {"timeout": self.timeout or table["timeout"], "memory": table["memory"]}
+        found: dict[str, Any] = {}
+        last = ""
+
+        def on_line(line: str) -> None:
+            nonlocal last
+            kind, _, told = line.partition(" ")
+            if kind in (_ANSWER, _ERROR):
+                found[kind] = json.loads(told)
+            elif kind in (_BEGUN, _ROW):
+                hear(kind, json.loads(told))
+            elif line.strip():
+                last = line.strip()
+
+        def waiting() -> None:
+            if self.stop():
+                raise UndecidedError("the check was stopped, or takes too long")
+
+        with files.scratch("check") as folder:
+            path = folder / "request.json"
+            files.write(path, json.dumps({**request, "limits": limits}))
+            code = self._server.run(("passes.check", str(path)), on_line, waiting)
+        if _ERROR in found:
+            told = found[_ERROR]
+            raise _KINDS[told["kind"]](told["what"], where=told["where"], why=told["why"])
+        if _ANSWER in found:
+            return found[_ANSWER], ""
+        return None, _ended(code, limits, last)
+
+
+def _ended(code: int, limits: Mapping[str, int], last: str) -> str:
+    """Why a process has ended without an answer.
+
+    Raises:
+        SmithError: it was no limit.
+    """
+    if code == -signal.SIGALRM:
+        return f"the check takes longer than {limits['timeout']} s (--timeout)"
+    if code in (-signal.SIGKILL, -signal.SIGABRT, -signal.SIGSEGV):
+        name, most = signal.Signals(-code).name, f"{limits['memory']} MiB of memory"
+        return f"the process of the check died by {name}: it may take no more than {most}"
+    raise SmithError("the process of the check has failed", why=f"exit code {code}: {last[:_SAID]}")
+
+
+def main() -> None:
+    """Act in the process: `sys.argv` names the request."""
+    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    from tritonsmith.check import check  # noqa: PLC0415 - they import this module
+
+    configs.load("passes-check")["limits"].update(request["limits"])
+    _limit(**request["limits"])
+    try:
+        if "changed" in request:
+            _say(_ANSWER, check.changed_result(*request["changed"]))
+        else:
+            _say(_ANSWER, asdict(check.in_process(request["check"], _begun, _done)))
+    except SmithError as error:
+        kind = next(name for name, one in _KINDS.items() if isinstance(error, one))
+        where = str(error.where) if error.where else None
+        _say(_ERROR, {"kind": kind, "what": error.what, "where": where, "why": error.why})
+    except MemoryError:
+        _say(_ERROR, {"kind": "UndecidedError", "what": "nothing of this kernel can be run", "where": None,
+                      "why": no_memory()})  # fmt: skip
+
+
+def no_memory() -> str:
+    """Why a text could not be run that needs more memory than there may be."""
+    most = configs.load("passes-check")["limits"]["memory"]
+    return f"it needs more than the {most} MiB of memory that a check may take"
+
+
+def _limit(timeout: int, memory: int) -> None:
+    """Limit this process: the alarm ends it, whatever it does."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(timeout)
+    with suppress(ValueError, OSError):  # macOS refuses a limit of memory
+        taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * _PAGE
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        wanted = taken + (memory << 20)
+        wanted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
+
+
+def _begun(row: CheckedPass) -> None:
+    _say(_BEGUN, asdict(row))
+
+
+def _done(row: CheckedPass) -> None:
+    _say(_ROW, asdict(row))
+
+
+def _say(kind: str, told: Any) -> None:
+    print(kind, json.dumps(told), flush=True)
+
+
+def _row(told: Mapping[str, Any]) -> CheckedPass:
+    return CheckedPass(**{**told, "others": tuple(told["others"])})
+
+
+def _answer(told: Mapping[str, Any]) -> CheckAnswer:
+    passes = tuple(map(_row, told["passes"]))
+    culprit = _culprit(told["culprit"]) if told["culprit"] else None
+    return CheckAnswer(**{**told, "passes": passes, "culprit": culprit, "gaps": tuple(told["gaps"])})
+
+
+def _culprit(told: Mapping[str, Any]) -> Culprit:
+    difference = told["difference"]
+    typed = {
+        "checked": _row(told["checked"]),
+        "change": Change(told["change"]),
+        "difference": Difference(**difference) if difference else None,
+        "program": tuple(told["program"]),
+        "contents": Contents(told["contents"]),
+        "suspects": tuple(told["suspects"]),
+    }
+    return Culprit(**{**told, **typed})

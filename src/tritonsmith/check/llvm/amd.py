@@ -1,0 +1,171 @@
+"""The dialect rocdl: AMD's ISA manuals say how lanes are moved, and which registers a matrix lies in."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.ir import Operation
+
+from tritonsmith.check.llvm.operations import result_type, same_as
+from tritonsmith.check.llvm.types import from_bytes, to_bytes
+from tritonsmith.check.module import UnsupportedIrError, attribute, integer, text
+from tritonsmith.check.registry import threaded
+
+Array = np.ndarray[Any, Any]
+
+_ROW = 16  # lanes
+_MFMA = re.compile(r"rocdl\.mfma\.f32\.(\d+)x(\d+)x(\d+)\.?(f16|bf16|f32)(\.1k)?")
+
+same_as("rocdl.exp2", "math.exp2")
+same_as("rocdl.sqrt", "math.sqrt")
+
+
+def _lanes(run: Any, value: Array, source: Array) -> Array:
+    """The value of another lane of the same wave."""
+    thread = np.arange(run.threads)
+    found: Array = run.spread(value)[thread - thread % run.warp + source]
+    return found
+
+
+@threaded("rocdl.readfirstlane")
+def _readfirstlane(run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+    first = np.argmax(run.mask.reshape(-1, run.warp), axis=1)
+    return (_lanes(run, value, np.repeat(first, run.warp)),)
+
+
+@threaded("rocdl.readlane")
+def _readlane(run: Any, _operation: Operation, value: Array, lane: Array) -> tuple[Array]:
+    return (_lanes(run, value, run.spread(lane) % run.warp),)
+
+
+@threaded("rocdl.ds_bpermute")
+def _bpermute(run: Any, _operation: Operation, at: Array, value: Array) -> tuple[Array]:
+    run.warps()
+    return (_lanes(run, value, (run.spread(at) >> 2) % run.warp),)
+
+
+@threaded("rocdl.update.dpp")
+def _dpp(run: Any, operation: Operation, old: Array, value: Array) -> tuple[Array]:
+    """Data parallel primitives: a lane without a source gets 0 by bound_ctrl, else what was there."""
+    run.warps()
+    control = integer(operation, "dppCtrl")
+    lane = np.arange(run.threads) % run.warp
+    row, at = lane // _ROW, lane % _ROW
+    kind, by = control >> 4, control & 15
+    inside = np.ones(lane.shape, np.bool_)
+    if control < 0x100:  # quad_perm  # noqa: PLR2004
+        source = lane - lane % 4 + (control >> 2 * (lane % 4) & 3)
+    elif kind in (0x10, 0x11) and by:  # row_shl, row_shr
+        moved = at + by if kind == 0x10 else at - by  # noqa: PLR2004
+        inside = (moved >= 0) & (moved < _ROW)
+        source = row * _ROW + moved
+    elif kind == 0x12 and by:  # row_ror  # noqa: PLR2004
+        source = row * _ROW + (at - by) % _ROW
+    elif control in (0x140, 0x141):  # row_mirror, row_half_mirror
+        source = row * _ROW + (15 - at if control == 0x140 else at ^ 7)  # noqa: PLR2004
+    elif control == 0x142:  # row_bcast15  # noqa: PLR2004
+        inside, source = row > 0, row * _ROW - 1
+    elif control == 0x143:  # row_bcast31  # noqa: PLR2004
+        inside, source = lane >= 32, np.full(lane.shape, 31)  # noqa: PLR2004
+    else:
+        raise UnsupportedIrError(f"rocdl.update.dpp {control:#x}")
+    moved = _lanes(run, value, np.where(inside, source, lane))
+    bound = run.spread(np.zeros((), value.dtype)) if integer(operation, "boundCtrl") else run.spread(old)
+    rows, banks = integer(operation, "rowMask"), integer(operation, "bankMask")
+    enabled = (rows >> row & 1 > 0) & (banks >> at // 4 & 1 > 0)
+    return (np.where(enabled, np.where(inside, moved, bound), run.spread(old)).astype(value.dtype),)
+
+
+@threaded("rocdl.make.buffer.rsrc")
+def _rsrc(_run: Any, _operation: Operation, *values: Array) -> tuple[Any]:
+    """Address, stride, size, flags."""
+    return (values,)
+
+
+def _buffer(run: Any, rsrc: Any, offset: Array, scalar: Array, width: int) -> tuple[Array, Array]:
+    """Addresses, and which are inside: the check leaves out the scalar offset."""
+    address, stride, size, _ = rsrc
+    if (run.spread(stride) & 0x3FFF)[run.mask].any():
+        raise UnsupportedIrError("a buffer with a stride")
+    from_base = run.spread(offset).astype(np.int64) & 0xFFFF_FFFF
+    inside = from_base + width <= run.spread(size).astype(np.int64) & 0xFFFF_FFFF
+    return run.spread(address) + from_base + (run.spread(scalar).astype(np.int64) & 0xFFFF_FFFF), inside
+
+
+@threaded("rocdl.raw.ptr.buffer.load")
+def _buffer_load(run: Any, operation: Operation, rsrc: Any, offset: Array, scalar: Array) -> tuple[Any]:
+    of = result_type(operation)
+    at, inside = _buffer(run, rsrc, offset, scalar, of.bytes)
+    return (from_bytes(run.read(run.memory, at, of.bytes, inside), of),)
+
+
+@threaded("rocdl.raw.ptr.buffer.store")
+def _buffer_store(
+    run: Any, _operation: Operation, value: Any, rsrc: Any, offset: Array, scalar: Array
+) -> tuple[()]:
+    raw = to_bytes(value, run.threads)
+    at, inside = _buffer(run, rsrc, offset, scalar, raw.shape[1])
+    run.write(run.memory, at, raw, inside)
+    return ()
+
+
+_DTYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "f32": np.dtype(np.float32)}
+
+
+def _mfma(run: Any, operation: Operation, left: Any, right: Any, more: Any) -> tuple[Any]:
+    """One matrix for a wave: lane l has row l % M of A, and column l % M of B."""
+    run.warps()
+    found = _MFMA.fullmatch(run.name)
+    said = {
+        text(attribute(operation, "blgp")).split()[-1],
+        integer(operation, "cbsz"),
+        integer(operation, "abid"),
+    }
+    if found is None or said != {"none", 0} or run.warp != 64:  # noqa: PLR2004
+        raise UnsupportedIrError(f"{run.name} with {said}")
+    rows, columns, depth = (int(found[number]) for number in (1, 2, 3))
+    parts = [one if isinstance(one, tuple) else (one,) for one in (left, right, more)]
+    each = len(parts[0])
+    if rows != columns or each * 64 != rows * depth or len(parts[2]) * 64 != rows * columns:
+        raise UnsupportedIrError(f"{run.name} of several matrices")
+    waves, lane = run.threads // 64, np.arange(64)
+    exact = [
+        np.stack([run.spread(_typed(lane_, found[4])).astype(np.float32) for lane_ in part], axis=-1)
+        .reshape(waves, 64, len(part)).astype(np.float64)
+        for part in parts
+    ]  # fmt: skip
+    inner = (each * (lane // rows))[:, None] + np.arange(each)
+    matrix, other = np.zeros((waves, rows, depth)), np.zeros((waves, depth, rows))
+    across = (lane % rows)[:, None] + 0 * np.arange(each)
+    matrix[:, across, inner], other[:, inner, across] = exact[0], exact[1]
+    product = np.matmul(matrix, other)
+    result = []
+    for number in range(len(parts[2])):
+        row = number // 4 * (4 * 64 // rows) + 4 * (lane // rows) + number % 4
+        sums = product[:, row, lane % rows] + exact[2][:, :, number]
+        result.append(sums.astype(np.float32).reshape(-1))
+    return (tuple(result),)
+
+
+def _typed(value: Array, kind: str) -> Array:
+    """Some take bf16 as i16."""
+    return (
+        np.ascontiguousarray(value).view(_DTYPES[kind]).reshape(np.shape(value))
+        if value.dtype.kind == "i"
+        else value
+    )
+
+
+for _size in ("16x16x4", "32x32x2", "16x16x16", "32x32x8", "16x16x32", "32x32x16"):
+    for _kind in ("f16", "bf16.1k", ".f16", ".bf16", "f32"):
+        threaded(f"rocdl.mfma.f32.{_size}{_kind}")(_mfma)
+
+
+@threaded(
+    "rocdl.s.setprio", "rocdl.sched.barrier", "rocdl.s.waitcnt", "rocdl.sched.group.barrier", "rocdl.iglp.opt"
+)
+def _nothing(_run: Any, _operation: Operation, *_: Any) -> tuple[()]:
+    return ()

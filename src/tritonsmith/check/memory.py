@@ -1,0 +1,374 @@
+"""Global memory: what was written, over contents that follow from an address alone; sizes are not needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from tritonsmith.check.module import UnsupportedIrError
+
+_REGION = 40  # bits: each argument's memory reaches half of that to both sides of its address
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_OWN = 1 << 39  # addresses below are scratch memory of the program's own: no result lies there
+_SMALL = 8  # integers in memory lie below this, as indices and counts do
+_LONG = 160  # the same of every third seed: a loop that counts up to one has several turns
+_STRETCH = 14  # bits: about every second stretch of such memory has more NaN among edge cases
+_NANS = 12  # one of so many there
+_NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1
+_ROOM = 1 << 20  # addresses that are read, before those that repeat are dropped
+_MOST_READ = 1 << 25  # of those that do not
+_RECENT = 1 << 12  # elements that are written before they are merged into all others
+_SLACK = 8.0
+_HALF = 1 << _REGION - 1
+
+Array = np.ndarray[Any, Any]
+
+
+class Contents(StrEnum):
+    """What lies in memory, of floats: multiples of 1/32 below 2, and more."""
+
+    PLAIN = "plain"
+    EDGES = "edges"  # zeros, infinities, NaN and 1e-30 as well: sums of the others are still exact
+    LARGE = "large"  # zeros and 6e4, and nothing below 0: what overflows does so in any order of a sum
+    PRECISE = (
+        "precise"  # all bits of a fraction: what is rounded to a narrower type on the way is another number
+    )
+    INTEGERS = "integers"  # integers of all sizes and both signs; else they are small, as indices are
+    ABOVE = (
+        "above"  # above 0: what stands for masked elements, or what a maximum begins with, is another number
+    )
+    BELOW = "below"  # below 0
+    INTEGERS_ABOVE = "integers above"  # the same of integers
+    INTEGERS_BELOW = "integers below"
+
+
+_EDGES: dict[Contents, tuple[tuple[float, ...], int]] = {  # each is one of so many
+    Contents.PLAIN: ((), 1),
+    Contents.EDGES: ((0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30), 64),
+    Contents.LARGE: ((0.0, 6e4), 4),
+    Contents.PRECISE: ((), 1),
+    Contents.INTEGERS: ((), 1),
+    Contents.ABOVE: ((), 1),
+    Contents.BELOW: ((), 1),
+    Contents.INTEGERS_ABOVE: ((), 1),
+    Contents.INTEGERS_BELOW: ((), 1),
+}
+WHOLE = (Contents.INTEGERS, Contents.INTEGERS_ABOVE, Contents.INTEGERS_BELOW)  # about integers
+_LEAST = 3  # of numbers that are all above or all below 0
+
+
+def base(number: int) -> int:
+    """The address of a pointer argument."""
+    return (number + 1) << _REGION
+
+
+def where(address: int) -> tuple[int | None, int]:
+    """The argument that an address belongs to, and the distance from it in bytes; None for none."""
+    number = (address + (1 << _REGION - 1)) >> _REGION
+    return (number - 1, address - (number << _REGION)) if number > 0 else (None, address)
+
+
+def regions(at: Array) -> Array:
+    """The region of each address: that of an argument, from 1; 0 or below for the one below all of them."""
+    found: Array = (at + _HALF) >> _REGION
+    return found
+
+
+def spans(at: Array) -> dict[int, tuple[int, int]]:
+    """First and last of these addresses, by region: that of an argument, or the one below all of them."""
+    if not at.size:
+        return {}
+    first, last = int(at.min()), int(at.max())
+    if (first + _HALF) >> _REGION == (number := (last + _HALF) >> _REGION):
+        return {number: (first, last)}  # as it nearly always is
+    numbers = regions(at)
+    return {
+        int(number): (int(at[numbers == number].min()), int(at[numbers == number].max()))
+        for number in np.unique(numbers)
+    }
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a run wrote, in order of addresses.
+
+    Attributes:
+        at: byte address of each element.
+        bits: its content.
+        kinds: index of its dtype.
+        dtypes: those that occur.
+    """
+
+    at: Array
+    bits: Array
+    kinds: Array
+    dtypes: tuple[np.dtype[Any], ...]
+
+    def index(self, at: Array) -> Array:
+        """Where these addresses are; they have to be there."""
+        return np.searchsorted(self.at, at)
+
+    def values(self, index: Array, dtype: np.dtype[Any]) -> Array:
+        """Elements of one dtype."""
+        return self.bits[index].astype(_BITS[dtype.itemsize]).view(dtype)
+
+    def kind_of(self, index: Array) -> Array:
+        """The name of the dtype of each."""
+        return np.asarray([str(one) for one in self.dtypes])[self.kinds[index]]
+
+    def value(self, address: int) -> float | None:
+        """One element; None if it was not written."""
+        found = np.flatnonzero(self.at == address)
+        if not found.size:
+            return None
+        dtype = self.dtypes[int(self.kinds[found[0]])]
+        value = self.values(found, dtype)[0]
+        return int(value) if dtype.kind in "iu" else float(value)
+
+
+@dataclass(frozen=True)
+class _Elements:
+    """Elements that were written, in order of addresses: with their bits, and the indices of their dtypes."""
+
+    at: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    bits: Array = field(default_factory=lambda: np.empty(0, np.uint64))
+    kinds: Array = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def find(self, at: Array) -> tuple[Array, Array]:
+        """Which of these addresses are here, and where those are."""
+        if not self.at.size:
+            return np.zeros(at.shape, np.bool_), np.empty(0, np.int64)
+        place = np.minimum(np.searchsorted(self.at, at), self.at.size - 1)
+        there = self.at[place] == at
+        return there, place[there]
+
+    def under(self, newer: _Elements) -> _Elements:
+        """These, with newer ones written over them."""
+        if not self.at.size or not newer.at.size:
+            return newer if newer.at.size else self
+        kept = ~newer.find(self.at)[0]
+        at = np.concatenate((self.at[kept], newer.at))
+        order = np.argsort(at, kind="stable")
+        bits, kinds = (
+            np.concatenate((mine[kept], yours))[order]
+            for mine, yours in ((self.bits, newer.bits), (self.kinds, newer.kinds))
+        )
+        return _Elements(at[order], bits, kinds)
+
+
+@dataclass
+class GlobalMemory:
+    """Memory of one run.
+
+    Attributes:
+        seed: of its contents.
+        contents: what nobody wrote.
+        flags: numbers of regions, 1 for the first argument, whose bytes are 0 or 1.
+        racing: elements that one operation wrote twice, with different values.
+        scale: how many times as large are numbers that are all above or all below 0.
+    """
+
+    seed: int
+    contents: Contents = Contents.PLAIN
+    flags: tuple[int, ...] = ()
+    racing: int = 0
+    scale: int = 1
+    _old: _Elements = field(default_factory=_Elements)
+    _new: _Elements = field(default_factory=_Elements)
+    _dtypes: list[np.dtype[Any]] = field(default_factory=list)
+
+    def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
+        """Elements at byte addresses."""
+        flat = _outside(at)
+        found = self._fresh(flat, dtype)
+        for part in (self._old, self._new):  # what is newer counts
+            there, place = part.find(flat)
+            if there.any():
+                widths = np.asarray([one.itemsize for one in self._dtypes])[part.kinds[place]]
+                if (widths != dtype.itemsize).any():
+                    raise UnsupportedIrError("memory is read in another width than it was written")
+                bits = part.bits[place].astype(_BITS[dtype.itemsize])
+                found[there] = bits.view(np.uint8 if dtype == np.bool_ else dtype)
+        return found.reshape(at.shape)
+
+    def store(self, at: Array, values: Array) -> None:
+        """Write elements; of several to one address the last one stays."""
+        flat, dtype = _outside(at), values.dtype
+        if not flat.size:
+            return
+        raw = np.ascontiguousarray(values).reshape(-1)
+        bits = raw.view(_BITS[dtype.itemsize]).astype(np.uint64)
+        order = np.argsort(flat, kind="stable")
+        flat, bits = flat[order], bits[order]
+        last = np.append(flat[1:] != flat[:-1], True)
+        self.racing += int(np.count_nonzero((flat[1:] == flat[:-1]) & (bits[1:] != bits[:-1])))
+        flat, bits = flat[last], bits[last]
+        if dtype not in self._dtypes:
+            self._dtypes.append(dtype)
+        kinds = np.full(flat.size, self._dtypes.index(dtype))
+        self._new = self._new.under(_Elements(flat, bits, kinds))
+        if self._new.at.size > max(
+            _RECENT, self._old.at.size >> 3
+        ):  # so a store copies little of what is there
+            self._merge()
+
+    def _merge(self) -> None:
+        self._old, self._new = self._old.under(self._new), _Elements()
+
+    @property
+    def written(self) -> Written:
+        """All that was written."""
+        self._merge()
+        return Written(self._old.at, self._old.bits, self._old.kinds, tuple(self._dtypes))
+
+    def _fresh(self, flat: Array, dtype: np.dtype[Any]) -> Array:
+        """Contents that nobody wrote: they follow from the address of an element."""
+        mixed = _mixed(flat.astype(np.uint64) + np.uint64(self.seed * 0x9E37_79B9_7F4A_7C15 % (1 << 64)))
+        if dtype == np.bool_:
+            return (mixed & np.uint64(1)).astype(np.uint8)
+        if dtype.kind in "iu":
+            return self._integers(flat, mixed, dtype)
+        # Multiples of 1/32 in [-2, 2): exact in each type of float but the smallest, and sums of them in f32.
+        plain = ((mixed >> np.uint64(8)) % np.uint64(128)).astype(np.float64) / 32 - 2
+        if self.contents is Contents.PRECISE:
+            plain = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-51 - 2
+        if self.contents is Contents.LARGE:
+            plain = np.abs(plain)
+        if self.contents in (Contents.ABOVE, Contents.BELOW):
+            sign = -1 if self.contents is Contents.BELOW else 1
+            scale = self.scale if dtype.itemsize > 1 else 1
+            plain = sign * scale * (plain + 2 + _LEAST)  # as many bits of a fraction as the others
+        edges, among = _EDGES[self.contents]
+        kind = (mixed >> np.uint64(40)) % np.uint64(among)
+        for number, edge in enumerate(edges):
+            plain[kind == number] = edge
+        if (
+            self.contents is Contents.EDGES
+        ):  # two NaN in a row are a case; a sum of a row without is another one
+            stretch = _mixed((flat >> _STRETCH).astype(np.uint64) + np.uint64(self.seed))
+            plain[(stretch % np.uint64(2) == 1) & (mixed % np.uint64(_NANS) == 0)] = np.nan
+        with np.errstate(all="ignore"):
+            return plain.astype(dtype)
+
+    def _integers(self, flat: Array, mixed: Array, dtype: np.dtype[Any]) -> Array:
+        if dtype.itemsize == 1:  # both signs; as a scale of e8m0, powers of two near 1
+            more = mixed >> np.uint64(8)
+            found = np.where(mixed & np.uint64(1), _NEAR_ONE + more % np.uint64(6), more % np.uint64(_SMALL))
+            found = np.where(mixed & np.uint64(6), found, np.uint64(0))
+            if self.flags:
+                found = np.where(np.isin(flat + _HALF >> _REGION, self.flags), mixed & np.uint64(1), found)
+            return found.astype(np.uint8).view(dtype)
+        if self.contents is Contents.INTEGERS:
+            return _wide(mixed, dtype)
+        long = mixed % np.uint64(_LONG)
+        if self.contents in WHOLE:
+            scale = min(self.scale, np.iinfo(dtype).max // (2 * _LONG))
+            sign = -1 if self.contents is Contents.INTEGERS_BELOW else 1
+            return (sign * (_LEAST + long.astype(np.int64) * scale)).astype(dtype)
+        return (long if self.seed % 3 == 2 else mixed % np.uint64(_SMALL)).astype(dtype)  # noqa: PLR2004 - as `inputs` has it
+
+
+@dataclass
+class RecordingMemory(GlobalMemory):
+    """Global memory that keeps which elements were read, and as what.
+
+    Attributes:
+        reads: addresses, by dtype.
+        reach: first and last of them, by region.
+        image: the same in bytes, once it is asked for.
+        least: numbers below are compared as if they were as large: what sums of large ones lose.
+        assumptions: how many operations of the program assumed something.
+    """
+
+    reads: dict[np.dtype[Any], list[Array]] = field(default_factory=dict)
+    reach: dict[int, tuple[int, int]] = field(default_factory=dict)
+    image: Any = None
+    least: float = 0.0
+    assumptions: int = 0
+    _kept: int = 0
+    _room: int = _ROOM
+
+    @property
+    def slack(self) -> float:
+        """By how much the tolerance is larger: sums of fractions are not exact in any order."""
+        return _SLACK if self.contents is Contents.PRECISE else 1.0
+
+    def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
+        """As it is, and kept."""
+        self.reads.setdefault(dtype, []).append(at.reshape(-1))
+        self._kept += at.size
+        if self._kept > self._room:
+            self._condense()
+        for number, (first, last) in spans(at).items():
+            low, high = self.reach.get(number, (first, last))
+            self.reach[number] = min(low, first), max(high, last)
+        return super().load(at, dtype)
+
+    def _condense(self) -> None:
+        """Keep each address that was read once.
+
+        Raises:
+            UnsupportedIrError: they are too many.
+        """
+        self.reads = {dtype: [np.unique(np.concatenate(found))] for dtype, found in self.reads.items()}
+        self._kept = sum(found[0].size for found in self.reads.values())
+        if self._kept > _MOST_READ:
+            raise UnsupportedIrError(f"a program that reads more than {_MOST_READ} elements")
+        self._room = 2 * self._kept + _ROOM
+
+    @property
+    def reads_floats(self) -> bool:
+        """Whether floats were read."""
+        return any(dtype.kind in "fV" for dtype in self.reads)
+
+    @property
+    def reads_integers(self) -> bool:
+        """Whether integers of more than a byte were read."""
+        return any(dtype.kind in "iu" and dtype.itemsize > 1 for dtype in self.reads)
+
+    @property
+    def read(self) -> Array:
+        """The addresses that were read, in their order."""
+        every = [at for found in self.reads.values() for at in found]
+        return np.unique(np.concatenate(every)) if every else np.empty(0, np.int64)
+
+    def width(self, address: int) -> int:
+        """Bytes of the element that was read there."""
+        return next(
+            dtype.itemsize
+            for dtype, found in self.reads.items()
+            if any(np.isin(address, at).item() for at in found)
+        )
+
+
+def _outside(at: Array) -> Array:
+    """Addresses in one row.
+
+    Raises:
+        UnsupportedIrError: one is of scratch memory, which is not kept.
+    """
+    flat = np.ascontiguousarray(at).reshape(-1)
+    if ((flat >= _OWN >> 1) & (flat < _OWN)).any():
+        raise UnsupportedIrError("scratch memory in use")
+    return flat
+
+
+def _wide(mixed: Array, dtype: np.dtype[Any]) -> Array:
+    """Any integer, and of each eight one that is 0, -1, the least or the largest."""
+    most = np.iinfo(dtype)
+    found = (mixed >> np.uint64(8)).astype(_BITS[dtype.itemsize]).view(dtype)
+    for number, edge in enumerate((0, -1, most.min, most.max)):
+        found[mixed % np.uint64(8) == number] = edge
+    return found
+
+
+def _mixed(value: Array) -> Array:
+    """SplitMix64's finalizer: 64 bits that look random."""
+    with np.errstate(over="ignore"):
+        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
+        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
+        found: Array = value ^ (value >> np.uint64(31))
+    return found

@@ -1,0 +1,244 @@
+"""Triton's IR in generic form, parsed by xDSL; types as shapes and dtypes of NumPy."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import builtin
+from xdsl.ir import Attribute, Operation
+from xdsl.parser import Parser
+
+from tritonsmith.core.errors import FactError
+
+_FLOATS: dict[str, np.dtype[Any]] = {
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),
+    "f8E4M3FNUZ": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "f8E5M2FNUZ": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    "f8E4M3B11FNUZ": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
+}
+_INTEGERS = {
+    1: np.dtype(np.bool_),
+    8: np.dtype(np.int8),
+    16: np.dtype(np.int16),
+    32: np.dtype(np.int32),
+    64: np.dtype(np.int64),
+}
+POINTER = np.dtype(np.int64)  # a byte address
+_VOID = np.dtype(np.void)
+_LARGEST = 1 << 22  # elements: TRITON_MAX_TENSOR_NUMEL is 1 << 20, and memory may have several buffers
+_DIGITS = 9  # of a size
+_SHOWN = 60  # letters
+_SHAPE = re.compile(r"<((?:\d+x)+)")  # of a tensor, a vector, or a descriptor of memory
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_FLAT = rf'(?:[^()"]|{_STRING})*'
+_LOCATION = re.compile(rf"{_STRING}| ?\bloc\({_FLAT}(?:\({_FLAT}(?:\({_FLAT}\){_FLAT})*\){_FLAT})*\)")
+# Infinity and NaN, which xDSL reads as integers: as bytes it reads them well.
+_HEXADECIMAL = re.compile(r"\bdense<0x([0-9A-Fa-f]+)>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
+
+_LISTED = re.compile(r"\bdense<\[(?=[^<>]*\b0x)[^<>]*>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
+
+
+class UnsupportedIrError(Exception):
+    """What the check does not know, so that it cannot go on: an operation, a type, an access."""
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """A type of a value.
+
+    Attributes:
+        kind: `number`, `pointer`, `memory` for a descriptor of shared memory, `descriptor` for one of a
+            tensor in global memory, `block` for a pointer to a part of one, or `token`.
+        shape: of a tensor or a descriptor; empty for a scalar.
+        dtype: of an element, or of what a pointer points to; void, of no size, if that is not known.
+    """
+
+    kind: str
+    shape: tuple[int, ...] = ()
+    dtype: np.dtype[Any] = _VOID
+
+
+def parse(text: str) -> builtin.ModuleOp:
+    """Parse a module in generic form.
+
+    Raises:
+        FactError: xDSL does not read it.
+        UnsupportedIrError: it would read something else, or a type has more elements than Triton allows.
+    """
+    _refuse_large(text)  # xDSL writes out all elements of a constant
+    if _LISTED.search(text):
+        raise UnsupportedIrError("infinity or NaN in a list of values")
+    context = Context(allow_unregistered=True)
+    context.load_dialect(builtin.Builtin)
+    lines = _HEXADECIMAL.sub(_as_bytes, text).splitlines()
+    aliases = [line for line in lines if line.startswith("#")]  # which may stand after their use
+    rest = [line for line in lines if not line.startswith("#")]
+    try:
+        return Parser(context, "\n".join((*aliases, *rest))).parse_module()
+    except MemoryError:
+        raise
+    except Exception as error:  # the parser has many of its own
+        said = str(error).strip() or type(error).__name__
+        raise FactError("this IR cannot be parsed", why=said.splitlines()[-1][:200]) from error
+
+
+def _refuse_large(text: str) -> None:
+    for shape in set(_SHAPE.findall(text)):
+        sizes = [size for size in shape.split("x") if size]
+        if any(len(size) > _DIGITS for size in sizes) or math.prod(map(int, sizes)) > _LARGEST:
+            raise UnsupportedIrError(f"type {shape[:_SHOWN]}..., of more than {_LARGEST} elements")
+
+
+def without_locations(text: str) -> str:
+    """The text of a module without the places in the source that it comes from."""
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("#loc"))
+    return _LOCATION.sub(lambda found: found[0] if found[0].startswith('"') else "", lines)
+
+
+def _as_bytes(found: re.Match[str]) -> str:
+    return f'dense<"0x{bytes.fromhex(found[1])[::-1].hex().upper()}">'
+
+
+def name_of(operation: Operation) -> str:
+    """`tt.load`."""
+    named = operation.attributes.get("op_name__")
+    return named.data if isinstance(named, builtin.StringAttr) else operation.name
+
+
+def attribute(operation: Operation, name: str) -> Attribute | None:
+    """A property, or a discardable attribute."""
+    found = operation.properties.get(name)
+    return operation.attributes.get(name) if found is None else found
+
+
+def integer(operation: Operation, name: str, default: int = 0) -> int:
+    """An integer attribute."""
+    found = attribute(operation, name)
+    return int(found.value.data) if isinstance(found, builtin.IntegerAttr) else default
+
+
+def integers(operation: Operation, name: str) -> tuple[int, ...]:
+    """A dense array attribute."""
+    found = attribute(operation, name)
+    return tuple(int(one) for one in found.get_values()) if isinstance(found, builtin.DenseArrayBase) else ()
+
+
+def text(found: Attribute | None) -> str:
+    """An attribute of a dialect that xDSL does not know, as it is written."""
+    value = getattr(found, "value", None)
+    return str(getattr(value, "data", value if value is not None else found))
+
+
+def symbol(found: Attribute | None) -> str:
+    """The name of a function, or of the one that is called."""
+    if isinstance(found, builtin.SymbolRefAttr):
+        return found.root_reference.data
+    return text(found).strip('@"')
+
+
+@lru_cache(maxsize=4096)
+def type_of(found: Attribute) -> ValueType:
+    """What a type is here.
+
+    Raises:
+        UnsupportedIrError: it is not known, or has more elements than Triton allows.
+    """
+    of = _type_of(found)
+    if math.prod(of.shape) > _LARGEST:
+        raise UnsupportedIrError(f"type {found}, of more than {_LARGEST} elements")
+    return of
+
+
+def _type_of(found: Attribute) -> ValueType:
+    if isinstance(found, builtin.TensorType):
+        inner = type_of(found.element_type)
+        return ValueType(inner.kind, tuple(found.get_shape()), inner.dtype)
+    if isinstance(found, builtin.IntegerType):
+        if found.width.data not in _INTEGERS:
+            raise UnsupportedIrError(f"type {found}")
+        return ValueType("number", (), _INTEGERS[found.width.data])
+    if isinstance(found, builtin.IndexType):
+        return ValueType("number", (), np.dtype(np.int64))
+    if isinstance(found, builtin.VectorType):  # of LLVM's dialect: lanes are values of their own
+        return type_of(found.element_type)
+    return _other(str(found))
+
+
+def _other(said: str) -> ValueType:
+    said = said.replace('"', "")
+    if said in _FLOATS:
+        return ValueType("number", (), _FLOATS[said])
+    if said.startswith("!tt.ptr<tensor<"):
+        return ValueType(
+            "block", *_shaped(said.removeprefix("!tt.ptr<tensor<").partition(">")[0].split(",")[0])
+        )
+    if said.startswith("!tt.ptr<"):
+        return ValueType("pointer", (), _pointee(said.removeprefix("!tt.ptr<").rstrip(">").split(",")[0]))
+    if said.startswith(("!ttg.memdesc<", "!triton_gpu.memdesc<", "!tt.memdesc<")):
+        return ValueType("memory", *_shaped(said.partition("<")[2].split(",")[0]))
+    if said.startswith("!tt.tensordesc<"):
+        return ValueType(
+            "descriptor", *_shaped(said.partition("<")[2].removeprefix("tensor<").split(",")[0].rstrip(">"))
+        )
+    if "async.token" in said:
+        return ValueType("token")
+    raise UnsupportedIrError(f"type {said}")
+
+
+def _shaped(said: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    *shape, element = said.strip().split("x")
+    return tuple(map(int, shape)), element_type(element)
+
+
+def element_type(said: str) -> np.dtype[Any]:
+    """The dtype of `f16` or `i32`.
+
+    Raises:
+        UnsupportedIrError: it is not known.
+    """
+    if said in _FLOATS:
+        return _FLOATS[said]
+    said = said[1:] if said[:2] in ("si", "ui") else said  # of a descriptor
+    if said[:1] == "i" and said[1:].isdigit() and int(said[1:]) in _INTEGERS:
+        return _INTEGERS[int(said[1:])]
+    raise UnsupportedIrError(f"element type {said}")
+
+
+def _pointee(said: str) -> np.dtype[Any]:
+    try:
+        return element_type(said)
+    except UnsupportedIrError:
+        return POINTER if said.startswith("!tt.ptr") else _VOID
+
+
+def constant(found: Attribute | None, wanted: ValueType) -> np.ndarray[Any, Any]:
+    """The value of a constant."""
+    dtype = wanted.dtype
+    if isinstance(found, builtin.DenseIntOrFPElementsAttr):
+        values = found.get_values()
+        one = np.array(values[0] if len(values) == 1 else values)
+        if dtype == np.bool_:
+            one = one != 0
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(
+                one.astype(dtype).reshape(wanted.shape if one.size > 1 else (1,) * len(wanted.shape)),
+                wanted.shape,
+            )
+    if isinstance(found, builtin.IntegerAttr):
+        value = found.value.data
+        return np.asarray(value != 0 if dtype == np.bool_ else value).astype(dtype)
+    if isinstance(found, builtin.FloatAttr):
+        return np.asarray(found.value.data).astype(dtype)
+    raise UnsupportedIrError(f"constant {found}")

@@ -1,0 +1,72 @@
+"""`--when wrong`: a pass changes what a kernel computes; and what that needs, before it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core.errors import EXIT_FAILURE, FactError, SmithError, UndecidedError, UsageError
+
+WRONG = "wrong"
+_NEEDED = ("xdsl", "ml_dtypes", "numpy")
+
+
+def asked_for(when: Sequence[str]) -> bool:
+    """Whether it is asked for.
+
+    Args:
+        when: terms of `--when`.
+
+    Raises:
+        UsageError: it is asked for together with limits.
+        FactError: a package that it needs is missing.
+    """
+    if WRONG not in when:
+        return False
+    if len(when) > 1:
+        raise UsageError(f"--when {WRONG} and limits contradict each other", hints=["one search for each"])
+    require()
+    return True
+
+
+def single(asked: CompileRequest) -> CompileRequest:
+    """A compile that is one variant for one target.
+
+    Raises:
+        UsageError: it is more.
+    """
+    if len(asked.targets) > 1:
+        hints = [f"--target {one.asked_again()}" for one in asked.targets[:3]]
+        raise UsageError("passes are checked for one target at a time", hints=hints)
+    if asked.sweeps or asked.autotune:
+        raise UsageError("passes are checked for one variant at a time", hints=["without --sweep"])
+    return asked
+
+
+@contextmanager
+def deciding() -> Iterator[None]:
+    """Where nothing can be decided, the exit code is none of a verdict.
+
+    Raises:
+        UndecidedError: for an error that is no answer: a file that is not there, a folder that is no dump.
+    """
+    try:
+        yield
+    except SmithError as error:
+        if error.exit_code != EXIT_FAILURE:
+            raise
+        raise UndecidedError(error.what, where=error.where, why=error.why, hints=error.hints) from error
+
+
+def require() -> None:
+    """Check that its packages are there.
+
+    Raises:
+        FactError: one is not.
+    """
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        hints = ["pip install 'tritonsmith[check]', into the Python that runs the tool"]
+        text = f"passes.check needs packages that are not installed: {', '.join(missing)}"
+        raise FactError(text, hints=hints)

@@ -1,0 +1,414 @@
+"""The runs of the reference, and those of another text on the same inputs: what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tritonsmith.check.answer import Change
+from tritonsmith.check.blame import LargestValue, ValueRecorder
+from tritonsmith.check.boundaries import BoundaryFinder
+from tritonsmith.check.compare import Difference, ReadRange, compare
+from tritonsmith.check.evaluate import MOST, AccessError, EndlessError, EvaluatedProgram
+from tritonsmith.check.gpu import AssumedError
+from tritonsmith.check.in_flight import BarrierError, FreedError, InFlight, Order
+from tritonsmith.check.inputs import Argument, arguments, fitting, flags, long_sizes, with_sizes
+from tritonsmith.check.kernel import TritonKernel
+from tritonsmith.check.llvm.kernel import LoweredKernel
+from tritonsmith.check.memory import WHOLE, Contents, GlobalMemory, RecordingMemory
+from tritonsmith.check.module import UnsupportedIrError
+from tritonsmith.check.reached import ReachedCode
+from tritonsmith.core import configs
+from tritonsmith.core.errors import UndecidedError
+
+_CHANGES = {
+    Order.AT_ONCE: Change.RESULT,
+    Order.COPIES_LATE: Change.COPIES,
+    Order.READS_LATE: Change.READS,
+}
+_INEXACT = (Contents.LARGE, Contents.INTEGERS)
+_USUAL = 1  # the seed whose sizes are several blocks and a part
+_SCALE = 1 << 10  # of numbers that are only compared
+_STEP = 500  # elements that take as long as an operation
+_LONGER = 10  # a program that takes so many times the operations of the reference, and _SOME, does not end
+_SOME = 10_000
+
+
+@dataclass(frozen=True)
+class CheckInputs:
+    """Inputs of a run.
+
+    Attributes:
+        seed: of the arguments and of what is in memory.
+        program: ids of the program that runs.
+        contents: of memory.
+        sizes: arguments that are other numbers than those of the seed, by place: see `boundaries`.
+    """
+
+    seed: int
+    program: tuple[int, int, int]
+    contents: Contents = Contents.PLAIN
+    sizes: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def arguments(self) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """What the arguments follow from."""
+        return self.seed, self.sizes
+
+    @property
+    def optional(self) -> bool:
+        """Whether a kernel need not take them."""
+        return bool(self.sizes) or self.contents in (*WHOLE, Contents.ABOVE, Contents.BELOW)
+
+
+@dataclass(frozen=True)
+class ChangedRun:
+    """A run that is not as the reference's.
+
+    Attributes:
+        change: how.
+        inputs: of the run.
+        order: in which what is asynchronous was done.
+        slow: part of a program in parts that came last; None for none.
+        difference: the first element; None where the run does not end, assumes what does not hold, accesses
+            shared memory outside of its allocation, or a copy outlives its memory.
+        place: of that shared memory.
+        by: the operation that does it.
+    """
+
+    change: Change
+    inputs: CheckInputs
+    order: Order
+    slow: int | None
+    difference: Difference | None
+    place: str = ""
+    by: Operation | None = None
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """All runs of a text.
+
+    Attributes:
+        apart: the largest relative difference that is within the tolerance.
+        waits: why waits and barriers could not be checked.
+        found: the first run that is not as the reference's.
+    """
+
+    apart: float = 0.0
+    waits: str = ""
+    found: ChangedRun | None = None
+
+
+class ReferenceRuns:
+    """What the first text that can be run computes.
+
+    Args:
+        wanted: the inputs.
+        names: of the parameters, where the IR has none.
+        stages: of the pipelined loops.
+        stop: whether to give up, asked before each run.
+        more: inputs for a kernel whose runs are short.
+
+    Attributes:
+        memories: what it wrote, by inputs.
+        given: the kernel's arguments, by seed and sizes, as that text has them.
+        kernel: that text.
+        reached: what of it ran.
+    """
+
+    def __init__(
+        self,
+        wanted: list[CheckInputs],
+        names: tuple[str, ...] = (),
+        stages: int = 0,
+        stop: Callable[[], bool] = lambda: False,
+        more: Sequence[CheckInputs] = (),
+    ) -> None:
+        self.memories: dict[CheckInputs, RecordingMemory] = {}
+        self.given: dict[tuple[int, tuple[tuple[int, int], ...]], tuple[Argument, ...]] = {}
+        self.kernel: TritonKernel | None = None
+        self._wanted, self._names, self._stages, self._stop = wanted, names, stages, stop
+        self._more, self._spent = more, 0
+        self._steps: dict[CheckInputs, int] = {}
+        self._ranges: dict[tuple[int, tuple[tuple[int, int], ...]], ReadRange] = {}
+        self.reached = ReachedCode()
+        self._untimed = ""  # why the waits of the reference itself do not hold, or cannot be checked
+
+    @property
+    def left_out(self) -> int:
+        """Inputs under which it does not end, or assumes what does not hold."""
+        return sum(one not in self.memories for one in self._wanted if not one.optional)
+
+    def refer(self, kernel: TritonKernel) -> RunComparison:
+        """Run the first text; and as its waits allow it, which shows whether it depends on that itself.
+
+        Raises:
+            UnsupportedIrError: it cannot be run, or writes nothing under any inputs.
+            UndecidedError: it ends under none.
+        """
+        self.kernel = kernel
+        try:
+            for inputs in self._wanted:
+                if inputs.contents in (*WHOLE, Contents.ABOVE, Contents.BELOW):
+                    self._refer_contents(kernel, inputs)
+                    continue
+                with suppress(EndlessError, AssumedError):
+                    self.memories[inputs] = self._referred(kernel, inputs)
+        except UnsupportedIrError:  # under some inputs only
+            self.forget()
+            raise
+        except AccessError as error:
+            self.forget()
+            why = f"the kernel itself accesses shared memory outside of its allocation ({error})"
+            raise UnsupportedIrError(why) from error
+        self._refer_more(kernel)
+        if not self.memories:  # the next text is the same program
+            why = "it does not end, or assumes what does not hold, under all inputs"
+            raise UndecidedError("nothing of this kernel can be run", why=why)
+        if not any(memory.written.at.size for memory in self.memories.values()):
+            self.memories.clear()
+            raise UnsupportedIrError("it writes nothing under all inputs")
+        try:
+            made = self.compare(kernel)
+            race = made.found and f"the kernel itself has a race: {made.found.change}"
+            self._untimed = race or made.waits
+        except UnsupportedIrError as error:
+            self._untimed = str(error)
+        return RunComparison(waits=self._untimed)
+
+    def _referred(self, kernel: TritonKernel, inputs: CheckInputs, most: int = MOST) -> RecordingMemory:
+        seen = LargestValue() if inputs.contents in _INEXACT else None
+        memory: RecordingMemory = self.run(kernel, inputs, seen, most=most)
+        memory.least = seen.found if seen else 0.0
+        return memory
+
+    def _refer_contents(self, kernel: TritonKernel, inputs: CheckInputs) -> None:
+        """Run with other contents if it reads such numbers, and none is an index, a bound or a mask."""
+        others = (replace(inputs, contents=one) for one in (Contents.PLAIN, Contents.EDGES))
+        plain = next((self.memories[one] for one in others if one in self.memories), None)
+        whole = inputs.contents in WHOLE
+        if plain is None or not (plain.reads_integers if whole else plain.reads_floats):
+            return
+
+        def fits(memory: RecordingMemory) -> bool:
+            same = np.array_equal(memory.read, plain.read)
+            return not whole or (same and np.array_equal(memory.written.at, plain.written.at))
+
+        self._try(kernel, inputs, fits)
+
+    def _try(
+        self,
+        kernel: TritonKernel,
+        inputs: CheckInputs,
+        fits: Callable[[RecordingMemory], bool] = lambda _: True,
+        most: int = MOST,
+    ) -> None:
+        """Run with inputs that a kernel need not take, and keep the run if it ends, and fits."""
+        reached, self.reached = self.reached, ReachedCode()
+        with suppress(EndlessError, AssumedError, UnsupportedIrError, AccessError):
+            memory = self._referred(kernel, inputs, most)
+            if fits(memory):
+                self.memories[inputs] = memory
+                reached.add(self.reached)
+        self.reached = reached
+        if inputs not in self.memories:
+            self._steps.pop(inputs, None)
+
+    def _refer_more(self, kernel: TritonKernel) -> None:
+        """Run with sizes at the bounds that it asks for, long loops, and more seeds if that is cheap."""
+        table = configs.load("passes-check")["inputs"]
+        x, y, z = table["grid"]
+        cheap = self._spent <= table["cheap"]
+        base = next((one for one in self.memories if one.seed == _USUAL and not one.optional), None)
+        if base is not None and len(self._wanted) > 1:
+            values = [one.value for one in self.given[base.arguments]]
+            finder = BoundaryFinder(kernel.functions, kernel.main, (x, y, z))
+            for bound in finder.find(values, table["bounds"]):
+                ids = [bound.value if bound.place == -1 - axis else 0 for axis in range(3)]
+                sizes = ((bound.place, bound.value),) if bound.place >= 0 else ()
+                inputs = CheckInputs(_USUAL, (ids[0], ids[1], ids[2]), Contents.PLAIN, sizes)
+                if inputs not in self.memories:
+                    self._try(kernel, inputs, most=table["most"])
+            for size in long_sizes(kernel.function):
+                self._try(kernel, CheckInputs(0, (0, 0, 0), Contents.PLAIN, (size,)), most=table["most"])
+        for inputs in self._more if cheap else ():
+            self._try(kernel, inputs, most=table["most"])
+
+    def forget(self) -> None:
+        """The next text begins anew."""
+        for kept in (self.memories, self.given, self._steps, self._ranges):
+            kept.clear()
+        self._untimed = ""
+        self.reached = ReachedCode()
+
+    def compare(self, kernel: TritonKernel | LoweredKernel) -> RunComparison:
+        """Run a text on all inputs, until a run differs."""
+        apart, waits = 0.0, ""
+        orders = kernel.orders if isinstance(kernel, TritonKernel) else ()
+        if orders and self._untimed:
+            orders, waits = (), self._untimed
+        for inputs, memory in self.memories.items():
+            for order, slow in _schedules(kernel, orders):
+                try:
+                    most, found = self._compared(kernel, inputs, memory, order, slow)
+                    if found and order is not Order.AT_ONCE:
+                        _, at_once = self._compared(kernel, inputs, memory, Order.AT_ONCE)
+                        found = at_once or _race(found)
+                except BarrierError as error:
+                    waits = str(error)
+                    most, found = self._compared(kernel, inputs, memory, Order.AT_ONCE)
+                if found:
+                    return RunComparison(apart, waits, found)
+                apart = max(apart, most)
+        return RunComparison(apart, waits)
+
+    def _compared(
+        self,
+        kernel: TritonKernel | LoweredKernel,
+        inputs: CheckInputs,
+        memory: RecordingMemory,
+        order: Order,
+        slow: int | None = None,
+    ) -> tuple[float, ChangedRun | None]:
+        changed = partial(ChangedRun, inputs=inputs, order=order, slow=slow)
+        assumed = True
+        try:
+            try:
+                mine = self.run(kernel, inputs, order=order, slow=slow)
+            except AssumedError:
+                assumed = False
+                mine = self.run(kernel, inputs, order=order, slow=slow, assumed=False)
+        except (EndlessError, FreedError, AccessError) as error:
+            if isinstance(error, EndlessError) and isinstance(kernel, LoweredKernel):
+                raise UnsupportedIrError(str(error)) from error
+            return 0.0, _ended(error, ChangedRun(_CHANGES[order], inputs, order, slow, None))
+        apart, difference = compare(memory, mine, memory.least, memory.slack)
+        if difference:
+            self._ask(kernel, inputs, mine)
+            return apart, changed(_CHANGES[order], difference=difference)
+        if isinstance(mine, RecordingMemory) and (outside := self._range(inputs).outside(mine)):
+            return apart, changed(Change.OUTSIDE, difference=outside)
+        if not assumed and mine.assumptions <= memory.assumptions:
+            return apart, changed(Change.ASSUMED, difference=None)
+        if not assumed:  # those of turns that a pipelined loop does not take: `predicateOp` leaves them
+            raise UnsupportedIrError("it assumes more than the first text, and that does not hold")
+        return apart, None
+
+    def _ask(self, kernel: TritonKernel | LoweredKernel, inputs: CheckInputs, after: GlobalMemory) -> None:
+        """Whether a difference may be that of another order of a reduction.
+
+        Raises:
+            UnsupportedIrError: it may.
+        """
+        first, before = self.kernel, self.memories[inputs]
+        over_nan = isinstance(kernel, LoweredKernel) and inputs.contents is Contents.EDGES
+        if first and first.ordered and over_nan:
+            raise UnsupportedIrError("a reduction over NaN, in another order than that of the first text")
+        if first and first.narrow and not compare(before, after, before.least, before.slack, narrow=True)[1]:
+            raise UnsupportedIrError("a sum in fp16 or bf16, which each order rounds in its own way")
+
+    def _range(self, inputs: CheckInputs) -> ReadRange:
+        """What is inside: what all programs reach with the same sizes, or with those of the same seed."""
+        if inputs.arguments not in self._ranges:
+            same = (inputs.arguments, (inputs.seed, ()))
+            memories = [memory for one, memory in self.memories.items() if one.arguments in same]
+            self._ranges[inputs.arguments] = ReadRange.of(memories)
+        return self._ranges[inputs.arguments]
+
+    def run(
+        self,
+        kernel: TritonKernel | LoweredKernel,
+        inputs: CheckInputs,
+        seen: ValueRecorder | LargestValue | None = None,
+        order: Order = Order.AT_ONCE,
+        slow: int | None = None,
+        *,
+        assumed: bool = True,
+        most: int = MOST,
+    ) -> Any:
+        """Run a text; the memory that it leaves. What it assumes may be left unasked.
+
+        Raises:
+            UnsupportedIrError: it has what is not known.
+            BarrierError: in this order it waits for what never comes.
+            EndlessError: it does not end.
+            AssumedError: it assumes what does not hold.
+            UndecidedError: it was stopped.
+        """
+        if self._stop():
+            raise UndecidedError("the check was stopped, or takes too long")
+        table = configs.load("passes-check")["inputs"]
+        rounds = self.kernel is not None and not self.kernel.tf32
+        if isinstance(kernel, LoweredKernel):
+            given = tuple(one.value for one in self.given[inputs.arguments])
+            reference, grid, limit = self.memories[inputs], tuple(table["grid"]), table["llvm-steps"]
+            return kernel.run(given, reference, inputs.program, grid, limit, seen, rounds=rounds)
+        scale = _SCALE if self.kernel is None or self.kernel.compares else 1
+        memory = RecordingMemory(inputs.seed + 1, inputs.contents, flags(kernel.function), scale=scale)
+        run = EvaluatedProgram(
+            kernel.functions,
+            memory,
+            inputs.program,
+            (table["grid"][0], table["grid"][1], table["grid"][2]),
+            self._limit(inputs, table["steps"] if most == MOST else table["most-steps"]),
+            flight=InFlight(order, slow, counted=kernel.parts > 0),
+            rounds=rounds,
+            assumed=assumed,
+            most=most,
+            reached=self.reached if inputs not in self._steps else ReachedCode(),
+        )
+        run.seen = seen
+        given = tuple(one.value for one in self._arguments(kernel, inputs))
+        steps = run.launch(kernel.main, fitting(given, kernel.function.regions[0].blocks[0].args))
+        if inputs not in self._steps:
+            self._steps[inputs] = steps
+            self._spent += run.elements + _STEP * steps
+        memory.assumptions = len(run.assumptions)
+        return memory
+
+    def _limit(self, inputs: CheckInputs, usual: int) -> int:
+        """How many operations a run may have: of the reference a usual number."""
+        return self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else usual
+
+    def _arguments(self, kernel: TritonKernel, inputs: CheckInputs) -> tuple[Argument, ...]:
+        """What the kernel gets, as the first text has it."""
+        if inputs.arguments not in self.given:
+            given = arguments(kernel.function, inputs.seed, self._stages)
+            if len(self._names) == len(given):
+                given = tuple(replace(one, name=name) for one, name in zip(given, self._names, strict=True))
+            self.given[inputs.arguments] = with_sizes(given, inputs.sizes)
+        return self.given[inputs.arguments]
+
+
+def _schedules(
+    kernel: TritonKernel | LoweredKernel, orders: tuple[Order, ...]
+) -> Iterator[tuple[Order, int | None]]:
+    """Orders; and where reads are late, each part of a program that has parts is once the last one."""
+    for order in orders or (Order.AT_ONCE,):
+        yield order, None
+        if order is Order.READS_LATE and isinstance(kernel, TritonKernel):
+            yield from ((order, part) for part in range(kernel.parts))
+
+
+def _ended(error: EndlessError | FreedError | AccessError, run: ChangedRun) -> ChangedRun:
+    """A run that did not come to its end."""
+    if isinstance(error, EndlessError):
+        return replace(run, change=Change.ENDLESS)
+    if isinstance(error, AccessError):
+        return replace(run, change=Change.BEYOND, place=str(error), by=error.operation)
+    return run
+
+
+def _race(found: ChangedRun) -> ChangedRun:
+    """What does not end, or reads elsewhere, only in some order is a race as well."""
+    if found.change is Change.BEYOND:
+        return found
+    difference = found.difference if found.change is _CHANGES[found.order] else None
+    return replace(found, change=_CHANGES[found.order], difference=difference)

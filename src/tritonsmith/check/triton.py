@@ -1,0 +1,387 @@
+"""The dialect tt: include/triton/Dialect/Triton/IR/TritonOps.td. Layouts change no value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import builtin
+from xdsl.ir import Operation, Region
+
+from tritonsmith.check.arith import unsigned, wanted
+from tritonsmith.check.llvm.library import library_function
+from tritonsmith.check.module import UnsupportedIrError, attribute, integer, integers, name_of, text, type_of
+from tritonsmith.check.registry import known
+from tritonsmith.check.tensor_descriptor import BlockPointer
+
+Array = np.ndarray[Any, Any]
+
+_SINGLE = 4  # bytes
+_UMAX, _UMIN, _XCHG = 8, 9, 10  # of RMWOp
+_TF32 = 0  # of InputPrecision
+_SUMS = (".addf", ".subf", ".fma", ".dot", ".warp_group_dot")
+_NAN = 2  # of PaddingOption
+
+
+def segments(operation: Operation, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Operands by name, where some may be left out."""
+    sizes = integers(operation, "operandSegmentSizes")
+    found, at = [], 0
+    for size in sizes:
+        found.append(values[at : at + size])
+        at += size
+    return found
+
+
+@known("tt.get_program_id")
+def _program_id(run: Any, operation: Operation) -> tuple[Array]:
+    return (np.asarray(np.int32(run.program[integer(operation, "axis")])),)
+
+
+@known("tt.get_num_programs")
+def _num_programs(run: Any, operation: Operation) -> tuple[Array]:
+    return (np.asarray(np.int32(run.grid[integer(operation, "axis")])),)
+
+
+@known("tt.make_range")
+def _make_range(_run: Any, operation: Operation) -> tuple[Array]:
+    start, end = integer(operation, "start"), integer(operation, "end")
+    if (end - start,) != wanted(operation).shape:
+        raise UnsupportedIrError(f"tt.make_range from {start} to {end} of another size")
+    return (np.arange(start, end, dtype=np.int32),)
+
+
+@known("tt.splat")
+def _splat(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    return (np.broadcast_to(value, wanted(operation).shape),)
+
+
+@known("tt.unsplat")
+def _unsplat(_run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+    return (value.reshape(()),)
+
+
+@known("tt.broadcast")
+def _broadcast(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    return (np.broadcast_to(value, wanted(operation).shape),)
+
+
+@known("tt.expand_dims")
+def _expand_dims(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    return (np.expand_dims(value, integer(operation, "axis")),)
+
+
+@known("tt.reshape", "tt.view")
+def _reshape(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    """With allow_reorder any order is right: this one is as good."""
+    return (value.reshape(wanted(operation).shape),)
+
+
+@known("tt.trans")
+def _trans(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    order = integers(operation, "order") or tuple(reversed(range(value.ndim)))
+    return (np.transpose(value, order),)
+
+
+@known("tt.cat")
+def _cat(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
+    return (np.concatenate((one, other)),)
+
+
+@known("tt.join")
+def _join(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
+    return (np.stack((one, other), axis=-1),)
+
+
+@known("tt.split")
+def _split(_run: Any, _operation: Operation, value: Array) -> tuple[Array, Array]:
+    return value[..., 0], value[..., 1]
+
+
+@known("tt.addptr")
+def _addptr(_run: Any, operation: Operation, pointer: Array, offset: Array) -> tuple[Array]:
+    dtype = wanted(operation).dtype
+    if not dtype.itemsize:
+        raise UnsupportedIrError("tt.addptr of a pointer to an unknown type")
+    return (pointer + offset.astype(np.int64) * dtype.itemsize,)
+
+
+@known("tt.int_to_ptr", "tt.ptr_to_int")
+def _same_bits(_run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+    return (value,)
+
+
+@known("tt.load")
+def _load(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
+    pointer, mask, other = (
+        segments(operation, values)[:3]
+        if integers(operation, "operandSegmentSizes")
+        else (values[:1], values[1:2], values[2:3])
+    )
+    dtype = wanted(operation).dtype
+    if isinstance(pointer[0], BlockPointer):
+        address, inside = pointer[0].addresses(operation)
+        outside = np.nan if integer(operation, "padding") == _NAN else 0
+        return (load(run, address, dtype, inside, np.asarray(outside).astype(dtype)),)
+    return (load(run, pointer[0], dtype, *mask, **({"other": other[0]} if other else {})),)
+
+
+def load(run: Any, pointer: Array, dtype: Any, mask: Array | None = None, other: Any = None) -> Array:
+    """Elements; where the mask is false the other value, or what is undefined: 0, as NVIDIA's code has it."""
+    if mask is None:
+        found: Array = run.memory.load(pointer, dtype)
+        return found.astype(np.bool_) if dtype == np.bool_ else found
+    mask = np.broadcast_to(mask, pointer.shape)
+    found = (
+        np.zeros(pointer.shape, dtype) if other is None else np.array(np.broadcast_to(other, pointer.shape))
+    )
+    if mask.any():
+        found[mask] = run.memory.load(pointer[mask], dtype)
+    return found
+
+
+@known("tt.store")
+def _store(
+    run: Any, operation: Operation, pointer: Array | BlockPointer, value: Array, mask: Array | None = None
+) -> tuple[()]:
+    if isinstance(pointer, BlockPointer):
+        pointer, mask = pointer.addresses(operation)
+    store(run, pointer, value, mask)
+    return ()
+
+
+def store(run: Any, pointer: Array, value: Array, mask: Array | None = None) -> None:
+    """Write elements where the mask is true."""
+    value = np.broadcast_to(value, pointer.shape)
+    if mask is not None:
+        mask = np.broadcast_to(mask, pointer.shape)
+        pointer, value = pointer[mask], value[mask]
+    run.memory.store(pointer, value.astype(np.uint8) if value.dtype == np.bool_ else value)
+
+
+@known("tt.dot")
+def _dot(run: Any, operation: Operation, one: Array, other: Array, more: Array) -> tuple[Array]:
+    return (dot(*rounded(run, operation, one, other), more),)
+
+
+def is_ordered(operation: Operation) -> bool:
+    """Whether it reduces several values at once, by comparing them: of NaN that is not associative."""
+    return name_of(operation) in ("tt.reduce", "tt.scan") and len(operation.operands) > 1
+
+
+def is_narrow_sum(operation: Operation) -> bool:
+    """Whether it adds in fp16 or bf16."""
+    sums = name_of(operation).endswith(_SUMS)
+    return sums and any("f16" in str(one.type).split(",")[0] for one in operation.results)
+
+
+def has_precision(operation: Operation) -> bool:
+    """Whether it is a dot of fp32."""
+    if not isinstance(attribute(operation, "inputPrecision"), builtin.IntegerAttr) or not operation.operands:
+        return False
+    return "f32" in str(operation.operands[0].type).split(",")[0]
+
+
+def is_tf32(operation: Operation) -> bool:
+    """Whether it is a dot of fp32 that takes its operands as tf32: InputPrecision in TritonAttrDefs.td."""
+    return has_precision(operation) and integer(operation, "inputPrecision") == _TF32
+
+
+def rounded(run: Any, operation: Operation, one: Array, other: Array) -> tuple[Array, Array]:
+    """Operands of a dot: of tf32, to 10 bits of fraction, unless the reference allows that, too."""
+    if not run.rounds or not is_tf32(operation):
+        return one, other
+    return to_tf32(one), to_tf32(other)
+
+
+def to_tf32(value: Array) -> Array:
+    """Numbers of fp32 as a tensor core of tf32 takes them."""
+    bits = np.ascontiguousarray(value).view(np.uint32)
+    near = ((bits + np.uint32(1 << 12)) & np.uint32(0xFFFF_E000)).view(np.float32).reshape(value.shape)
+    return np.where(np.isfinite(value), near, value)
+
+
+def dot(one: Array, other: Array, more: Array) -> Array:
+    """A product of matrices, summed in fp64 or int64, and rounded once."""
+    wide = np.int64 if more.dtype.kind == "i" else np.float64
+    with np.errstate(all="ignore"):
+        product = np.matmul(_widened(one, wide), _widened(other, wide))
+        found: Array = (product + more.astype(wide)).astype(more.dtype)
+    return found
+
+
+def _widened(value: Array, wide: Any) -> Array:
+    return np.ascontiguousarray(
+        value.astype(np.float32).astype(wide)
+        if value.dtype.itemsize < _SINGLE and wide == np.float64
+        else value.astype(wide)
+    )
+
+
+@known("tt.reduce")
+def _reduce(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+    """Halves are combined until one element is left: the order is undefined, and this one is quick."""
+    axis = integer(operation, "axis")
+    parts = [np.moveaxis(value, axis, 0) for value in values]
+    while (count := parts[0].shape[0]) > 1:
+        half = count // 2
+        lower = [part[:half] for part in parts]
+        upper = [part[half : 2 * half] for part in parts]
+        combined = _combined(run, operation, (*lower, *upper))
+        rest = [part[2 * half :] for part in parts]
+        parts = [
+            np.concatenate((np.asarray(one), more)) if more.shape[0] else np.asarray(one)
+            for one, more in zip(combined, rest, strict=True)
+        ]
+    return tuple(part[0] for part in parts)
+
+
+def _combined(run: Any, operation: Operation, values: tuple[Array, ...]) -> tuple[Array, ...]:
+    """A function of scalars for all elements at once; one by one where it makes tensors of them."""
+    region = operation.regions[0]
+    if not np.ndim(values[0]) or not _makes_tensors(run, region):
+        found: tuple[Array, ...] = run.region(region, values)
+        return found
+    return by_element(run, region, values, [one.dtype for one in values[: len(values) // 2]])
+
+
+def _makes_tensors(run: Any, region: Region) -> bool:
+    """Whether an operation in there, or in a function that is called there, gives a tensor."""
+    return any(
+        any(type_of(one.type).shape for one in operation.results)
+        or (name_of(operation) == "tt.call" and _makes_tensors(run, run.callee(operation).regions[0]))
+        for operation in region.walk()
+    )
+
+
+def by_element(run: Any, region: Region, values: tuple[Array, ...], dtypes: list[Any]) -> tuple[Array, ...]:
+    """A region whose arguments are scalars, for one element after another."""
+    flat, name = [value.reshape(-1) for value in values], run.name
+    rows = [run.region(region, tuple(one[number] for one in flat)) for number in range(flat[0].size)]
+    run.name = name
+    return tuple(
+        np.asarray([row[number] for row in rows], dtype).reshape(values[0].shape)
+        for number, dtype in enumerate(dtypes)
+    )
+
+
+@known("tt.scan")
+def _scan(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+    axis = integer(operation, "axis")
+    parts = [np.moveaxis(value, axis, 0) for value in values]
+    if integer(operation, "reverse"):
+        parts = [part[::-1] for part in parts]
+    running, kept = [part[0] for part in parts], [[part[0]] for part in parts]
+    for number in range(1, parts[0].shape[0]):
+        running = list(_combined(run, operation, (*running, *(part[number] for part in parts))))
+        for one, more in zip(kept, running, strict=True):
+            one.append(more)
+    found = [np.stack(one) for one in kept]
+    if integer(operation, "reverse"):
+        found = [one[::-1] for one in found]
+    return tuple(np.moveaxis(one, 0, axis) for one in found)
+
+
+@known("tt.clampf")
+def _clampf(_run: Any, _operation: Operation, value: Array, low: Array, high: Array) -> tuple[Array]:
+    with np.errstate(all="ignore"):
+        wide = [one.astype(np.float64) for one in (value, low, high)]
+        return (np.fmin(np.fmax(wide[0], wide[1]), wide[2]).astype(value.dtype),)
+
+
+@known("tt.mulhiui")
+def _mulhiui(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
+    if one.dtype.itemsize == _SINGLE:
+        high = (unsigned(one).astype(np.uint64) * unsigned(other)) >> np.uint64(32)
+        return (high.astype(np.uint32).view(np.int32),)
+    wide = unsigned(one).astype(object) * unsigned(other).astype(object)
+    return (np.asarray(wide >> 64).astype(np.uint64).view(np.int64),)
+
+
+@known("tt.extern_elementwise")
+def _extern(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
+    """A function of libdevice or of AMD's device library."""
+    symbol = text(attribute(operation, "symbol")).strip('"')
+    if (function := library_function(symbol)) is None:
+        raise UnsupportedIrError(f"the library function {symbol}")
+    with np.errstate(all="ignore"):
+        return (function(*values).astype(wanted(operation).dtype),)
+
+
+@known("tt.atomic_rmw")
+def _atomic_rmw(
+    run: Any, operation: Operation, pointer: Array, value: Array, mask: Array | None = None
+) -> tuple[Array]:
+    return (atomic_rmw(run, operation, pointer, value, mask),)
+
+
+def atomic_rmw(run: Any, operation: Operation, pointer: Array, value: Array, mask: Array | None) -> Array:
+    """One lane after another. RMWOp: AND OR XOR ADD FADD MAX MIN UMAX UMIN XCHG, from 1."""
+    kind = integer(operation, "atomic_rmw_op")
+    at, values = (
+        np.broadcast_to(pointer, np.shape(pointer)).reshape(-1),
+        np.broadcast_to(value, np.shape(pointer)).reshape(-1),
+    )
+    masks = (
+        np.ones(at.shape, np.bool_) if mask is None else np.broadcast_to(mask, np.shape(pointer)).reshape(-1)
+    )
+    old = np.zeros(at.shape, value.dtype)
+    for group in _lanes(at, np.flatnonzero(masks)):
+        before = run.memory.load(at[group], value.dtype)
+        old[group] = before
+        run.memory.store(at[group], _atomic(kind, before, values[group]))
+    return old.reshape(np.shape(pointer))
+
+
+def _atomic(kind: int, before: Array, value: Array) -> Array:
+    if kind in (_UMAX, _UMIN):
+        function = np.maximum if kind == _UMAX else np.minimum
+        return function(unsigned(before), unsigned(value)).view(before.dtype)
+    functions = {
+        1: np.bitwise_and,
+        2: np.bitwise_or,
+        3: np.bitwise_xor,
+        4: np.add,
+        5: np.add,
+        6: np.maximum,
+        7: np.minimum,
+    }
+    if kind == _XCHG:
+        return value
+    with np.errstate(all="ignore"):
+        return functions[kind](before, value).astype(before.dtype)
+
+
+@known("tt.atomic_cas")
+def _atomic_cas(
+    run: Any, _operation: Operation, pointer: Array, compared: Array, value: Array
+) -> tuple[Array]:
+    """One lane after another; what was there stays where it is not as expected, bit by bit."""
+    shape, dtype = np.shape(pointer), value.dtype
+    at, expected, new = (np.broadcast_to(one, shape).reshape(-1) for one in (pointer, compared, value))
+    old = np.zeros(at.shape, dtype)
+    for group in _lanes(at, np.arange(at.size)):
+        old[group] = run.memory.load(at[group], dtype)
+        swapped = group[(_bits(old[group]) == _bits(expected[group])).all(axis=1)]
+        if swapped.size:
+            run.memory.store(at[swapped], new[swapped])
+    return (old.reshape(shape),)
+
+
+def _lanes(at: Array, chosen: Array) -> list[Array]:
+    """Lanes that can act at once: all of them, or each by itself where two have one address."""
+    if np.unique(at[chosen]).size == chosen.size:
+        return [chosen] if chosen.size else []
+    return [np.asarray([one]) for one in chosen]
+
+
+def _bits(value: Array) -> Array:
+    return np.ascontiguousarray(value).view(np.uint8).reshape(value.size, -1)
+
+
+@known(
+    "tt.assert", "tt.print", "tt.device_print", "tt.grid_dependency_wait",
+    "tt.grid_dependency_launch_dependents",
+)  # fmt: skip
+def _nothing(_run: Any, _operation: Operation, *_: Any) -> tuple[()]:
+    return ()

@@ -1,0 +1,1 @@
+"""The command line: Invoke's program, and a file per command."""

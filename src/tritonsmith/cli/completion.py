@@ -1,0 +1,216 @@
+"""Completion at Tab: tasks, flags, and the values of flags that come from a list.
+
+A shell runs this for each Tab, and importing all tasks takes most of such a run. So their names and flags are
+kept in the workspace, for as long as the files of `tasks/` stay the same; this module imports little.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from tritonsmith import __version__
+from tritonsmith.core import untrusted
+
+FILE = "completion.json"  # in the workspace
+_TASKS = Path(__file__).parent / "tasks"
+_PLAIN = re.compile(r"[\w@%+=:,./-]+")
+
+# Bash splits words at `=` and `:`, and replaces only what is behind the last of these. `compgen -W` would
+# expand the values, and so run a `$(...)` in the name of a pass in somebody's dump.
+BASH = r"""_complete_tritonsmith() {
+    local word=${COMP_LINE:0:COMP_POINT} value
+    word=${word##* }
+    COMPREPLY=()
+    while IFS= read -r value; do
+        [[ $value == "${word##*=}"* ]] && COMPREPLY+=("$value")
+    done < <(tritonsmith --complete -- "${COMP_LINE:0:COMP_POINT}" 2>/dev/null)
+    if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*:}"}"}")
+    fi
+}
+complete -F _complete_tritonsmith -o default tritonsmith"""
+
+
+class Flag(NamedTuple):
+    """A flag or word of a task.
+
+    Attributes:
+        name: the flag.
+        value: the placeholder of its value in help; empty for a switch.
+        word: it may be given without its name.
+        opposite: it has a `--no-` form.
+    """
+
+    name: str
+    value: str
+    word: bool
+    opposite: bool
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The flag, and its `--no-` form."""
+        return (self.name, f"--no-{self.name[2:]}") if self.opposite else (self.name,)
+
+
+Flags = dict[str, tuple[Flag, ...]]
+
+
+def main(argv: Sequence[str]) -> None:
+    """Print the candidates for a command line, one per line.
+
+    A value that a shell would not take as it is stands in no list of ours, and is left out: a Tab inserts it.
+
+    Args:
+        argv: the arguments of the program: `--complete -- LINE`.
+    """
+    for text in filter(_PLAIN.fullmatch, candidates(typed(argv))):
+        sys.stdout.write(f"{text}\n")
+
+
+def typed(argv: Sequence[str]) -> list[str]:
+    """The words before the cursor, the program's name first; the last one may be empty.
+
+    Args:
+        argv: after the program's name: `--complete -- LINE`; zsh and fish give the line in words.
+    """
+    line = " ".join(argv[argv.index("--") + 1 :]) if "--" in argv else ""
+    words = line.split()
+    return [*words, ""] if line.endswith(" ") or not words else words
+
+
+def candidates(words: Sequence[str]) -> Iterable[str]:
+    """What may stand in the place of the last word; nothing where files are to be offered."""
+    *before, last = words[1:] or [""]
+    tasks = _flags_of_tasks()
+    name = next((word for word in before if word in tasks), "")
+    if not name:
+        return sorted(tasks) if not last.startswith("-") else ["--help", "--list", "--version"]
+    flags = tasks[name]
+    flag, equals, part = last.partition("=")
+    asked, start = (flag, part) if equals else (before[-1], last)
+    option = next((one for one in flags if one.name == asked and one.value), None)
+    if option:
+        return _values(option, start, before)
+    if last.startswith("-"):
+        return sorted(each for one in flags for each in one.spellings)
+    number = _words(before[before.index(name) + 1 :], flags)
+    word = next(islice((one for one in flags if one.word), number, None), None)
+    return _values(word, last, before) if word else ()
+
+
+def _words(before: Sequence[str], flags: Iterable[Flag]) -> int:
+    """The number of words that are no flags, nor values of flags."""
+    valued = {one.name for one in flags if one.value}
+    return sum(
+        not one.startswith("-") and last not in valued
+        for last, one in zip(["", *before], before, strict=False)
+    )
+
+
+def _flags_of_tasks() -> Flags:
+    """The flags of each task, by its names; from the workspace if no task has changed since."""
+    home = os.environ.get("TRITONSMITH_HOME")
+    folder = Path(home).expanduser() if home else None
+    if folder is None:
+        import platformdirs  # noqa: PLC0415 - not free
+
+        folder = platformdirs.user_data_path("tritonsmith")
+    state = _state()
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        content = untrusted.read_json(folder / FILE)
+        if content["state"] == state:
+            return {name: tuple(Flag(*one) for one in flags) for name, flags in content["tasks"].items()}
+    tasks = _declared()
+    if folder.is_dir():  # nothing was made here before the first task: a Tab does not begin with it
+        from tritonsmith.core.plan import files  # noqa: PLC0415
+
+        with suppress(OSError):
+            files.write_atomically(folder / FILE, json.dumps({"state": state, "tasks": tasks}))
+    return tasks
+
+
+def _state() -> str:
+    """A text that changes with the files of the tasks."""
+    with os.scandir(_TASKS) as entries:
+        times = sorted(f"{one.name} {one.stat().st_mtime_ns}" for one in entries if one.name.endswith(".py"))
+    return "\n".join((__version__, str(_TASKS), *times))
+
+
+def _declared() -> Flags:
+    from tritonsmith.cli.tasks import namespace  # noqa: PLC0415 - all tasks, and Invoke
+    from tritonsmith.cli.tasks.option_task import WIDE  # noqa: PLC0415
+
+    return {
+        each: tuple(
+            Flag(one.flag, one.placeholder, one.word, one.kind == "bool | None")
+            for one in (*namespace[name].options, WIDE)
+        )
+        for name, aliases in namespace.task_names.items()
+        for each in (name, *aliases)
+    }
+
+
+def gpus() -> list[str]:
+    """Names that `--target` takes."""
+    from tritonsmith.core import configs  # noqa: PLC0415
+
+    return sorted({"native", "all", *configs.load("gpu-targets")["targets"]})
+
+
+def _values(option: Flag, start: str, before: Sequence[str]) -> Iterable[str]:
+    """The values of an option; of one with commas, after those that are typed already."""
+    done, comma, _ = start.rpartition(",")
+    known = _KNOWN.get(option.value)
+    values = known() if known else []
+    if option.value == "PASS":
+        values = next(filter(None, map(_dumped, before)), values)
+    return (f"{done}{comma}{value}" for value in values)
+
+
+def _dumped(word: str) -> list[str]:
+    """The names of the passes of a dump; empty if the word is no folder of one."""
+    from tritonsmith.compiler.dump import index  # noqa: PLC0415
+    from tritonsmith.core.errors import SmithError  # noqa: PLC0415
+
+    if not untrusted.is_file(Path(word, index.FILE)):
+        return []
+    try:
+        return sorted({dump.argument for dump in index.read(Path(word)).dumps if dump.argument})
+    except SmithError:
+        return []
+
+
+def _environments() -> list[str]:
+    from tritonsmith.core.envs import settings  # noqa: PLC0415
+
+    return [name for name, _, _ in settings.available()]
+
+
+def _passes() -> list[str]:
+    from tritonsmith.core import configs  # noqa: PLC0415
+
+    return sorted(configs.load("pass-names")["passes"])
+
+
+def _checks() -> list[str]:
+    from tritonsmith.doctor import registry  # noqa: PLC0415
+
+    ids = [check.id for check in registry.ALL]
+    return sorted({*ids, *(one.partition(".")[0] for one in ids)})
+
+
+_KNOWN: dict[str, Callable[[], list[str]]] = {
+    "ENV": _environments,
+    "GPU": gpus,
+    "PASS": _passes,
+    "CHECK": _checks,
+    "CHECKS": _checks,
+}

@@ -1,0 +1,175 @@
+"""`tritonsmith TASK`: the same tasks as `invoke TASK`, from any folder, with exit code 2 for usage errors."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from invoke.exceptions import Exit, ParseError
+from invoke.parser import Parser
+from invoke.program import Program
+from invoke.vendor.lexicon import Lexicon
+
+from tritonsmith import __version__
+from tritonsmith.cli import completion
+from tritonsmith.cli.tasks import namespace, start_page
+from tritonsmith.cli.tasks import task as tasks_task
+from tritonsmith.cli.tasks.option_task import WIDE, command_line
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import EXIT_INTERRUPTED, EXIT_USAGE, did_you_mean
+from tritonsmith.core.ui import console, redact
+
+_FEW = 4  # tasks that a hint names
+
+
+class _OneParse(Lexicon):
+    """The parser contexts of the tasks for one command line: Invoke copies all of them before it parses."""
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> _OneParse:
+        return self
+
+
+class SmithProgram(Program):
+    """Invoke's program with this project's help, completion, exit code and hints for a wrong command line."""
+
+    def _make_parser(self) -> Parser:
+        parser = super()._make_parser()
+        object.__setattr__(parser.contexts, "__class__", _OneParse)  # a Lexicon makes an item of an attribute
+        return parser
+
+    def parse_core(self, argv: list[str] | None) -> None:
+        """Parse the options before the tasks; see `invoke.Program`."""
+        with _usage_errors():
+            super().parse_core(argv)
+
+    def parse_core_args(self) -> None:
+        """Parse core options, and print the completion of Bash; see `invoke.Program`."""
+        super().parse_core_args()
+        if self.args["print-completion-script"].value == "bash":
+            console.write(completion.BASH)
+            raise Exit
+
+    def parse_tasks(self) -> None:
+        """Parse the tasks and their flags; see `invoke.Program`.
+
+        A core flag after a task is refused: `up --dry` would install, and `pins --list` list all tasks.
+        """
+        if self.args.complete.value:
+            completion.main(sys.argv[1:])
+            raise Exit
+        with _usage_errors():
+            super().parse_tasks()
+            for flag in self.core_via_tasks.args.values():
+                if flag.name != "help" and flag.value != flag.default:
+                    raise ParseError(f"No idea what '--{flag.name}' is!", self.tasks[-1])
+
+    def print_task_help(self, name: str) -> None:
+        """Print the help of a task; see `invoke.Program`."""
+        task = namespace[name]
+        known = next((one for one in namespace.task_names if namespace[one] is task), name)
+        for line in start_page.help_of(name, task, start_page.EXAMPLES[known]):
+            console.write(line)
+
+    def no_tasks_given(self) -> None:
+        """Print the start page instead of Invoke's own flags."""
+        for line in start_page.lines():
+            console.write(line)
+        raise Exit
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    try:
+        yield
+    except ParseError as error:
+        what, hints = _explained(error)
+        lines = [f"error: {what}", *(f"  - {console.typed(hint)}" for hint in hints)]
+        raise Exit(redact.hidden("\n".join(lines)), code=EXIT_USAGE) from None
+
+
+def _explained(error: ParseError) -> tuple[str, Sequence[str]]:
+    """What is wrong with a command line, and what to try."""
+    name = error.context.name if error.context else None
+    page = f"its options: invoke --help {name}" if name else "all flags: invoke --help"
+    if match := re.match(r"No idea what '(.+)' is", str(error)):
+        wrong = _unknown_flag(name) or match[1]
+        if wrong.startswith("-"):
+            return f"unknown flag {wrong}", (*_like_flag(wrong, name), page)
+        if name is None:
+            return f"unknown task {wrong!r}", _like_task(wrong)
+        return f"{name} does not take the argument {wrong!r}", (*_as_a_flag(wrong, name), page)
+    if name and (match := re.match(r"Flag <Argument: ([\w-]+)", str(error))) and "needed value" in str(error):
+        flag = next(one for one in namespace[name].options if one.flag == f"--{match[1]}")
+        return f"{flag.flag} needs a value: {flag.usage}", (page,)
+    if name and "did not receive required positional arguments" in str(error):
+        names = set(re.findall(r"'([\w-]+)'", str(error).replace("_", "-")))
+        missing = [one for one in namespace[name].options if one.word and one.flag[2:] in names]
+        hints = [f"{one.placeholder}: {one.about}" for one in missing]
+        return f"{name} needs {' and '.join(one.placeholder for one in missing)}", (*hints, page)
+    return str(error), (page,)
+
+
+def _unknown_flag(name: str | None) -> str:
+    """The first flag that the task does not have; Invoke may have taken it for the value of a word."""
+    if name is None:
+        return ""
+    known = {one.flag for one in (*namespace[name].options, WIDE)} | {"--help"}
+    flags = (word.partition("=")[0] for word in command_line()[0] if word.startswith("--"))
+    return next((one for one in flags if one not in known and not one.startswith("--no-")), "")
+
+
+def _like_task(wrong: str) -> Sequence[str]:
+    names = namespace.task_names
+    near, *rest = did_you_mean(wrong, {*names, *chain.from_iterable(names.values())})
+    return (near, "all tasks: invoke --list") if rest else (near,)
+
+
+def _like_flag(wrong: str, name: str | None) -> Iterator[str]:
+    """The nearest flag of the task; or else the tasks that have the flag."""
+    if name is None:
+        return
+    options = (*namespace[name].options, WIDE)
+    if wrong == "--list":
+        yield "all tasks: invoke --list"
+    if wrong == "--source" and any(one.flag == "--env" for one in options):
+        yield f"{name} reads the checkout that it runs in, or that of an environment: cd DIR, or --env ENV"
+        return
+    others = [one for one in namespace.task_names if wrong in (each.flag for each in namespace[one].options)]
+    if others:
+        yield f"{wrong} is a flag of {', '.join(others[:_FEW])}{' ...' if others[_FEW:] else ''}"
+        return
+    near = did_you_mean(wrong, [one.flag for one in options])
+    if near[1:]:
+        yield near[0]
+
+
+def _as_a_flag(wrong: str, name: str) -> Iterator[str]:
+    """How to give a stray word that is an environment, a GPU or a folder; or else the nearest task."""
+    from tritonsmith.core.envs import settings  # noqa: PLC0415 - `invoke --list` does without
+
+    values = {one.placeholder: one for one in reversed(namespace[name].options) if not one.word}
+    if "ENV" in values and wrong in [known for known, _, _ in settings.available()]:
+        yield f"did you mean {values['ENV'].flag} {wrong}?"
+    elif "GPU" in values and wrong in completion.gpus():
+        yield f"did you mean {values['GPU'].flag} {wrong}?"
+    elif untrusted.is_dir(Path(wrong)) and (folder := values.get("CHECKOUT") or values.get("DIR")):
+        yield f"did you mean {folder.flag} {wrong}?"
+    else:
+        near, *rest = _like_task(wrong)
+        yield from [near] if rest else []
+
+
+def main() -> None:
+    """The console entry point."""
+    tasks_task.end_with_reader()
+    try:
+        SmithProgram(name="tritonsmith", namespace=namespace, version=__version__).run()
+    except SystemExit as end:
+        if isinstance(end.__context__, KeyboardInterrupt):  # before a task began: Invoke exits with 1
+            sys.exit(EXIT_INTERRUPTED)
+        raise

@@ -1,0 +1,313 @@
+"""`clear-cache` and `cache.list`: the entries of Triton's caches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import flag, word
+from tritonsmith.cli.tasks.options import DRY_RUN, JSON, YES, EntryOptions
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.ui import console
+from tritonsmith.core.ui import units as formats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
+
+    from tritonsmith.core.plan import Plan
+    from tritonsmith.doctor.caches.clear import PreparedClear
+    from tritonsmith.doctor.caches.filters import Filters
+    from tritonsmith.doctor.caches.list_ import CacheListing
+    from tritonsmith.facts.cache_roots import Root, RootKind
+    from tritonsmith.facts.installed_tritons import InstalledTriton
+    from tritonsmith.facts.triton_cache import Content
+    from tritonsmith.lab.bisect.kept import KeptFolder
+    from tritonsmith.lab.rehearse.kept import KeptResults
+
+_GROUPS = 20  # rows of the summary
+
+
+@task(tables=True, name="list")
+def listing(
+    context: Any,
+    which: EntryOptions,
+    limit: int | None = flag("rows at most (0: all)", 50, example="--limit 20; 0 for all"),
+    json: bool = JSON,
+) -> None:
+    """List the entries of Triton's caches, the newest first."""
+    import os
+    import time
+
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.doctor.caches import clear
+    from tritonsmith.doctor.caches import list_ as use_case
+    from tritonsmith.facts import cache_roots
+    from tritonsmith.lab.bisect import kept as bisect_kept
+    from tritonsmith.lab.rehearse import kept
+
+    wanted = _filters(which)
+    space = workspace.default()
+    roots = (clear.named(which.root),) if which.root else cache_roots.find(os.environ, space)
+    installed = _installed(which.stale)
+    found = use_case.make(roots, wanted, limit=limit or 0, installed=installed, now=time.time())
+    results = () if which.root else kept.find(space)
+    folders = () if which.root else bisect_kept.find(space)
+    if json:
+        rehearsed = [{"path": str(one.folder), "kernels": one.kernels, "bytes": one.bytes} for one in results]
+        bisected = [{"path": str(one.folder), "kind": one.kind, "bytes": one.bytes} for one in folders]
+        more = {"rehearsed": rehearsed, "bisected": bisected}
+        console.out().print_json(data={**use_case.as_json(found), **more})
+        return
+    _show_listing(found, filtered=wanted.any)
+    if results:
+        _show_rehearsed(results)
+    if folders:
+        _show_bisected(folders)
+
+
+@task(tables=True)
+def show(
+    context: Any,
+    entry: str = word("entry in cache.list, the beginning of its name, its folder, or a kernel"),
+    root: str = flag("look only in the cache in this folder", ""),
+    json: bool = JSON,
+) -> None:
+    """Show the files of an entry of Triton's caches, and what each is."""
+    import os
+
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.ui import tables
+    from tritonsmith.doctor.caches import clear
+    from tritonsmith.doctor.caches import list_ as use_case
+    from tritonsmith.facts import cache_roots
+
+    roots = (clear.named(root),) if root else cache_roots.find(os.environ, workspace.default())
+    found = use_case.entry(entry, roots)
+    files = use_case.files(found)
+    if json:
+        rows = [{"file": one.name, "bytes": one.bytes, "stage": one.stage, "what": one.what} for one in files]
+        console.out().print_json(data={"schema": 1, "entry": str(found), "files": rows})
+        return
+    cells = [[one.name, formats.size(one.bytes), one.what] for one in files]
+    console.out().print(tables.plain(f"{found}", ["file", "size", "what it is"], cells, right=["size"]))
+    if any(one.stage for one in files):
+        from tritonsmith.core.command_line import command
+
+        console.note(f"compile it again, with every stage: {command('kernel.compile', from_cache=found)}")
+
+
+@task(tables=True, name="clear-cache", aliases=["cache.clear"])
+def clear_cache(
+    context: Any,
+    which: EntryOptions,
+    dump: bool = flag("also the dumps of TRITON_KERNEL_DUMP", default=False),
+    inductor: bool = flag("also the kernels in TorchInductor's cache", default=False),
+    envs: bool = flag("also the caches of the tool's environments", default=False),
+    all: bool = flag("all of these, and Triton's other default caches", default=False),  # noqa: A002 - the flag's name
+    rehearsed: bool = flag("only what rehearse keeps: kernels of each Triton", default=False),
+    bisected: bool = flag("only what bisect keeps: answers, libraries, builds", default=False),
+    override: bool = flag("also the overrides, which are written by hand; --all keeps them", default=False),
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Clear Triton's cache, or a part of it, even during compiles."""
+    import os
+
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.doctor.caches import clear, summary
+    from tritonsmith.facts import cache_roots, triton_processes
+
+    wanted, root = _filters(which), which.root
+    if rehearsed or bisected:
+        name = "rehearse" if rehearsed else "bisect"
+        others = (wanted.any, root, dump, inductor, envs, all, override, rehearsed and bisected)
+        if any(others):
+            raise UsageError(
+                f"--{name.removesuffix('e')}ed is for all that {name} keeps", hints=["omit the other flags"]
+            )
+        (_clear_rehearsed if rehearsed else _clear_bisected)(yes=yes, dry_run=dry_run)
+        return
+    flags: dict[RootKind, bool] = {
+        "jit": all,
+        "dump": dump or all,
+        "inductor": inductor or all,
+        "env": envs or all,
+        "override": override,
+    }
+    kinds = [kind for kind, given in flags.items() if given]
+    if root and kinds:
+        raise UsageError("--root selects a single cache", hints=["omit --root, or the other flags"])
+    every = cache_roots.find(os.environ, workspace.default())
+    roots = (clear.named(root),) if root else clear.select(every, kinds)
+    living = triton_processes.living()
+    prepared = clear.prepare(roots, wanted, living=living, installed=_installed(which.stale))
+    if dry_run:
+        output.plan(prepared.plan)
+    else:
+        _show_plan(prepared)
+    _tell(prepared, [] if root else [found for found in every if found not in roots])
+    if dry_run or not prepared.plan.steps:
+        return
+    if not output.agreed(f"Clear {summary.total(prepared.doomed)}?", yes=yes):
+        raise SmithError("nothing was cleared")
+    clear.execute(prepared)
+    console.out().print(f"cleared {summary.total(prepared.doomed)}", markup=False)
+    if there := clear.stayed(prepared):
+        console.note(f"still there, or there again: {summary.total(there)}; a program compiles them now")
+
+
+def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.lab.rehearse import kept
+
+    space = workspace.default()
+    found = kept.find(space)
+    held = kept.held([one.folder for one in found], space, "clear-cache")
+    size = sum(one.bytes for one in found)
+    _clear_kept(kept.plan(found, space), size, held, lambda: _show_rehearsed(found), yes=yes, dry_run=dry_run)
+
+
+def _clear_bisected(*, yes: bool, dry_run: bool) -> None:
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.lab.bisect import kept
+
+    space = workspace.default()
+    found = kept.find(space)
+    held = kept.held(found, space, "clear-cache")
+    size = sum(one.bytes for one in found)
+    _clear_kept(kept.plan(found, space), size, held, lambda: _show_bisected(found), yes=yes, dry_run=dry_run)
+
+
+def _clear_kept(
+    plan: Plan,
+    size: int,
+    held: AbstractContextManager[None],
+    show: Callable[[], None],
+    *,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Show what a command keeps, and remove it while nobody else may use it."""
+    from tritonsmith.core.envs import workspace
+
+    if dry_run:
+        output.plan(plan)
+        return
+    if not plan.steps:
+        console.out().print("nothing to clear", markup=False)
+        return
+    show()
+    if not output.agreed(f"Clear {formats.size(size)}?", yes=yes):
+        raise SmithError("nothing was cleared")
+    with held:
+        workspace.default().run(plan, "clear-cache")
+    console.out().print(f"cleared {formats.size(size)}", markup=False)
+
+
+def _show_bisected(found: Iterable[KeptFolder]) -> None:
+    from tritonsmith.core.ui import tables
+
+    rows = [[one.kind, formats.size(one.bytes), str(one.folder)] for one in found]
+    console.out().print(tables.plain("kept by bisect", ["what", "size", "folder"], rows, right=["size"]))
+
+
+def _show_rehearsed(found: Iterable[KeptResults]) -> None:
+    from tritonsmith.core.ui import tables
+
+    rows = [[one.folder.name, str(one.kernels), formats.size(one.bytes), str(one.folder)] for one in found]
+    head = ["Triton", "kernels", "size", "folder"]
+    console.out().print(tables.plain("kept by rehearse", head, rows, right=["kernels", "size"]))
+
+
+def _filters(which: EntryOptions) -> Filters:
+    from tritonsmith.doctor.caches import filters
+
+    return filters.Filters(
+        kernel=which.kernel,
+        target=filters.target(which.target),
+        older_than=filters.age(which.older_than),
+        stale=which.stale,
+        keep_newest=which.keep_newest,
+    )
+
+
+def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
+    """The installed Tritons, if a filter needs them."""
+    import os
+    from pathlib import Path
+
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.plan import process
+    from tritonsmith.facts import installed_tritons, python_env
+
+    if not stale:
+        return ()
+    python = process.which("python3")  # asked, since it may be a script of pyenv's
+    packages = python_env.read(Path(python)) if python else None
+    found = installed_tritons.find(os.environ, workspace.default(), packages)
+    versions = sorted({one.version for one in found})
+    console.note(f"installed: {', '.join(versions)}" if versions else "no Triton is installed")
+    return found
+
+
+def _show_listing(found: CacheListing, *, filtered: bool) -> None:
+    from tritonsmith.core.ui import tables
+    from tritonsmith.doctor.caches import list_ as use_case
+    from tritonsmith.doctor.caches import summary
+
+    rows = [use_case.cells(row, found.now) for row in found.rows]
+    if rows:
+        console.out().print(tables.plain("newest first", [*use_case.COLUMNS], rows, right=["size", "age"]))
+    if found.chosen > len(rows):
+        console.out().print(f"... and {found.chosen - len(rows)} more (--limit 0 shows all)", markup=False)
+    if filtered:
+        what = f"{formats.entries(found.chosen)}, {formats.size(found.bytes)}"
+        console.out().print(f"chosen by the filters: {what}", markup=False)
+    totals = [_total(content) for content in found.contents]
+    head = ["cache", "entries", "size", "folder", "from"]
+    console.out().print(tables.plain("caches", head, totals, right=["entries", "size"]))
+    for content in found.contents:
+        output.notes(summary.strangers(content))
+    _undecided(found.undecided)
+
+
+def _total(content: Content) -> list[str]:
+    root = content.root
+    path = str(root.path) if root.path == root.real else f"{root.path} -> {root.real}"
+    return [root.label, str(content.total), formats.size(content.bytes), path, root.source]
+
+
+def _show_plan(prepared: PreparedClear) -> None:
+    from tritonsmith.core.ui import tables
+    from tritonsmith.doctor.caches import summary
+
+    if not prepared.doomed:
+        console.out().print("nothing to clear", markup=False)
+        return
+    rows = summary.by_kernel(prepared.doomed, _GROUPS)
+    head = ["cache", "kernel", "entries", "size"]
+    console.out().print(tables.plain("to delete", head, rows, right=["entries", "size"]))
+    for content in prepared.contents:
+        going = [entry for entry in prepared.doomed if entry.root is content.root]
+        if going:
+            text = f"{summary.total(going)} of {content.total} in {content.root.real}"
+            console.out().print(f"{text} ({content.root.source})", markup=False)
+
+
+def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
+    from tritonsmith.doctor.caches import summary
+
+    output.notes(summary.kept(prepared.in_use))
+    for content in prepared.contents:
+        output.notes(summary.strangers(content))
+    _undecided(prepared.undecided)
+    if names := [f"{root.label} ({root.path})" for root in others]:
+        console.note(f"not inspected: {', '.join(names)}; invoke cache.list shows them")
+
+
+def _undecided(number: int) -> None:
+    if number:
+        text = "compiled before 3.3 or without metadata, by an installed version or another one"
+        console.note(f"undecided, and not counted as stale: {formats.entries(number)} ({text})")

@@ -1,0 +1,85 @@
+"""`test`, `lint` and `benchmark`: for developers of tritonsmith itself."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from invoke.exceptions import Exit
+
+from tritonsmith.cli.tasks.option_fields import flag
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.errors import UsageError, did_you_mean
+
+# Tests that share a fixture stay on one worker, see tests/support.py; the slowest ones are named.
+_TESTS = ("--dist=loadgroup", "--durations=10", "--durations-min=1")
+_REPOSITORY = Path(__file__).parents[4]
+_INTERNAL = 2  # mypy's exit code where it could not check; 1 where it found errors
+
+
+@task()
+def test(
+    context: Any,
+    only: str = flag("kind of tests: unit, integration or real", ""),
+    args: str = flag("more arguments for pytest, as one text", ""),
+) -> None:
+    """Run linters, type checks and the whole test suite, on all cores."""
+    from tritonsmith.facts import machine
+
+    if not only and not args:
+        lint(context)
+    kinds = sorted(path.parent.name for path in (_REPOSITORY / "tests").glob("*/__init__.py"))
+    if only and only not in kinds:
+        raise UsageError(f"unknown kind of tests: {only!r}", hints=did_you_mean(only, kinds))
+    # Unless `args` names others, the tests of other kinds are not even imported.
+    kind = ("-m", only, "-o", f"testpaths=tests/{only}") if only else ()
+    workers = (
+        f"--numprocesses={machine.read().cores + 1}"  # some always wait: for a lock, a disk, a fake server
+    )
+    _run((sys.executable, "-m", "pytest", workers, *_TESTS, *kind, *shlex.split(args)))
+
+
+@task()
+def lint(context: Any) -> None:
+    """Run ruff, mypy and import-linter."""
+    folder = Path(sys.executable).parent
+    _run((sys.executable, "-m", "ruff", "check", "."))
+    _run((sys.executable, "-m", "ruff", "format", "--check", "."))
+    try:
+        _run((sys.executable, "-m", "mypy", "--num-workers=auto"))
+    except Exit as failure:
+        if failure.code != _INTERNAL:
+            raise
+        _run((sys.executable, "-m", "mypy"))  # its workers have three seconds to start: few on a busy machine
+    _run((str(folder / "lint-imports"), "--no-cache"))
+
+
+@task()
+def benchmark(
+    context: Any,
+    name: str = flag("file in benchmarks/, without its .py", "command_line"),
+    options: str = flag("arguments of the script, as one text: '--source PATH'", ""),
+) -> None:
+    """Benchmark the command line, caches or builds."""
+    known = [path.stem for path in (_REPOSITORY / "benchmarks").glob("*.py")]
+    if known and name not in known:
+        raise UsageError(f"unknown benchmark: {name!r}", hints=did_you_mean(name, known))
+    _run((sys.executable, f"benchmarks/{name}.py", *shlex.split(options)))
+
+
+def _run(argv: tuple[str, ...]) -> None:
+    import os
+
+    from tritonsmith.core.plan import process
+
+    if not (_REPOSITORY / "pyproject.toml").is_file():
+        raise UsageError(
+            "this needs a checkout of tritonsmith", hints=["clone the repository and use ./bootstrap test"]
+        )
+    # Tests start Python hundreds of times, and each start would compile what it imports.
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    code = process.stream(argv, cwd=_REPOSITORY, env=environ, on_line=print)
+    if code:
+        raise Exit(code=code)

@@ -1,0 +1,136 @@
+"""`doctor`: diagnose the environment, and what changed since it worked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from invoke.exceptions import Exit
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import CommaList, again, flag, word
+from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, YES
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.ui import console
+
+
+@task(tables=True)
+def compare(
+    context: Any,
+    report: Path = word("what `invoke doctor --json` printed"),
+    other: Path = word("another such file, of another machine or time"),
+    json: bool = JSON,
+) -> None:
+    """Compare two machines or times, by reports of `invoke doctor --json`."""
+    from tritonsmith.doctor import changes, saved_report
+
+    one, two = saved_report.read(report), saved_report.read(other)
+    found = changes.between(one.setup, two.setup)
+    checks = saved_report.verdicts(one, two)
+    if json:
+        console.out().print_json(
+            data={
+                "report": one.title,
+                "other": two.title,
+                "changes": changes.as_json(found),
+                "checks": checks,
+            }
+        )
+        return
+    if found:
+        console.out().print(changes.table(found, one.title, two.title))
+    else:
+        console.out().print("nothing the doctor tracks differs", markup=False)
+    if checks:
+        console.out().print(saved_report.table(checks, one.title, two.title))
+    output.notes((*one.remarks, *two.remarks, *changes.not_compared(one.setup, two.setup)))
+
+
+@task(tables=True)
+def run(
+    context: Any,
+    env: str = again(ANY_ENV, "the last used, or dev"),
+    python: Path | None = PYTHON,
+    only: CommaList = flag("checks or groups to run: tools,builds.llvm", (), value="CHECKS"),
+    deep: bool = flag("run programs, too: imports in a child process, ptxas, a compile", default=False),
+    fix: bool = flag("fix what can be fixed safely, after showing the plan and asking", default=False),
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
+    since: str = flag("show what differs from then: last-good, a date, or a --json report", ""),
+    report: bool = flag("print Markdown for an issue, without your names and paths", default=False),
+    explain: str = flag("print the documentation of a check or group: tools.cmake", "", value="CHECK"),
+    list: bool = flag("list the checks", default=False),  # noqa: A002 - the flag's name
+    json: bool = JSON,
+) -> None:
+    """Diagnose the environment; exit 1 if a check fails."""
+    from tritonsmith.core.errors import ConfigError, UsageError
+    from tritonsmith.doctor import finding, registry
+    from tritonsmith.doctor import report as screen
+    from tritonsmith.doctor import run as use_case
+
+    if (fix and (json or report or since)) or (report and since):
+        raise UsageError(
+            "--fix, --report and --since show different things, and --fix no JSON: use one at a time"
+        )
+    if explain:
+        console.write(registry.explained(explain))
+        return
+    chosen = registry.chosen(only, deep=deep)
+    if list:
+        console.out().print(screen.listing(registry.ALL if not only else chosen))
+        return
+    try:
+        subject = use_case.subject(env, str(python or ""))
+    except ConfigError as error:
+        if not json:
+            raise
+        console.out().print_json(data=finding.as_json((finding.of_error(error, registry.UNREADABLE),)))
+        raise Exit(code=error.exit_code) from None
+    examination = use_case.examined(subject, chosen, deep=deep, since=since, whole=not (only or fix))
+    found = examination.findings
+    if json:
+        console.out().print_json(data=examination.as_json())
+    elif report:
+        from tritonsmith.doctor import issue_report
+
+        console.write(issue_report.render(subject, found, deep=deep))
+    elif not fix or not dry_run:
+        console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none'}")
+        _print(examination, whole=bool(only))
+    mended = fix and _mend(subject, use_case.mending(found), dry_run=dry_run, yes=yes)
+    left = tuple(one for one in found if not (mended and one.fix))
+    if not (fix and dry_run) and finding.worst(left) in ("error", "crashed"):
+        raise Exit(code=1)
+
+
+def _print(examination: Any, *, whole: bool) -> None:
+    """The findings; for `--since` the differences, and what is wrong now."""
+    from tritonsmith.doctor import changes, report
+
+    since, found = examination.since, examination.findings
+    if not since:
+        console.out().print(report.screen(found, whole=whole))
+        console.out().print(f"\n{report.counts(found)}", markup=False)
+        return
+    if since.found:
+        console.out().print(changes.table(since.found, since.then, "now"))
+    else:
+        console.out().print(f"nothing the doctor tracks has changed since then ({since.then})", markup=False)
+    output.notes(since.remarks)
+    console.out().print(report.summary(found), markup=False)
+
+
+def _mend(subject: Any, plan: Any, *, dry_run: bool, yes: bool) -> bool:
+    """Show the plan, ask, and apply the fixes; returns whether they were applied."""
+    from tritonsmith.core.envs import session
+
+    if not plan.steps:
+        console.note("nothing can be fixed automatically; each finding says what to do")
+        return False
+    output.plan(plan)
+    if dry_run or not output.agreed("Apply these fixes?", yes=yes):
+        return False
+    with session.opened("doctor", subject.settings.name) as running:
+        running.run(plan)
+    console.out().print(console.typed("done; check again: invoke doctor"), markup=False)
+    return True

@@ -1,0 +1,153 @@
+"""`explain`: what a thing of Triton's is, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import flag, word
+from tritonsmith.cli.tasks.options import ANY_ENV, JSON, LLVM_DIR, PYTHON, SOURCE
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.errors import FactError, UsageError
+
+if TYPE_CHECKING:
+    from tritonsmith.atlas.answer import AtlasAnswer
+
+
+@task(tables=True, name="explain")
+def explain_(
+    context: Any,
+    thing: str = word("pass, op, class, function, variable, option, stage, error or file", ""),
+    kind: str = flag("pass, op, type, function, variable, option ...: if several fit", ""),
+    list_: str = flag("list all passes, mlir-passes, ops, debug-types or variables", ""),
+    source: str = SOURCE,
+    env: str = ANY_ENV,
+    python: Path | None = PYTHON,
+    llvm_dir: str = LLVM_DIR,
+    all_: bool = flag("print every place and the whole description", default=False),
+    open_: bool = flag("open the place in $EDITOR", default=False),
+    json: bool = JSON,
+) -> None:
+    """Explain a pass, op, function, variable, option or error of Triton."""
+    from tritonsmith.atlas import command
+
+    if bool(thing) == bool(list_):
+        hints = ["invoke explain tritongpu-coalesce", "invoke explain --list passes"]
+        raise UsageError("give either a thing or --list", hints=hints)
+    if source and (env or python):
+        raise UsageError("--source contradicts --env and --python", hints=["give one of them"])
+    root = _root(source, env, python)
+    index = command.index_of(root, _llvms(llvm_dir, env))
+    if list_:
+        _list(command.listing(index, list_), list_, root, json=json)
+        return
+    found = command.explain(index, thing, kind)
+    if json:
+        output.json({"schema": 1, "root": str(root), **found.as_json()})
+    else:
+        _print(found, root, everything=all_)
+    if open_:
+        _open(found, root)
+
+
+def _print(found: AtlasAnswer, root: Path, *, everything: bool) -> None:
+    from tritonsmith.atlas import report
+    from tritonsmith.core.ui import console
+
+    console.note(f"reading {root}")
+    output.notes(found.notes)
+    for block in report.blocks(found, everything=everything):
+        console.out().print(block)
+
+
+def _list(rows: list[AtlasAnswer], what: str, root: Path, *, json: bool) -> None:
+    from tritonsmith.atlas import report
+    from tritonsmith.core.ui import console
+
+    if json:
+        output.json({"schema": 1, "root": str(root), what: [one.as_json() for one in rows]})
+        return
+    console.out().print(report.table(rows, what, root))
+
+
+def _root(source: str, env: str, python: Path | None) -> Path:
+    """The checkout; with --env or --python, or where there is none, the installed Triton."""
+    import os
+
+    from tritonsmith.build.triton import commands
+    from tritonsmith.core import command_line
+    from tritonsmith.core.envs import settings, workspace
+    from tritonsmith.facts import checkout, installed_tritons
+
+    space = workspace.default()
+    if python:
+        found = installed_tritons.of_python(python)
+        if not found:
+            raise FactError("this Python has no Triton", where=python, hints=["--source CHECKOUT"])
+        return _of_installed(found.where)
+    if source:
+        chosen = settings.load("dev", {"triton.source": source})
+        sources = commands.find_triton(chosen)[1]
+        root = sources.root
+        if not root.is_dir() or sources.fetch.steps:  # a fetch that failed leaves an empty clone
+            raise FactError(
+                "no checkout of Triton here", where=root, hints=["clone it first", "--source PATH"]
+            )
+        return root
+    around = None if env else checkout.enclosing(Path.cwd())
+    if around:
+        return around
+    name = settings.load(env or "dev").name
+    built = commands.last_build(env or "dev")
+    built_from = str((built[1] if built else {}).get("triton.source") or "")
+    if built_from and Path(built_from).is_dir():
+        return Path(built_from)
+    installed = installed_tritons.of_env(space.env(name)) if env else installed_tritons.here(os.environ)
+    installed = installed or (None if env else installed_tritons.newest(space))
+    if installed:
+        return _of_installed(installed.where)
+    raise FactError(
+        "no sources of Triton, and no installed one",
+        where=space.env(name).path if env else Path.cwd(),
+        hints=[
+            f"get the sources: git clone {settings.load('dev').triton.source}, then --source triton",
+            f"or a released Triton, which takes a minute: {command_line.command('up')}",
+        ],
+    )
+
+
+def _of_installed(site: Path) -> Path:
+    from tritonsmith.facts import checkout
+
+    package = (site / "triton").resolve()
+    return checkout.enclosing(package) or package
+
+
+def _llvms(named: str, env: str) -> list[Path]:
+    """The one that is named; else that of the environment, and those of the system."""
+    from tritonsmith.atlas import tablegen
+    from tritonsmith.core.envs import receipts, settings, workspace
+    from tritonsmith.facts import llvm_tree
+
+    if named:
+        path = Path(named).expanduser().absolute()
+        if not tablegen.program(path):
+            raise FactError("this LLVM has no llvm-tblgen beside MLIR's .td files", where=path)
+        return [path]
+    receipt = receipts.read(workspace.default().env(settings.load(env or "dev").name).receipt("setup-mlir"))
+    own = [Path(str(receipt["prefix"]))] if receipt and receipt.get("prefix") else []
+    return [*own, *(tree.prefix for tree in llvm_tree.installed())]
+
+
+def _open(found: AtlasAnswer, root: Path) -> None:
+    import os
+
+    from tritonsmith.core.plan import process
+    from tritonsmith.inspect import override
+
+    place = found.first
+    if place is None:
+        raise FactError("no place to open")
+    words = override.editor(os.environ)
+    process.run_attached((*words, *([f"+{place.line}"] if place.line else []), str(root / place.file)))

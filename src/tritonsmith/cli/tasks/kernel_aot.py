@@ -1,0 +1,135 @@
+"""`kernel.aot`: compile kernels ahead of time, as C."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.kernel_options import BackendOptions, CompileOptions, PoolOptions, folder_of
+from tritonsmith.cli.tasks.option_fields import CommaLists, again, flag
+from tritonsmith.cli.tasks.options import DRY_RUN, JSON, KERNEL_SOURCE, OUT, SWEEP, TARGET
+from tritonsmith.cli.tasks.task import task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tritonsmith.compiler.manifest import Manifest
+    from tritonsmith.compiler.targets import Target
+    from tritonsmith.inspect.export_c.emit import PreparedAot
+
+_WARPS = 1  # as upstream's triton/tools/compile.py, whose scripts should mean the same here
+
+
+@task(tables=True)
+def aot(
+    context: Any,
+    backend: BackendOptions,
+    by: PoolOptions,
+    source: str = KERNEL_SOURCE,
+    grid: str = flag("C expression over parameters: '(n+BLOCK-1)/BLOCK,1,1'", ""),
+    signature: tuple[str, ...] = flag("signature of one variant: '*fp32:16,i32,BLOCK=1024' (repeatable)", ()),
+    target: CommaLists = TARGET,
+    sweep: tuple[str, ...] = SWEEP,
+    point: tuple[str, ...] = flag("only this compiled point of the folder: its id (repeatable)", ()),
+    out_name: str = flag("name of the functions", "", unset="the kernel's"),
+    out: Path | None = again(OUT, "beside the compiled kernel"),
+    check: bool = flag("compile and link the sources with the system's C compiler", default=False),
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Compile kernels ahead of time into C sources that launch them."""
+    from tritonsmith.compiler import manifest, run
+    from tritonsmith.core.errors import UsageError
+    from tritonsmith.core.ui import console
+    from tritonsmith.inspect.export_c import c_types, emit
+    from tritonsmith.inspect.export_c import grid as grids
+
+    grids.parse(grid)  # before minutes of compiling
+    c_types.check_name(out_name)
+    plain = not folder_of(source) and not source.partition(":")[0].endswith(".toml")
+    backend = _as_upstream(backend, sweep) if plain else backend
+    variants = [
+        CompileOptions(signature=text, target=target, sweep=sweep, **vars(backend))
+        for text in signature or ("",)
+    ]
+    found: Sequence[Manifest]
+    if folder := folder_of(source):
+        variants[0].refuse()
+        found = [manifest.read(folder)]
+    else:
+        if point:
+            hints = ["omit it, or give a folder of kernel.compile"]
+            raise UsageError("--point chooses among compiled points", hints=hints)
+        asked = [one.request(source, by=by) for one in variants]
+        where = by.toolchain(*asked)
+        asked = [replace(one, targets=_here()) for one in asked] if plain and not target else asked
+        if dry_run:
+            for one in emit.compiles(asked, where):
+                output.compile_of(one)
+            output.warnings(("the rest depends on the result of this compile",))
+            return
+        compiled = [run.execute(one, where) for one in emit.compiles(asked, where)]
+        for text in dict.fromkeys(note for one in compiled for note in one.notes):
+            console.note(text)
+        found = [one.manifest for one in compiled]
+    made = emit.prepare(found, grid, out, out_name=out_name, points=point, check=check)
+    if dry_run:
+        output.plan(made.plan)
+        return
+    emit.execute(made)
+    if json:
+        output.json(emit.as_json(made, checked=check))
+    else:
+        _show(made, checked=check)
+
+
+def _as_upstream(backend: BackendOptions, sweep: Sequence[str]) -> BackendOptions:
+    """The options, with upstream's number of warps unless something sets another."""
+    swept = any(one.startswith(("num_warps", "autotune")) for one in (*sweep, *backend.option))
+    return backend if swept or backend.num_warps else replace(backend, num_warps=_WARPS)
+
+
+def _here() -> tuple[Target, ...]:
+    """The target of this machine's GPU.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from tritonsmith.compiler import targets
+    from tritonsmith.core.errors import FactError, UsageError
+    from tritonsmith.facts import gpus
+
+    try:
+        return tuple(targets.of_gpus(gpus.read()))[:1]
+    except FactError as error:
+        hints = ["--target h100", "--target mi300x", "--target cuda:90,hip:gfx942"]
+        what = "kernel.aot compiles for this machine's GPU, and there is none: give a target"
+        raise UsageError(what, why=error.why, hints=hints) from None
+
+
+def _show(made: PreparedAot, *, checked: bool) -> None:
+    from tritonsmith.core.ui import console, tables
+    from tritonsmith.inspect.export_c import emit
+
+    for group in made.groups:
+        rows = [
+            [
+                one.name,
+                one.algo,
+                ", ".join(f"{argument.name}:{argument.hint}" for argument in one.arguments if argument.hint),
+                f"{one.binary.stat().st_size / 1024:.1f}",
+                str(emit.resources(one).values["launch"] or ""),
+            ]
+            for one in group.variants
+        ]
+        title = f"{group.variants[0].point.target}; binaries in KiB"
+        columns = ["function", "algorithm", "hints", "binary", "launch"]
+        console.out().print(tables.plain(title, columns, rows, right=["binary"]))
+    for text in emit.warnings(made):
+        console.warn(text)
+    count = sum(len(group.sources) for group in made.groups)
+    console.out().print(f"{made.folder}", markup=False)
+    if checked:
+        console.note(f"the C compiler accepts and links all {count} sources")

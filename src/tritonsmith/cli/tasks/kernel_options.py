@@ -1,0 +1,306 @@
+"""Options of the kernel tasks, and the requests of `kernels/` that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks.option_fields import CommaLists
+from tritonsmith.cli.tasks.options import (
+    BACKEND_OPTION,
+    JOBS,
+    NUM_STAGES,
+    NUM_WARPS,
+    PTXAS_OPTION,
+    PYTHON,
+    REPEAT_PASS,
+    SET_LLVM,
+    SIGNATURE,
+    SKIP_PASS,
+    STOP_AFTER,
+    SWEEP,
+    TARGET,
+    TIMEOUT,
+    WHEEL_ENV,
+)
+from tritonsmith.core.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+    from tritonsmith.compiler.request import CompileRequest
+    from tritonsmith.compiler.run import Toolchain
+    from tritonsmith.compiler.surgery import Surgery
+    from tritonsmith.lab.compare.inputs import ComparedKernel
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolchainOptions:
+    """Selects the Triton that compiles."""
+
+    env: str = WHEEL_ENV
+    python: Path | None = PYTHON
+    timeout: int | None = TIMEOUT
+
+    def toolchain(self, *wanted: CompileRequest) -> Toolchain:
+        """The toolchain of a compile; one compile at a time by default.
+
+        Args:
+            wanted: the requests: their errors are reported before a missing Triton.
+
+        Raises:
+            SmithError: a request is wrong, or Triton is missing.
+        """
+        from tritonsmith.compiler import run
+
+        for one in wanted:
+            run.check(one)
+        jobs = self.jobs if isinstance(self, PoolOptions) else 1
+        return run.toolchain(self.env, str(self.python or ""), jobs=jobs, timeout=self.timeout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolOptions(ToolchainOptions):
+    """Selects the Triton that compiles, and the number of jobs."""
+
+    jobs: int | None = JOBS
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendOptions:
+    """Options of the backend."""
+
+    num_warps: int | None = NUM_WARPS
+    num_stages: int | None = NUM_STAGES
+    option: tuple[str, ...] = BACKEND_OPTION
+
+    def of_backend(self) -> dict[str, Any]:
+        """Name to value; those of `--option` win over the others.
+
+        Raises:
+            UsageError: one of them makes no sense.
+        """
+        from tritonsmith.compiler import request
+
+        plain = {"num_warps": self.num_warps, "num_stages": self.num_stages}
+        given = {name: value for name, value in plain.items() if value is not None}
+        return given | request.options_of(self.option)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelOptions(BackendOptions):
+    """Options of one compile."""
+
+    signature: str = SIGNATURE
+    target: CommaLists = TARGET
+
+    def request(
+        self,
+        kernel: str,
+        *,
+        target: str = "",
+        stages: Iterable[str] = (),
+        from_cache: str = "",
+        by: ToolchainOptions | None = None,
+    ) -> CompileRequest:
+        """The compile request: `requests` where one kernel is taken.
+
+        Raises:
+            SmithError: a flag makes no sense, or a kernels file lists several kernels and none is named.
+        """
+        from tritonsmith.compiler.kernels import kernels_file
+
+        found = self.requests(kernel, target=target, stages=stages, from_cache=from_cache, by=by)
+        if len(found) > 1:
+            raise kernels_file.several(Path(kernel), [one.name for one in found])
+        return found[0]
+
+    def requests(
+        self,
+        kernel: str,
+        *,
+        target: str = "",
+        stages: Iterable[str] = (),
+        from_cache: str = "",
+        by: ToolchainOptions | None = None,
+    ) -> tuple[CompileRequest, ...]:
+        """The compile requests: one, or those of a kernels file.
+
+        Args:
+            kernel: FILE[:KERNEL], MODULE:KERNEL, or a kernels file; empty with `from_cache`.
+            target: the default if the flags name none; the two targets of `up` if empty.
+            stages: to keep; all if empty.
+            from_cache: an entry of Triton's cache, instead of a kernel.
+            by: flags that select the interpreter, which locates modules.
+
+        Raises:
+            SmithError: one of them makes no sense.
+        """
+        from tritonsmith.compiler import notebook, request, targets
+        from tritonsmith.compiler.kernels import kernels_file
+
+        if from_cache and (kernel or self.signature):
+            raise UsageError(
+                "--from-cache compiles a cache entry, and takes neither a file nor a signature",
+                hints=["omit one of them"],
+            )
+        flags = self.flags(stages)
+        if from_cache:
+            from tritonsmith.compiler import from_cache as cache
+
+            entry = cache.asked(from_cache, flags.targets, flags.options, flags.sweeps, flags.stages)
+            return (replace(entry, surgery=flags.surgery),)
+        default = targets.parse_all((target,)) if target else targets.default()
+        if listed := kernels_file.named(kernel):
+            path, name = listed
+            asked = kernels_file.requests(listed_kernels(path, name, by), path, flags, default)
+            kernels_file.check_folders(asked)
+            return asked
+        module, name = request.module_of(kernel)
+        if module and by:
+            from tritonsmith.compiler import module_file
+
+            file = module_file.file_of(module, by.toolchain().python)
+        else:
+            file, name = request.kernel_of(kernel)
+            file = notebook.as_python(file)
+        return (replace(flags, file=file, kernel=name, targets=flags.targets or default),)
+
+    def flags(self, stages: Iterable[str] = ()) -> CompileRequest:
+        """What the flags ask for, of no kernel in particular; without targets if none is given.
+
+        Raises:
+            UsageError: one of them makes no sense.
+        """
+        from tritonsmith.compiler import request, targets
+
+        swept, autotune = request.sweeps_of(self.sweep if isinstance(self, CompileOptions) else ())
+        return request.CompileRequest(
+            file=Path(),
+            kernel="",
+            signature=self.signature,
+            targets=targets.parse_all(self.target),
+            options=self.of_backend(),
+            sweeps=swept,
+            autotune=autotune,
+            stages=tuple(stages),
+            surgery=self.surgery() if isinstance(self, CompileOptions) else None,
+        )
+
+    def refuse(self) -> None:
+        """Refuse flags of a compile for a folder that is already compiled.
+
+        Raises:
+            UsageError: one was given.
+        """
+        from tritonsmith.core.command_line import flag_of
+
+        if wrong := [flag_of(name) for name, value in vars(self).items() if value not in (None, "", ())]:
+            hints = ["these flags require FILE[:KERNEL]", "--point selects among compiled points"]
+            raise UsageError(f"{', '.join(wrong)}: this kernel is already compiled", hints=hints)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurgeryOptions:
+    """Changes of the compiler's pipelines."""
+
+    skip_pass: tuple[str, ...] = SKIP_PASS
+    stop_after: str = STOP_AFTER
+    repeat_pass: tuple[str, ...] = REPEAT_PASS
+    set_llvm: tuple[str, ...] = SET_LLVM
+    ptxas_option: tuple[str, ...] = PTXAS_OPTION
+
+    def surgery(self) -> Surgery | None:
+        """What they ask for; None if nothing.
+
+        Raises:
+            UsageError: one is neither a pass nor an option.
+        """
+        from tritonsmith.compiler.surgery import Surgery
+
+        stop = self.stop_after if "#" in self.stop_after or not self.stop_after else f"{self.stop_after}#1"
+        return Surgery(self.skip_pass, stop, self.repeat_pass, self.set_llvm, self.ptxas_option) or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions(SurgeryOptions, KernelOptions):
+    """Options of one or many compiles of a kernel."""
+
+    sweep: tuple[str, ...] = SWEEP
+
+
+def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) -> Sequence[ListedKernel]:
+    """The entries of a kernels file for the Triton that compiles; notes say which files have changed."""
+    from tritonsmith.compiler import spec
+    from tritonsmith.compiler.kernels import kernels_file
+    from tritonsmith.core.ui import console
+
+    every, notes = kernels_file.read(path)
+    entries = kernels_file.choose(every, path, name)
+    if by and any(str(one.versions) for one in entries):
+        version = spec.installed(by.toolchain().python)
+        fitting = [one for one in entries if one.fits(version)]
+        if not fitting:
+            what = f"this file has no kernel for Triton {version}"
+            raise UsageError(what, where=path, hints=["check versions = ... in the file"])
+        entries = tuple(fitting)
+    for text in (*notes, *kernels_file.changes(entries, path)):
+        console.note(text)
+    return entries
+
+
+def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
+    """What several Tritons compile: a kernel, or those of a kernels file; nothing without one.
+
+    Raises:
+        SmithError: one of them makes no sense, or flags of a compile without a kernel.
+    """
+    from tritonsmith.compiler.kernels import kernels_file
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.compare import inputs
+
+    if not kernel:
+        if what != CompileOptions():
+            raise UsageError(
+                "no kernel is given, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
+            )
+        return ()
+    if listed := kernels_file.named(kernel):
+        path, name = listed
+        entries = listed_kernels(path, name)
+        for text in kernels_file.own_targets(entries, what.target):
+            console.note(text)
+        return inputs.listed(entries, path, what.flags())
+    return inputs.one(what.request(kernel))
+
+
+def target_of(stage: str) -> str:
+    """The default target for a stage."""
+    from tritonsmith.compiler import targets
+
+    nvidia, amd = targets.default()
+    return str(amd if stage in ("amdgcn", "hsaco", "gcnasm") else nvidia)
+
+
+def parse_stages(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of stages, in lower case.
+
+    Raises:
+        UsageError: no version has such a stage.
+    """
+    from tritonsmith.core import configs
+
+    table = configs.load("kernels")["stages"]
+    known = (*table["compiler"], *table["disassembled"])
+    found = tuple(dict.fromkeys(name.lower() for name in names))
+    for name in found:
+        if name not in known:
+            raise UsageError(f"unknown stage: {name!r}", hints=did_you_mean(name, known))
+    return found
+
+
+def folder_of(kernel: str) -> Path | None:
+    """The folder that is given instead of a kernel."""
+    folder = Path(kernel).expanduser().absolute() if kernel else None
+    return folder if folder and folder.is_dir() else None

@@ -1,0 +1,268 @@
+"""Flags and words, declared once: their meaning, how they are parsed, and how they are formatted.
+
+A task declares its parameters by `flag` and `word`, or takes a frozen dataclass whose fields are so
+declared. The annotation says how a text is read:
+
+| annotation | on the command line |
+|---|---|
+| `str`, `str | None` | `--x TEXT` |
+| `bool` | `--x` |
+| `bool | None` | `--x` or `--no-x` |
+| `int | None`, `float | None` | `--x 4`; not below `least`, and above zero for a `float` |
+| `Path`, `Path | None` | `--x PATH`; absolute, `~` expanded |
+| `OutFile | None` | `--x FILE`, or a folder for it |
+| `CommaList` | `--x a,b` |
+| `tuple[str, ...]` | `--x a --x b` |
+| `CommaLists` | `--x a,b --x c` |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core.command_line import flag_of, flag_words
+from tritonsmith.core.errors import UsageError
+
+CommaList = tuple[str, ...]
+CommaLists = tuple[str, ...]
+
+_DIGITS = re.compile(r"[0-9]{1,9}")  # more would be no number of anything, and of 4300 Python makes none
+_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+
+def flag(about: str, default: Any, **more: Any) -> Any:
+    """Declare a flag: a parameter or a field.
+
+    Args:
+        about: its help: one line.
+        default: of the type that the annotation names; None or empty for "not given".
+        more: `unset`, `least`, `example` and `value` of an `Option`.
+    """
+    return dataclasses.field(default=default, metadata={"about": about, **more})
+
+
+def again(declared: Any, unset: str = "", *, default: Any = None) -> Any:
+    """A shared declaration with another default for one task.
+
+    Args:
+        declared: what `flag` or `word` returned.
+        unset: see `Option`.
+        default: the same as there if None.
+    """
+    return dataclasses.field(
+        default=declared.default if default is None else default,
+        metadata={**declared.metadata, "unset": unset},
+    )
+
+
+def word(about: str, default: Any = MISSING, **more: Any) -> Any:
+    """Declare a word, which may also be given as a flag; optional if it has a default."""
+    return dataclasses.field(default=default, metadata={"about": about, "word": True, **more})
+
+
+@dataclass(frozen=True)
+class OutFile:
+    """A file to write, or the folder for it, as it was given."""
+
+    text: str
+
+    def path(self, name: str) -> Path:
+        """The file; named `name` in a folder that exists, or whose path ends with a slash."""
+        path = Path(self.text).expanduser().absolute()
+        return path / name if self.text.endswith("/") or path.is_dir() else path
+
+
+@dataclass(frozen=True)
+class Option:
+    """One flag or word of a task.
+
+    Attributes:
+        name: of the parameter or field.
+        kind: its annotation.
+        default: MISSING if it must be given.
+        about: its help, without the default.
+        unset: a description of the default.
+        word: may be given without the flag's name.
+        least: the smallest number that makes sense.
+        example: of a number.
+        value: a word for the value, in help: `GPU`; from the kind and the name if empty.
+        group: the parameter that holds the field; empty for a parameter itself.
+        group_class: the dataclass of that parameter.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    about: str
+    unset: str = ""
+    word: bool = False
+    least: int = 0
+    example: str = ""
+    value: str = ""
+    group: str = ""
+    group_class: type | None = None
+
+    @property
+    def flag(self) -> str:
+        """The flag: `--num-warps`."""
+        return flag_of(self.name)
+
+    @property
+    def placeholder(self) -> str:
+        """The word that stands for the value in help; empty for a switch."""
+        if self.kind.startswith("bool"):
+            return ""
+        by_kind = {"int | None": "N", "float | None": "SECONDS", "Path": "PATH", "Path | None": "PATH"}
+        by_kind["OutFile | None"] = "FILE"
+        return self.value or by_kind.get(self.kind) or self.flag.strip("-").upper()
+
+    @property
+    def usage(self) -> str:
+        """The option as a usage line and a list of options show it: `--jobs N`, `--[no-]proton`, `THING`."""
+        if self.word:
+            return self.placeholder
+        if self.kind == "bool | None":
+            return f"--[no-]{self.flag.removeprefix('--')}"
+        return f"{self.flag} {self.placeholder}".rstrip()
+
+    @property
+    def help(self) -> str:
+        """The text of `--help`."""
+        text = self.unset or self.initial
+        return f"{self.about} (default: {text})" if text and isinstance(text, str) else self.about
+
+    @property
+    def initial(self) -> Any:
+        """Invoke's default."""
+        if self.default is MISSING or self.kind == "str | None":
+            return None
+        if self.kind in ("bool", "bool | None"):
+            return False
+        if self.repeated:
+            return []
+        return self.text(self.default) if self.default else ""
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the flag may be repeated."""
+        return self.kind in ("tuple[str, ...]", "CommaLists")
+
+    def read(self, given: Any) -> Any:
+        """Parse Invoke's value.
+
+        Raises:
+            UsageError: the value is not a number, or is too small.
+        """
+        return _READERS[self.kind](self, given)
+
+    def words(self, value: Any) -> list[str]:
+        """Format a value as arguments; none for an empty default."""
+        if self.kind == "bool | None":
+            name = self.name if value else f"no_{self.name}"
+            return [] if value is None else flag_words(name, value=True)
+        if self.kind == "bool":
+            return flag_words(self.name, bool(value))
+        if not value and value == self.default:
+            return []
+        return flag_words(self.name, value if self.repeated else self.text(value))
+
+    def text(self, value: Any) -> str:
+        """Format a single value."""
+        if self.kind == "CommaList":
+            return ",".join(value)
+        return "" if value is None else value.text if isinstance(value, OutFile) else str(value)
+
+
+def options_of(body: Callable[..., object]) -> tuple[Option, ...]:
+    """The options that a task's body declares: its parameters and the fields of its dataclasses, in order."""
+    _context, *parameters = inspect.signature(body).parameters.values()
+    namespace = inspect.unwrap(body).__globals__
+    found: list[Option] = []
+    for one in parameters:
+        group = namespace.get(one.annotation)
+        if isinstance(group, type) and dataclasses.is_dataclass(group) and one.default is one.empty:
+            for field in dataclasses.fields(group):
+                kind = str(field.type)
+                made = Option(
+                    field.name, kind, field.default, group=one.name, group_class=group, **field.metadata
+                )
+                found.append(made)
+        else:
+            found.append(Option(one.name, one.annotation, one.default.default, **one.default.metadata))
+    return tuple(found)
+
+
+def bind(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a task's body, from the values that Invoke has parsed.
+
+    Raises:
+        UsageError: a value is not a number, or both flags of a pair are given.
+    """
+    values: dict[str, Any] = {}
+    groups: dict[str, tuple[type, dict[str, Any]]] = {}
+    for option in options:
+        found: Any = given.get(option.name, option.initial)
+        if option.kind == "bool | None":
+            found = found, given.get(f"no_{option.name}", False)
+        value = option.read(found)
+        if option.group_class:
+            groups.setdefault(option.group, (option.group_class, {}))[1][option.name] = value
+        else:
+            values[option.name] = value
+    return values | {name: group(**fields) for name, (group, fields) in groups.items()}
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Split `a, b;c` into a tuple."""
+    return tuple(part.strip() for part in text.replace(";", ",").split(",") if part.strip())
+
+
+def _number(option: Option, text: str) -> Any:
+    if not text:
+        return None
+    whole = option.kind == "int | None"
+    value = (_DIGITS if whole else _DECIMAL).fullmatch(text) and (int if whole else float)(text)
+    if value is None or value < option.least or not (whole or value):
+        example = option.example or f"{option.flag} 4"
+        what = "a whole number" if whole else "a number"
+        raise UsageError(f"{option.flag} cannot be {text!r}", hints=[f"{what}: {example}"])
+    return value
+
+
+def _pair(option: Option, given: tuple[bool, bool]) -> bool | None:
+    yes, no = given
+    if yes and no:
+        other = flag_of(f"no_{option.name}")
+        raise UsageError(f"{option.flag} and {other} contradict each other", hints=["omit one of them"])
+    return True if yes else False if no else None
+
+
+def _each(texts: Iterable[str] | None) -> Iterator[str]:
+    for text in texts or ():
+        yield from split(text)
+
+
+def _path(_: Option, text: str) -> Path | None:
+    return Path(text).expanduser().absolute() if text else None
+
+
+_READERS: dict[str, Callable[[Option, Any], Any]] = {
+    "str": lambda _, text: text,
+    "str | None": lambda _, text: text,
+    "bool": lambda _, given: bool(given),
+    "bool | None": _pair,
+    "int | None": _number,
+    "float | None": _number,
+    "Path": _path,
+    "Path | None": _path,
+    "OutFile | None": lambda _, text: OutFile(text) if text else None,
+    "CommaList": lambda _, text: split(text),
+    "CommaLists": lambda _, texts: tuple(_each(texts)),
+    "tuple[str, ...]": lambda _, texts: tuple(texts or ()),
+}

@@ -1,0 +1,131 @@
+"""Options that several tasks share: single flags, and groups of them. Each help text is written once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.cli.tasks.option_fields import CommaList, again, flag, word
+
+# Whatever the task does
+ENV = flag("environment name or env file", "dev", value="ENV")
+WHEEL_ENV = again(ENV, default="wheel")
+ANY_ENV = again(ENV, default="")
+PYTHON = flag("interpreter to use instead of the environment's", None, value="PYTHON")
+DRY_RUN = flag("print the plan as a shell script, and do nothing", default=False)
+JSON = flag("print JSON", default=False)
+CSV = flag("print CSV", default=False)
+YES = flag("do not ask for confirmation", default=False)
+JOBS = flag(
+    "jobs at once (0: as many as cores and memory allow)", None, example="--jobs 4; 0 for as many as fit"
+)
+
+PACKAGES = flag("Python whose pytest, numpy and torch the tests use", None, value="PYTHON")
+PYTORCH = flag("PyTorch release: 2.9.1, or 2.9 for its last", "", value="VERSION")
+
+# Where it writes
+OUT = flag("folder for the outputs", None, unset="in the workspace", value="DIR")
+OUT_FILE = flag("file to write, or a folder for it", None)
+PLOT = flag("write a picture: FILE.png or FILE.svg", None, value="FILE")
+
+# What is built
+SOURCE = flag("Triton checkout or git URL", "", value="CHECKOUT")
+LLVM_DIR = flag("install prefix or build folder of the LLVM to use", "", value="DIR")
+LLVM_SOURCE = flag("LLVM sources: git URL, checkout or tarball", "", value="SOURCES")
+SHA256 = flag("SHA-256 checksum of the tarball or archive", "")
+NINJA_TARGET = flag("Ninja target, instead of the usual ones (repeatable)", (), value="TARGET")
+BUILD_FOR = flag("opt, python, tests or all: build and link what that needs", "", value="WHAT")
+FORCE = flag("ignore preflight errors", default=False)
+RECONFIGURE = flag("configure even if nothing changed", default=False)
+
+# Kernels
+KERNEL_SOURCE = word(
+    "FILE[:KERNEL], MODULE:KERNEL, kernels file, or folder of kernel.compile", value="FILE[:KERNEL]"
+)
+KERNEL = again(KERNEL_SOURCE, default="")
+COMPILED_KERNEL = word("FILE[:KERNEL], MODULE:KERNEL, or a kernels file", value="FILE[:KERNEL]")
+SIGNATURE = flag("types, hints and values: '*fp32:16,i32,BLOCK=1024'", "", value="TYPES")
+TARGET = flag("target: cuda:90, hip:gfx942:64, h100, native or all (repeatable)", (), value="GPU")
+NUM_WARPS = flag("warps per program", None, least=1)
+NUM_STAGES = flag("stages of software pipelining", None, example="--num-stages 3")
+BACKEND_OPTION = flag("other option of the backend: maxnreg=128 (repeatable)", (), value="NAME=VALUE")
+SWEEP = flag("values to try: BLOCK_M=64,128 or num_warps=4,8; or autotune (repeatable)", (), value="NAME=A,B")
+SKIP_PASS = flag("pass to skip: NAME, or NAME#2 for its second run (repeatable)", (), value="PASS")
+STOP_AFTER = flag("last pass: NAME, or NAME#2; its IR is what is kept", "", value="PASS")
+REPEAT_PASS = flag("pass to run twice: NAME or NAME#2 (repeatable)", (), value="PASS")
+SET_LLVM = flag("option of LLVM, as opt takes it: disable-lsr (repeatable)", (), value="OPTION")
+PTXAS_OPTION = flag("option of ptxas: --ptxas-option=-O1 (repeatable)", (), value="OPTION")
+TIMEOUT = flag(
+    "seconds after which a compile is stopped",
+    None,
+    unset="600",
+    example="seconds, --timeout 600; 0 for the default",
+)
+FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "", value="ENTRY")
+KERNELS_FILE = word("kernels file: docs/kernels-file.md", value="FILE.toml")
+TODAY = flag("Triton in use today: a version, environment or interpreter", "", value="TRITON")
+LOADER = flag("Triton: a version, environment or interpreter", "wheel", value="TRITON")  # of plugins
+TOMORROW = flag("Triton to upgrade to: a version, environment or interpreter", "", value="TRITON")
+FAIL_ON = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None, value="LIMITS")
+WHEN = flag("symptom: 'spills>0', 'ptx contains TEXT' or wrong (repeatable)", (), value="SYMPTOM")
+CHECK = flag("the run is wrong if this fails: 'out ~ reference', or a function", "", value="CHECK")
+CORPUS = flag("folder of the corpus", None, unset="in the workspace", value="DIR")
+SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "", value="URL")
+
+# Dumps of passes
+NUMBER = word("pass: its number in passes.list, or its name if it ran once", value="PASS")
+MAYBE_NUMBER = again(NUMBER, default="")
+FOLDER = word("folder that passes.dump or passes.import wrote", value="DIR")
+DUMPED_KERNEL = flag("kernel of the dump, if it has several", "", value="KERNEL")
+REDUCE_TIMEOUT = flag(
+    "seconds to reduce; the best so far is kept", None, unset="600", example="seconds, --timeout 120"
+)
+TOOL_SOURCE = flag("checkout that triton-opt was built from", None, value="DIR")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions:
+    """Options of a build of Triton."""
+
+    source: str = SOURCE
+    llvm_dir: str = LLVM_DIR
+    debug: bool = flag("same as --build-type Debug", default=False)
+    build_type: str = flag("one of CMake's, TritonRelBuildWithAsserts or TritonBuildWithO1", "")
+    backends: CommaList = flag("backends to build, by folder of third_party/: amd,nvidia", ())
+    plugin_dir: tuple[str, ...] = flag("folder of an out-of-tree backend (repeatable)", ())
+    proton: bool | None = flag("build the profiler", None)
+    jobs: int | None = JOBS
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayerOptions:
+    """Selects the program that runs the passes of a dump."""
+
+    env: str = again(ANY_ENV, "the dump's")
+    python: Path | None = again(PYTHON, "the dump's")
+    triton_opt: Path | None = flag("triton-opt of a build, instead of an interpreter", None)
+    option: tuple[str, ...] = flag(
+        "option of the compile, if the dump lacks it: num_stages=4 (repeatable)", ()
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryOptions:
+    """Selects entries of Triton's caches."""
+
+    kernel: str = flag("only kernels whose name matches this glob: 'matmul_*'", "")
+    target: str = flag("only this target: cuda:90, hip:gfx942, or a GPU such as h100", "", value="GPU")
+    older_than: str = flag("only entries unchanged for so long: 90s, 30m, 12h, 7d, 2w", "")
+    stale: bool = flag("only entries of a Triton that is no longer installed", default=False)
+    keep_newest: int | None = flag(
+        "skip this number of newest entries of each kernel", None, example="--keep-newest 2"
+    )
+    root: str = flag("only the cache in this folder", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions:
+    """Selects the store."""
+
+    store: str = flag("folder of the store, instead of the environment's", "")
+    env: str = ENV

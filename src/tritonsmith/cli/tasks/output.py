@@ -1,0 +1,173 @@
+"""The common output of tasks: scripts of plans, the chosen LLVM, remarks, the result and questions."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterable
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tritonsmith.cli.tasks.options import ENV
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.ui import console, redact
+from tritonsmith.core.ui.printable import printable
+
+if TYPE_CHECKING:
+    from tritonsmith.build.llvm.providers.interface import ProviderChoice
+    from tritonsmith.compiler.run import PreparedCompile
+    from tritonsmith.core.envs.session import Session
+    from tritonsmith.core.plan import Plan
+
+_SCREENFUL = 40  # lines of a script that a terminal shows whole
+_ABOUT = 3  # lines of a summary besides the title, the phases and the hint: ten in all
+_MANY = 100  # points of a compile whose script nobody reads
+_WORTH_A_TABLE = 1.0  # seconds; what was done already takes some tenths
+
+
+def plan(what: Plan, rest: str = "", *, about: Iterable[str] = ()) -> None:
+    """Print a plan as a shell script that begins with a summary; on a terminal, of a long one only that.
+
+    Verbatim: rich would expand tabs. As bytes: names of files need not be UTF-8. Secrets are hidden, and the
+    script says so.
+
+    Args:
+        what: the plan.
+        rest: what the following steps depend on.
+        about: for the summary: what goes, and how much.
+    """
+    title, *phases = what.summary()
+    head, _, body = what.shell().partition("\n")
+    long = body.count("\n") > _SCREENFUL
+    summary = "".join(f"# {printable(line)}\n" for line in (*list(about)[:_ABOUT], *(phases if long else ())))
+    script = f"{head}\n{summary}{body}"
+    if long and sys.stdout.isatty():
+        print(f"# {printable(redact.hidden(title))}\n{redact.hidden(summary)}", end="")
+        lines = script.count("\n")
+        print(f"# the whole script has {lines} lines: add `| less`, or `> plan.sh`")
+        if rest:
+            console.warn(f"the rest depends on {rest}")
+        return
+    shown = redact.hidden(script)
+    if shown != script:
+        shown = shown.replace(
+            "\n", f"\n# note: {redact.MARK} stands for a secret; insert the secret before you run this\n", 1
+        )
+    sys.stdout.flush()
+    if sys.stdout.isatty() and printable(shown) != shown:
+        console.warn("control characters in names are escaped: to run this script, redirect it to a file")
+        shown = printable(shown)
+    sys.stdout.buffer.write(os.fsencode(shown))
+    if rest:
+        console.warn(f"the rest depends on {rest}")
+
+
+def time_of(what: Plan, receipt: Path, measured: float | None = None) -> list[str]:
+    """The line of a plan's summary that says how long its open phases took before; none if that is unknown.
+
+    Args:
+        what: the plan.
+        receipt: of the last run of the same task.
+        measured: CPU seconds that the same work took on another machine, for a first run.
+    """
+    from tritonsmith.core.envs import receipts
+    from tritonsmith.core.ui import units
+
+    last = receipts.read(receipt) or {}
+    recorded = last.get("seconds")
+    took = {
+        phase: recorded[phase]
+        for phase in what.open_phases
+        if isinstance(recorded, dict) and isinstance(recorded.get(phase), int | float)
+    }
+    if sum(took.values()) >= _WORTH_A_TABLE:
+        phases = ", ".join(f"{phase} {units.duration(seconds)}" for phase, seconds in took.items())
+        return [f"time of the last run ({str(last.get('finished'))[:10]}): {phases}"]
+    if last or not measured or not what.open_phases:
+        return []
+    return [f"time: {units.duration(measured)} of CPU time for all of it, measured on another machine"]
+
+
+def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
+    """Print the plan of a compile; of very many points only a summary, as comments, unless `everything`."""
+    from tritonsmith.compiler import points
+
+    if everything or len(what.wanted) <= _MANY:
+        plan(what.plan)
+        return
+    lines = [f"{len(what.wanted)} points of {what.kernel} into {what.out}", *points.summary(what.wanted)]
+    lines.append(console.typed("the script with all of them: invoke kernel.compile ... --dry-run --all"))
+    console.write("\n".join(f"# {printable(line)}" for line in lines))
+
+
+def json(what: object, *, indent: int | None = 2) -> None:
+    """Print JSON verbatim: kernels, IR and options in it stay what they are.
+
+    JSON of the tool's own places goes through `console.out().print_json`, which hides secrets.
+    """
+    console.write(dumps(what, indent=indent))
+
+
+def choice(taken: ProviderChoice) -> None:
+    """Print the chosen provider, and why the others were rejected."""
+    for name, reason in taken.refused:
+        console.note(f"not {name}: {reason}")
+    console.note(f"chosen: {taken.provider}, {taken.prefix}")
+
+
+def warnings(texts: Iterable[str]) -> None:
+    """Print warnings about later problems, each once."""
+    for text in dict.fromkeys(texts):
+        console.warn(text)
+
+
+def notes(texts: Iterable[str]) -> None:
+    """Print remarks."""
+    for text in texts:
+        console.note(text)
+
+
+def done(what: str, running: Session, following: str = "") -> None:
+    """Print the end of a task: times, the result, and the next command."""
+    if sum(running.seconds.values()) >= _WORTH_A_TABLE:
+        from tritonsmith.core.ui import tables
+
+        console.out().print(tables.phases(running.seconds))
+    console.out().print(what, markup=False)
+    if following:
+        console.out().print(console.typed(f"next: {following}"), markup=False)
+
+
+def unusual(env: str) -> str:
+    """The environment for the next command; empty for the one that commands take by themselves."""
+    return env if env != ENV.default else ""
+
+
+def debuggers(build: Path) -> None:
+    """Print how a debugger finds sources and split debug info after builds with a shared cache."""
+    from tritonsmith.compiler.debugger_init import GDB
+
+    init = build / GDB
+    if init.is_file():
+        console.note(
+            f"gdb: gdb -ix {shlex.quote(str(init))} --args {shlex.quote(str(build / 'bin' / 'triton-opt'))}"
+        )
+
+
+def agreed(question: str, *, yes: bool) -> bool:
+    """Ask the user on the terminal, unless `--yes` has answered the question.
+
+    Raises:
+        SmithError: there is no terminal to ask in.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise SmithError(
+            "this changes files, but there is no terminal to ask in",
+            hints=["--yes to agree", "--dry-run to see the plan"],
+        )
+    console.err().print(f"{question} [y/N] ", end="", markup=False)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,92 @@
+"""`pass.new`: write the files of a new pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import again, flag, word
+from tritonsmith.cli.tasks.options import DRY_RUN, ENV, LOADER, OUT, SOURCE
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.ui import console
+
+if TYPE_CHECKING:
+    from tritonsmith.build.scaffold.in_tree import NewPass
+    from tritonsmith.core.ui.tables import Grid
+
+
+@task(tables=True)
+def new(
+    context: Any,
+    name: str = word("name of the pass, without that of its family: hoist-loads"),
+    family: str = flag("passes that it belongs to: ttir, ttgpu, ttnvgpu or amd", "ttgpu"),
+    source: str = SOURCE,
+    env: str = ENV,
+    plugin: bool = flag("write a plugin into a folder, not into Triton", default=False),
+    wheel: str = again(LOADER, default=""),
+    out: Path | None = again(OUT, "the pass's name, here"),
+    here: bool = flag("write into the checkout itself, not into a new worktree", default=False),
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Write a new pass into Triton: TableGen, C++, CMake, binding, lit test."""
+    from tritonsmith.build.scaffold import new_pass
+    from tritonsmith.build.worktrees import llvm
+    from tritonsmith.core.envs import session, settings, workspace
+    from tritonsmith.core.errors import UsageError
+
+    space = workspace.default()
+    if plugin:
+        _plugin(name, family, wheel or "wheel", out or Path.cwd() / name, source, dry_run=dry_run)
+        return
+    if wheel or out:
+        raise UsageError("--wheel and --out are for plugins", hints=["add --plugin"])
+    chosen = settings.load(env, {"triton.source": source or None})
+    prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    with session.opened("pass.new", prepared.env) as running:
+        prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
+        running.run(prepared.plan)
+        taken = not prepared.worktree or llvm.take(prepared.worktree, running)
+        design = prepared.design
+        console.out().print(table(prepared.root, design))
+        output.done(f"{design.argument}, in Python {design.binding}(pm)", running)
+    _next(new_pass.following(prepared, space, llvm=taken))
+
+
+def _plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dry_run: bool) -> None:
+    from tritonsmith.build.scaffold import in_tree, plugin_folder
+    from tritonsmith.build.scaffold.plugin_folder import PluginRequest
+    from tritonsmith.compiler import spec, wheel_env
+    from tritonsmith.core.envs import workspace
+
+    in_tree.family_of(family)
+    side, space = spec.parse(wheel), workspace.default()
+    python = wheel_env.python_of(side) if side.version or side.python else space.env(side.env or wheel).python
+    where = Path(source).expanduser().absolute() if source else None
+    request = PluginRequest(name, "ttir" if family == "ttir" else "ttgir", side.version, python, where)
+    plan = plugin_folder.prepare(request, folder)
+    if dry_run:
+        output.plan(plan)
+        return
+    space.claim()
+    space.run(plan, "pass.new")
+    console.out().print(str(folder), markup=False)
+    _next(plugin_folder.following(request, folder))
+
+
+def _next(commands: tuple[tuple[str, str], ...]) -> None:
+    console.write("next:")
+    for purpose, typed in commands:
+        console.write(f"  {purpose:7} {console.typed(typed)}")
+
+
+def table(root: Path, design: NewPass) -> Grid:
+    """The files of a pass, new ones and changed ones."""
+    from tritonsmith.core.ui import tables
+
+    rows = [["new", file] for file, _ in design.written]
+    rows += [["changed", file] for file, _, _ in design.changed]
+    return tables.plain(str(root), ["", "file"], rows)

@@ -1,0 +1,221 @@
+"""`passes.check`: run the IR after each pass, and name the first pass that changes the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks.kernel_options import KernelOptions
+from tritonsmith.cli.tasks.option_fields import again, flag, word
+from tritonsmith.cli.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYTHON, SOURCE
+from tritonsmith.cli.tasks.task import task
+
+if TYPE_CHECKING:
+    from tritonsmith.check.answer import CheckAnswer
+    from tritonsmith.compiler.dump.index import DumpIndex
+
+
+@task(tables=True, name="check")
+def check(
+    context: Any,
+    what: KernelOptions,
+    folder: str = word("folder of passes.dump, or a kernel to dump: FILE:KERNEL", ""),
+    kernel: str = DUMPED_KERNEL,
+    seeds: int | None = flag(
+        "number of random inputs; the last one has edge cases", None, unset="3", least=1
+    ),
+    through_llvm: bool = flag("also run the IR in LLVM's dialect, by the threads of a block", default=False),
+    against: str = flag("interpreter: compare the first text with TRITON_INTERPRET=1", ""),
+    timeout: int | None = flag(
+        "seconds for the check; what was checked by then is shown", None, unset="300", least=1
+    ),
+    list_: bool = flag("list the operations that are known; of a checkout: --source", default=False),
+    source: str = SOURCE,
+    out: Path | None = again(OUT, "in the workspace"),
+    env: str = again(ANY_ENV, "the dump's, or wheel"),
+    python: Path | None = again(PYTHON, "the dump's"),
+    json: bool = JSON,
+) -> None:
+    """Find the first pass that changes the result, by running the IR."""
+    from tritonsmith.check import predicate
+    from tritonsmith.cli.tasks import output
+    from tritonsmith.core.command_line import command
+    from tritonsmith.core.errors import UndecidedError, UsageError
+    from tritonsmith.core.ui import console
+
+    with predicate.deciding():
+        predicate.require()
+    from tritonsmith.check import report
+
+    if bool(folder) == list_ or (source and not list_):
+        hints = ["invoke passes.check DIR, or FILE:KERNEL", "invoke passes.check --list --source CHECKOUT"]
+        raise UsageError("give a dump or a kernel, or --list", hints=hints)
+    if list_:
+        others = kernel or seeds or through_llvm or against or out or env or python or timeout
+        _list(source, alone=not others and what == KernelOptions(), json=json)
+        return
+    if Path(folder).suffix == ".mlir":
+        said = "this is one text; passes.check takes the folder of a dump, or a kernel"
+        raise UsageError(said, where=folder, hints=[command("passes.check", Path(folder).parent.parent)])
+    is_dump = Path(folder).is_dir()
+    _require_fitting(is_dump, kernel, compiled=bool(out) or what != KernelOptions(), against=against)
+    try:
+        with predicate.deciding():
+            if is_dump:
+                made, answer = _of_dump(
+                    Path(folder), kernel, seeds, env, python, timeout, silent=json, through_llvm=through_llvm
+                )
+            else:
+                made, answer = _of_kernel(
+                    folder,
+                    what,
+                    out,
+                    seeds,
+                    env,
+                    python,
+                    timeout,
+                    silent=json,
+                    through_llvm=through_llvm,
+                    interpreted=bool(against),
+                )
+    except UndecidedError as error:
+        if json:
+            output.json(report.undecided(error))
+        raise
+    if json:
+        output.json(report.as_json(answer))
+    else:
+        console.out().print(report.table(answer))
+        for line in report.lines(answer):
+            console.out().print(line, markup=False)
+    _judge(made, answer)
+
+
+def _require_fitting(is_dump: bool, kernel: str, *, compiled: bool, against: str) -> None:
+    """Check that the flags are about what is checked, a dump or a kernel.
+
+    Raises:
+        UsageError: they are not.
+    """
+    from tritonsmith.core.errors import UsageError
+
+    if against not in ("", "interpreter"):
+        raise UsageError(f"--against cannot be {against!r}", hints=["--against interpreter"])
+    if is_dump and compiled:
+        raise UsageError("flags of a compile are about a kernel, not about a dump")
+    if is_dump and against:
+        hints = ["FILE:KERNEL with its --signature and --target"]
+        raise UsageError("--against interpreter needs the source of the kernel, not a dump", hints=hints)
+    if kernel and not is_dump:
+        raise UsageError("--kernel is about a dump", hints=["FILE:KERNEL names the kernel"])
+
+
+def _list(source: str, *, alone: bool, json: bool) -> None:
+    """Print which operations are known: of all, or of a checkout."""
+    from dataclasses import asdict
+
+    from tritonsmith.build.triton import commands
+    from tritonsmith.check import coverage, report
+    from tritonsmith.cli.tasks import output
+    from tritonsmith.core.envs import settings
+    from tritonsmith.core.errors import FactError, UsageError
+    from tritonsmith.core.ui import console
+
+    if not alone:
+        raise UsageError("--list takes --source and --json alone")
+    if source and not Path(source).is_dir():
+        raise FactError("no such folder", where=source, hints=["--source CHECKOUT, a clone of Triton"])
+    if source:
+        root = commands.find_triton(settings.load("dev", {"triton.source": source}))[1].root
+        rows = coverage.of_checkout(root)
+    else:
+        rows = coverage.of_all()
+    if json:
+        output.json({"schema": 1, "dialects": [asdict(one) for one in rows]})
+        return
+    console.out().print(report.coverage(rows))
+
+
+def _judge(made: DumpIndex, answer: CheckAnswer) -> None:
+    """End with the exit code of the answer.
+
+    Raises:
+        SmithError: something changes the result.
+        UndecidedError: something that was asked for could not be checked.
+    """
+    from tritonsmith.check import report
+    from tritonsmith.core.command_line import command
+    from tritonsmith.core.errors import SmithError, UndecidedError
+
+    page = "docs/passes-check.md says what is compared"
+    if answer.culprit:
+        hints = [command("passes.diff", made.folder, answer.culprit.checked.name), page]
+        raise SmithError(report.verdict(answer), hints=hints)
+    beside = answer.interpreted
+    if beside and beside.status == "differs":
+        raise SmithError(report.interpreter_verdict(answer.kernel), hints=[page])
+    if answer.open:
+        raise report.open_end(answer)
+    if beside and beside.status == "unknown":
+        what = "the first text was not compared with TRITON_INTERPRET=1"
+        raise UndecidedError(what, why=beside.why, hints=beside.hints)
+
+
+def _of_dump(
+    folder: Path,
+    kernel: str,
+    seeds: int | None,
+    env: str,
+    python: Path | None,
+    timeout: int | None,
+    *,
+    silent: bool,
+    through_llvm: bool,
+) -> tuple[DumpIndex, CheckAnswer]:
+    from tritonsmith.check import check as passes_check
+    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.replay import replayer
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.errors import FactError
+
+    made, space = index.read(folder), workspace.default()
+    one = select.kernel(made, kernel)
+    chosen = replayer.choose(made, space, env=env, python=python, triton_opt=None)
+    if chosen.python is None:
+        raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
+    answer = passes_check.check(
+        made, one, chosen.python, space, seeds, silent=silent, through_llvm=through_llvm, timeout=timeout
+    )
+    return made, answer
+
+
+def _of_kernel(
+    kernel: str,
+    what: KernelOptions,
+    out: Path | None,
+    seeds: int | None,
+    env: str,
+    python: Path | None,
+    timeout: int | None,
+    *,
+    silent: bool,
+    through_llvm: bool,
+    interpreted: bool,
+) -> tuple[DumpIndex, CheckAnswer]:
+    from tritonsmith.check.kernel_check import check_kernel
+    from tritonsmith.cli.tasks.kernel_options import target_of
+    from tritonsmith.compiler import run
+
+    asked = what.request(kernel, target=target_of("ttgir"))
+    run.check(asked)
+    where = run.toolchain(env or "wheel", str(python or ""), jobs=1)
+    return check_kernel(
+        asked,
+        where,
+        out,
+        seeds,
+        silent=silent,
+        through_llvm=through_llvm,
+        interpreted=interpreted,
+        timeout=timeout,
+    )

@@ -1,0 +1,241 @@
+"""`passes.isolate`: run the failing pass alone, or find the first pass whose output has a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import again, flag
+from tritonsmith.cli.tasks.options import (
+    DRY_RUN,
+    DUMPED_KERNEL,
+    FOLDER,
+    JSON,
+    OUT,
+    REDUCE_TIMEOUT,
+    TOOL_SOURCE,
+    ReplayerOptions,
+)
+from tritonsmith.cli.tasks.task import task
+
+if TYPE_CHECKING:
+    from tritonsmith.compiler.dump.index import DumpIndex
+    from tritonsmith.compiler.manifest import Manifest
+    from tritonsmith.compiler.replay.replayer import Replayer
+    from tritonsmith.core.envs.workspace import Workspace
+    from tritonsmith.core.errors import SmithError
+    from tritonsmith.lab.isolate.failing_pass import Isolated
+    from tritonsmith.lab.reduce.command import Reduced
+
+
+@task(tables=True, name="isolate")
+def isolate(
+    context: Any,
+    by: ReplayerOptions,
+    folder: Path = FOLDER,
+    kernel: str = DUMPED_KERNEL,
+    out: Path | None = again(OUT, "DIR-isolated"),
+    reduce_: bool = flag("also reduce the input: reduced.mlir", default=False),
+    timeout: float | None = REDUCE_TIMEOUT,
+    pattern: str = flag("instead: find the first pass or stage whose output has this text", ""),
+    regex: bool = flag("--pattern is a regular expression", default=False),
+    when: str = flag("instead: check limits of the compiled kernel: spills>0; or wrong", ""),
+    source: Path | None = TOOL_SOURCE,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Reproduce a failing pass alone, in a folder to attach to an issue."""
+    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.replay import replayer
+    from tritonsmith.compiler.request import options_of
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.errors import UsageError
+    from tritonsmith.lab.isolate import failing_pass, report
+    from tritonsmith.lab.isolate import issue_folder as files
+    from tritonsmith.lab.reduce import command, mlir_reduce
+    from tritonsmith.lab.reduce import report as reduce_report
+
+    made = index.read(folder)
+    one = select.kernel(made, kernel)
+    space = workspace.default()
+    if pattern or when:
+        if pattern and when:
+            raise UsageError("--pattern and --when contradict each other")
+        if out or reduce_:
+            wrong = "--out" if out else "--reduce"
+            asked = "--pattern" if pattern else "--when"
+            raise UsageError(
+                f"{wrong} cannot be used with {asked}",
+                why=f"{asked} names the first pass after which it holds, and writes no folder",
+                hints=[f"omit {wrong}"],
+            )
+        _held(made, one.name, pattern, when, space, by, regex=regex, json=json)
+        return
+    chosen = replayer.choose(
+        made, space, env=by.env, python=by.python, triton_opt=by.triton_opt, source=source
+    )
+    found = failing_pass.isolate(made, one, chosen, space, options_of(by.option))
+    to = out or made.folder.with_name(f"{made.folder.name}-isolated")
+    facts = files.about(found, chosen)
+    files.plan(found, None, facts, to)  # whether the folder will do, before anything takes time
+    reduced = None
+    if reduce_:
+        limit = timeout or command.ReduceOptions.timeout
+        options = command.ReduceOptions(limit, reducer=mlir_reduce.find(found.way.opt))
+        reduced = command.reduce(found.text, found.way, space, options, reduce_report.progress())
+    plan = files.plan(found, reduced, facts, to)
+    if dry_run:
+        output.plan(plan)
+        return
+    space.run(plan, "passes.isolate", quiet=True)
+    if json:
+        output.json(report.as_json(found, reduced, to), indent=None)
+    else:
+        _tell(found, reduced, to)
+    if not found.same:
+        raise _different(found, chosen, to)
+
+
+def _tell(found: Isolated, reduced: Reduced | None, folder: Path) -> None:
+    """Print the answer; a failure that is not the dump's is an error instead."""
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.isolate import report
+    from tritonsmith.lab.reduce import report as reduce_report
+
+    for text in found.notes:
+        console.note(text)
+    if found.same:
+        console.out().print(report.summary(found), markup=False)
+    if reduced:
+        console.out().print(reduce_report.sizes(reduced))
+        console.out().print(reduce_report.summary(reduced), markup=False)
+    if found.same:
+        console.write(folder)
+
+
+def _different(found: Isolated, tool: Replayer, folder: Path) -> SmithError:
+    """Make the error for a failure that is not the dump's: what was asked for is not reproduced."""
+    from tritonsmith.core.errors import SmithError
+    from tritonsmith.lab.isolate import report
+
+    made_by = found.seen.index.triton
+    return SmithError(
+        report.summary(found),
+        where=folder,
+        why="the folder has what was seen now, and the dump may have another cause",
+        hints=[
+            f"use the Triton that wrote the dump: {made_by or 'its version is unknown'}",
+            f"record the dump again, if {tool.opt or tool.python} was built since then",
+        ],
+    )
+
+
+def _held(
+    made: DumpIndex,
+    kernel: str,
+    pattern: str,
+    when: str,
+    space: Workspace,
+    by: ReplayerOptions,
+    *,
+    regex: bool,
+    json: bool,
+) -> None:
+    """Find the first pass after which a condition holds."""
+    from tritonsmith.core.errors import SmithError
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.isolate import first_pass_with
+
+    if when == "wrong":
+        _wrong(made, kernel, space, by, json=json)
+        return
+    if when:
+        manifest = _compiled(made, space, by)
+        terms = first_pass_with.limit(when, manifest)
+        step = first_pass_with.binary_step(manifest)
+        if json:
+            rows = [{"term": term, "value": value, "holds": holds} for term, value, holds in terms]
+            output.json({"schema": 1, "step": step, "terms": rows}, indent=None)
+            return
+        for term, value, holds in terms:
+            said = f"true, the value is {value}: {step}" if holds else f"false, the value is {value}"
+            console.out().print(f"{term}: {said}", markup=False)
+        return
+    sought = first_pass_with.compiled_pattern(pattern, regex=regex)
+    held = first_pass_with.texts(made, kernel, sought, ())
+    if held is None:
+        stages = first_pass_with.stages_of(_compiled(made, space, by))
+        held = first_pass_with.texts(made, kernel, sought, stages)
+    if json:
+        output.json(first_pass_with.as_json(held, pattern), indent=None)
+    elif held is None:
+        raise SmithError(first_pass_with.sentence(held, pattern), where=made.folder)
+    else:
+        console.out().print(first_pass_with.sentence(held, pattern), markup=False)
+
+
+def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:
+    """The first pass that changes what the kernel computes."""
+    from tritonsmith.check import predicate
+    from tritonsmith.compiler.dump import select
+    from tritonsmith.compiler.replay import replayer
+    from tritonsmith.core.errors import FactError, SmithError
+    from tritonsmith.core.ui import console
+
+    with predicate.deciding():
+        predicate.require()
+    from tritonsmith.check import check, report
+
+    with predicate.deciding():
+        chosen = replayer.choose(made, space, env=by.env, python=by.python, triton_opt=None)
+        if chosen.python is None:
+            hints = ["--python PATH"]
+            raise FactError("only an interpreter with Triton prints the generic form", hints=hints)
+        answer = check.check(made, select.kernel(made, kernel), chosen.python, space, silent=json)
+    if json:
+        output.json(report.as_json(answer), indent=None)
+    else:
+        for line in report.lines(answer):
+            console.out().print(line, markup=False)
+    if answer.culprit:  # found, as with --pattern
+        return
+    if answer.open:
+        raise report.open_end(answer)
+    raise SmithError(report.verdict(answer), where=made.folder)
+
+
+def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifest:
+    """Compile the kernel of a dump to the end, with the flags of the dump.
+
+    Raises:
+        FactError: the dump is not from a single kernel's compile, or was not made here.
+    """
+    import shlex
+
+    from invoke.exceptions import ParseError
+
+    from tritonsmith.cli.tasks.kernel_compile import compile_
+    from tritonsmith.cli.tasks.option_task import from_argv
+    from tritonsmith.compiler import run
+    from tritonsmith.compiler.dump import provenance
+    from tritonsmith.core.errors import FactError, UsageError
+    from tritonsmith.core.plan import digest
+
+    provenance.require_own(made, space)
+    try:
+        given = from_argv(compile_, shlex.split(made.command))
+    except (ParseError, UsageError, ValueError):
+        given = {}
+    if not given.get("kernel") or len(made.kernels) != 1:
+        raise FactError(
+            "the dump does not show it, and the stages after the passes need a dump of one kernel",
+            where=made.folder,
+            why=f"the dump comes from: {made.command}",
+            hints=["invoke passes.dump FILE:KERNEL --signature ... --target ... writes such a dump"],
+        )
+    asked = given["what"].request(given["kernel"])
+    python = "" if by.env else str(by.python or made.python)
+    where = run.toolchain(by.env or "wheel", python, jobs=1)
+    to = space.root / "passes" / "isolate" / digest(made.command, str(where.python))
+    return run.compile_all(asked, where, to, silent=True)

@@ -1,0 +1,107 @@
+"""`passes.knockout`: compile a kernel without each of its passes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks.kernel_options import KernelOptions, PoolOptions
+from tritonsmith.cli.tasks.option_fields import again, flag
+from tritonsmith.cli.tasks.option_task import command_line
+from tritonsmith.cli.tasks.options import CHECK, COMPILED_KERNEL, DRY_RUN, JSON, OUT, WHEEL_ENV
+from tritonsmith.cli.tasks.task import task
+
+if TYPE_CHECKING:
+    from tritonsmith.core.ui.tables import Grid
+
+
+@task(tables=True)
+def knockout(
+    context: Any,
+    what: KernelOptions,
+    by: PoolOptions,
+    kernel: str = again(COMPILED_KERNEL, default=""),
+    check: str = CHECK,
+    llvm: bool = flag("LLVM's passes: stop after each in turn, not Triton's left out", default=False),
+    out: Path | None = OUT,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Skip each pass in turn and report its effect."""
+    from tritonsmith.cli.tasks import output
+    from tritonsmith.core.errors import UsageError
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.knockout import knockout as passes_knockout
+    from tritonsmith.lab.knockout import llvm_passes, report
+
+    _, argv = command_line()
+    if bool(kernel) == bool(argv):
+        text = "a kernel and a program contradict each other" if kernel else "no kernel is given"
+        raise UsageError(text, hints=["FILE:KERNEL", "-- python script.py, on a machine with its GPU"])
+    if argv:
+        if llvm or dry_run or what != KernelOptions():
+            raise UsageError("flags of a compile are about a kernel, not about a program")
+        _of_program(argv, check, by, out, json=json)
+        return
+    if check:
+        raise UsageError("--check is about a program's values", hints=["-- python script.py"])
+    wanted = what.requests(kernel, by=by)
+    where = by.toolchain(*wanted)
+    if dry_run:
+        for one in wanted:
+            output.compile_of((llvm_passes if llvm else passes_knockout).first(one, where, out))
+        each = "for each number of LLVM's passes" if llvm else "without each pass"
+        console.note(f"and one compile {each} that this one counts")
+        return
+    if llvm:
+        limited = [made for one in wanted for made in llvm_passes.execute(one, where, out, silent=json)]
+        _print(report.llvm_as_json(limited), report.tables_of_llvm(limited), json=json)
+        return
+    found = [made for one in wanted for made in passes_knockout.execute(one, where, out, silent=json)]
+    tables = itertools.chain(report.tables_of(found), [report.summary(found)] if len(wanted) > 1 else [])
+    _print(report.as_json(found), tables, json=json)
+    if not json:
+        console.note(
+            "whether the code without a pass is right, only a run on its GPU tells: -- python script.py"
+        )
+
+
+def _of_program(argv: Sequence[str], check: str, by: PoolOptions, out: Path | None, *, json: bool) -> None:
+    """A program, run without each pass of its kernels."""
+    from tritonsmith.cli.tasks import output
+    from tritonsmith.cli.tasks.triage import command_subject, emptied
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.triage import knockout as program_knockout
+    from tritonsmith.lab.triage.observation import Observation
+
+    space = workspace.default()
+    space.claim()
+    env = "" if by.env == WHEEL_ENV.default else by.env  # a wheel alone launches nothing
+    subject = command_subject(
+        argv, check, env, by.python, by.timeout, out or space.root / "passes" / "knockout" / "program"
+    )
+    space.run(emptied(subject.out, space), "passes.knockout", quiet=True)
+
+    def tell(name: str, seen: Observation) -> None:
+        if not json:
+            console.note(f"{name}: {seen.figures or seen.why}")
+
+    found = program_knockout.run(subject, tell)
+    if json:
+        output.json(program_knockout.as_json(found, check=bool(check)))
+    else:
+        console.out().print(program_knockout.table(found, check=bool(check)))
+
+
+def _print(made: dict[str, Any], tables: Iterable[Grid], *, json: bool) -> None:
+    from tritonsmith.cli.tasks import output
+    from tritonsmith.core.ui import console
+
+    if json:
+        output.json(made)
+        return
+    for table in tables:
+        console.out().print(table)

@@ -1,0 +1,214 @@
+"""`passes.reduce`: reduce a file on which a pass fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import OutFile, again, flag, word
+from tritonsmith.cli.tasks.option_task import command_line
+from tritonsmith.cli.tasks.options import DUMPED_KERNEL, JSON, OUT_FILE, REDUCE_TIMEOUT, ReplayerOptions
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core import untrusted
+
+if TYPE_CHECKING:
+    from tritonsmith.compiler.dump.index import DumpIndex
+    from tritonsmith.core.envs.workspace import Workspace
+    from tritonsmith.core.errors import SmithError
+    from tritonsmith.lab.reduce.command import Reduced
+    from tritonsmith.lab.reduce.pass_runner import PassRunner
+
+
+@task(tables=True, name="reduce")
+def reduce_(
+    context: Any,
+    by: ReplayerOptions,
+    file: Path = word(".mlir file, or a folder of passes.dump or passes.isolate"),
+    pass_: str = flag("failing passes: tritongpu-pipeline{num-stages=3}", "", unset="RUN line's"),
+    when: str = flag("wrong: the passes change what a kernel computes", "", unset="they fail"),
+    kernel: str = DUMPED_KERNEL,
+    out: OutFile | None = again(OUT_FILE, "NAME.reduced.mlir"),
+    timeout: float | None = REDUCE_TIMEOUT,
+    jobs: int | None = flag("candidates at once", None, unset="2", example="--jobs 4; 0 for the default"),
+    own: bool = flag("do not use triton-reduce or mlir-reduce", default=False),
+    json: bool = JSON,
+) -> None:
+    """Reduce an IR file while a pass or command fails the same way."""
+    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.replay import replayer
+    from tritonsmith.compiler.request import options_of
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.errors import InterruptedRunError, UsageError
+    from tritonsmith.core.plan import Plan, Write
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.isolate import failing_pass
+    from tritonsmith.lab.isolate import issue_folder as files
+    from tritonsmith.lab.isolate import report as isolate_report
+    from tritonsmith.lab.reduce import command as reduce_command
+    from tritonsmith.lab.reduce import mlir_reduce, report
+    from tritonsmith.lab.reduce.pass_runner import PassRunner
+
+    space = workspace.default()
+    _, command = command_line()
+    wrong = _is_wrong(when, command)
+    if wrong and file.is_dir() and (file / index.FILE).is_file():
+        text, way = _wrong_pass(index.read(file), kernel, space, by)
+        to = file / "reduced.mlir"
+    elif file.is_dir() and (file / index.FILE).is_file() and not (pass_ or command):
+        dump = index.read(file)
+        chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt)
+        made = failing_pass.isolate(dump, select.kernel(dump, kernel), chosen, space, options_of(by.option))
+        if not made.same:
+            console.warn(isolate_report.summary(made))
+        text, way, to = made.text, made.way, file / "reduced.mlir"
+    else:
+        path = file / "input.mlir" if file.is_dir() else file
+        text = _read(path)
+        to = path.with_name("reduced.mlir" if file.is_dir() else f"{path.stem}.reduced{path.suffix}")
+        if command:
+            if pass_:
+                raise UsageError("--pass and a command contradict each other")
+            way = PassRunner(command=tuple(command))
+            _runnable(command[0])
+        else:
+            pipeline = pass_ or files.pipeline_of(text)
+            if not pipeline:
+                raise UsageError(
+                    "no failing pass is named",
+                    where=path,
+                    hints=["--pass tritongpu-coalesce", "-- command {}", "a RUN line in the file names them"],
+                )
+            way = _way(pipeline, space, path, by, wrong=wrong)
+    if out:
+        to = out.path(to.name)
+    options = reduce_command.ReduceOptions(
+        timeout or reduce_command.ReduceOptions.timeout,
+        jobs or reduce_command.JOBS,
+        None if own else mlir_reduce.find(way.opt),
+        file.name if command and not file.is_dir() else "in.mlir",
+    )
+    found = reduce_command.reduce(text, way, space, options, report.progress())
+    text = files.headed(found.text, way.pipeline) if way.pipeline else found.text
+    space.run(Plan("keep", (Write(to, text, phase="keep"),)), "passes.reduce", quiet=True)
+    _print(found, to, json=json)
+    if found.why == reduce_command.INTERRUPTED:
+        raise InterruptedRunError("interrupted; the best so far is kept", where=to)
+
+
+def _print(found: Reduced, to: Path, *, json: bool) -> None:
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.reduce import report
+
+    if json:
+        output.json({**report.as_json(found), "path": str(to)}, indent=None)
+    else:
+        console.out().print(report.sizes(found))
+        console.out().print(report.summary(found), markup=False)
+        console.write(to)
+
+
+def _is_wrong(when: str, command: Sequence[str]) -> bool:
+    """Whether `--when wrong` is asked for."""
+    from tritonsmith.check import predicate
+    from tritonsmith.core.errors import UsageError
+
+    if not when:
+        return False
+    if command or not predicate.asked_for([when]):
+        what = "--when and a command contradict each other" if command else f"--when cannot be {when!r}"
+        raise UsageError(what, hints=["--when wrong", "-- command {}"])
+    return True
+
+
+def _read(path: Path) -> str:
+    from tritonsmith.core.errors import UsageError
+
+    try:
+        return untrusted.read_bytes(path, untrusted.OURS).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        hints = ["give an MLIR file, or a folder that passes.dump or passes.isolate wrote"]
+        raise UsageError("cannot read this file", where=path, why=why, hints=hints) from error
+
+
+def _runnable(program: str) -> None:
+    from tritonsmith.core.errors import FactError
+    from tritonsmith.core.plan import process
+
+    if process.which(program) is None:
+        raise FactError(f"no program {program}", hints=["a path, or a name on PATH"])
+
+
+def _wrong_pass(
+    dump: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions
+) -> tuple[str, PassRunner]:
+    """The first pass of a dump that changes the result, and what it is given."""
+    from tritonsmith.check import check, report
+    from tritonsmith.compiler.dump import select
+    from tritonsmith.compiler.replay import replayer
+    from tritonsmith.compiler.replay import run as replay_run
+    from tritonsmith.core.command_line import command
+    from tritonsmith.core.errors import FactError, SmithError, UndecidedError
+    from tritonsmith.lab.isolate import failing_pass
+    from tritonsmith.lab.reduce.reduction import WrongPassRunner
+
+    one = select.kernel(dump, kernel)
+    chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=None)
+    if chosen.python is None:
+        raise _no_bindings()
+    answer = check.check(dump, one, chosen.python, space)
+    several = f"one pass is reduced at a time: {command('passes.reduce', 'FILE', '--pass', 'NAME')}"
+    if answer.culprit is None or len(answer.culprit.suspects) > 1:
+        error = UndecidedError if answer.culprit or answer.open else SmithError
+        raise error(report.verdict(answer), where=dump.folder, hints=answer.reasons or [several])
+    given = check.given_to(dump, one, answer.culprit.checked)
+    text = dump.content(given).decode()
+    seen = replay_run.look(dump, one, chosen, space, {})
+    links = [link for link in seen.links if link.dump.number == given.number]
+    made = failing_pass.way(
+        seen, links, chosen, space
+    )  # options that a release does not print are its backend's
+    if isinstance(made, str):
+        hints = [several]
+        raise FactError(f"{given.argument} cannot be run alone", where=chosen.python, why=made, hints=hints)
+    return text, WrongPassRunner(made.pipeline, python=made.python, calls=made.calls)
+
+
+def _by_bindings(pipeline: str, python: Path, space: Workspace, *, wrong: bool) -> PassRunner:
+    from tritonsmith.compiler.replay import introspect
+    from tritonsmith.lab.reduce import pass_runner
+
+    calls = pass_runner.calls(pipeline, introspect.known(python, space), python)
+    kind = pass_runner.PassRunner
+    if wrong:
+        from tritonsmith.lab.reduce.reduction import WrongPassRunner
+
+        kind = WrongPassRunner
+    return kind(pass_runner.spelled(pipeline), python=python, calls=calls)
+
+
+def _no_bindings() -> SmithError:
+    from tritonsmith.core.errors import FactError
+
+    return FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
+
+
+def _way(
+    pipeline: str, space: Workspace, path: Path, by: ReplayerOptions, *, wrong: bool = False
+) -> PassRunner:
+    """The program that runs the passes of a file."""
+    from tritonsmith.compiler.dump.index import DumpIndex
+    from tritonsmith.compiler.replay import replayer
+    from tritonsmith.lab.reduce import pass_runner
+
+    nothing = DumpIndex(path.parent)
+    env = by.env if by.env or by.python or by.triton_opt else "wheel"
+    chosen = replayer.choose(nothing, space, env=env, python=by.python, triton_opt=by.triton_opt)
+    if chosen.opt and wrong:
+        raise _no_bindings()
+    if chosen.opt:
+        return pass_runner.PassRunner(pass_runner.spelled(pipeline), opt=chosen.opt)
+    assert chosen.python is not None  # noqa: S101 - `replayer.choose` found one of the two
+    return _by_bindings(pipeline, chosen.python, space, wrong=wrong)

@@ -1,0 +1,143 @@
+"""`passes.replay`: run one pass of a dump on its input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import CommaList, OutFile, flag
+from tritonsmith.cli.tasks.options import (
+    DRY_RUN,
+    DUMPED_KERNEL,
+    FOLDER,
+    JSON,
+    MAYBE_NUMBER,
+    OUT_FILE,
+    TOOL_SOURCE,
+    ReplayerOptions,
+)
+from tritonsmith.cli.tasks.task import task
+
+if TYPE_CHECKING:
+    from tritonsmith.compiler.replay.run import PreparedReplay, ReplayOutcome
+
+
+@task(tables=True, name="replay")
+def replay(
+    context: Any,
+    by: ReplayerOptions,
+    folder: Path = FOLDER,
+    number: str = MAYBE_NUMBER,
+    kernel: str = DUMPED_KERNEL,
+    from_: int | None = flag("first pass of a range, each run on the output of the one before", None),
+    until: int | None = flag("last pass of the range", None),
+    all_: bool = flag("run each pass alone, and print a table", default=False),
+    source: Path | None = TOOL_SOURCE,
+    debug: bool = flag("print the pass's debug output: its file's DEBUG_TYPE", default=False),
+    mlir: CommaList = flag("print MLIR's debug output: dialect-conversion,greedy-rewriter", ()),
+    debug_only: CommaList = flag("print these types of debug output: isel,triton-licm", ()),
+    debug_all: bool = flag("print all debug output, of Triton, MLIR and LLVM", default=False),
+    gdb: bool = flag("start gdb with a breakpoint at the pass", default=False),
+    lldb: bool = flag("start lldb with a breakpoint at the pass", default=False),
+    break_: str = flag("stop in this rewrite pattern, not at the pass; with --gdb or --lldb", ""),
+    out: OutFile | None = OUT_FILE,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Run a pass of a dump alone, and compare its output with the next dump."""
+    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.replay import debugger, pass_chain, replayer, report, run
+    from tritonsmith.compiler.request import options_of
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.errors import UsageError
+    from tritonsmith.core.ui import console
+
+    if break_ and not gdb and not lldb:
+        raise UsageError("--break needs a debugger", hints=["add --gdb or --lldb"])
+    dump = index.read(folder)
+    one = select.kernel(dump, kernel)
+    space = workspace.default()
+    chosen = replayer.choose(
+        dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt, source=source
+    )
+    seen = run.look(dump, one, chosen, space, options_of(by.option))
+    mine = dump.of(one.name)
+    wanted = pass_chain.chosen(seen.links, number, from_, until, everything=all_, dumps=mine)
+    groups = [(link,) for link in wanted] if all_ else [wanted]
+    prints = debug or mlir or debug_only or debug_all
+    if len(groups) > 1 and (prints or gdb or lldb or out):
+        what = "--all takes neither debug output nor a debugger nor --out"
+        raise UsageError(what, hints=["name one pass, or a range"])
+    more = debugger.of(wanted, chosen, mlir, wanted=debug, only=debug_only, everything=debug_all)
+    prepared = run.prepare(seen, groups, chosen, space, more)
+    for text in (*seen.notes, *more.notes):
+        console.note(text)
+    if gdb or lldb:
+        _debug(prepared, "gdb" if gdb else "lldb", break_, dry_run=dry_run)
+        return
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    outcomes = run.execute(prepared, space)
+    if json:
+        output.json(report.as_json(outcomes, prepared))
+    elif all_:
+        console.out().print(report.table(outcomes, prepared))
+        console.out().print(report.summary(outcomes), markup=False)
+    if not all_:
+        _answer(outcomes[0], prepared, out, quiet=json)
+
+
+def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | None, *, quiet: bool) -> None:
+    """Print the result of a single job; an error if the job failed, or if its output differs."""
+    from tritonsmith.compiler.replay import report, run, verdict
+    from tritonsmith.core.errors import SmithError
+    from tritonsmith.core.ui import console, recording
+
+    job = outcome.job
+    for text in job.notes:
+        console.note(text)
+    if outcome.verdict not in verdict.RAN:
+        hints = [f"its input: {job.input}", *([f"the log: {job.log}"] if job.log.is_file() else [])]
+        raise SmithError(f"{job.title} cannot be replayed: {outcome.verdict}", why=outcome.why, hints=hints)
+    if prepared.debug:
+        console.out().print(job.log.read_text(encoding="utf-8", errors="replace"), markup=False, end="")
+    made = run.keep(job.out, out.path(job.out.name)) if out else job.out
+    recording.made(made)
+    if outcome.verdict == "differs":
+        hints = [f"diff {made} {job.after}", *report.suspects(prepared)]
+        raise SmithError(report.sentence(outcome), where=made, hints=hints)
+    if not quiet:
+        console.out().print(report.sentence(outcome), markup=False)
+        console.out().print(f"{made}", markup=False)
+
+
+def _debug(prepared: PreparedReplay, name: str, pattern: str, *, dry_run: bool) -> None:
+    """Replace this process by a debugger, or print its command."""
+    import os
+    import shlex
+
+    from tritonsmith.compiler.replay import debugger, replayer
+    from tritonsmith.core.errors import UsageError
+    from tritonsmith.core.plan import files
+    from tritonsmith.core.ui import console
+
+    (job,) = prepared.jobs
+    if prepared.tool.opt is None:
+        hints = ["--triton-opt PATH", "--env NAME of an environment that `invoke build-triton --debug` built"]
+        what = f"--{name} needs a build's triton-opt: a released wheel has no debug information"
+        raise UsageError(what, hints=hints)
+    opt = prepared.tool.opt
+    place = debugger.pattern(pattern, opt) if pattern else debugger.source(job.links[0], prepared.tool).place
+    argv = debugger.command(name, prepared.tool, job.argv, place)
+    if dry_run:
+        console.write(shlex.join(argv))
+        return
+    program = replayer.debugger(name)
+    files.make_folder(prepared.work)
+    console.note(shlex.join(argv))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(program, argv)  # noqa: S606 - it takes the terminal, and ^C

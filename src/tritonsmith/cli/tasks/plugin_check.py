@@ -1,0 +1,49 @@
+"""`plugin.check`: whether a plugin fits a Triton."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import word
+from tritonsmith.cli.tasks.options import JSON, LOADER
+from tritonsmith.cli.tasks.task import task
+
+
+@task(tables=True, name="check")
+def check_(
+    context: Any,
+    plugin: Path = word("the plugin: a shared library"),
+    wheel: str = LOADER,
+    json: bool = JSON,
+) -> None:
+    """Check whether a plugin is compatible with a Triton."""
+    from tritonsmith.build.plugins import check, report
+    from tritonsmith.compiler import spec, wheel_env
+    from tritonsmith.compiler.replay import replayer
+    from tritonsmith.core.errors import SmithError, UsageError
+    from tritonsmith.core.ui import console
+    from tritonsmith.facts import installed_tritons, machine
+
+    compiler = spec.parse(wheel)
+    if compiler.targets or compiler.options or compiler.folder:
+        raise UsageError(f"--wheel {wheel} names no Triton only", hints=["--wheel 3.9.0", "--wheel dev"])
+    place = wheel_env.place_of(compiler)
+    library = replayer.library(place.python)
+    found = installed_tritons.of_python(place.python)
+    version = found.version if found else ""
+    checked = check.check(plugin, library, place.python, version, machine.read(), place.space)
+    if json:
+        output.json(checked.as_json())
+    else:
+        console.out().print(report.table(checked))
+    if checked.misfits:
+        raise SmithError(
+            f"this plugin does not fit Triton {checked.version}",
+            where=plugin,
+            why="\n".join(
+                f"{row.what}: {row.why or f'{row.plugin}, not {row.triton}'}" for row in checked.misfits
+            ),
+            hints=["compile it with clang against the headers of that release, and link it to its libtriton"],
+        )

@@ -1,0 +1,112 @@
+"""`rehearse`: what another Triton would break, before it is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.kernel_options import CompileOptions, listed_kernels
+from tritonsmith.cli.tasks.option_fields import OutFile, again, flag, word
+from tritonsmith.cli.tasks.options import (
+    CORPUS,
+    DRY_RUN,
+    FAIL_ON,
+    JOBS,
+    JSON,
+    OUT_FILE,
+    SCHEDULER,
+    TIMEOUT,
+    TODAY,
+    TOMORROW,
+)
+from tritonsmith.cli.tasks.task import task
+
+if TYPE_CHECKING:
+    from tritonsmith.lab.rehearse.findings import RehearsalVerdict
+    from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
+
+
+@task(tables=True)
+def rehearse(
+    context: Any,
+    what: CompileOptions,
+    kernels: str = word("kernels file, or FILE:NAME; the corpus if omitted", ""),
+    corpus: Path | None = CORPUS,
+    from_: str = TODAY,
+    to: str = TOMORROW,
+    fail_on: str | None = FAIL_ON,
+    out: OutFile | None = again(OUT_FILE, "in the workspace"),
+    source: Path | None = flag("checkout with the kernels' files, which the list names", None, value="DIR"),
+    scheduler: str = SCHEDULER,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Compile a corpus with two Tritons and report regressions."""
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.errors import UsageError
+    from tritonsmith.lab.rehearse import findings, page, rehearsal, report
+
+    terms = findings.limits(fail_on)
+    sides = rehearsal.parse_side(from_, "--from"), rehearsal.parse_side(to, "--to")
+    file, name = _listed(kernels, corpus)
+    if source and not source.is_dir():
+        raise UsageError("--source is not a folder", where=source, hints=["give a checkout of Triton"])
+    entries = listed_kernels(file, name)
+    wanted = rehearsal.prepare(entries, file, what.flags(), *sides, base=source or file.parent)
+    if dry_run:
+        output.plan(wanted.plan())
+        return
+    place = workspace.default().root / "rehearsals" / page.name(wanted)
+    place = out.path(place.name) if out else place
+    page.check(place)
+    made = rehearsal.execute(wanted, scheduler, count=jobs, timeout=timeout, silent=json)
+    verdict = findings.check(made.comparison, terms)
+    page.write(wanted, made, terms, verdict, place)
+    if json:
+        output.json(report.as_json(wanted, made, terms, verdict))
+    _print(wanted, made, verdict, place, json=json)
+
+
+def _listed(kernels: str, corpus: Path | None) -> tuple[Path, str]:
+    """The kernels file, and the name of one kernel of it."""
+    from tritonsmith.compiler.kernels import kernels_file
+    from tritonsmith.core.errors import UsageError
+    from tritonsmith.lab.corpus import corpus as of_corpus
+
+    if not kernels:
+        here = of_corpus.named(corpus)
+        if not here.file.is_file():
+            raise of_corpus.empty(here)
+        return here.file, ""
+    if corpus:
+        raise UsageError("a kernels file and --corpus contradict each other", hints=["omit one of them"])
+    if (named := kernels_file.named(kernels)) is None:
+        hints = ["invoke rehearse captured.toml --from 3.6.0 --to 3.9.0"]
+        raise UsageError(f"{kernels!r} is not a kernels file", hints=hints)
+    return named
+
+
+def _print(
+    wanted: UpgradeRehearsal, made: RehearsalResult, verdict: RehearsalVerdict, place: Path, *, json: bool
+) -> None:
+    from tritonsmith.core.errors import FactError, SmithError
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.rehearse import report
+
+    if not json:
+        for block in report.blocks(made, verdict):
+            console.out().print(block)
+        for line in report.commands(wanted, verdict.findings):
+            console.out().print(console.typed(line), markup=False)
+    console.note(f"the page is {place}")
+    if verdict.findings:
+        raise SmithError(verdict.words, hints=["the page and --json have all values and messages"])
+    if verdict.unchecked:
+        raise FactError(verdict.words, hints=["a check of nothing does not pass: omit it from --fail-on"])
+    if verdict.doubts:
+        console.warn(verdict.words)
+    elif not json:
+        console.out().print(verdict.words, markup=False)

@@ -1,0 +1,225 @@
+"""`store.*`: manage the LLVMs in the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import flag, word
+from tritonsmith.cli.tasks.options import DRY_RUN, JSON, SHA256, YES, StoreOptions
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.ui import console
+from tritonsmith.core.ui import units as formats
+
+if TYPE_CHECKING:
+    from tritonsmith.build.store.store import Store
+    from tritonsmith.core.plan import Plan
+
+_ENTRY = word("entry of the store")
+_ENTRIES = flag("only this entry (repeatable)", ())
+
+
+@task(tables=True, name="list")
+def listing(context: Any, which: StoreOptions, json: bool = JSON) -> None:
+    """List the LLVMs in the store, and who uses them."""
+    import time
+
+    from tritonsmith.build.store import list_ as use_case
+    from tritonsmith.cli.tasks import store_tables
+    from tritonsmith.core.envs import workspace
+
+    found = use_case.make(_store(which), workspace.default(), time.time())
+    if json:
+        console.out().print_json(data=use_case.as_json(found))
+    else:
+        store_tables.listed(found)
+
+
+@task()
+def verify(
+    context: Any,
+    which: StoreOptions,
+    name: tuple[str, ...] = _ENTRIES,
+    quick: bool = flag("skip checksums", default=False),
+    json: bool = JSON,
+) -> None:
+    """Verify the LLVMs in the store against their manifests."""
+    from tritonsmith.build.store import verify as store_verify
+
+    shelf = _store(which)
+    entries = [shelf.entry(one) for one in name] if name else list(shelf.entries())
+    results = {entry.name: store_verify.problems(entry, quick=quick) for entry in entries}
+    if json:
+        console.out().print_json(data={"schema": 1, "store": str(shelf.root), "problems": results})
+    elif not results:
+        console.note(f"nothing in {shelf.root} yet")
+    for one, problems in results.items() if not json else ():
+        console.out().print(f"{one}: {'; '.join(problems) or 'intact'}", markup=False)
+    if broken := [one for one, problems in results.items() if problems]:
+        raise SmithError(
+            f"damaged: {', '.join(broken)}",
+            where=shelf.root,
+            hints=["`invoke setup-mlir` repairs a build", "`invoke store.gc --name NAME` deletes an entry"],
+        )
+
+
+@task(tables=True)
+def gc(
+    context: Any,
+    which: StoreOptions,
+    name: tuple[str, ...] = _ENTRIES,
+    max_size: str = flag("delete only until the store is no larger than this: 50GB", ""),
+    older_than: str = flag("only entries unused for so long: 12h, 30d, 8w", ""),
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
+    json: bool = flag("print the plan as JSON, and delete only with --yes", default=False),
+) -> None:
+    """Delete unused LLVMs, the least recently used first."""
+    import time
+
+    from tritonsmith.build.store import gc as store_gc
+    from tritonsmith.build.store import list_ as lists
+    from tritonsmith.cli.tasks import store_tables
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.plan import compression
+    from tritonsmith.doctor.caches import filters
+
+    most = compression.size(max_size) if max_size else None
+    limits = store_gc.GcLimits(most, filters.age(older_than), name)
+    found = lists.make(_store(which), workspace.default(), time.time())
+    prepared = store_gc.prepare(found, limits)
+    if json:
+        console.out().print_json(data=store_gc.as_json(prepared))
+    elif dry_run:
+        output.plan(prepared.plan)
+    else:
+        store_tables.to_delete(prepared, found)
+    if dry_run or not prepared.plan.steps or (json and not yes):
+        return
+    if not output.agreed(f"Delete {formats.size(prepared.freed)}?", yes=yes):
+        raise SmithError("nothing was deleted")
+    _run("store.gc", prepared.plan)
+    left = store_gc.stayed(prepared, found)
+    output.notes(f"{row.entry.name} was kept: it is in use now" for row in left)
+    freed = prepared.freed - sum(row.bytes or 0 for row in left)
+    if not json:
+        console.out().print(f"deleted {formats.size(freed)}", markup=False)
+
+
+@task()
+def adopt(
+    context: Any,
+    which: StoreOptions,
+    path: Path = word("build folder or install prefix of an LLVM"),
+    name: str = flag("name in the store", "", unset="descriptive"),
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Register an existing LLVM build in the store, in place."""
+    from tritonsmith.build.store import adopt as store_adopt
+    from tritonsmith.facts import machine
+
+    shelf = _store(which)
+    manifest, plan = store_adopt.adopt(shelf, path, machine.read(), name)
+    output.warnings(plan.notes)
+    if dry_run:
+        output.plan(plan)
+        return
+    with shelf.hold(manifest.name, purpose=f"store.adopt {path}"):
+        _run("store.adopt", plan)
+    console.out().print(f"adopted as {manifest.name}", markup=False)
+
+
+@task()
+def forget(context: Any, which: StoreOptions, name: str = _ENTRY, dry_run: bool = DRY_RUN) -> None:
+    """Remove an adopted LLVM from the store's list."""
+    from tritonsmith.build.store import adopt as store_adopt
+
+    shelf = _store(which)
+    plan = store_adopt.forget(shelf, shelf.entry(name))
+    if dry_run:
+        output.plan(plan)
+        return
+    with shelf.hold(name, purpose=f"store.forget {name}"):
+        _run("store.forget", plan)
+    console.out().print(f"forgotten: {name}; its files stay", markup=False)
+
+
+@task()
+def export(
+    context: Any,
+    which: StoreOptions,
+    name: str = _ENTRY,
+    dest: str = word("file (.tar.zst), folder, or bucket (s3://BUCKET/PATH/)"),
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Pack an LLVM of the store into one relocatable archive."""
+    from contextlib import nullcontext
+
+    from tritonsmith.build.store import export as store_export
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.facts import machine
+
+    shelf = _store(which)
+    found = store_export.prepare(shelf.entry(name), dest, workspace.default(), machine.read())
+    output.notes(found.notes)
+    if dry_run:
+        output.plan(found.plan)
+        return
+    purpose = f"store.export {name}"
+    with shelf.hold(name, purpose=purpose) if shelf.writable else nullcontext():
+        _run("store.export", found.plan)
+    console.out().print(f"{found.files} files in {found.dest}", markup=False)
+
+
+@task(name="import")
+def import_(
+    context: Any,
+    which: StoreOptions,
+    source: str = word("archive of store.export: path, http(s):// or s3:// (.tar.zst)"),
+    sha256: str = SHA256,
+    force: bool = flag("import an archive of another kind of machine", default=False),
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Unpack an archive of store.export into the store."""
+    from tritonsmith.build.store import import_ as store_import_
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.facts import machine
+
+    shelf, space = _store(which), workspace.default()
+    found = store_import_.locate(source, space, sha256)
+    if found.fetched and dry_run:
+        output.plan(found.plan)
+        console.note("the rest depends on the content of the archive")
+        return
+    if not dry_run:
+        _run("store.import", found.plan)
+    prepared = store_import_.prepare(found, shelf, space, machine.read(), force=force)
+    name = prepared.manifest.name
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    with shelf.hold(name, purpose=f"store.import {source}"):
+        prepared = store_import_.prepare(found, shelf, space, machine.read(), force=force)
+        _run("store.import", prepared.plan)
+    console.out().print(
+        f"{'already there' if prepared.there else 'imported'}: {shelf.path(name)}", markup=False
+    )
+
+
+def _run(task_name: str, plan: Plan) -> None:
+    """Run a plan with a log in the workspace."""
+    from tritonsmith.core.envs import workspace
+
+    space = workspace.default()
+    space.claim()
+    space.run(plan, task_name.replace(".", "-"))
+
+
+def _store(which: StoreOptions) -> Store:
+    """The selected store: by flag, by the env file, or the workspace's."""
+    from tritonsmith.build.store.store import open_store
+    from tritonsmith.core.envs import settings, workspace
+
+    return open_store(workspace.default(), which.store or settings.load(which.env, {}).llvm.store)

@@ -1,0 +1,152 @@
+"""`triage`: which change makes a failing, wrong or fat kernel right, and what that means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.kernel_options import KernelOptions
+from tritonsmith.cli.tasks.option_fields import again
+from tritonsmith.cli.tasks.option_task import command_line
+from tritonsmith.cli.tasks.options import ANY_ENV, CHECK, JOBS, JSON, KERNEL, OUT, PYTHON, TIMEOUT, WHEN
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.errors import UndecidedError, UsageError
+from tritonsmith.core.ui import console
+
+if TYPE_CHECKING:
+    from tritonsmith.core.envs.workspace import Workspace
+    from tritonsmith.core.plan import Plan
+    from tritonsmith.lab.triage.kernel import KernelSubject
+    from tritonsmith.lab.triage.observation import Observation
+    from tritonsmith.lab.triage.program import CommandSubject
+
+
+@task(tables=True)
+def triage(
+    context: Any,
+    what: KernelOptions,
+    kernel: str = KERNEL,
+    when: tuple[str, ...] = WHEN,
+    check: str = CHECK,
+    env: str = again(ANY_ENV, "wheel, or PATH's Python"),
+    python: Path | None = PYTHON,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    out: Path | None = OUT,
+    json: bool = JSON,
+) -> None:
+    """Find the cause of a wrong kernel by changing one thing at a time."""
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.plan import Plan, Write
+    from tritonsmith.lab.triage import report, verdict
+
+    _, argv = command_line()
+    if bool(kernel) == bool(argv):
+        text = "a kernel and a command contradict each other" if kernel else "nothing to test is given"
+        raise UsageError(text, hints=["FILE:KERNEL, with --when LIMIT", "-- python script.py"])
+    if check and not argv:
+        raise UsageError("--check is about a command's values", hints=["-- python script.py"])
+    if argv and (when or what != KernelOptions()):
+        raise UsageError("--when and flags of a compile are about a kernel, not about a command")
+    space = workspace.default()
+    space.claim()
+    subject: KernelSubject | CommandSubject
+    if kernel:
+        subject = _kernel(kernel, what, when, env, python, jobs, timeout, out, silent=json)
+    else:
+        subject = command_subject(argv, check, env, python, timeout, out)
+
+    told: set[str] = set()
+
+    def tell(name: str, seen: Observation) -> None:
+        text = report.in_short(seen)
+        if not json:
+            console.note(": ".join(filter(None, (name, str(seen.seen), "" if text in told else text))))
+        told.add(text)  # each message once
+
+    space.run(emptied(subject.out, space), "triage", quiet=True)
+    found = verdict.run(subject, tell)
+    about = {"kernel": kernel, "command": list(argv), "triton": subject.triton, "when": list(when)}
+    about["check"] = check
+    answer = report.as_json(found, about)
+    evidence = Write(subject.out / "triage.json", dumps(answer, indent=2) + "\n", phase="triage")
+    space.run(Plan("triage", (evidence,)), "triage", quiet=True)
+    if json:
+        output.json(answer)
+    else:
+        console.out().print(report.table(found))
+        for line in report.lines(found):
+            console.out().print(line, markup=False)
+        console.out().print(f"  evidence: {subject.out}", markup=False)
+    if not found.decided:
+        raise UndecidedError(found.text, hints=["the table above says what was tried", str(subject.out)])
+
+
+def command_subject(
+    argv: Sequence[str], check: str, env: str, python: Path | None, timeout: int | None, out: Path | None
+) -> CommandSubject:
+    """A command, its check, and where it runs."""
+    from tritonsmith.compiler import watched_program
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.lab.triage import check as result_check
+    from tritonsmith.lab.triage.program import CommandSubject
+
+    checked = result_check.parse(check) if check else None
+    if checked:
+        result_check.script_of(argv)
+    space = workspace.default()
+    folder = (out or space.root / "triage" / "command").absolute()
+    interpreter = watched_program.interpreter(env, python, space)
+    return CommandSubject(tuple(argv), interpreter, Path.cwd(), folder, timeout or 0, checked)
+
+
+def emptied(folder: Path, space: Workspace) -> Plan:
+    """Steps that remove what an earlier triage left there.
+
+    Raises:
+        UsageError: something else is there.
+    """
+    from tritonsmith.core.plan import Plan, Remove
+
+    if folder.is_relative_to(space.root):
+        return Plan("triage", (Remove((folder,), space.root, phase="triage"),))
+    if not folder.exists() or not any(folder.iterdir()):
+        return Plan("triage")
+    hints = ["--out DIR: a folder that is empty or not there"]
+    raise UsageError("the folder of --out is not empty", where=folder, hints=hints)
+
+
+def _kernel(
+    kernel: str,
+    what: KernelOptions,
+    when: tuple[str, ...],
+    env: str,
+    python: Path | None,
+    jobs: int | None,
+    timeout: int | None,
+    out: Path | None,
+    *,
+    silent: bool,
+) -> KernelSubject:
+    from tritonsmith.check import predicate
+    from tritonsmith.compiler import run
+    from tritonsmith.compiler.folder_name import folder_name
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.lab.bisect.predicate import limit
+    from tritonsmith.lab.triage.kernel import KernelSubject
+
+    asked = what.request(kernel)
+    run.check(asked)
+    wrong = predicate.asked_for(when)
+    terms = () if wrong else limit.parse(when)
+    where = run.toolchain(env or "wheel", str(python or ""), jobs=jobs or 1, timeout=timeout)
+    name = folder_name(f"{asked.file.stem}.{asked.name or asked.kernel or 'kernel'}")
+    folder = (out or workspace.default().root / "triage" / name).absolute()
+    if wrong:
+        from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
+
+        return WrongKernelSubject(predicate.single(asked), where, (), folder, silent=silent)
+    return KernelSubject(asked, where, terms, folder, silent=silent)

@@ -1,0 +1,112 @@
+"""`watch`: run a command again whenever a file that it depends on is saved."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.cli.tasks import option_task
+from tritonsmith.cli.tasks.option_fields import again, flag
+from tritonsmith.cli.tasks.options import ENV
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.errors import UsageError, did_you_mean
+
+
+@task()
+def watch(
+    context: Any,
+    run: str = flag("task to run, with its arguments: 'kernel.resources matmul.py'", ""),
+    lit: str | None = flag("lit tests to run: a regular expression of their names", None),
+    env: str = again(ENV, "dev", default=""),
+    source: Path | None = flag("checkout to watch, instead of the current one", None),
+    path: tuple[str, ...] = flag("file or folder to watch (repeatable)", ()),
+) -> None:
+    """Rerun a task or command at each save, and show what changed."""
+    from tritonsmith.build.watch import loop, resolve
+    from tritonsmith.build.watch.command import WatchedProgram, WatchedTask
+    from tritonsmith.build.watch.lit_tests import WatchedTests
+    from tritonsmith.core.envs import workspace
+    from tritonsmith.core.ui import tables
+
+    words, argv = option_task.command_line()
+    _one_of(run, lit, argv, words)
+    if run and env:
+        raise UsageError(
+            "--env is for --lit and a command; a task has its own", hints=[f"--run {f'{run} --env {env}'!r}"]
+        )
+    env = env or ENV.default
+    _check_filter(lit or "")
+    if source and not argv:
+        raise UsageError("--source is for a command after --", hints=["--run and --lit know what they need"])
+    if source and not source.is_dir():
+        raise UsageError("no such folder", where=source)
+    space = workspace.default()
+    named = [_path(one) for one in path]
+    if argv:
+        needs = resolve.of_command(argv, named, env, source, space)
+        with WatchedProgram.server() as server:
+            loop.follow(WatchedProgram(server, argv), needs.files, needs.build)
+    elif lit is not None:
+        build, files = resolve.of_tests(named, env, space)
+        loop.follow(WatchedTests(build, lit), files, build)
+    else:
+        words, values = _parse(run)
+        needs = resolve.of_task(words[0], values, named, space)
+        tables.widen(wide="--wide" in words)
+        with WatchedTask.server() as server:
+            loop.follow(WatchedTask(server, words), needs.files, needs.build)
+
+
+def _one_of(run: str, lit: str | None, argv: list[str], words: list[str]) -> None:
+    given = [name for name, one in (("--run", run), ("--lit", lit is not None), ("--", argv)) if one]
+    if not given:
+        named = words[words.index("watch") + 1 :]
+        task_ = shlex.quote(shlex.join(named)) if named else "'TASK ...'"
+        hints = [f"--run {task_}", "--lit FILTER", "a command: invoke watch -- COMMAND"]
+        raise UsageError("nothing to run", hints=hints)
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} contradict each other", hints=["use one at a time"])
+
+
+def _check_filter(text: str) -> None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        hints = ["a name is one, too: --lit Triton/canonicalize.mlir"]
+        raise UsageError(f"--lit {text!r} is no regular expression", why=str(error), hints=hints) from None
+
+
+def _path(text: str) -> Path:
+    path = Path(text).expanduser().absolute()
+    if not path.parent.is_dir():
+        raise UsageError("no such file or folder", where=path)
+    return path
+
+
+def _parse(text: str) -> tuple[list[str], dict[str, Any]]:
+    """The words of a task, and the arguments of its body.
+
+    Raises:
+        UsageError: there is no such task, or it does not take them.
+    """
+    from invoke.exceptions import ParseError
+
+    from tritonsmith.cli.tasks import namespace
+
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--run cannot be {text!r}", why=str(error)) from None
+    words = words[words[:1] in (["invoke"], ["tritonsmith"], ["./bootstrap"]) :]
+    name = words[0] if words else ""
+    if name == "watch":
+        raise UsageError("watch cannot watch itself")
+    if name not in namespace.task_names:
+        raise UsageError(f"--run names no task: {name!r}", hints=did_you_mean(name, namespace.task_names))
+    given = words[1 : words.index("--")] if "--" in words else words[1:]
+    try:
+        return words, option_task.from_argv(namespace[name], given)
+    except ParseError as error:
+        raise UsageError(f"--run: {error}", hints=[f"its options: invoke --help {name}"]) from None

@@ -1,0 +1,38 @@
+"""What was captured, for the screen and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+
+
+def table(kernels: Sequence[Mapping[str, Any]], title: str) -> Grid:
+    """One row for each kernel."""
+    rows = [
+        (
+            one["name"],
+            str(one["count"]),
+            str(len(one.get("configs", ())) or ""),
+            "x".join(map(str, one["grid"][0])) + _more(one["grid"]),
+            one["where"][0] + _more(one["where"]),
+        )
+        for one in kernels
+    ]
+    return tables.plain(
+        title, ("kernel", "launches", "configs", "grid", "where"), rows, right=["launches", "configs"]
+    )
+
+
+def _more(parts: Sequence[object]) -> str:
+    return f" +{len(parts) - 1}" if len(parts) > 1 else ""
+
+
+def as_json(
+    kernels: Sequence[Mapping[str, Any]], notes: Sequence[str], out: Path, code: int
+) -> dict[str, Any]:
+    """For programs."""
+    return {"schema": 1, "file": str(out), "kernels": list(kernels), "notes": list(notes), "exit": code}

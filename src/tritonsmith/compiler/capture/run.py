@@ -1,0 +1,240 @@
+"""`kernel.capture`: run a program that launches kernels, and list them; no GPU is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.compiler import describe, gpu_models, kernel_list_text, watched_program
+from tritonsmith.compiler.capture import recorded
+from tritonsmith.compiler.targets import Target
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
+from tritonsmith.core.plan.steps.run_attached import AttachedRun
+from tritonsmith.core.ui import redact
+
+_TASK = "kernel.capture"
+_MISSING = re.compile(r"^(?:E +)?ModuleNotFoundError: No module named '(\w+)", re.MULTILINE)
+_TRACEBACK = "Traceback (most recent call last):\n"
+
+
+@dataclass(frozen=True)
+class PreparedCapture:
+    """A capture that is ready to run.
+
+    Attributes:
+        before: steps that make the scratch folder.
+        step: the program.
+        after: steps that clear up.
+        work: the scratch folder.
+        out: the list to write.
+        target: what the program is told of.
+        device: how that was asked for.
+        python: the interpreter, if an environment or a flag names one.
+    """
+
+    before: Plan
+    step: AttachedRun
+    after: Plan
+    work: Path
+    out: Path
+    target: Target
+    device: str
+    python: Path | None
+
+    @property
+    def plan(self) -> Plan:
+        """All of it."""
+        return self.before + Plan(f"capture {self.out.stem}", (self.step,)) + self.after
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What was recorded.
+
+    Attributes:
+        recording: of all processes.
+        kernels: entries of the list.
+        code: the program's exit code, as a shell would have it.
+        missing: a module that the program did not find.
+        failure: the last line of what the program wrote to its standard error, or of its traceback there.
+    """
+
+    recording: recorded.Recording
+    kernels: tuple[Mapping[str, object], ...]
+    code: int
+    missing: str
+    failure: str
+
+
+def prepare(
+    argv: Sequence[str],
+    target: Target,
+    device: str,
+    out: Path,
+    python: Path | None,
+    space: Workspace,
+    stand_ins: Sequence[str] = (),
+) -> PreparedCapture:
+    """Make the plan.
+
+    Args:
+        argv: the program; its flags alone for Python itself: `-m pytest`.
+        target: what the program is told of.
+        device: how that was asked for.
+        out: the list to write.
+        python: stands for `python`, and its folder comes before PATH; None for what PATH has.
+        space: the workspace.
+        stand_ins: modules that the program imports and that its Python may lack.
+
+    Raises:
+        UsageError: there is no program, the list is somebody else's file, or a module's name is none.
+        FactError: there is no such program.
+    """
+    for name in stand_ins:
+        if not all(part.isidentifier() for part in name.split(".")):
+            hints = ["the name that the program imports: --stand-in flash_attn_2_cuda"]
+            raise UsageError(f"--stand-in {name!r} is not the name of a module", hints=hints)
+    work = space.root / "kernels" / ".capture" / str(os.getpid())
+    facts = configs.load("capture")
+    request = {
+        "schema": 1,
+        "target": [target.backend, target.arch, target.warp_size],
+        "gpus": gpu_models.all_facts([target]),
+        "results": str(work / "results"),
+        "stand-ins": list(stand_ins),
+        **facts["torch"],
+    }
+    request_file = work / "request.json"
+    asked_by = command("kernel.capture", device=device)
+    vendor = {name: text for told in gpu_models.environment(target).values() for name, text in told.items()}
+    step, site = watched_program.prepare(argv, python, "capture", request_file, work, asked_by, vendor)
+    before = (
+        Remove((work,), space.root, phase="prepare"),
+        MakeDir(work / "results", phase="prepare"),
+        Write(request_file, json.dumps(request, indent=2) + "\n", phase="prepare"),
+        site,
+    )
+    clear = (Remove((work,), space.root, phase="clear"),)
+    note = f"between the last two commands, what {work / 'results'} has is written to {out}"
+    return PreparedCapture(
+        Plan(f"capture {out.stem}", before),
+        step,
+        Plan("clear up", clear, (note,)),
+        work,
+        out,
+        target,
+        device,
+        python,
+    )
+
+
+def execute(prepared: PreparedCapture, space: Workspace) -> Captured:
+    """Run the program with its output on the terminal, and write the list.
+
+    Raises:
+        SmithError: nothing was recorded.
+    """
+    space.claim()
+    log = space.log(_TASK)
+    space.run(prepared.before, _TASK, quiet=True, log=log)
+    try:
+        code = watched_program.run(prepared.step, space, _TASK, log)
+        said = untrusted.text_if_any(prepared.step.errors)
+        missing = match[-1] if code and (match := _MISSING.findall(said)) else ""
+        found = recorded.read(prepared.work / "results")
+        kernels = _write(prepared, found, space, log) if found.kernels else ()
+        return Captured(found, tuple(kernels), code, missing, _failure(said) if code else "")
+    finally:
+        space.run(prepared.after, _TASK, quiet=True, log=log)
+
+
+def check(made: Captured, prepared: PreparedCapture) -> None:
+    """Check that something was recorded.
+
+    Raises:
+        SmithError: nothing was: the error says what to do.
+    """
+    if made.missing:
+        python = prepared.python or Path(prepared.step.argv[0])
+        raise SmithError(
+            f"the program needs {made.missing}, which its Python does not have",
+            where=python,
+            hints=_provided(made.missing),
+        )
+    if made.kernels:
+        return
+    found = made.recording
+    by_env = command("kernel.capture", env="wheel") + watched_program.EXAMPLE
+    if not found.processes:
+        what = "no Python process of this program could be watched"
+        hints: tuple[str, ...] = (
+            "it may ignore PYTHONPATH: -I, -E, a frozen program",
+            f"name it: {by_env}",
+        )
+    elif made.code:
+        what = f"the program ended with exit code {made.code} before it launched a kernel that can be listed"
+        what = f"{what}: {made.failure}" if made.failure else what
+        hints = ("docs/capture.md lists the differences from a GPU",)
+    elif "triton" not in found.versions:
+        what = "the program did not import Triton"
+        hints = (
+            "check that its interpreter has Triton",
+            f"or use an environment: {by_env}",
+        )
+    else:
+        what = "the program launched no kernel that can be listed"
+        hints = ("check that it launches Triton kernels, on the device `cuda`",)
+    raise SmithError(what, why="\n".join(found.notes) or None, hints=hints)
+
+
+def _failure(errors: str) -> str:
+    """The line of a traceback that names the exception, or else the last line."""
+    _, _, traceback = errors.rpartition(_TRACEBACK)
+    lines = [line for line in traceback.splitlines() if line.strip()]
+    named = (line for line in lines if not line.startswith((" ", "\t")))
+    return (next(named, "") if _TRACEBACK in errors else (lines or [""])[-1]).strip()
+
+
+def _provided(module: str) -> Sequence[str]:
+    if module == "torch":
+        return (
+            f"an environment with torch for the CPU: {command('up', env='torch')}, then --env torch",
+            "or an interpreter of yours that has it: --python PATH",
+        )
+    without = f"or capture the rest without it: --stand-in {module}"
+    return (*describe.provided(module), *(() if module == "triton" else (without,)))
+
+
+def _write(
+    prepared: PreparedCapture, found: recorded.Recording, space: Workspace, log: Path
+) -> list[dict[str, object]]:
+    out, near = prepared.out, prepared.out.parent
+    texts = recorded.moved(found.kernels, found.texts, [prepared.work])
+    folder = near / f"{out.stem}.sources"
+    files: dict[str, Path] = {}
+    for name, text in texts.items():
+        stem = re.sub(r"\W+", "_", Path(name).stem).strip("_") or "cell"
+        files[name] = folder / f"{stem}.py"
+        if files[name] in list(files.values())[:-1]:
+            files[name] = folder / f"{stem}_{len(files)}.py"
+        space.run(Plan("sources", (Write(files[name], text, phase="sources"),)), _TASK, quiet=True, log=log)
+    kernels = recorded.entries(found, files, prepared.device, near)
+    captured = {
+        "command": redact.hidden(shlex.join(prepared.step.argv)),
+        **found.versions,
+        "device": prepared.device,
+        "target": str(prepared.target),
+        "notes": list(found.notes),
+    }
+    text = kernel_list_text.render(kernels, captured=captured)
+    space.run(Plan("list", (Write(out, text, phase="list"),)), _TASK, quiet=True, log=log)
+    return kernels

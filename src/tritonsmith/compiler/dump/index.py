@@ -1,0 +1,233 @@
+"""The index of a dump: which pass saw which IR, in which order; the IR itself is in files next to it.
+
+OUT/index.json
+OUT/<kernel>/012-tritongpu-coalesce.mlir    what a pass was given
+OUT/output.log                              what else was printed
+OUT/compiled/                               the binary of each kernel, if this run made it: see `binaries`
+
+A banner, the IR below it, the next banner: all of it in the order of the index, with the pieces of output.log
+in the gaps that offsets leave, is the stream again: `pieces`.
+
+A dump equal to the one before it is a hard link to the same file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
+from tritonsmith.ir.banners import When
+
+FILE = "index.json"
+OUTPUT = "output.log"
+COMPILED = "compiled"  # folder of what the compiles left
+KEPT = "list.json"  # what `passes.list` counted
+UNFINISHED = ".unfinished"  # there from before the first change of a folder until its index is written
+# Names in the folder that are no kernel's.
+BESIDE = (FILE, OUTPUT, KEPT, "report.html", "reproducers", COMPILED)
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Dump:
+    """One piece of IR that the compiler printed.
+
+    Attributes:
+        number: order in its kernel, from 0.
+        kernel: the run of the pipelines that it belongs to: a key of `Index.kernels`.
+        stage: what the pipeline makes: `ttir`, `ttgir`, `llir`; `llvm` for LLVM's own passes.
+        name: of the pass's class, as the banner spells it: `TritonGPUCoalesce`.
+        argument: of the pass on a command line: `tritongpu-coalesce`; empty where the banner has none.
+        pipeline: the same with its options: `tritongpu-F32DotTC{emu-tf32=true}`.
+        operation: that the pass ran on: `builtin.module`, `tt.func`.
+        symbol: name of the function, if it ran on one: `matmul_kernel`; empty for a module.
+        when: printed before the pass, after it, or after it failed.
+        path: of the IR's file, relative to the output folder.
+        size: in bytes.
+        lines: number of them.
+        sha256: 64 hex digits, of the file.
+        changed: whether the pass changed its IR, locations aside; None where nothing after it can tell.
+        seconds: that the pass took; None if nobody measured.
+        whole: False if the stream ended inside it.
+        offset: of its banner, in the stream.
+        banner: the line that announced it; bytes that are no UTF-8 as surrogates.
+        inside: the pass that was announced before printed it while it ran: what it left comes later.
+        against: place in `Index.dumps` of the dump to compare with, to see what the pass did: the one that
+            followed a `before`, the one that came before an `after`; None if there is none.
+    """
+
+    number: int
+    kernel: str
+    stage: str
+    name: str
+    argument: str
+    pipeline: str
+    operation: str
+    symbol: str
+    when: When
+    path: str
+    size: int
+    lines: int
+    sha256: str
+    changed: bool | None
+    seconds: float | None
+    whole: bool
+    offset: int = 0
+    banner: str = ""
+    inside: bool = False
+    against: int | None = None
+
+    @property
+    def label(self) -> str:
+        """What the pass is called on a command line, or else its class."""
+        return self.argument or self.name
+
+    @property
+    def kind(self) -> str:
+        """Suffix of its file: `mlir`, `ll`, `mir`, `ptx`, `amdgcn`."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def language(self) -> str:
+        """What it is written in: `mlir`, `llvm`, `mir`, `ptx`, `amdgcn`."""
+        return "llvm" if self.kind == "ll" else self.kind
+
+
+@dataclass(frozen=True)
+class DumpedKernel:
+    """One run of the pipelines.
+
+    Attributes:
+        name: key, unique in the index: the function's name, with `-2` ... where it comes again.
+        function: name of the function; empty where the IR has none.
+        target: `cuda:90`, `hip:gfx942`, as the IR says; empty where it does not.
+        failed: name of the pass that failed, or that ran when the stream ended; empty if none did.
+        error: what the compiler said of it.
+    """
+
+    name: str
+    function: str
+    target: str
+    failed: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class DumpIndex:
+    """An output folder of `passes.dump` or `passes.import`.
+
+    Attributes:
+        folder: where it is.
+        command: what was run, for a shell; or the file that was imported.
+        triton: version that printed it; empty if unknown.
+        python: interpreter that has this Triton; empty if unknown.
+        size: of the whole stream, in bytes.
+        kernels: in the order in which they came.
+        dumps: all of them, in the order of the stream.
+        reproducers: files of crash reproducers, relative to the output folder.
+        environ: variables that were set.
+        output: file of what was printed that is no IR, relative to the output folder.
+    """
+
+    folder: Path
+    command: str = ""
+    triton: str = ""
+    python: str = ""
+    size: int = 0
+    kernels: tuple[DumpedKernel, ...] = ()
+    dumps: tuple[Dump, ...] = ()
+    reproducers: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict)
+    output: str = OUTPUT
+
+    def of(self, kernel: str) -> tuple[Dump, ...]:
+        """The dumps of one kernel, in order."""
+        return tuple(dump for dump in self.dumps if dump.kernel == kernel)
+
+    def path(self, dump: Dump) -> Path:
+        """The file of a dump."""
+        return self.folder / dump.path
+
+    def content(self, dump: Dump) -> bytes:
+        """The IR of a dump, as it was printed.
+
+        Raises:
+            FactError: its file is gone.
+        """
+        try:
+            return untrusted.read_bytes(self.path(dump), untrusted.OURS)
+        except OSError as error:
+            hints = ["recreate the folder with invoke passes.dump or invoke passes.import"]
+            why = error.strerror or str(error)
+            raise FactError(
+                "cannot read a file of this dump", where=self.path(dump), why=why, hints=hints
+            ) from error
+
+    def text(self, dump: Dump) -> str:
+        """`content` as text, with lines that end in a line feed."""
+        return self.content(dump).decode("utf-8", "replace").replace("\r\n", "\n")
+
+    def render(self) -> str:
+        """The text of `index.json`."""
+        content: dict[str, Any] = {"schema": SCHEMA, **vars(self)}
+        del content["folder"]
+        content["kernels"] = [vars(one) for one in self.kernels]
+        content["dumps"] = [vars(one) for one in self.dumps]  # `asdict` would copy each of 20000
+        return json.dumps(content, default=dict) + "\n"
+
+    def pieces(self) -> Iterator[bytes]:
+        """The original stream, piece by piece."""
+        with untrusted.opened(self.folder / self.output) as output:
+            at = 0
+            for dump in self.dumps:
+                yield output.read(dump.offset - at)
+                banner = dump.banner.encode("utf-8", "surrogateescape")
+                yield banner
+                yield self.content(dump)
+                at = dump.offset + len(banner) + dump.size
+            yield output.read()
+
+
+def read(folder: Path) -> DumpIndex:
+    """Read an output folder.
+
+    Raises:
+        FactError: it has no index, or one that cannot be read.
+    """
+    path = folder / FILE
+    try:
+        content: Any = untrusted.read_json(path, untrusted.OURS)
+        if not isinstance(content, dict):
+            raise ValueError("not a JSON object")  # noqa: TRY301, TRY004 - told like the others
+        if content.pop("schema") != SCHEMA:
+            raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - told like the others
+        kernels = tuple(untrusted.shaped(DumpedKernel, one) for one in content.pop("kernels"))
+        dumps = tuple(untrusted.shaped(Dump, one) for one in content.pop("dumps"))
+        index = untrusted.shaped(DumpIndex, content, folder=folder, kernels=kernels, dumps=dumps)
+        _check(index)
+        return replace(index, reproducers=tuple(index.reproducers))
+    except FileNotFoundError as error:
+        hints = ["`invoke passes.dump --out DIR` or `invoke passes.import FILE --out DIR` creates one"]
+        why = "the run that began it was killed" if (folder / UNFINISHED).is_file() else None
+        what = "this folder is not a dump: its index is missing"
+        raise FactError(what, where=path, why=why, hints=hints) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FactError("cannot read this index", where=path, why=str(error)) from error
+
+
+def _check(index: DumpIndex) -> None:
+    """Check an index that may be untrusted: a file in it that is `/dev/zero` never ends.
+
+    Raises:
+        ValueError: it names files elsewhere, or dumps that it does not have.
+    """
+    for name in (index.output, *index.reproducers, *(dump.path for dump in index.dumps)):
+        untrusted.place_in(name)
+    for dump in index.dumps:
+        if dump.against is not None and not 0 <= dump.against < len(index.dumps):
+            raise ValueError(f"there is no dump {dump.against}")

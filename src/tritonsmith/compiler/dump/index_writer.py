@@ -1,0 +1,311 @@
+"""Write dumps: where each goes, what it is compared with, and the index of all."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.compiler.dump import timing
+from tritonsmith.compiler.dump.index import FILE, UNFINISHED, Dump, DumpedKernel, DumpIndex
+from tritonsmith.compiler.dump.pipeline_runs import (
+    ASSEMBLY,
+    LLIR,
+    UNUSUAL,
+    DumpText,
+    PipelineRun,
+    PipelineRuns,
+    look,
+    stages,
+)
+from tritonsmith.core.plan import files
+from tritonsmith.ir import banners, strip_locations
+from tritonsmith.ir.banners import Banner
+
+_SAID = 1 << 16  # bytes after a dump in which the compiler's last words are looked for
+_ERROR = 20_000  # characters
+MODULE, FUNCTION = "builtin.module", "func.func"  # where a banner does not tell
+_TOGETHER = 8  # runs that go on at the same time
+_FAILED = re.compile(rb"Pipeline failed while executing \[`([^`]+)`")
+_PIPELINE_FAILED = b"PassManager::run failed"  # which reports on time as well: python/src/ir.cc at 63068fcc27
+_TRACE = b"Traceback (most recent call last)"
+_RUNNING = re.compile(rb"(?m:^)Running pass: (\S+) on |Running pass '([^'\n]+)' on function")
+
+
+@dataclass(slots=True)
+class PendingDump:
+    """A dump while it is not known what comes after it. As `Dump`, and the level of `pipeline_runs.look`."""
+
+    run: PipelineRun
+    banner: Banner
+    number: int
+    path: str
+    size: int
+    lines: int
+    sha256: str
+    whole: bool
+    offset: int
+    raw: str
+    level: int
+    module: bool
+    changed: bool | None = None
+    seconds: float | None = None
+    against: int | None = None
+
+
+class IndexWriter:
+    """Writes dumps and their index into a folder."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self._runs = PipelineRuns()
+        self._rows: list[PendingDump] = []
+        self._latest: tuple[int, bytes] = (-1, b"")
+        self._reproducers: list[str] = []
+
+    def add(self, banner: Banner, raw: bytes, offset: int, body: bytes, *, whole: bool) -> None:
+        """A dump: its banner, where that stands in the stream, and the IR."""
+        place, latest = self._latest
+        twin = self._rows[place] if body == latest and place >= 0 else None
+        digest = twin.sha256 if twin else hashlib.sha256(body).hexdigest()
+        text = look(banner, body)
+        row = self._row(banner, raw, offset, body, text, digest)
+        row.size, row.lines, row.whole = len(body), twin.lines if twin else body.count(b"\n"), whole
+        before = self._before(row)
+        twin = twin or (
+            self._rows[before] if before is not None and self._rows[before].sha256 == digest else None
+        )
+        files.link_or_create(self._out / row.path, body, self._out / twin.path if twin else None)
+        self._compare(row, body, before)
+        self._latest = (len(self._rows) - 1, body)
+
+    def open(
+        self, banner: Banner, raw: bytes, offset: int, start: bytes
+    ) -> tuple[Path, Callable[[int, int, str, bool], None]]:
+        """A dump that comes in pieces: the file for it, and what to call when all of it is there."""
+        row = self._row(banner, raw, offset, start, look(banner, start), "")
+
+        def close(size: int, lines: int, digest: str, whole: bool) -> None:
+            row.size, row.lines, row.sha256, row.whole = size, lines, digest, whole
+            self._compare(row, None, self._before(row))
+
+        self._latest = (-1, b"")
+        return self._out / row.path, close
+
+    def said(self, data: bytes) -> None:
+        """Printed text that is not IR."""
+        run = self._runs.current
+        if run is None:
+            return
+        if b"{-#" in data:
+            data = self._reproducer(run, data)
+        data = data.replace(b"\r\n", b"\n")
+        if len(run.said) < _SAID:
+            run.said += data[: _SAID - len(run.said)]
+        if b"ime report ..." in data or b"timing report" in data:
+            for report in timing.reports(data.decode("utf-8", "replace")):
+                self._time(self._timed(run, report), report)
+
+    def close(self, died: str, *, reproducers: Sequence[str] = (), **about: Any) -> DumpIndex:
+        """Write the index.
+
+        Args:
+            died: how the program ended, if that was a crash.
+            reproducers: files that were written beside the stream, relative to the folder.
+            about: the rest of `DumpIndex`.
+        """
+        current = self._runs.current
+        kernels = tuple(self._kernel(run, died if run is current else "") for run in self._runs.all)
+        found = (*reproducers, *self._reproducers)
+        index = DumpIndex(self._out, kernels=kernels, dumps=self._dumps(), reproducers=found, **about)
+        files.write_atomically(self._out / FILE, index.render())
+        return index
+
+    # ------------------------------------------------------------ one dump
+
+    def _row(
+        self, banner: Banner, raw: bytes, offset: int, body: bytes, text: DumpText, digest: str
+    ) -> PendingDump:
+        run = self._runs.find(banner, body, text, digest)
+        if banner.kind == "mlir" and not banner.operation:
+            banner = replace(banner, operation=MODULE if text.module else FUNCTION, symbol=text.symbol)
+        if not run.places:
+            files.make_folder(self._out / run.name)
+        if banner.when == "failed":
+            run.failed = run.failed or banner.name
+        else:
+            run.said = b""
+        level = text.level if text.module or text.level > LLIR else run.level
+        slug = re.sub(UNUSUAL, "-", banner.argument or banner.name).strip("-.")[:80] or "pass"
+        path = f"{run.name}/{len(run.places):03d}-{slug}.{banner.kind}"
+        files.append_if_any(self._out / UNFINISHED, path)
+        spelled = raw.decode("utf-8", "surrogateescape")
+        place, module = len(run.places), text.module
+        row = PendingDump(run, banner, place, path, 0, 0, digest, True, offset, spelled, level, module)
+        run.places.append(len(self._rows))
+        run.digest = digest
+        self._rows.append(row)
+        return row
+
+    def _unit(self, row: PendingDump) -> tuple[str, str]:
+        """What the dump shows: dumps of other things cannot be compared with it."""
+        if row.module and row.banner.kind != "mlir":
+            return row.banner.kind, ""
+        kind = "module" if row.module else row.banner.operation
+        return f"{row.banner.kind} {kind}", "" if row.module else row.banner.symbol
+
+    def _before(self, row: PendingDump) -> int | None:
+        unit = self._unit(row)
+        if row.banner.inside and unit in row.run.inner:
+            return row.run.inner[unit]
+        seen = row.run.seen.get(unit)
+        return seen[0] if seen else None
+
+    def _compare(self, row: PendingDump, body: bytes | None, before: int | None) -> None:
+        """What the dump shows about the pass before it and about its own pass.
+
+        Dumps of something else in between (a loop of the function, a function of the module) leave open whose
+        change it was.
+        """
+        run, here, unit = row.run, len(self._rows) - 1, self._unit(row)
+        if before is not None:
+            old = self._rows[before]
+            alone = row.banner.inside or run.seen[unit][1] == run.shaken
+            verdict = self._differ(old, before, row, body, settled=alone)
+            if old.banner.when == "before" and not row.banner.inside:
+                old.changed, old.against = verdict, here
+            if row.banner.when != "before":
+                row.changed, row.against = verdict, before
+        if row.banner.inside:
+            run.inner[unit] = here
+            return
+        run.shaken += row.banner.when == "before" or row.changed is not False
+        run.seen[unit] = (here, run.shaken)
+        run.inner[unit] = here
+
+    def _differ(
+        self, old: PendingDump, place: int, row: PendingDump, body: bytes | None, *, settled: bool
+    ) -> bool | None:
+        if old.sha256 == row.sha256:
+            return False
+        if not settled:
+            return None
+        if body is None or not (old.whole and row.whole):
+            return True if old.whole and row.whole else None
+        last, text = self._latest
+        if last != place:
+            text = (self._out / old.path).read_bytes()
+        return not strip_locations.same(row.banner.kind, text, body)
+
+    # ------------------------------------------------------------ what was printed beside it
+
+    def _reproducer(self, run: PipelineRun, data: bytes) -> bytes:
+        """Give it a file; what was printed besides."""
+        end = data.rfind(b"#-}")
+        end = end + 3 if end >= 0 else len(data)
+        begin = data.rfind(b"\nmodule", 0, data.find(b"{-#")) + 1
+        while begin > 0 and data[: begin - 1].rpartition(b"\n")[2].startswith(b"#"):  # aliases
+            begin = data.rfind(b"\n", 0, begin - 1) + 1
+        number = len(self._reproducers)
+        path = f"{run.name}/reproducer{f'-{number + 1}' if number else ''}.mlir"
+        files.append_if_any(self._out / UNFINISHED, path)
+        files.link_or_create(self._out / path, data[begin:end] + b"\n")
+        self._reproducers.append(path)
+        return data[:begin] + data[end:].lstrip(b"\n")
+
+    def _timed(self, run: PipelineRun, report: timing.TimingReport) -> PipelineRun:
+        """The run that a report is about: where threads compile, not always the one of the last dump."""
+        if report.llvm:
+            return run
+        known = {row.name for row in report.rows}
+
+        def waiting(one: PipelineRun) -> int:
+            return sum(self._rows[place].banner.name in known for place in one.places[one.timed :])
+
+        return max([*reversed(self._runs.all[-_TOGETHER:]), run], key=lambda one: (waiting(one), one is run))
+
+    def _time(self, run: PipelineRun, report: timing.TimingReport) -> None:
+        rows = [self._rows[place] for place in run.places]
+        if report.llvm:
+            chosen = [row for row in rows if row.banner.kind in ("ll", "mir")]
+            found = timing.nth(report, [row.banner.name for row in chosen])
+        else:
+            chosen = [row for row in rows if row.banner.kind == "mlir" and not row.banner.inside]
+            passes = [(row.banner.name, row.banner.operation == MODULE) for row in chosen]
+            found, end = timing.matched(report.rows, passes, run.timed)
+            if found:
+                run.pipelines.append((chosen[run.timed].number, chosen[end - 1].number + 1))
+                run.timed = end
+        for place, seconds in found.items():
+            if chosen[place].seconds is None:
+                chosen[place].seconds = seconds
+
+    # ------------------------------------------------------------ all of it
+
+    def _kernel(self, run: PipelineRun, died: str) -> DumpedKernel:
+        last = self._rows[run.places[-1]]
+        said = timing.without(run.said)
+        mark = banners.marks().search(said)
+        failed = run.failed
+        if match := _FAILED.search(said):
+            failed = failed or _text(match[1])
+        if not failed and last.level != ASSEMBLY and (mark or died or not last.whole):
+            running = [first or second for first, second in _RUNNING.findall(said)]
+            if last.banner.kind == "mlir" or not last.whole:
+                failed = f"after {last.banner.name}" if self._over(run) else last.banner.name
+            else:  # of LLVM's passes nothing is printed before they run, but for this log
+                failed = _text(running[-1]) if running else f"after {last.banner.name}"
+        error = ""
+        if failed:
+            begin = said.rfind(b"\n", 0, mark.start()) + 1 if mark else 0
+            trace = said.rfind(_TRACE, 0, begin)
+            begin = trace if trace >= 0 else begin
+            error = _text(said[begin:]).strip()[:_ERROR] or died
+        return DumpedKernel(run.name, run.function, run.target, failed, error)
+
+    def _over(self, run: PipelineRun) -> bool:
+        """Whether a timing report shows that the last pass ended before the failure."""
+        rows = [self._rows[place] for place in run.places]
+        passes = [row for row in rows if row.banner.kind == "mlir" and not row.banner.inside]
+        if run.timed < len(passes) or _PIPELINE_FAILED in run.said:
+            return False
+        mark = banners.marks().search(run.said)
+        return mark is None or run.said.find(b"ime report ...") < mark.start()
+
+    def _dumps(self) -> tuple[Dump, ...]:
+        names: dict[int, str] = {}
+        for run in self._runs.all:
+            levels = [self._rows[place].level for place in run.places]
+            names.update(zip(run.places, stages(run, levels), strict=True))
+        return tuple(
+            Dump(
+                number=row.number,
+                kernel=row.run.name,
+                stage=row.banner.kind if row.level == ASSEMBLY else names[place],
+                name=row.banner.name,
+                argument=row.banner.argument,
+                pipeline=row.banner.pipeline,
+                operation=row.banner.operation,
+                symbol=row.banner.symbol,
+                when=row.banner.when,
+                path=row.path,
+                size=row.size,
+                lines=row.lines,
+                sha256=row.sha256,
+                changed=row.changed,
+                seconds=row.seconds,
+                whole=row.whole,
+                offset=row.offset,
+                banner=row.raw,
+                inside=row.banner.inside,
+                against=row.against,
+            )
+            for place, row in enumerate(self._rows)
+        )
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

@@ -1,0 +1,89 @@
+"""What counts as a pass: one definition for `passes.dump`, `passes.list`, `passes.find` and `passes.report`.
+
+A dump is one text that was printed. A pass is one run of a pass: on three functions it runs three times.
+Texts that are printed before and after it are two dumps of one pass; what a pass prints while it runs, and
+assembly, are dumps of no pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tritonsmith.compiler.dump.index import Dump, DumpIndex
+
+
+@dataclass(frozen=True)
+class PassRun:
+    """A row of the pipeline.
+
+    Attributes:
+        dump: that stands for it; where IR was printed before and after it, the first.
+        before: IR that it was given; None if nobody printed it.
+        after: IR that it made; None if nobody printed it.
+    """
+
+    dump: Dump
+    before: Dump | None
+    after: Dump | None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a pass: the texts of other rows were printed by the pass before, or are assembly."""
+        return not self.dump.inside and self.dump.kind not in ("ptx", "amdgcn")
+
+
+@dataclass(frozen=True)
+class PassTotals:
+    """How many there are of each.
+
+    Attributes:
+        passes: that ran.
+        changed: of them, those that changed their IR, locations aside.
+        unknown: of them, those that nobody can tell of: what came after was not printed, or is others' too.
+        dumps: texts that were printed.
+    """
+
+    passes: int
+    changed: int
+    unknown: int
+    dumps: int
+
+    def __str__(self) -> str:
+        """In words, as every report of a dump has them."""
+        unknown = f" ({self.unknown} may have)" if self.unknown else ""
+        return (
+            f"{_many(self.passes, 'pass', 'passes')}, {self.changed} changed something{unknown}; "
+            f"{_many(self.dumps, 'dump', 'dumps')}"
+        )
+
+
+def of(index: DumpIndex, kernel: str) -> Iterator[PassRun]:
+    """The rows of one kernel, in order."""
+    for dump in index.of(kernel):
+        other = None if dump.against is None else index.dumps[dump.against]
+        if dump.when == "before":
+            yield PassRun(dump, dump, other)
+        elif other is None or not _same_pass(index, other, dump):
+            yield PassRun(dump, other, dump)
+
+
+def totals(index: DumpIndex, kernel: str) -> PassTotals:
+    """The numbers of one kernel."""
+    passes = [row.dump for row in of(index, kernel) if row.counts]
+    return PassTotals(
+        passes=len(passes),
+        changed=sum(dump.changed is True for dump in passes),
+        unknown=sum(dump.changed is None for dump in passes),
+        dumps=len(index.of(kernel)),
+    )
+
+
+def _same_pass(index: DumpIndex, before: Dump, after: Dump) -> bool:
+    """Whether the two show one pass, so that one row is enough."""
+    followed = None if before.against is None else index.dumps[before.against]
+    return before.when == "before" and followed == after and before.name == after.name
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"

@@ -1,0 +1,337 @@
+"""`passes.dump`: compile a kernel, or run a program that compiles some, and record the IR of every pass."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+
+from tritonsmith.compiler import run as compile_run
+from tritonsmith.compiler.dump import binaries, import_log, provenance
+from tritonsmith.compiler.dump.index import UNFINISHED, DumpIndex
+from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.dump.splitter import Splitter
+from tritonsmith.compiler.manifest import Manifest
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.core import untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.plan import MakeDir, Plan, Remove, RemoveWritten, Step, Write, process
+from tritonsmith.core.plan.steps import run_attached
+from tritonsmith.core.plan.steps.base import CommandFailedError, Tap
+from tritonsmith.core.plan.steps.run_attached import AttachedRun
+from tritonsmith.core.ui import console, redact
+from tritonsmith.facts import installed_tritons
+
+_TASK = "passes.dump"
+_TRACE = "Traceback (most recent call last)"
+_LINES = 12  # of an error on the screen; the index has all of it
+
+
+@dataclass(frozen=True)
+class PreparedDump:
+    """A dump that is ready to run.
+
+    Attributes:
+        before: steps that make the folders.
+        run: steps that run the compiler.
+        after: steps that clear up; a note says which commands would take apart what the compiler prints.
+        out: the output folder.
+        work: a folder of the workspace's, which goes.
+        environ: variables that are set.
+        log: the run's log file.
+    """
+
+    before: Plan
+    run: Plan
+    after: Plan
+    out: Path
+    work: Path
+    environ: Mapping[str, str]
+    log: Path
+
+    @property
+    def plan(self) -> Plan:
+        """All of it."""
+        return self.before + self.run + self.after
+
+
+def _work(space: Workspace) -> Path:
+    return space.root / "passes" / ".work" / str(os.getpid())
+
+
+# ---------------------------------------------------------------- a kernel
+
+
+@dataclass(frozen=True)
+class DumpOfKernel:
+    """A dump, the compile in it, and who compiles."""
+
+    prepared: PreparedDump
+    compile: compile_run.PreparedCompile
+    where: Toolchain
+
+
+def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Path | None) -> DumpOfKernel:
+    """Find the kernel, and make the plan; without `out`, the dump goes into a folder of the workspace.
+
+    Raises:
+        SmithError: the file, the kernel or the signature is wrong.
+    """
+    work = _work(where.space)
+    alone = replace(where, jobs=1)  # so that one point's output comes after the other's
+    made = compile_run.prepare(asked, alone, work / "compiled")
+    to = (out or where.space.root / "passes" / f"{asked.file.stem}.{made.kernel}").absolute()
+    made = made.under(_set(choices, to))
+    logs = [str(made.out / one.id / "log") for one in made.wanted]
+    title = made.plan.title.replace("compile", "dump")
+    record = provenance.record(made.asked.flags(), str(where.python), where.space, "prepare")
+    prepared = _prepared(
+        title, made.plan.steps, logs, to, work, choices, where.space, record, own=out is None
+    )
+    return DumpOfKernel(prepared, made, alone)
+
+
+def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex, Manifest]:
+    """Compile, and split the output.
+
+    Raises:
+        SmithError: nothing could be compiled.
+    """
+    prepared, where = what.prepared, what.where
+    _begin(prepared, where.space)
+    splitter = Splitter(prepared.out)
+    logs = [what.compile.out / one.id / "log" for one in what.compile.wanted]
+    over = threading.Event()
+    reader = _Reader(logs, splitter, over)
+    try:
+        reader.start()
+        manifest: Manifest | None = None
+        try:
+            manifest = compile_run.execute(what.compile, where, silent=silent).manifest
+        finally:  # ^C too: what came until then is a dump, and its folder can be used again
+            over.set()
+            reader.join()
+            if reader.error:
+                raise reader.error
+            points = manifest.points if manifest else ()
+            index = splitter.close(
+                command=what.compile.asked.flags(),
+                triton=manifest.triton if manifest else "",
+                python=str(where.python),
+                environ=prepared.environ,
+                reproducers=_reproducers(prepared.out),
+                died=next((one.error for one in points if one.status in ("crashed", "timeout")), ""),
+            )
+            if manifest is not None:
+                binaries.keep(index, [manifest])
+            elif index.dumps:
+                console.note(f"the passes recorded so far are in {index.folder}")
+            import_log.finish(prepared.out)
+    finally:
+        splitter.stop()
+        _end(prepared, where.space)
+    return index, manifest
+
+
+class _Reader(threading.Thread):
+    """Reads the logs of points while they are written, one after the other."""
+
+    def __init__(self, logs: Sequence[Path], splitter: Splitter, over: threading.Event) -> None:
+        super().__init__(name="dump", daemon=True)
+        self._logs, self._splitter, self._over = logs, splitter, over
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Until all is read."""
+        try:
+            for log, later in zip_longest(self._logs, self._logs[1:]):
+                self._read(log, later)
+        except Exception as error:  # noqa: BLE001 - told in the thread that waits
+            self.error = error
+
+    def _read(self, log: Path, later: Path | None) -> None:
+        while not log.exists():
+            if self._over.wait(0.005) and not log.exists():
+                return
+        with log.open("rb", buffering=0) as file:
+            run_attached.follow(
+                file,
+                lambda: self._over.is_set() or bool(later and later.exists()),
+                self._splitter.feed,
+                self._splitter.idle,
+            )
+
+
+# ---------------------------------------------------------------- any program
+
+
+def of_program(
+    argv: Sequence[str], space: Workspace, choices: Choices, out: Path | None
+) -> tuple[PreparedDump, AttachedRun]:
+    """Make the plan for a command; without `out`, the dump goes into a folder of the workspace.
+
+    Raises:
+        FactError: there is no such program.
+    """
+    if process.which(argv[0]) is None:
+        hints = ["give a path, or a name on PATH: -- python script.py"]
+        raise FactError(f"no program {argv[0]}", hints=hints)
+    work = _work(space)
+    name = next((Path(word).stem for word in argv[1:] if word.endswith(".py")), Path(argv[0]).name)
+    to = (out or space.root / "passes" / name).absolute()
+    cache = ("TRITON_CACHE_DIR", str(work / "cache"))
+    change = (*choices.environ(to).items(), cache)
+    step = AttachedRun(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
+    steps = (MakeDir(work / "cache", phase="prepare"), step)
+    record = provenance.record(_command(step), _python(step.argv[0]), space, "prepare")
+    logs = [str(step.errors)]
+    made = _prepared(f"dump {name}", steps, logs, to, work, choices, space, record, own=out is None)
+    return made, step
+
+
+def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) -> tuple[DumpIndex, int]:
+    """Run the program with its output on the terminal, and split what the compiler prints.
+
+    Returns:
+        The index, and the program's exit code, as a shell would have it.
+
+    Raises:
+        SmithError: it could not be run.
+    """
+    _begin(prepared, space)
+    splitter = Splitter(prepared.out, _show)
+    code = 0
+    try:
+        tap = Tap(import_log.full_disk_told(prepared.out)(splitter.feed), splitter.idle)
+        try:
+            space.run(prepared.run, _TASK, quiet=True, log=prepared.log, tap=tap)
+        except CommandFailedError as failure:
+            code = failure.code
+        splitter.idle()
+        index = splitter.close(
+            command=_command(step),
+            triton=_version(prepared.work / "cache", step.argv[0]),
+            python=_python(step.argv[0]),
+            environ=prepared.environ,
+            reproducers=_reproducers(prepared.out),
+            died=f"the program died: signal {-code}" if code < 0 else "",
+        )
+        binaries.keep(index, binaries.of_cache(prepared.work / "cache", index.python, space))
+        import_log.finish(prepared.out)
+    finally:
+        splitter.stop()
+        _end(prepared, space)
+    return index, code if code >= 0 else 128 - code
+
+
+def _show(data: bytes) -> None:
+    sys.stderr.buffer.write(data)
+    sys.stderr.buffer.flush()
+
+
+def _command(step: AttachedRun) -> str:
+    """What was run, as the index has it."""
+    return redact.hidden(shlex.join(step.argv))
+
+
+def _python(program: str) -> str:
+    """The interpreter, if it is one."""
+    found = process.which(program) or program
+    return str(Path(found).absolute()) if Path(found).name.startswith("python") else ""
+
+
+def _version(cache: Path, program: str) -> str:
+    """Triton's, as what it compiled says (since 3.3), or as the interpreter has it."""
+    for path in cache.glob("*/*.json"):
+        if not path.name.startswith("__grp__"):
+            try:
+                version = untrusted.read_json(path).get("triton_version")
+            except (OSError, ValueError):
+                continue
+            if version:
+                return str(version)
+    python = _python(program)
+    found = installed_tritons.of_python(Path(python)) if python else None
+    return found.version if found else ""
+
+
+# ---------------------------------------------------------------- both
+
+
+def _prepared(
+    title: str,
+    steps: tuple[Step, ...],
+    streams: Sequence[str],
+    out: Path,
+    work: Path,
+    choices: Choices,
+    space: Workspace,
+    record: Step,
+    *,
+    own: bool,
+) -> PreparedDump:
+    """The folder, what runs, and what is done with its stream, as commands."""
+    old, folders = ((), ()) if own else import_log.older(out)
+    before: list[Step] = [Remove((out, work) if own else (work,), space.root, phase="prepare")]
+    before += [
+        MakeDir(out, phase="prepare"),
+        Write(out / UNFINISHED, import_log.noted(out, old), phase="prepare"),
+    ]
+    before += [RemoveWritten(old, folders, phase="prepare")] if old else []
+    before += [MakeDir(out / import_log.REPRODUCERS, phase="prepare")] if choices.reproducers else []
+    before += [record]
+    joined = " ".join(map(shlex.quote, streams))
+    note = f"while the command runs: cat {joined} | {command('passes.import', '-', out=out)}"
+    clear = (Remove((work,), space.root, phase="clear"),)
+    plans = (Plan(title, tuple(before)), Plan(title, steps), Plan(title, clear, (note,)))
+    return PreparedDump(*plans, out, work, _set(choices, out), space.log(_TASK))
+
+
+def _begin(prepared: PreparedDump, space: Workspace) -> None:
+    space.claim()
+    space.run(prepared.before, _TASK, quiet=True, log=prepared.log)
+
+
+def _end(prepared: PreparedDump, space: Workspace) -> None:
+    space.run(prepared.after, _TASK, quiet=True, log=prepared.log)
+
+
+def _set(choices: Choices, out: Path) -> dict[str, str]:
+    return {name: value for name, value in choices.environ(out).items() if value is not None}
+
+
+def _reproducers(out: Path) -> tuple[str, ...]:
+    found = (path for path in (out / import_log.REPRODUCERS).glob("*") if path.is_file())
+    return tuple(sorted(str(path.relative_to(out)) for path in found))
+
+
+def failures(index: DumpIndex) -> tuple[str, ...]:
+    """The failure of each kernel: the compiler's message, without Python's stack."""
+    found = []
+    for kernel in index.kernels:
+        if kernel.failed:
+            said = kernel.error.partition(_TRACE)[0].splitlines() or kernel.error.splitlines()[-1:]
+            found.append("\n  ".join([f"{kernel.name}: {kernel.failed}", *said[:_LINES]]))
+    return tuple(found)
+
+
+def check(index: DumpIndex) -> None:
+    """Check that a pass printed its IR.
+
+    Raises:
+        SmithError: there is no dump in the stream.
+    """
+    if not index.dumps:
+        hints = [
+            "check that the program compiles a kernel",
+            "check that the program does not override Triton's dump variables",
+        ]
+        raise SmithError("no pass printed its IR", where=index.folder / index.output, hints=hints)

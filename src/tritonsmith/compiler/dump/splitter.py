@@ -1,0 +1,201 @@
+"""Split a stream of dumps while it arrives: one file per dump, everything else into output.log.
+
+A chunk is searched for one short mark, without a loop over lines. What lies between two banners is kept in
+memory, up to a limit, until it is whole: then it is known where the IR ends, and whether it is as before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tritonsmith.compiler.dump import timing
+from tritonsmith.compiler.dump.index import OUTPUT, DumpIndex
+from tritonsmith.compiler.dump.index_writer import IndexWriter
+from tritonsmith.core.plan import files
+from tritonsmith.ir import banners
+from tritonsmith.ir.banners import Banner
+
+KEPT = 16 << 20  # bytes of one dump that are held; of a longer one the end is wherever the next banner is
+_LONGEST_LINE = 4 * banners.LONGEST
+
+
+class Splitter:
+    """Splits a stream: call `feed`, then `close`.
+
+    Args:
+        out: an empty folder.
+        echo: gets what is no IR, as soon as that is known.
+    """
+
+    def __init__(self, out: Path, echo: Callable[[bytes], object] | None = None) -> None:
+        self._book = IndexWriter(out)
+        self._output: BinaryIO = files.create(out / OUTPUT)
+        self._echo = echo
+        self._echoed = 0  # bytes at the front of what is not in a file yet
+        self._line: list[bytes] = []  # of a line whose end has not come yet
+        self._length = 0  # of that
+        self._segment: list[bytes] = []  # what came since the last banner
+        self._held = 0  # bytes of it
+        self._spilled: _Spilled | None = None
+        self._banner: Banner | None = None
+        self._raw = b""
+        self._same = ("", b"", (0, True))  # the last segment, and its end
+        self._begin = 0  # of that banner, in the stream
+        self._size = 0  # of all that is in segments, banners included
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next piece of the stream."""
+        cut = chunk.rfind(b"\n") + 1
+        if not cut and self._length + len(chunk) < _LONGEST_LINE:  # no banner is that long
+            self._line.append(chunk)
+            self._length += len(chunk)
+            return
+        left = len(chunk) - (cut or len(chunk))
+        whole = b"".join([*self._line, chunk]) if self._line else chunk
+        self._line = [chunk[cut:]] if left else []
+        self._length = left
+        self._lines(whole, len(whole) - left)
+
+    def idle(self) -> None:
+        """Nothing comes at the moment: pass on what is known to be a program's own output."""
+        if self._echo is None or self._spilled:
+            return
+        data = b"".join(self._segment)
+        stop, whole = self._stop(data) if self._banner else (0, True)
+        if not whole:
+            return
+        line = b"".join(self._line)
+        if b"-----//" not in line and b"***" not in line:  # half a banner
+            data += line
+        self._say(data[max(stop, self._echoed) :])
+        self._echoed = max(len(data), self._echoed)
+
+    def close(self, *, died: str = "", **about: Any) -> DumpIndex:
+        """The stream is over: the index of what it held, also written to its file.
+
+        Args:
+            died: how the program ended, if that was a crash.
+            about: what `DumpIndex` says of the run: its command, Triton, interpreter, variables, reproducers.
+        """
+        rest = b"".join(self._line)
+        self._lines(rest, len(rest))
+        self._finish(last=True)
+        self._output.close()
+        return self._book.close(died, size=self._size, **about)
+
+    def stop(self) -> None:
+        """Let go of files, if it was not closed."""
+        self._output.close()
+        if self._spilled:
+            self._spilled.stop()
+
+    def _lines(self, data: bytes, end: int) -> None:
+        """Whole lines, up to an offset: cut them where banners are."""
+        begin = at = 0
+        while (at := data.find(banners.MARK, at, end)) >= 0:
+            first = data.rfind(b"\n", begin, at) + 1 or begin
+            last = data.find(b"\n", at, end) + 1 or end
+            if last - first <= banners.LONGEST and (found := banners.parse(data[first:last])):
+                start = first + found[0]
+                self._text(data[begin:start])
+                self._finish()
+                self._begin, self._banner, self._raw = self._size, found[1], data[start:last]
+                self._size += last - start
+                begin = last
+            at = last
+        self._text(data[begin:end])
+
+    def _text(self, data: bytes) -> None:
+        if not data:
+            return
+        self._size += len(data)
+        if self._banner is None:
+            self._print(data, self._echoed)
+            self._echoed = max(self._echoed - len(data), 0)
+        elif self._spilled:
+            self._spilled.write(data)
+        else:
+            self._segment.append(data)
+            self._held += len(data)
+            if self._held > KEPT:
+                self._overflow()
+
+    def _overflow(self) -> None:
+        """Too much to hold: either the IR ended long ago, or it goes to its file as it comes."""
+        assert self._banner is not None  # noqa: S101 - for the type checker
+        data = b"".join(self._segment)
+        stop = banners.end(self._banner.kind, data)
+        if stop is not None and stop < len(data):
+            self._finish()
+            self._banner = None
+            return
+        self._spilled = _Spilled(self._book, self._banner, data, self._raw, self._begin)
+        self._segment, self._held = [], 0
+
+    def _finish(self, *, last: bool = False) -> None:
+        """The segment is complete."""
+        if self._banner is None:
+            return
+        if self._spilled:
+            self._spilled.close(whole=not last)
+            self._spilled = None
+        else:
+            data = self._segment[0] if len(self._segment) == 1 else b"".join(self._segment)
+            stop, whole = self._stop(data)
+            self._book.add(self._banner, self._raw, self._begin, data[:stop], whole=whole)
+            self._print(data[stop:], max(self._echoed - stop, 0))
+        self._segment, self._held, self._echoed = [], 0, 0
+        self._banner = None
+
+    def _stop(self, data: bytes) -> tuple[int, bool]:
+        """Where the IR ends, and whether that is its own end."""
+        assert self._banner is not None  # noqa: S101 - for the type checker
+        kind, known, found = self._same
+        if kind != self._banner.kind or data != known:  # most passes change nothing
+            stop = banners.end(self._banner.kind, data)
+            found = (banners.said(data), False) if stop is None else (stop, True)
+            self._same = (self._banner.kind, data, found)
+        return found
+
+    def _print(self, data: bytes, echoed: int = 0) -> None:
+        if data:
+            self._output.write(data)
+            self._book.said(data)
+            self._say(data[echoed:])
+
+    def _say(self, data: bytes) -> None:
+        """Pass on what the program itself printed: neither reports on time nor LLVM's log of its passes."""
+        if self._echo and data.strip(b"\n"):
+            own = banners.log().sub(b"", timing.without(data))
+            if own.strip(b"\n"):
+                self._echo(own)
+
+
+class _Spilled:
+    """A dump that is too long to hold."""
+
+    def __init__(self, book: IndexWriter, banner: Banner, data: bytes, raw: bytes, begin: int) -> None:
+        self._path, self._close = book.open(banner, raw, begin, data)
+        self._file = files.create(self._path)
+        self._digest = hashlib.sha256()
+        self._size = self._lines = 0
+        self.write(data)
+
+    def write(self, data: bytes) -> None:
+        """The next piece."""
+        self._file.write(data)
+        self._digest.update(data)
+        self._size += len(data)
+        self._lines += data.count(b"\n")
+
+    def stop(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def close(self, *, whole: bool) -> None:
+        """All of it is there."""
+        self.stop()
+        self._close(self._size, self._lines, self._digest.hexdigest(), whole)

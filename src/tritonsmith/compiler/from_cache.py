@@ -1,0 +1,137 @@
+"""`--from-cache`: what a JIT run left in Triton's cache, compiled again for other targets and options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.compiler import targets
+from tritonsmith.compiler.request import CompileRequest, Sweep
+from tritonsmith.compiler.targets import Target
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError
+from tritonsmith.facts import cache_roots, triton_cache
+
+_IR = ("ttir", "ttgir")  # the second holds the layouts of one target: it compiles for that one again
+_SHORTEST = 6  # characters of a name that stand for it
+_SHOWN = 5
+
+
+def asked(
+    entry: str,
+    wanted: tuple[Target, ...],
+    options: Mapping[str, Any],
+    sweeps: tuple[Sweep, ...] = (),
+    stages: tuple[str, ...] = (),
+) -> CompileRequest:
+    """The request that an entry stands for, with its own target and options unless others are given.
+
+    Args:
+        entry: path of its folder, its name, or how that begins.
+        wanted: targets; its own if empty.
+        options: that win over its own.
+        sweeps: of options.
+        stages: to keep.
+
+    Raises:
+        FactError: there is no such entry, or it is none of a kernel, or cannot be read.
+    """
+    folder = find(entry)
+    kernel = _kernel(folder)
+    file = next(
+        (folder / f"{kernel}.{kind}" for kind in _IR if (folder / f"{kernel}.{kind}").is_file()), None
+    )
+    if file is None:
+        hints = ["TRITON_STORE_BINARY_ONLY=1 does not store them"]
+        raise FactError("this entry has neither ttir nor ttgir", where=folder, hints=hints)
+    table = _metadata(folder / f"{kernel}.json")
+    own = target_of(table)
+    if not wanted and own is None:
+        raise FactError(
+            "this entry does not record its target",
+            where=folder,
+            hints=["give one: --target cuda:90"],
+        )
+    chosen = wanted or tuple(filter(None, (own,)))
+    backend = own.backend if own else chosen[0].backend
+    return CompileRequest(
+        file, kernel, "", chosen, options_of(table, backend) | dict(options), sweeps, stages=stages
+    )
+
+
+def find(entry: str) -> Path:
+    """The folder of an entry.
+
+    Raises:
+        FactError: there is none, or several begin so.
+    """
+    path = Path(entry).expanduser()
+    if path.is_dir():
+        return path.absolute()
+    roots = cache_roots.find(os.environ, workspace.default())
+    found = [folder for root in roots for folder in _beginning(root.real, entry)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        hints = [str(folder) for folder in found[:_SHOWN]]
+        raise FactError(f"{len(found)} entries start with {entry!r}", hints=hints)
+    looked = ", ".join(str(root.path) for root in roots)
+    raise FactError(
+        f"no entry {entry!r} in the caches",
+        why=f"searched {looked}",
+        hints=["invoke cache.list shows the entries", "or give the path of the entry's folder"],
+    )
+
+
+def _beginning(root: Path, name: str) -> Iterator[Path]:
+    if len(name) < _SHORTEST or "/" in name or not root.is_dir():
+        return
+    with os.scandir(root) as entries:
+        yield from (Path(one.path) for one in entries if one.name.startswith(name) and one.is_dir())
+
+
+def _kernel(folder: Path) -> str:
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208 - names are all that is wanted
+    except OSError as error:
+        raise FactError("cannot read this entry", where=folder, why=error.strerror) from error
+    shape = triton_cache.classify(names, (), "any")
+    if isinstance(shape, str) or shape.kind != "kernel":
+        why = shape if isinstance(shape, str) else f"the entry's kind is {shape.kind!r}"
+        raise FactError(
+            "not a complete kernel entry",
+            where=folder,
+            why=why,
+            hints=["invoke cache.list shows the entries"],
+        )
+    return shape.kernel
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    try:
+        table = untrusted.read_json(path)
+    except (OSError, ValueError) as error:
+        raise FactError("cannot read the metadata of this entry", where=path, why=str(error)) from error
+    if not isinstance(table, dict):
+        raise FactError("cannot read the metadata of this entry", where=path, why="not a JSON object")
+    return table
+
+
+def target_of(table: Mapping[str, Any]) -> Target | None:
+    """The target in Triton's metadata, which holds a GPUTarget since 3.0."""
+    seen = table.get("target")
+    if not isinstance(seen, dict) or not {"backend", "arch", "warp_size"} <= set(seen):
+        return None
+    return targets.parse(f"{seen['backend']}:{seen['arch']}:{seen['warp_size']}")
+
+
+def options_of(table: Mapping[str, Any], backend: str) -> dict[str, Any]:
+    """Warps and stages of Triton's metadata, and what is not the backend's default."""
+    known = configs.load("triton-cache")
+    defaults = known["defaults"].get(backend, {})
+    kept = {name: table[name] for name in ("num_warps", "num_stages") if name in table}
+    kept |= {name: table[name] for name, value in defaults.items() if table.get(name, value) != value}
+    return kept | {name: table[name] for name in known["unset"]["options"] if table.get(name) is not None}

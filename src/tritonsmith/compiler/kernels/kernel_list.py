@@ -1,0 +1,317 @@
+"""Kernels files in TOML: docs/kernels-file.md.
+
+[arguments]                       # of all kernels below, by the parameter's name: see signatures
+"*stride*" = "i32:16"
+
+[[kernel]]
+file = "matmul.py"                # beside this file; or in a repository, where --source names one
+kernel = "matmul"                 # may be left out where the file has only one
+signature = "*fp16:16,*fp16:16"   # or arguments: what each parameter is, found by its name
+arguments = { BLOCK = "128", "*_ptr" = "*fp16:16" }
+targets = ["h100", "mi300x"]      # may be left out: those of the flags
+options = { num_warps = 8 }
+versions = ">=3.4"                # by which Tritons; all of them if left out
+
+`kernel.capture` writes such a file, with more keys.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from tritonsmith.compiler import notebook, signature, source, source_tree, targets, values
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.source import KernelSource
+from tritonsmith.compiler.targets import Target
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.errors import ConfigError, UsageError, did_you_mean
+
+SUFFIX = ".toml"
+_TOP: Mapping[str, type] = {"schema": int, "arguments": dict, "kernel": list, "captured": dict}
+_KEYS: Mapping[str, type] = {
+    "file": str,
+    "kernel": str,
+    "name": str,
+    "signature": str,
+    "arguments": dict,
+    "targets": list,
+    "options": dict,
+    "versions": str,
+    "sha256": str,
+    "count": int,
+    "grid": list,
+    "where": list,
+    "module": str,
+    "configs": list,
+}
+_KINDS = {int: "a number", str: "a text", dict: "a table", list: "a list"}
+_PLURALS: Mapping[type, str] = {str: "texts", dict: "tables", list: "lists"}
+
+
+@dataclass(frozen=True)
+class ListedKernel:
+    """One `[[kernel]]`.
+
+    Attributes:
+        where: the TOML file and the entry, for errors.
+        file: as it is written; relative to the TOML file, or to a repository.
+        kernel: name of the function; empty for the only one in the file.
+        name: of the kernel in tables and folders; unique in the file.
+        signature: empty where `arguments` say it.
+        arguments: pattern of a parameter's name to an entry of a signature; the first that fits counts.
+        targets: those of the flags if empty.
+        options: of the backend.
+        versions: of Triton that it is for.
+        sha256: of the file when it was captured.
+        count: launches that were captured.
+        grids: distinct ones, the most frequent first.
+        launched_from: call sites: `script.py:33`.
+        module: the import name of the file.
+        configs: of its autotuner after pruning: values of parameters and options of the backend together.
+            `signature` and `options` have those of the first.
+    """
+
+    where: str
+    file: str
+    kernel: str
+    name: str
+    signature: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    targets: tuple[Target, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    versions: SpecifierSet = field(default_factory=SpecifierSet)
+    sha256: str = ""
+    count: int = 0
+    grids: tuple[tuple[int, ...], ...] = ()
+    launched_from: tuple[str, ...] = ()
+    module: str = ""
+    configs: tuple[Mapping[str, Any], ...] = ()
+
+    def fits(self, version: str) -> bool:
+        """Whether the kernel is for this Triton; a Triton of unknown version takes all."""
+        return not version or self.versions.contains(version, prereleases=True)
+
+    def changed(self, folder: Path) -> bool:
+        """Whether the file is another one than when the kernel was captured.
+
+        Raises:
+            FactError: it cannot be read.
+        """
+        file = folder / self.file
+        if not self.sha256 or not untrusted.is_file(file):
+            return False
+        return source_tree.sum_of(file) != self.sha256
+
+    def asked(
+        self, folder: Path, wanted: tuple[Target, ...], text: str | None = None, *, autotune: bool = False
+    ) -> CompileRequest:
+        """What is asked for.
+
+        Args:
+            folder: that `file` is relative to.
+            wanted: targets of the flags.
+            text: of the file, where it is not there yet.
+            autotune: compile the configs; the entry's own values of what they set give way.
+
+        Raises:
+            SmithError: the file cannot be read, or a parameter has no argument.
+        """
+        file = (folder / self.file).absolute()
+        if text is None:
+            file = notebook.as_python(file)
+            text = source.read(file)
+        name = source.choose(text, self.kernel, file)
+        tuned = {one for table in self.configs for one in table} if autotune else set()
+        entries = self.signature
+        if not entries:
+            entries = self._signature(source.find(text, name, file), file, tuned)
+        elif tuned:
+            entries = signature.without(entries, tuned, source.find(text, name, file))
+        options = {one: value for one, value in self.options.items() if one not in tuned}
+        configs = self.configs if autotune else ()
+        return CompileRequest(
+            file, name, entries, self.targets or wanted, options, autotune=autotune, configs=configs
+        )
+
+    def _signature(self, kernel: KernelSource | None, file: Path, tuned: Container[str]) -> str:
+        if kernel is None:
+            raise ConfigError(
+                f"the parameters of {self.kernel} cannot be read without running the file",
+                where=f"{self.where}: {file}",
+                hints=["give a signature instead of arguments"],
+            )
+        parts = []
+        for parameter in kernel.parameters:
+            if parameter.name in tuned:
+                continue
+            text = next(
+                (one for key, one in self.arguments.items() if fnmatchcase(parameter.name, key)), None
+            )
+            if text is not None:
+                parts.append(f"{parameter.name}={text}")
+            elif not parameter.has_default and parameter.name not in kernel.heuristics:
+                raise ConfigError(
+                    f"no type or value for {parameter.name} of {kernel.name}",
+                    where=f"{self.where}: {file}",
+                    hints=[f'arguments = {{ {parameter.name} = "i32" }}'],
+                )
+        return ",".join(parts)
+
+
+def read(path: Path) -> tuple[ListedKernel, ...]:
+    """The kernels of a file, in its order.
+
+    Raises:
+        ConfigError: it is not valid TOML, or an entry is wrong: the error names the entry and the key.
+        UsageError: there is no such file.
+    """
+    try:
+        table = untrusted.read_toml(path, configs.load("kernels")["file"]["limit"])
+    except FileNotFoundError:
+        near = [one.name for one in path.parent.glob(f"*{SUFFIX}")]
+        hints = did_you_mean(path.name, near) if near else ["docs/kernels-file.md describes the format"]
+        raise UsageError("no such file", where=path, hints=hints) from None
+    except OSError as error:
+        hints = ["split it into several files"] if error.errno == errno.EFBIG else []
+        raise ConfigError("cannot read this file", where=path, why=error.strerror, hints=hints) from error
+    except ValueError as error:
+        raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
+    _check(table, _TOP, str(path))
+    common = table.get("arguments", {})
+    entries = [_entry(row, number, common, path) for number, row in enumerate(table.get("kernel", []), 1)]
+    if not entries:
+        raise ConfigError(
+            "this file lists no kernels", where=path, hints=["list each kernel as a table: [[kernel]]"]
+        )
+    names = Counter((entry.name, str(entry.versions)) for entry in entries)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise ConfigError(
+            f"{twice[0][0]} is listed twice", where=path, hints=['give one of them a name: name = "..."']
+        )
+    return tuple(entries)
+
+
+def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedKernel:
+    where = f"{path}, [[kernel]] {number}"
+    if not isinstance(row, dict):
+        raise ConfigError("an entry of `kernel` must be a table", where=where, hints=["write [[kernel]]"])
+    _check(row, _KEYS, where)
+    file, kernel, own = row.get("file", ""), row.get("kernel", ""), row.get("arguments", {})
+    if not file:
+        raise ConfigError("file is missing", where=where, hints=['file = "matmul.py"'])
+    if not untrusted.fits(Path(file)):
+        raise ConfigError("file is not a path", where=where, why=repr(file[:200]))
+    if "signature" in row and "arguments" in row:
+        raise ConfigError(
+            "signature and arguments are mutually exclusive", where=where, hints=["omit one of them"]
+        )
+    if "signature" not in row and "arguments" not in row and not common:
+        raise ConfigError(
+            "either signature or arguments is required",
+            where=where,
+            hints=['signature = "*fp32:16,i32,BLOCK=1024"'],
+        )
+    return ListedKernel(
+        where=where,
+        file=file,
+        kernel=kernel,
+        name=row.get("name") or kernel or Path(file).stem,
+        signature=row.get("signature", ""),
+        arguments=dict(_texts(own | common | own, where)),  # an entry's own come first, and win
+        targets=_targets(row.get("targets", []), where),
+        options=_options(row.get("options", {}), "options", where),
+        versions=_versions(row.get("versions", ""), where),
+        sha256=row.get("sha256", ""),
+        count=row.get("count", 0),
+        grids=tuple(_grid(sizes, where) for sizes in _all(list, "grid", row, where)),
+        launched_from=_all(str, "where", row, where),
+        module=row.get("module", ""),
+        configs=tuple(_options(one, "configs", where) for one in _all(dict, "configs", row, where)),
+    )
+
+
+def _options(table: dict[str, Any], key: str, where: str) -> dict[str, Any]:
+    """A table whose values a command line can carry: no dates, and no tables but dtypes."""
+    for name, value in table.items():
+        if not values.is_value(value):
+            hints = ["write numbers, texts, true, false, and lists of them"]
+            raise ConfigError(f"{key}: {name} cannot be {str(value)[:80]}", where=where, hints=hints)
+    return table
+
+
+def _grid(sizes: list[Any], where: str) -> tuple[int, ...]:
+    for size in sizes:
+        if type(size) is not int:
+            raise ConfigError(f"grid must list numbers, not {size!r}", where=where)
+    return tuple(sizes)
+
+
+def _all(kind: type, key: str, row: Mapping[str, Any], where: str) -> tuple[Any, ...]:
+    """The parts of a list, each of one kind."""
+    for part in row.get(key, ()):
+        if type(part) is not kind:
+            raise ConfigError(f"{key} must list {_PLURALS[kind]}, not {part!r}", where=where)
+    return tuple(row.get(key, ()))
+
+
+def _texts(table: Mapping[str, Any], where: str) -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if not isinstance(value, str):
+            raise ConfigError(
+                f"arguments: {key} must be a text, not {value!r}", where=where, hints=[f'{key} = "{value}"']
+            )
+        yield key, value
+
+
+def _targets(words: list[Any], where: str) -> tuple[Target, ...]:
+    try:
+        return targets.parse_all(map(str, words))
+    except UsageError as error:
+        raise ConfigError(f"targets: {error.what}", where=where, hints=error.hints) from None
+
+
+def _versions(text: str, where: str) -> SpecifierSet:
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier as error:
+        hints = ['versions = ">=3.4"', 'versions = ">=3.2,<3.6"']
+        raise ConfigError(f"versions cannot be {text!r}", where=where, why=str(error), hints=hints) from None
+
+
+def _check(table: Mapping[str, Any], known: Mapping[str, type], where: str) -> None:
+    for key, value in table.items():
+        if key not in known:
+            raise ConfigError(f"unknown key {key!r}", where=where, hints=did_you_mean(key, known))
+        if type(value) is not known[key]:
+            raise ConfigError(f"{key} must be {_KINDS[known[key]]}, not {value!r}", where=where)
+
+
+def row(kernel: ListedKernel) -> dict[str, Any]:
+    """Keys and values of a kernel that was read from a list."""
+    keys = {
+        "name": kernel.name,
+        "file": kernel.file,
+        "kernel": kernel.kernel,
+        "module": kernel.module,
+        "signature": kernel.signature,
+        "arguments": None if kernel.signature else kernel.arguments,
+        "targets": [target.asked_again() for target in kernel.targets],
+        "options": kernel.options,
+        "versions": str(kernel.versions),
+        "configs": kernel.configs,
+        "count": kernel.count,
+        "grid": [list(grid) for grid in kernel.grids],
+        "where": list(kernel.launched_from),
+        "sha256": kernel.sha256,
+    }
+    wanted = ("signature",) if not kernel.arguments else ()
+    return {key: value for key, value in keys.items() if value or key in wanted}

@@ -1,0 +1,342 @@
+"""The results of compiling a kernel: `manifest.json` of an output folder, and the files next to it.
+
+OUT/manifest.json
+OUT/<point>/<kernel>.<stage>        one folder per point: a target with one choice of options and constants
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tritonsmith.compiler import notebook, targets
+from tritonsmith.compiler.points import CompilePoint
+from tritonsmith.compiler.targets import Target
+from tritonsmith.core import untrusted
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.plan import Step, Write, digest
+
+FILE = "manifest.json"  # many programs have one of this name
+SCHEMA = 1
+_OURS = frozenset({"schema", "kernel", "points"})  # what no manifest of ours is without
+_TELLS = re.compile(
+    r"(?<![A-Za-z])(error|ERROR)\s*:|Assertion"
+)  # not `RuntimeError: PassManager::run failed`
+
+_COLONS = 2  # of a target
+# The name of a kernel becomes a part of paths, its symbol and numbers become C code.
+_KERNEL = re.compile(r"[^-./\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
+_SYMBOL = re.compile(r"[^\W\d][\w$.]*")
+_NUMBERS = (
+    "shared",
+    "num_warps",
+    "num_ctas",
+    "warp_size",
+    "tmem_size",
+    "global_scratch_size",
+    "profile_scratch_size",
+)
+
+Status = Literal["ok", "failed", "crashed", "timeout"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One form of a compiled kernel.
+
+    Attributes:
+        path: of its file, relative to the output folder.
+        size: in bytes.
+        sha256: 64 hex digits.
+    """
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """One compile.
+
+    Attributes:
+        id: name of its folder: the target, and what differs between points.
+        target: `cuda:90:32`, `hip:gfx942:64`.
+        signature: parameter to type, as Triton spells it: `*fp32`, `i32`, `constexpr`.
+        constexprs: parameter to value.
+        hints: parameter to what is known of its value: 16 (divisible by it) or 1 (equal to it).
+        options: of the backend, those that were asked for.
+        status: how it ended.
+        seconds: wall time of the compile.
+        stages: name (`ttir`, `ptx`, `cubin`, `hsaco`, `sass` ...) to file.
+        metadata: what Triton says of it: shared (bytes), num_warps, name of the symbol ...
+        error: the compiler's message, where there is one.
+        log: what it wrote to standard error.
+        remarks: what ptxas says of the code that it made: `(C7510) Potential Performance Loss: ...`; None if
+            nobody heard it, or if it is none of ptxas's.
+        surgery: on the pipelines: passes left out, the last one ...; None for none.
+        passes: those that the backend asked for, in order, and how often each was added; None if not counted.
+        cpu_seconds: of each stage of a compile that succeeded, and `rest`; ptxas counts, too.
+    """
+
+    id: str
+    target: str
+    signature: Mapping[str, str]
+    constexprs: Mapping[str, Any]
+    hints: Mapping[str, int]
+    options: Mapping[str, Any]
+    status: Status
+    seconds: float
+    stages: Mapping[str, Stage] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    log: str = ""
+    remarks: Sequence[str] | None = None
+    surgery: Mapping[str, Any] | None = None
+    passes: Sequence[Mapping[str, Any]] | None = None
+    cpu_seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def backend(self) -> str:
+        """`cuda` or `hip`."""
+        return self.target.partition(":")[0]
+
+    @property
+    def arch(self) -> str:
+        """`90`, `gfx942`."""
+        return self.target.split(":")[1]
+
+    @property
+    def gist(self) -> str:
+        """The error in one line: the text after the source excerpt and caret, or MLIR's or LLVM's message."""
+        lines = [line.strip() for line in self.error.splitlines() if line.strip()]
+        after = lines[lines.index("^") + 1 :] if "^" in lines else []
+        said = [line for line in after if not line.startswith("at ")]
+        told = [line for line in lines if _TELLS.search(line)]
+        return (said or told or lines or [""])[0]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """An output folder.
+
+    Attributes:
+        folder: where it is.
+        kernel: name of the function.
+        file: the Python file that it is from.
+        file_sha256: of that file's content.
+        triton: version that compiled it.
+        origin: folder of that Triton's package.
+        python: version of the interpreter.
+        command: what makes it again, for a shell.
+        points: all compiles, those that failed too.
+        stand_ins: what was not installed, and replaced while the file was loaded, by its full name: FILE:LINE
+            of its first use.
+        warnings: what makes it doubtful that this is the code that a machine with everything would have.
+    """
+
+    folder: Path
+    kernel: str
+    file: str
+    file_sha256: str
+    triton: str
+    origin: str
+    python: str
+    command: str
+    points: tuple[Point, ...]
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def path(self, point: Point, stage: str) -> Path | None:
+        """The file of a stage; None if the point has none."""
+        found = point.stages.get(stage)
+        return self.folder / found.path if found else None
+
+    def render(self) -> str:
+        """The text of `manifest.json`."""
+        content = {"schema": SCHEMA, **asdict(self)}
+        del content["folder"]
+        return json.dumps(content, indent=2) + "\n"
+
+
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """The worker's results: one line about Triton, and one per point.
+
+    Raises:
+        SmithError: there are none.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not lines:
+        raise SmithError("the worker wrote no results", where=path)
+    return [json.loads(line) for line in lines]
+
+
+def from_results(
+    results: Sequence[dict[str, Any]],
+    folder: Path,
+    kernel: str,
+    file: Path,
+    wanted: Sequence[CompilePoint],
+    flags: str,
+) -> Manifest:
+    """The manifest of a run of the worker.
+
+    Args:
+        results: of the worker.
+        folder: of the outputs.
+        kernel: name of the function.
+        file: of the kernel, or of IR.
+        wanted: the points, in the order of the manifest.
+        flags: words and flags of the command that makes it again.
+    """
+    head, *rows = results
+    found = {row["id"]: row for row in rows}
+    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head["variables"].items())
+    return Manifest(
+        folder=folder,
+        kernel=kernel,
+        file=str(file),
+        file_sha256=head["file_sha256"],
+        triton=head["triton"],
+        origin=head["origin"],
+        python=head["python"],
+        command=f"{variables}tritonsmith kernel.compile {flags}",
+        points=tuple(
+            _compiled(found[one.id], one.target, head["triton"]) for one in wanted if one.id in found
+        ),
+        stand_ins=stand_ins(results),
+        warnings=warnings(results),
+    )
+
+
+def _compiled(row: Mapping[str, Any], target: Target, triton: str) -> Point:
+    known = {one.name: row[one.name] for one in fields(Point) if one.name in row}
+    stages = {name: Stage(**stage) for name, stage in row["stages"].items()}
+    error = notebook.told(targets.explained(row["error"], target, triton))
+    return Point(**{**known, "stages": stages, "error": error})
+
+
+def record(made: Manifest, space: Workspace) -> Step:
+    """Remember that this Triton has compiled something here, so that its ptxas may run."""
+    return Write(_record(made.origin, space), f"{made.origin}\n", phase="manifest")
+
+
+def package(made: Manifest, space: Workspace) -> Path | None:
+    """The package of the Triton that compiled it; None if its programs may not be run.
+
+    A manifest may be a stranger's, and name any folder. Those of environments count, and those of
+    interpreters that have compiled something here.
+    """
+    named = Path(made.origin)
+    ours = named.is_relative_to(space.root / "envs") and ".." not in named.parts
+    return named if named.is_absolute() and (ours or _record(made.origin, space).is_file()) else None
+
+
+def _record(origin: str, space: Workspace) -> Path:
+    return space.root / "compiled" / digest(origin)
+
+
+def stand_ins(lines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What stand-ins answered for, by full name, to the place of its first use."""
+    found: dict[str, str] = {}
+    for line in lines:
+        found |= line.get("stand-ins", {})
+    return {
+        name: notebook.told(place) for name, place in found.items() if name.partition(".")[0] != "setuptools"
+    }
+
+
+def warnings(lines: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Decisions of stand-ins, and unknown GPU properties; each once."""
+    found: dict[str, None] = {}
+    for line in lines:
+        for name, place in line.get("gone", {}).items():
+            found[f"{place}: {name} is not installed; without it, the code takes another path"] = None
+        found |= dict.fromkeys(line.get("doubts", ()))
+    return tuple(map(notebook.told, found))
+
+
+def check_output(folder: Path) -> None:
+    """Check that a manifest may be written there: none exists, or it was written by kernel.compile.
+
+    Raises:
+        UsageError: it is not a folder, or its manifest was not written by kernel.compile.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(
+            "--out is a file, not a folder", where=folder, hints=["choose another folder: --out DIR"]
+        )
+    path = folder / FILE
+    try:
+        content = untrusted.read_json(path, untrusted.OURS) if path.exists() else dict.fromkeys(_OURS)
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict) or not content.keys() >= _OURS:
+        what = f"the {FILE} in this folder was not written by kernel.compile"
+        raise UsageError(what, where=path, hints=["choose another folder: --out DIR"])
+
+
+def read(folder: Path) -> Manifest:
+    """Read an output folder.
+
+    Raises:
+        FactError: it has no manifest, or one that cannot be read.
+    """
+    path = folder / FILE
+    hints = ["`invoke kernel.compile --out DIR` writes one"]
+    try:
+        content = untrusted.read_json(path, untrusted.OURS)
+    except FileNotFoundError as error:
+        raise FactError(
+            "this folder has no manifest of a compiled kernel", where=path, hints=hints
+        ) from error
+    except (OSError, ValueError) as error:
+        raise FactError("cannot read this manifest", where=path, why=str(error)) from error
+    if not isinstance(content, dict) or not content.keys() >= _OURS:
+        what = f"the {FILE} in this folder was not written by kernel.compile"
+        raise FactError(what, where=path, hints=hints)
+    if content.pop("schema") != SCHEMA:
+        raise FactError(
+            "this manifest was written by another version of tritonsmith",
+            where=path,
+            hints=["compile the kernel again"],
+        )
+    try:
+        points = tuple(_point(one) for one in content.pop("points"))
+        made = untrusted.shaped(Manifest, content, folder=folder, points=points)
+        if made.kernel and not _KERNEL.fullmatch(made.kernel):
+            raise ValueError(f"{made.kernel[:80]!r} is not the name of a kernel")  # noqa: TRY301 - one error for all
+        return replace(made, warnings=tuple(made.warnings))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise FactError(
+            "this manifest is incomplete or malformed",
+            where=path,
+            why=why,
+            hints=["compile the kernel again"],
+        ) from error
+
+
+def _point(content: dict[str, Any]) -> Point:
+    """A checked point: the folder may be untrusted, and a stage that is `/dev/zero` never ends."""
+    stages = {name: untrusted.shaped(Stage, stage) for name, stage in content.pop("stages").items()}
+    for stage in stages.values():
+        untrusted.place_in(stage.path)
+    point = untrusted.shaped(Point, content, stages=stages)
+    if point.target.count(":") != _COLONS:
+        raise ValueError(f"{point.target!r} is not a target")
+    if "/" in untrusted.place_in(point.id):
+        raise ValueError(f"{point.id!r} is not the name of a folder")
+    symbol = point.metadata.get("name")
+    if symbol is not None and not (isinstance(symbol, str) and _SYMBOL.fullmatch(symbol)):
+        raise ValueError(f"{str(symbol)[:80]!r} is not the name of a kernel")
+    for name in _NUMBERS:
+        if not isinstance(point.metadata.get(name), int | None):
+            raise ValueError(f"{name} is not a number")  # noqa: TRY004 - told like the others
+    return point

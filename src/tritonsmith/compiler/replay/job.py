@@ -1,0 +1,135 @@
+"""What has to be run for each pass, by bindings or by `triton-opt`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.compiler.dump.index import DumpIndex
+from tritonsmith.compiler.replay import bindings, pipeline
+from tritonsmith.compiler.replay.bindings import Binding, Call
+from tritonsmith.compiler.replay.introspect import TracedCall
+from tritonsmith.compiler.replay.pass_chain import PassLink
+
+# As Triton prints its dumps: with locations, and without the elements of large constants.
+_AS_DUMPED = ("--mlir-print-debuginfo", "--mlir-elide-elementsattrs-if-larger=16")
+
+
+@dataclass(frozen=True)
+class ReplayJob:
+    """One or more passes, run on the input of the first.
+
+    Attributes:
+        links: the passes, in order.
+        input: file with the IR before the first.
+        after: file with the IR that the dump has after the last; None if it has none.
+        out: file for the IR that comes out.
+        log: file for what the compiler says.
+        calls: bindings, one for each pass.
+        argv: the command instead, if `triton-opt` runs them.
+        why: reason for which nothing can be run; empty if something can.
+        notes: what a person should know.
+    """
+
+    links: tuple[PassLink, ...]
+    input: Path
+    after: Path | None
+    out: Path
+    log: Path
+    calls: tuple[Call, ...] = ()
+    argv: tuple[str, ...] = ()
+    why: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def inside(self) -> bool:
+        """Whether another pass runs it."""
+        return any(link.inside for link in self.links)
+
+    @property
+    def number(self) -> int:
+        """That of its first pass."""
+        return self.links[0].dump.number
+
+    @property
+    def title(self) -> str:
+        """A few words."""
+        first, last = self.links[0].dump, self.links[-1].dump
+        head = f"{first.number} {first.argument}"
+        return head if first is last else f"{head} to {last.number} {last.argument}"
+
+
+def empty(index: DumpIndex, links: Sequence[PassLink], out: Path) -> ReplayJob:
+    """A job whose way is not known yet, or that has none."""
+    first = links[0].dump
+    inside = next((link.inside for link in links if link.inside), "")
+    name = f"{first.number:03d}-{first.argument}"
+    after = links[-1].after
+    return ReplayJob(
+        tuple(links),
+        index.path(first).absolute(),
+        index.path(after).absolute() if after else None,
+        out / f"{name}.mlir",
+        out / f"{name}.log",
+        why=f"runs as part of {inside}" if inside else "",
+    )
+
+
+def tells_options(links: Sequence[PassLink]) -> bool:
+    """Whether this compiler's banners have the options of passes: those of LLVM 22 and later do."""
+    return any("{" in link.dump.pipeline for link in links)
+
+
+def by_bindings(
+    links: Sequence[PassLink], known: Sequence[Binding], rehearsed: Mapping[int, TracedCall], *, told: bool
+) -> tuple[tuple[Call, ...], str, tuple[str, ...]]:
+    """How bindings run some passes.
+
+    Args:
+        links: the passes.
+        known: all bindings.
+        rehearsed: by number of the dump.
+        told: whether banners have options.
+
+    Returns:
+        The calls; why there are none; notes.
+    """
+    calls: list[Call] = []
+    notes = []
+    for dump in (link.dump for link in links):
+        mine = rehearsed.get(dump.number)
+        form = pipeline.parse(dump.pipeline) if told else None
+        made = bindings.resolve(known, dump.argument, form, mine.call if mine else None)
+        if isinstance(made, str):
+            return (), made, ()
+        if form is None and mine is None:
+            notes.append(f"{dump.argument}: with the default options of {made.binding}")
+        calls.append(made)
+    return tuple(calls), "", tuple(notes)
+
+
+def pipeline_of(
+    links: Sequence[PassLink], rehearsed: Mapping[int, TracedCall], *, told: bool
+) -> tuple[str, tuple[str, ...]]:
+    """The pipeline of some passes, as `--pass-pipeline` takes it; what was changed in their printed forms."""
+    parts, notes = [], []
+    for dump in (link.dump for link in links):
+        mine = rehearsed.get(dump.number)
+        printed = dump.pipeline if told else mine.printed if mine else dump.argument
+        if not told and not mine:
+            notes.append(
+                f"{dump.argument}: the dump does not contain its options, so the pass runs with its defaults"
+            )
+        text, changes = pipeline.parsable(printed, dump.operation)
+        parts.append(text)
+        notes += changes
+    return f"{pipeline.MODULE}({','.join(parts)})", tuple(dict.fromkeys(notes))
+
+
+def by_opt(job: ReplayJob, opt: Path, passes: str, debug: Sequence[str] = ()) -> tuple[str, ...]:
+    """The command of `triton-opt` that runs a pipeline for a job, with flags for debug output."""
+    argv = [str(opt), str(job.input), f"--pass-pipeline={passes}", *_AS_DUMPED]
+    if debug:
+        argv += [*debug, "--mlir-disable-threading"]
+    return (*argv, "-o", str(job.out))

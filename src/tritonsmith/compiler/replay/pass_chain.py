@@ -1,0 +1,152 @@
+"""Which dump is the input of which pass, and which one is what the pass made of it.
+
+A compiler prints the whole module before each pass, one after the other: what a pass made is the next dump.
+A pass that runs pipelines of its own (`inline` cleans up each function) is followed by their dumps first;
+what it made comes after all of them. A pass that runs on functions is one dump for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tritonsmith.compiler.dump.index import Dump
+from tritonsmith.compiler.replay.pipeline import MODULE
+from tritonsmith.core import configs
+from tritonsmith.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class PassLink:
+    """A pass with its input.
+
+    Attributes:
+        dump: the IR before it.
+        after: the IR after it; None if nothing was printed afterwards.
+        inside: argument of the pass that ran this one as a part of itself; empty if the pipeline did.
+    """
+
+    dump: Dump
+    after: Dump | None
+    inside: str = ""
+
+
+def passes(dumps: Sequence[Dump]) -> tuple[Dump, ...]:
+    """Those that are the whole input of a pass of MLIR's: LLVM's own passes print LLVM IR."""
+    return tuple(
+        one
+        for one in dumps
+        if one.when == "before" and one.argument and one.whole and one.path.endswith(".mlir")
+    )
+
+
+def of(dumps: Sequence[Dump], own: Collection[int] | None = None) -> tuple[PassLink, ...]:
+    """The passes of one kernel that can be looked at alone, in order.
+
+    Args:
+        dumps: of that kernel, in order.
+        own: numbers of those that the backend's pipelines run themselves; None if nobody knows.
+    """
+    before = passes(dumps)
+    owners = _owners(before, own)
+    after: dict[int, Dump] = {}
+    following: Dump | None = None
+    for dump in reversed(before):
+        if owners[dump.number]:
+            continue
+        if following is None:
+            pass
+        elif not _same_pass(dump, following):
+            after[dump.number] = following
+        elif following.number in after:  # run alone, it runs on every function
+            after[dump.number] = after[following.number]
+        following = dump
+    return tuple(PassLink(dump, after.get(dump.number), owners[dump.number]) for dump in before)
+
+
+def _same_pass(one: Dump, other: Dump) -> bool:
+    """Whether it is one pass of a pipeline, on one function after the other."""
+    same = (one.argument, one.operation) == (other.argument, other.operation)
+    return same and one.operation != MODULE and one.symbol != other.symbol
+
+
+def _owners(dumps: Sequence[Dump], own: Collection[int] | None) -> dict[int, str]:
+    """Number of a dump to the pass that it is a part of; to nothing if it is none."""
+    known: dict[str, list[str]] = configs.load("passes-replay")["inside"]
+    found: dict[int, str] = {}
+    owner: Dump | None = None
+    for dump in dumps:
+        if owner is None or _same_pass(owner, dump):
+            inside = False
+        elif own is None:
+            inside = dump.operation != MODULE and dump.argument in known.get(owner.argument, ())
+        else:
+            inside = dump.number not in own
+        found[dump.number] = owner.argument if owner and inside else ""
+        if not inside:
+            owner = dump
+    return found
+
+
+def chosen(
+    links: Sequence[PassLink],
+    number: str,
+    first: int | None,
+    last: int | None,
+    *,
+    everything: bool,
+    dumps: Sequence[Dump] = (),
+) -> tuple[PassLink, ...]:
+    """Select the requested passes.
+
+    Args:
+        links: all of them.
+        dumps: those that are no input of such a pass as well: an error says so.
+        number: of a pass, or its argument where it is there once; empty for a range.
+        first: number of the first of a range; the pipeline's first if None.
+        last: number of its last; the pipeline's last if None.
+        everything: each of the pipeline, alone.
+
+    Raises:
+        UsageError: no such pass, or more than one thing is asked for.
+    """
+    if sum((bool(number), first is not None or last is not None, everything)) != 1:
+        raise UsageError(
+            "give exactly one: a pass, a range or --all",
+            hints=[
+                "invoke passes.replay DIR N",
+                "invoke passes.replay DIR --from N --until M",
+                "invoke passes.replay DIR --all",
+            ],
+        )
+    if everything:
+        return tuple(links)
+    if number:
+        return (_one(links, number, dumps),)
+    numbers = [link.dump.number for link in links]
+    begin = numbers[0] if first is None else _one(links, str(first), dumps).dump.number
+    end = numbers[-1] if last is None else _one(links, str(last), dumps).dump.number
+    found = tuple(link for link in links if begin <= link.dump.number <= end and not link.inside)
+    if not found:
+        raise UsageError(f"no pass from {begin} to {end}", hints=["--from must not be after --until"])
+    return found
+
+
+def _one(links: Sequence[PassLink], wanted: str, dumps: Sequence[Dump] = ()) -> PassLink:
+    same = [link for link in links if wanted in (str(link.dump.number), link.dump.argument)]
+    if len(same) == 1:
+        return same[0]
+    if other := next((one for one in dumps if not same and wanted in (str(one.number), one.name)), None):
+        why = (
+            "its dump is truncated"
+            if not other.whole
+            else "the previous pass printed it while running"
+            if other.inside
+            else "its input was not printed separately: only MLIR passes can be run alone"
+        )
+        raise UsageError(f"{other.number} {other.name} cannot be replayed", why=why)
+    if not same:
+        listing = ", ".join(f"{link.dump.number} {link.dump.argument}" for link in links)
+        raise UsageError(f"no pass {wanted} in this dump", hints=[f"passes of this dump: {listing}"])
+    numbers = ", ".join(str(link.dump.number) for link in same)
+    raise UsageError(f"{wanted} ran {len(same)} times", hints=[f"choose one by its number: {numbers}"])

@@ -1,0 +1,118 @@
+"""The replayer: an interpreter's libtriton, or a build's `triton-opt`; and the sources of either."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.compiler.debugger_init import GDB, LLDB
+from tritonsmith.compiler.dump import provenance
+from tritonsmith.compiler.dump.index import DumpIndex
+from tritonsmith.core.envs import receipts, settings
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import process
+from tritonsmith.core.plan.process import capture
+from tritonsmith.facts import libtriton, tools
+
+
+@dataclass(frozen=True)
+class Replayer:
+    """The program that replays passes.
+
+    Attributes:
+        python: an interpreter that has Triton; None if nobody names one, which `opt` can do without.
+        opt: `triton-opt`; None if bindings are used.
+        build: the build folder that `opt` comes from; None if it is no such folder.
+        source: checkout of Triton; None if nobody knows it.
+    """
+
+    python: Path | None
+    opt: Path | None
+    build: Path | None
+    source: Path | None
+
+    def asserts(self) -> bool:
+        """Whether it was built with assertions, and so prints debug output on demand."""
+        if self.opt:
+            return "with assertions" in (capture((str(self.opt), "--version")) or "")
+        return self.python is not None and libtriton.read(library(self.python)).asserts
+
+    def debugger_file(self, debugger: str) -> Path | None:
+        """The commands that `build-triton` left for a debugger."""
+        path = self.build / {"gdb": GDB, "lldb": LLDB}[debugger] if self.build else None
+        return path if path and path.is_file() else None
+
+
+def choose(
+    index: DumpIndex,
+    space: Workspace,
+    *,
+    env: str,
+    python: Path | None,
+    triton_opt: Path | None,
+    source: Path | None = None,
+) -> Replayer:
+    """Choose the replayer from flags, and from the dump, which knows the interpreter that printed it.
+
+    An environment stands for its `triton-opt` if that was built, else for its interpreter. What a dump names
+    that was not made here is not run.
+
+    Raises:
+        FactError: what they name is not there, or may not be run.
+    """
+    opt, checkout = triton_opt, source
+    chosen = python or provenance.interpreter(index, space)
+    if env:
+        made = space.env(settings.load(env).name)
+        built = made.build / "bin" / "triton-opt"
+        opt = opt or (built if built.is_file() else None)
+        chosen = chosen if python else made.python
+        receipt = receipts.read(made.receipt("build-triton")) or {}
+        checkout = checkout or (Path(receipt["source"]) if "source" in receipt else None)
+    if opt and not os.access(opt, os.X_OK):
+        raise FactError("no such program", where=opt, hints=["invoke build-triton builds triton-opt"])
+    if chosen and not os.access(chosen, os.X_OK):
+        if not opt or python:
+            hints = ["give an interpreter that has the Triton of the dump: --python PATH"]
+            raise FactError("the interpreter does not exist", where=chosen, hints=hints)
+        chosen = None
+    if not opt and not chosen:
+        raise provenance.no_interpreter(index)
+    build = opt.resolve().parents[1] if opt else None
+    if checkout is None and build and (build / "source").is_dir():  # a link that `build-triton` makes
+        checkout = (build / "source").resolve()
+    return Replayer(chosen, opt, build, checkout)
+
+
+def debugger(name: str) -> str:
+    """The path of a debugger.
+
+    Raises:
+        FactError: it is not here.
+    """
+    found = next(filter(None, map(process.which, (name, *tools.versioned(name)))), None)
+    if found is None:
+        hints = [f"install {name}", "or run the output of --dry-run elsewhere"]
+        raise FactError(f"{name} is not installed", hints=hints)
+    return found
+
+
+def library(python: Path) -> Path:
+    """The libtriton.so of an interpreter, found without importing it.
+
+    Raises:
+        FactError: it has none.
+    """
+    code = "import importlib.util as util; print(util.find_spec('triton').origin)"
+    # Elsewhere: files of the current folder would stand for modules of the standard library.
+    found = capture((str(python), "-c", code), cwd=python.parent)
+    libraries = libtriton.find(Path(found).parent) if found else ()
+    if not libraries:
+        raise FactError(
+            "this interpreter has no Triton",
+            where=python,
+            hints=["give one that has Triton: --python PATH", "or use a build: --triton-opt PATH"],
+        )
+    return libraries[0].resolve()

@@ -1,0 +1,254 @@
+"""`passes.replay`: run passes of a dump, each alone on its input, and compare with the dump."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import worker
+from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
+from tritonsmith.compiler.replay import introspect, pass_chain
+from tritonsmith.compiler.replay import job as replay_job
+from tritonsmith.compiler.replay import verdict as replay_verdict
+from tritonsmith.compiler.replay.debugger import Debug
+from tritonsmith.compiler.replay.introspect import Rehearsal
+from tritonsmith.compiler.replay.job import ReplayJob
+from tritonsmith.compiler.replay.pass_chain import PassLink
+from tritonsmith.compiler.replay.replayer import Replayer
+from tritonsmith.compiler.replay.verdict import Verdict
+from tritonsmith.core import configs
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.plan import Copy, MakeDir, Plan, Run, Step, Write, digest, files
+from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.facts import installed_tritons
+
+_SIGNALLED = 128  # a shell's exit code for a signal
+
+
+@dataclass(frozen=True)
+class KernelPasses:
+    """A kernel's passes, and how they can be run.
+
+    Attributes:
+        index: the dump.
+        kernel: of it.
+        links: its passes, in order.
+        rehearsal: what the backend would call for them.
+        notes: what a person should know.
+    """
+
+    index: DumpIndex
+    kernel: DumpedKernel
+    links: tuple[PassLink, ...]
+    rehearsal: Rehearsal
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PreparedReplay:
+    """A replay that is ready to run.
+
+    Attributes:
+        seen: the kernel's passes.
+        tool: who replays.
+        jobs: what.
+        debug: what else is printed.
+        plan: the steps.
+        work: folder of what comes out.
+    """
+
+    seen: KernelPasses
+    tool: Replayer
+    jobs: tuple[ReplayJob, ...]
+    debug: Debug
+    plan: Plan
+    work: Path
+
+
+@dataclass(frozen=True)
+class ReplayOutcome:
+    """The outcome of a job.
+
+    Attributes:
+        job: it.
+        verdict: how what came out compares to the dump.
+        why: what the compiler said, or why nothing was run.
+        seconds: that it took; None if nothing was run.
+    """
+
+    job: ReplayJob
+    verdict: Verdict
+    why: str
+    seconds: float | None
+
+
+def look(
+    index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace, options: Mapping[str, Any]
+) -> KernelPasses:
+    """Find a kernel's passes; `options` are those of the compile, where the IR does not name them.
+
+    Raises:
+        FactError: a file of the dump is gone.
+    """
+    for dump in index.of(kernel.name):
+        if not index.path(dump).is_file():
+            index.content(dump)  # whose error says what to do
+    rehearsal, notes = introspect.NOTHING, []
+    if tool.python:
+        try:
+            rehearsal = introspect.rehearse(tool.python, space, index, kernel, options)
+        except FactError as error:  # the dump itself may tell enough
+            notes.append(f"cannot determine what the backend would run: {error.why or error.what}")
+        own = installed_tritons.of_python(tool.python)
+        if not tool.opt and own and index.triton and own.version != index.triton:
+            notes.append(f"the dump is by Triton {index.triton}, but Triton {own.version} replays it")
+    links = pass_chain.of(index.of(kernel.name), rehearsal.own)
+    return KernelPasses(index, kernel, links, rehearsal, tuple(notes))
+
+
+def prepare(
+    seen: KernelPasses, groups: Sequence[Sequence[PassLink]], tool: Replayer, space: Workspace, debug: Debug
+) -> PreparedReplay:
+    """Find out how the job of each group of passes is run.
+
+    Raises:
+        FactError: the interpreter has no Triton.
+    """
+    about = digest(str(seen.index.folder.absolute()), seen.kernel.name, str(tool))
+    work = space.root / "passes" / "replay" / about
+    told = replay_job.tells_options(seen.links)
+    calls = seen.rehearsal.calls
+    known = () if tool.opt or tool.python is None else introspect.known(tool.python, space)
+    made = []
+    for group in groups:
+        job = replay_job.empty(seen.index, group, work)
+        if job.why:
+            made.append(job)
+        elif tool.opt:
+            passes, notes = replay_job.pipeline_of(group, calls, told=told)
+            argv = replay_job.by_opt(job, tool.opt, passes, debug.flags())
+            made.append(replace(job, argv=argv, notes=notes))
+        else:
+            found, why, notes = replay_job.by_bindings(group, known, calls, told=told)
+            made.append(replace(job, calls=found, why=why, notes=notes))
+    steps = (MakeDir(work, phase="replay"), *_steps(made, tool, work, debug))
+    return PreparedReplay(seen, tool, tuple(made), debug, Plan("replay", steps), work)
+
+
+def _steps(made: Sequence[ReplayJob], tool: Replayer, work: Path, debug: Debug) -> Iterator[Step]:
+    todo = [job for job in made if not job.why]
+    if tool.opt:
+        yield from (_opt_step(job, work, debug) for job in todo)
+        return
+    file = work / "request.json"
+    content = {
+        "results": str(work / "results.jsonl"),
+        "timeout": configs.load("passes-replay")["limits"]["pass"],
+        "jobs": [
+            {
+                "number": job.number,
+                "input": str(job.input),
+                "calls": [call.content() for call in job.calls],
+                "out": str(job.out),
+                "log": str(job.log),
+            }
+            for job in todo
+        ],
+    }
+    yield Write(file, json.dumps(content, indent=2) + "\n", phase="replay")
+    argv = (str(tool.python), str(worker.FOLDER), "replay", str(file))
+    change = (("TRITON_INTERPRET", None), ("TRITON_REPRODUCER_PATH", None), *debug.environ())
+    yield Run(argv, cwd=work, env=change, phase="replay")
+
+
+def _opt_step(job: ReplayJob, work: Path, debug: Debug) -> Run:
+    argv = job.argv
+    if debug:  # the output is what is asked for
+        argv = ("sh", "-c", 'exec "$@" > "$0" 2>&1', str(job.log), *argv)
+    return Run(argv, cwd=work, phase="replay")
+
+
+def execute(prepared: PreparedReplay, space: Workspace) -> tuple[ReplayOutcome, ...]:
+    """Run a plan of `prepare`, and compare.
+
+    Raises:
+        SmithError: the worker did nothing.
+        InterruptedRunError: ^C.
+    """
+    space.claim()
+    files.make_folder(prepared.work)
+    for job in prepared.jobs:  # of an earlier replay: it is no answer of this one
+        files.remove((job.out, job.log))
+    return tuple((_by_opt if prepared.tool.opt else _by_bindings)(prepared, space))
+
+
+def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcome]:
+    """One program after the other; one that fails is an outcome."""
+    log = space.log("passes.replay")
+    for job in prepared.jobs:
+        if job.why:
+            yield ReplayOutcome(job, "inside", job.why, None)
+            continue
+        plan = Plan(job.title, (_opt_step(job, prepared.work, prepared.debug),))
+        began = time.monotonic()
+        try:
+            space.run(plan, "passes.replay", quiet=True, log=log)
+        except CommandFailedError as failure:
+            died = failure.code < 0 or failure.code > _SIGNALLED
+            why = _said(failure.output) or f"exit code {failure.code}"
+            yield ReplayOutcome(job, "crashed" if died else "failed", why, time.monotonic() - began)
+        else:
+            yield _ran(job, time.monotonic() - began)
+
+
+def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcome]:
+    """One worker for all."""
+    results: dict[int, dict[str, Any]] = {}
+    if any(not job.why for job in prepared.jobs):
+        alone = len(prepared.jobs) == 1
+        space.run(prepared.plan, "passes.replay", quiet=alone)
+        text = (prepared.work / "results.jsonl").read_text(encoding="utf-8")
+        rows = [json.loads(line) for line in text.splitlines()]
+        if rows and "refused" in rows[-1]:
+            raise FactError("cannot replay any pass", where=prepared.tool.python, why=rows[-1]["refused"])
+        results = {row["number"]: row for row in rows}
+    for job in prepared.jobs:
+        if job.why:
+            yield ReplayOutcome(job, "inside" if job.inside else "no binding", job.why, None)
+            continue
+        if job.number not in results:
+            raise SmithError("the worker wrote no result", where=job.log)
+        row = results[job.number]
+        if row["status"] == "ok":
+            yield _ran(job, row["seconds"])
+        else:
+            log = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            yield ReplayOutcome(job, row["status"], _said(log) or row["error"], row["seconds"])
+
+
+def _ran(job: ReplayJob, seconds: float) -> ReplayOutcome:
+    """What a job without an error made."""
+    if not job.out.is_file():
+        why = "the program succeeded but wrote no IR: is it a triton-opt?"
+        return ReplayOutcome(job, "failed", why, seconds)
+    return ReplayOutcome(job, replay_verdict.verdict(job.out, job.after), "", seconds)
+
+
+def _said(lines: Sequence[str]) -> str:
+    """The line that says what was wrong."""
+    signs = ("error:", "Assertion", "ERROR", "does not refer to", "LLVM ERROR")
+    found = [line.strip() for line in lines if any(sign in line for sign in signs)]
+    return found[0] if found else ""
+
+
+def keep(made: Path, out: Path) -> Path:
+    """Copy the result to where the user wants it; returns that path."""
+    plan = Plan("keep", (Copy(made, out, phase="keep"),))
+    workspace.default().run(plan, "passes.replay", quiet=True)
+    return out

@@ -1,0 +1,129 @@
+"""A manifest for the terminal: a table of points and stages, the failures, and notes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tritonsmith import worker
+from tritonsmith.compiler import disassemblers
+from tritonsmith.compiler.manifest import SCHEMA, Manifest, Point
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core import configs
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.core.ui.units import duration
+
+_OF_LOG = 12  # lines, of a crash
+_OURS = (str(worker.FOLDER), "runpy")  # in the path of a frame: runpy starts the folder
+_SHOWN = 4  # names of a package; the manifest has all
+_LINES = 40  # of an error on the screen; the manifest has all of it
+
+
+def table(manifest: Manifest) -> Iterator[Grid]:
+    """A table for each vendor: one line per point, one column per stage, sizes in the cells."""
+    for backend in dict.fromkeys(point.backend for point in manifest.points):
+        yield _table(manifest, [point for point in manifest.points if point.backend == backend])
+
+
+def _table(manifest: Manifest, points: Sequence[Point]) -> Grid:
+    here = {name for point in points for name in point.stages} - {"source"}  # the ttir, before the first pass
+    names = [name for name in stages(manifest) if name in here]
+    failed = any(point.status != "ok" for point in points)
+    rows = []
+    for point in points:
+        sizes = [f"{point.stages[name].size / 1024:.1f}" if name in point.stages else "" for name in names]
+        rows.append([point.id, *([point.status] if failed else []), *sizes, duration(point.seconds)])
+    by = f"by Triton {manifest.triton} on Python {manifest.python}; sizes in KiB"
+    title = f"{manifest.kernel} {by if manifest.triton else 'was refused'}"
+    columns = ["point", *(["status"] if failed else []), *names, "time"]
+    return tables.plain(title, columns, rows, right=[*names, "time"])
+
+
+def stages(manifest: Manifest) -> tuple[str, ...]:
+    """Names of the stages that any point has, in the order of the pipeline."""
+    known = configs.load("kernels")["stages"]
+    here = {name for point in manifest.points for name in point.stages}
+    rank = {name: number for number, name in enumerate((*known["compiler"], *known["disassembled"]))}
+    after = {
+        row["stage"]: rank[binary] + 0.5 for binary, row in configs.load("kernels")["disassemblers"].items()
+    }
+    return tuple(sorted(here, key=lambda name: (after.get(name, rank.get(name, len(rank))), name)))
+
+
+def failures(manifest: Manifest) -> Iterator[str]:
+    """The failures, each message once, with the points that it concerns."""
+    about: dict[str, list[Point]] = {}
+    for point in manifest.points:
+        if point.status != "ok":
+            about.setdefault(_words(point), []).append(point)
+    for text, points in about.items():
+        ids = ", ".join(point.id for point in points)
+        yield f"{ids}: {points[0].status}\n{text}"
+
+
+def _words(point: Point) -> str:
+    lines = point.error.strip().splitlines()
+    if point.status == "crashed":  # the worker's own frames tell nobody anything
+        log = (line for line in point.log.splitlines() if line.strip() and line.strip() not in lines)
+        lines += [line for line in log if not any(name in line for name in _OURS)][:_OF_LOG]
+    if len(lines) > _LINES:
+        lines = [*lines[:_LINES], f"... {len(lines) - _LINES} more lines in the manifest"]
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def as_json(manifest: Manifest, notes: tuple[str, ...]) -> dict[str, Any]:
+    """The manifest, where it lies, and the notes."""
+    content: dict[str, Any] = json.loads(manifest.render())
+    return content | {"folder": str(manifest.folder), "notes": list(notes)}
+
+
+def failures_of_all(manifests: Sequence[Manifest]) -> Iterator[str]:
+    """The failures of several kernels, each with the name of the kernel's folder."""
+    for one in manifests:
+        place = f"{one.folder.name}/" if len(manifests) > 1 else ""
+        yield from (f"{place}{text}" for text in failures(one))
+
+
+def as_json_of_all(made: Sequence[tuple[Manifest, tuple[str, ...]]]) -> dict[str, Any]:
+    """`as_json` of a kernel; those of several in a list."""
+    found = [as_json(manifest, notes) for manifest, notes in made]
+    return found[0] if len(found) == 1 else {"schema": SCHEMA, "kernels": found}
+
+
+def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Iterator[str]:
+    """Notes about a successful run.
+
+    Args:
+        head: the line about Triton.
+        made: what came out.
+        asked: what was wanted.
+    """
+    yield from made.warnings
+    yield from head["notes"]
+    yield from _replaced(made.stand_ins)
+    texts = configs.load("kernels")["disassemblers"]
+    for binary, row in texts.items() if asked.disassemble else ():
+        stage = row["stage"]
+        without = [one for one in made.points if binary in one.stages and stage not in one.stages]
+        if without and stage in head["missing"]:
+            yield disassemblers.remedy(stage)
+        elif without and not asked.stages:
+            yield f"no {stage} for {', '.join(one.id for one in without)}: see the log of each point"
+    good = [one for one in made.points if one.status == "ok"]
+    here = {name for one in good for name in one.stages}
+    binaries = {row["stage"]: binary for binary, row in texts.items()}
+    for name in asked.stages if good else ():
+        if name not in here and binaries.get(name) not in here:
+            yield f"no point has a stage {name}: none of these targets produces it"
+
+
+def _replaced(stand_ins: Mapping[str, str]) -> Iterator[str]:
+    """One line for each package, with the first names."""
+    packages: dict[str, list[str]] = {}
+    for name, place in stand_ins.items():
+        packages.setdefault(name.partition(".")[0], []).append(f"{name} ({place})")
+    for package, names in packages.items():
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        yield f"{package} is not installed, and stand-ins replaced {', '.join(names[:_SHOWN])}{more}"

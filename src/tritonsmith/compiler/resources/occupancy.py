@@ -1,0 +1,166 @@
+"""Theoretical occupancy: how many warps a multiprocessor holds at once, and what limits them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tritonsmith.core import configs
+
+_KIB = 1024
+_ENOUGH = 1 << 20  # of what limits nothing
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """What fits at once.
+
+    Attributes:
+        blocks: on a multiprocessor; work-groups on a compute unit (from gfx10 on a work-group processor).
+        warps: warps or waves of these.
+        percent: of the warps that there is room for.
+        limiter: what it is that more blocks would need more of.
+        refused: why not even one block can be launched: `shared 262144 > 232448 B`; empty if it can.
+    """
+
+    blocks: int
+    warps: int
+    percent: float
+    limiter: str
+    refused: str = ""
+
+    @property
+    def launch(self) -> str:
+        """Whether a launch can succeed, in words."""
+        return f"no: {self.refused}" if self.refused else "yes"
+
+
+@dataclass(frozen=True)
+class _Need:
+    """What a block needs, and what one may have."""
+
+    name: str
+    limiter: str
+    used: int
+    most: int
+    unit: str = ""
+
+
+def nvidia(
+    arch: str,
+    *,
+    registers: int,
+    threads: int,
+    static: int,
+    dynamic: int,
+    barriers: int,
+    tensor_columns: int = 0,
+) -> Occupancy | None:
+    """Occupancy of a kernel on an NVIDIA GPU; None if the GPU is unknown.
+
+    Args:
+        arch: compute capability without its point: `90`.
+        registers: of a thread.
+        threads: of a block.
+        static: bytes of shared memory, as the cubin has it.
+        dynamic: bytes of shared memory that the launch asks for.
+        barriers: of a block.
+        tensor_columns: of tensor memory.
+    """
+    table = configs.load("gpu-limits")["nvidia"]
+    row: Mapping[str, Any] | None = table["arch"].get(arch)
+    if row is None or not threads:
+        return None
+    inside = row.get("reserved-in-cubin", False) and static >= row["reserved"]
+    own = static + dynamic - (row["reserved"] if inside else 0)
+    shared = own + row["reserved"]
+    warps = -(-threads // 32)
+    given = warps * 32 * _rounded(registers, table["granule"])
+    return _least(
+        warps,
+        row["warps"],
+        {
+            "warps": row["warps"] // warps,
+            "registers": _by_registers(table["simds"], table["registers"], table["granule"], registers)
+            // warps,
+            "shared memory": _by_shared(row, shared),
+            "blocks": row["blocks"],
+            "barriers": row["barriers"] // barriers if barriers and "barriers" in row else _ENOUGH,
+        },
+        (
+            _Need("threads", "warps", threads, table["threads"]),
+            _Need("shared", "shared memory", own, row["shared-block"] * _KIB, " B"),
+            _Need("registers", "registers", given, table["simds"] * table["registers"] * 32),
+            _Need("tensor memory", "tensor memory", tensor_columns, table["tensor-columns"], " columns"),
+        ),
+    )
+
+
+def amd(arch: str, *, wave: int, vgprs: int, sgprs: int, threads: int, lds: int) -> Occupancy | None:
+    """Occupancy of a kernel on an AMD GPU; None if the GPU is unknown.
+
+    Args:
+        arch: `gfx942`.
+        wave: lanes of a wave.
+        vgprs: of a lane, with the AGPRs where they share a file.
+        sgprs: of a wave.
+        threads: of a work-group.
+        lds: bytes of a work-group.
+    """
+    table, row = configs.load("gpu-limits")["amd"], _family(arch)
+    if row is None or str(wave) not in row["registers"] or not threads:
+        return None
+    waves = -(-threads // wave)
+    most = row["waves"] * row["simds"]
+    registers, granule = row["registers"][str(wave)], row["granule"][str(wave)]
+    found = {
+        "waves": most // waves,
+        "VGPRs": min(most, _by_registers(row["simds"], registers, granule, vgprs)) // waves,
+        "LDS": _by_shared(row, lds),
+        "work-groups": row["barriers"] if waves > 1 else most,  # one wave needs no barrier
+    }
+    if "sgprs" in row:
+        found["SGPRs"] = _by_registers(row["simds"], row["sgprs"], row["sgpr-granule"], sgprs) // waves
+    needs = (
+        _Need("threads", "waves", threads, table["threads"]),
+        _Need("LDS", "LDS", lds, row["shared-block"] * _KIB, " B"),
+    )
+    return _least(waves, most, found, needs)
+
+
+def simds(arch: str) -> int:
+    """SIMDs that share the waves of `amd`; 0 if nothing is known of this GPU."""
+    row = _family(arch)
+    return int(row["simds"]) if row else 0
+
+
+def _family(arch: str) -> Mapping[str, Any] | None:
+    table = configs.load("gpu-limits")["amd"]
+    name = next((family for prefix, family in table["families"] if arch.startswith(prefix)), None)
+    return table["family"][name] if name else None
+
+
+def _by_registers(simds: int, available: int, granule: int, used: int) -> int:
+    """Warps whose registers fit, over all SIMDs: none of them spreads over two."""
+    return simds * (available // _rounded(max(used, 1), granule))
+
+
+def _by_shared(row: Mapping[str, Any], used: int) -> int:
+    whole = row["shared"] * _KIB
+    return int(whole // _rounded(used, row["shared-granule"])) if used else _ENOUGH
+
+
+def _rounded(number: int, granule: int) -> int:
+    return -(-number // granule) * granule
+
+
+def _least(warps: int, most: int, blocks: Mapping[str, int], needs: Iterable[_Need]) -> Occupancy:
+    """The smallest count; the first of equals. None at all if a block needs more than one may have."""
+    if over := [need for need in needs if need.used > need.most]:
+        refused = ", ".join(f"{one.name} {one.used} > {one.most}{one.unit}" for one in over)
+        return Occupancy(0, 0, 0.0, over[0].limiter, refused)
+    limiter = min(blocks, key=lambda name: blocks[name])
+    held = blocks[limiter] * warps
+    refused = "" if held else f"not one block fits: {limiter}"
+    return Occupancy(blocks[limiter], held, 100 * held / most, limiter, refused)

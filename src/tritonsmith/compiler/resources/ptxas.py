@@ -1,0 +1,95 @@
+"""`ptxas -v` distinguishes spills from arrays in local memory; the machine code does not."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan.process import query
+from tritonsmith.ir.cubin import Cubin
+
+_ARRAY = re.compile(r"^\s*\.local\s", re.MULTILINE)
+_TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
+_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_VALUE = re.compile(r"\w[\w,.]*", re.ASCII)  # of an option that stands before it
+
+
+@dataclass(frozen=True)
+class Said:
+    """The report of ptxas about a kernel.
+
+    Attributes:
+        registers: of a thread.
+        frame: bytes of stack.
+        stores: bytes of spill stores.
+        loads: bytes of spill loads.
+    """
+
+    registers: int
+    frame: int
+    stores: int
+    loads: int
+
+
+def parse(text: str) -> Said:
+    """What `ptxas -v` wrote about one kernel.
+
+    Raises:
+        FactError: there is nothing of it.
+    """
+    frame, registers = _FRAME.search(text), _REGISTERS.search(text)
+    if frame is None or registers is None:
+        raise FactError("the output of ptxas -v has no kernel", why=text.strip()[-500:] or None)
+    return Said(int(registers[1]), *map(int, frame.groups()))
+
+
+def has_arrays(ptx: str) -> bool:
+    """Whether the PTX itself uses local memory, as libdevice's sin and cos do."""
+    return bool(_ARRAY.search(ptx))
+
+
+def again(ptx: Path, cubin: Cubin, origin: Path | None, metadata: Mapping[str, Any]) -> Said | None:
+    """Assemble the PTX as Triton did, and parse the report.
+
+    Args:
+        ptx: the text.
+        cubin: what Triton's ptxas made of it.
+        origin: Triton's package; None if its programs may not be run.
+        metadata: what Triton says of the kernel; it may be a stranger's.
+
+    Returns:
+        What ptxas says; None if none reproduces the cubin, or an option may not be given.
+    """
+    table = configs.load("kernel-resources")["ptxas"]
+    target = _TARGET.search(untrusted.read_text(ptx, untrusted.OURS))
+    if target is None:
+        return None
+    options = [] if metadata.get("enable_fp_fusion", True) else [table["no-fusion"]]
+    options += str(metadata.get(table["options"]) or "").split()
+    if any(word.partition("=")[0] not in table["allowed"] and not _VALUE.fullmatch(word) for word in options):
+        return None
+    for program in _programs(origin, table):
+        for flags in table["flags"]:
+            files = (f"--gpu-name={target[1]}", str(ptx), "-o", os.devnull)
+            argv = (str(program), "-v", *flags, *options, *files)
+            answer = query(argv, timeout=table["timeout"])
+            if answer is None or answer.code:
+                break  # other flags do not help it
+            said = parse(answer.err + answer.out)
+            if (said.registers, said.frame) == (cubin.registers, cubin.frame):
+                return said
+    return None
+
+
+def _programs(origin: Path | None, table: Mapping[str, Any]) -> Iterator[Path]:
+    if named := os.environ.get(table["variable"]):
+        yield Path(named)
+    if origin:
+        yield from (origin / name for name in table["programs"] if (origin / name).is_file())

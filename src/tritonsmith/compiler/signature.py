@@ -1,0 +1,248 @@
+"""The grammar of signatures: upstream's tools/compile.py, plus names, tuples and defaults.
+
+`*fp32:16,i32,1024` gives types, hints and constants in the order of the kernel's parameters, and
+`*fp32:16,i32,BLOCK=1024` some of them by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tritonsmith.compiler import values
+from tritonsmith.compiler.source import KernelParameter, KernelSource
+from tritonsmith.core import configs
+from tritonsmith.core.errors import UsageError, did_you_mean
+
+CONSTEXPR = "constexpr"
+_VALUE = 1024  # of a block size, in examples
+_NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
+
+
+@dataclass
+class BoundSignature:
+    """A kernel's parameters with their types, values and hints.
+
+    Attributes:
+        signature: parameter to type as Triton spells it; `constexpr` for constants; `(i32,*fp32)` for tuples.
+        constexprs: parameter, or `x.1` for a part of a tuple, to value.
+        hints: parameter, or a part of a tuple, to 16 (divisible by it) or 1 (equal to it).
+        ranges: pointers whose memory 32 bits can address: AMD's backend makes buffer instructions of that.
+    """
+
+    signature: dict[str, str] = field(default_factory=dict)
+    constexprs: dict[str, Any] = field(default_factory=dict)
+    hints: dict[str, int] = field(default_factory=dict)
+    ranges: list[str] = field(default_factory=list)
+
+    def take(self, name: str, text: str, parameter: KernelParameter | None = None) -> str:
+        """Record an entry of a signature.
+
+        Args:
+            name: the parameter, or a part of a tuple.
+            text: the entry.
+            parameter: its head; None for a part of a tuple.
+
+        Returns:
+            The type.
+
+        Raises:
+            UsageError: the entry says nothing that makes sense.
+        """
+        value = values.parse(text)
+        constexpr = parameter is not None and parameter.constexpr
+        if not isinstance(value, str) or text[:1] in "'\"":
+            self.constexprs[name] = value
+            return CONSTEXPR
+        if constexpr:
+            if is_type(value):
+                raise UsageError(
+                    f"{name} is a tl.constexpr: it takes a value, not the type {value!r}",
+                    hints=[f"give a value: {name}=64", f"for a string, use quotes: {name}='{value}'"],
+                )
+            self.constexprs[name] = value
+            return CONSTEXPR
+        if text.startswith("(") and text.endswith(")"):
+            parts = values.split(text[1:-1].removesuffix(","))
+            types = [self.take(f"{name}.{number}", part) for number, part in enumerate(parts)]
+            return f"({','.join(types)}{',' if len(types) == 1 else ''})"
+        range_ = configs.load("kernels")["hints"]["range"]
+        if text.startswith("*") and text.endswith(range_):
+            text = text.removesuffix(range_)
+            self.ranges.append(name)
+        kind, hint = _hint(name, text)
+        if not is_type(kind):
+            raise _unknown(name, kind)
+        if hint is not None:
+            self.hints[name] = hint
+        return kind
+
+
+def bind(
+    text: str, kernel: KernelSource, given: Mapping[str, Any], swept: Mapping[str, str]
+) -> BoundSignature:
+    """Match a signature with a kernel's parameters.
+
+    Args:
+        text: the signature.
+        kernel: its parameters.
+        given: values that a config of its autotuner sets.
+        swept: entries that a sweep sets; they win over the signature's.
+
+    Raises:
+        UsageError: a parameter is missing, unknown or set twice, or there are too many entries.
+    """
+    entries = assigned(text, kernel) | dict(swept)
+    unset = [name for name, entry in entries.items() if entry.removeprefix("tl.") == CONSTEXPR]
+    entries = {name: entry for name, entry in entries.items() if name not in unset}
+    twice = sorted(set(entries) & set(given) - set(swept))
+    if twice:
+        raise UsageError(
+            f"both the signature and the configs of @triton.autotune set {', '.join(twice)}",
+            hints=["remove them from the signature", "or omit --sweep autotune"],
+        )
+    bound = BoundSignature()
+    missing = []
+    for parameter in kernel.parameters:
+        name = parameter.name
+        if name in entries:
+            bound.signature[name] = bound.take(name, entries[name], parameter)
+        elif name in given or parameter.has_default:
+            bound.signature[name] = CONSTEXPR
+            bound.constexprs[name] = given.get(name, parameter.default)
+        elif name in kernel.heuristics:
+            bound.signature[name] = CONSTEXPR  # the worker computes it
+        else:
+            missing.append(parameter)
+    if lacking := [parameter for parameter in missing if parameter.name in unset]:
+        raise _without_value(lacking, kernel, text)
+    if missing:
+        raise _lacks(missing, kernel, text)
+    return bound
+
+
+def without(text: str, names: Container[str], kernel: KernelSource | None) -> str:
+    """A signature less the entries of some parameters; without the kernel, those given by name only.
+
+    Raises:
+        UsageError: the signature does not fit the kernel.
+    """
+    if kernel:
+        return ",".join(
+            f"{name}={entry}" for name, entry in assigned(text, kernel).items() if name not in names
+        )
+    named = ((entry, _NAMED.fullmatch(entry)) for entry in values.split(text))
+    return ",".join(entry for entry, match in named if not match or match[1] not in names)
+
+
+def is_type(text: str) -> bool:
+    """Whether Triton has a type of this name."""
+    table = configs.load("kernels")["types"]
+    if text in table["scalars"] or text in table["whole"]:
+        return True
+    if text.startswith(table["pointer"]):
+        inner = text.removeprefix(table["pointer"])
+        return is_type(inner) or is_type(inner.removeprefix(table["read-only"]))
+    return text.startswith(tuple(table["templates"])) and text.endswith(">") and "[" in text
+
+
+def assigned(text: str, kernel: KernelSource) -> dict[str, str]:
+    """The entry of each parameter that a signature is about.
+
+    Raises:
+        UsageError: a parameter is unknown or set twice, or there are too many entries.
+    """
+    names = [parameter.name for parameter in kernel.parameters]
+    found: dict[str, str] = {}
+    position = 0
+    for entry in values.split(text):
+        named = _NAMED.fullmatch(entry)
+        if named:
+            name, value = named.groups()
+            if name not in names:
+                raise UsageError(f"{kernel.name} has no parameter {name!r}", hints=did_you_mean(name, names))
+        elif position >= len(names):
+            raise _too_long(text, kernel)
+        else:
+            name, value = names[position], entry
+            position += 1
+        if name in found:
+            raise UsageError(f"the signature sets {name} twice", why=text)
+        if not value:
+            hints = ["an entry between two commas is empty"]
+            raise UsageError(f"the signature has no type or value for {name}", hints=hints)
+        found[name] = value
+    return found
+
+
+def _hint(name: str, text: str) -> tuple[str, int | None]:
+    """The type and the hint of `*fp32:16`."""
+    kind, colon, hint = text.rpartition(":")
+    if not colon or ">" in hint:  # a layout in a tensor descriptor has colons too
+        return text, None
+    allowed = configs.load("kernels")["hints"]["values"]
+    if not hint.strip().isdecimal() or int(hint) not in allowed:
+        raise UsageError(
+            f"the hint of {name} cannot be {hint.strip()!r}",
+            why=f"in {text!r}",
+            hints=[":16 means divisible by 16", ":1 means equal to 1"],
+        )
+    return kind.strip(), int(hint)
+
+
+def _unknown(name: str, kind: str) -> UsageError:
+    table = configs.load("kernels")["types"]
+    stars = kind[: len(kind) - len(kind.lstrip(table["pointer"]))]
+    word = kind.lstrip(table["pointer"])
+    other = table["others"].get(word.lower().removeprefix("torch.").removeprefix("tl."))
+    if other:
+        hints: tuple[str, ...] = (f"Triton calls it {stars}{other}",)
+    else:
+        hints = did_you_mean(word, table["scalars"])
+        hints = (*hints, "pointers start with a star: *fp32")
+    return UsageError(
+        f"the signature gives {name} the type {kind!r}, which Triton does not have", hints=hints
+    )
+
+
+def _lacks(missing: list[KernelParameter], kernel: KernelSource, text: str) -> UsageError:
+    names = ", ".join(parameter.name for parameter in missing)
+    whole = ", ".join(parameter.name for parameter in kernel.parameters)
+    example = ",".join(f"{one.name}={_example(one)}" for one in missing)
+    there = text.strip()
+    hints = [f"add them by name: {there + ',' if there else ''}{example}"]
+    if kernel.autotuned and any(one.constexpr for one in missing):
+        hints.append("the kernel has @triton.autotune: --sweep autotune compiles its configs")
+    return UsageError(f"the signature does not set {names}", why=f"{kernel.name} takes {whole}", hints=hints)
+
+
+def _without_value(lacking: list[KernelParameter], kernel: KernelSource, text: str) -> UsageError:
+    """The error for the entry `constexpr`: it says how a parameter is passed, and a compile needs a value."""
+    names = [parameter.name for parameter in lacking]
+    entries = [
+        f"{name}={_VALUE}" if name in names else entry if _NAMED.fullmatch(part) is None else part
+        for part, (name, entry) in zip(values.split(text), assigned(text, kernel).items(), strict=True)
+    ]
+    need = "need" if names[1:] else "needs"
+    return UsageError(
+        f"constexpr is a kind of parameter, not a value: {', '.join(names)} {need} one",
+        why=f"a compile needs the value of each tl.constexpr parameter of {kernel.name}",
+        hints=[f"give a value: --signature '{','.join(entries)}'"],
+    )
+
+
+def _example(parameter: KernelParameter) -> str:
+    if parameter.constexpr:
+        return "64"
+    return "*fp32:16" if "ptr" in parameter.name.lower() else "i32"
+
+
+def _too_long(text: str, kernel: KernelSource) -> UsageError:
+    names = [parameter.name for parameter in kernel.parameters]
+    return UsageError(
+        f"the signature has {len(values.split(text))} entries, and {kernel.name} has {len(names)} parameters",
+        why=f"{kernel.name} takes {', '.join(names)}",
+        hints=["commas separate entries, except inside types such as tensordesc<fp16[128,64]>"],
+    )

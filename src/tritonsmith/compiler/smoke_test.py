@@ -1,0 +1,75 @@
+"""The bundled vector-add, compiled for NVIDIA and AMD: proof that an env's Triton works, without a GPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.compiler import points, run, source, targets
+from tritonsmith.compiler.disassemblers import HostPrograms
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.compiler.targets import Target
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.plan import MakeDir, Plan, Write
+
+PHASE = "compile vector-add"
+KERNEL = "vector_add"
+FILE = Path(__file__).parent / "examples" / "vector_add.py"
+SIGNATURE = "*fp32:16,*fp32:16,*fp32:16,i32,BLOCK=1024"
+_TIMEOUT = 600  # seconds; a Debug build under load
+
+
+def results_file(place: Path) -> Path:
+    """Where the worker leaves its results."""
+    return place / "kernels" / "results.jsonl"
+
+
+def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPrograms) -> Plan:
+    """Steps that compile the kernel, with a cache of its own; they fail if one of the targets does.
+
+    Args:
+        place: folder that gets the files, in `kernels`.
+        python: interpreter that has Triton.
+        wanted: what for.
+        programs: of this machine; of its disassemblers none is taken, so that nothing else can fail.
+    """
+    folder = place / "kernels"
+    asked = CompileRequest(FILE, KERNEL, SIGNATURE, wanted)
+    kernel = source.find(source.read(FILE), KERNEL, FILE)
+    needed = HostPrograms(linker=programs.linker)
+    where = Toolchain(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed)
+    every = points.expand(asked, kernel)
+    out = folder / KERNEL
+    request = run.worker_request(FILE, KERNEL, every, out, folder, where, strict=True)
+    stages = [name for name in request["stages"] if name != "source"]
+    request |= {"stages": stages, "gpus": {}}  # this file asks nothing of the GPU
+    file = folder / f"{KERNEL}.request.json"
+    return Plan(
+        "compile the bundled vector-add",
+        (
+            MakeDir(out, phase=PHASE),
+            Write(file, json.dumps(request, indent=2) + "\n", phase=PHASE),
+            run.run_step(where, file, folder, PHASE),
+        ),
+    )
+
+
+def read_response(place: Path) -> dict[str, Any]:
+    """The results: versions, and per target the stages with their files and sizes in bytes.
+
+    Args:
+        place: the folder that the plan was made for.
+    """
+    lines = results_file(place).read_text(encoding="utf-8").splitlines()
+    head, *rows = map(json.loads, lines)
+    order = [str(target) for target in (*targets.default(), *(targets.parse(row["target"]) for row in rows))]
+    results = []
+    for row in sorted(rows, key=lambda row: order.index(row["target"])):
+        stages = {
+            name: {"path": str(place / "kernels" / KERNEL / stage["path"]), "bytes": stage["size"]}
+            for name, stage in row["stages"].items()
+        }
+        results.append({"target": row["target"], "seconds": row["seconds"], "stages": stages})
+    return {"triton": head["triton"], "python": head["python"], "results": results}

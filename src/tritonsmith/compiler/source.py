@@ -1,0 +1,374 @@
+"""The kernels of a Python file, read without running it."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+
+_MISSING = object()
+_STARS = (
+    "*",
+    "globals",
+    "exec",
+    "setattr",
+    "__getattr__",
+)  # who has one of these may bind more than can be seen
+_SLOW_CODECS = ("idna", "punycode")  # quadratic, and for names of hosts
+
+
+@dataclass(frozen=True)
+class KernelParameter:
+    """One parameter of a kernel.
+
+    Attributes:
+        name: as in the function's head.
+        constexpr: annotated with `tl.constexpr`.
+        has_default: the function's head gives it a value.
+        default: that value.
+    """
+
+    name: str
+    constexpr: bool = False
+    has_default: bool = False
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A function that Triton compiles.
+
+    Attributes:
+        name: of the function.
+        parameters: in order.
+        heuristics: names of parameters that `@triton.heuristics` computes.
+        autotuned: `@triton.autotune` is put on it.
+    """
+
+    name: str
+    parameters: tuple[KernelParameter, ...]
+    heuristics: tuple[str, ...] = ()
+    autotuned: bool = False
+
+
+@dataclass(frozen=True)
+class InnerKernel:
+    """A kernel that a function defines when called.
+
+    Attributes:
+        maker: name of that function.
+        name: of the kernel.
+        bound: names of the module that are bound to what the function gives.
+        free: the function needs no arguments.
+    """
+
+    maker: str
+    name: str
+    bound: tuple[str, ...]
+    free: bool
+
+    def hints(self, file: Path) -> list[str]:
+        """Hints on how to name the kernel."""
+        ways = [f"the result of {self.maker}(): {file}:{name}" for name in self.bound]
+        if self.free:
+            ways.append(f"the kernel that a call of {self.maker}() defines: {file}:{self.maker}.{self.name}")
+        made = f"bind it in your own file: k = {self.maker}(...), and give k as the kernel"
+        return ways or [f"{self.maker}() needs arguments; {made}"]
+
+
+def read(file: Path) -> str:
+    """The text of a Python file, as Python reads it: a byte order mark and a `coding:` line are obeyed.
+
+    Raises:
+        FactError: the file does not exist, or is not text.
+    """
+    try:
+        if file.is_dir():
+            raise FactError("this is a folder, not a Python file", where=file)
+        return _decoded(read_bytes(file))
+    except FileNotFoundError:
+        near = [path.name for path in file.parent.glob("*.py")] if file.parent.is_dir() else []
+        hints = did_you_mean(file.name, near) if near else ()
+        raise FactError("no such file", where=file, hints=hints) from None
+    except (UnicodeError, LookupError, SyntaxError) as error:  # a codec may be none of texts
+        raise FactError(
+            "cannot decode this file as UTF-8 or as its declared encoding", where=file, why=str(error)
+        ) from error
+    except OSError as error:
+        raise FactError("cannot read this file", where=file, why=error.strerror) from error
+
+
+def _decoded(content: bytes) -> str:
+    codec, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+    if codec in _SLOW_CODECS:
+        raise SyntaxError(f"unknown encoding: {codec}")
+    return content.decode(codec).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_bytes(file: Path) -> bytes:
+    """The content of a kernel's file, or of one that it imports.
+
+    Raises:
+        OSError: it is missing, unreadable, too large, or not a regular file.
+    """
+    return untrusted.read_bytes(file, configs.load("kernels")["source"]["limit"])
+
+
+def kernels(text: str) -> tuple[str, ...]:
+    """Names of the functions with a Triton decorator; none if the text cannot be parsed."""
+    return tuple(dict.fromkeys(function.name for function in _functions(text) if _is_kernel(function)))
+
+
+def inner_kernels(text: str) -> tuple[InnerKernel, ...]:
+    """Kernels that functions of the module define when called."""
+    tree = _parse(text)
+    calls: dict[str, list[str]] = {}
+    for node in tree.body if tree else ():
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            calls.setdefault(_word(node.value), []).extend(names)
+    found = []
+    for maker in _functions(text):
+        inside = [node for node in ast.walk(maker) if isinstance(node, ast.FunctionDef) and node is not maker]
+        heads = maker.args
+        needs = len(heads.posonlyargs) + len(heads.args) > len(heads.defaults) or None in heads.kw_defaults
+        found += [
+            InnerKernel(maker.name, node.name, tuple(calls.get(maker.name, ())), not needs)
+            for node in inside
+            if _is_kernel(node)
+        ]
+    return tuple(found)
+
+
+def choose(text: str, wanted: str, file: Path) -> str:
+    """The kernel's name: the one that is wanted, or the only one.
+
+    Raises:
+        UsageError: none is wanted, and there is not exactly one.
+        FactError: none is wanted, and the file cannot be read for one.
+    """
+    if wanted:
+        return wanted
+    if wrong := _wrong(text):
+        hints = ["if the file needs a newer Python than tritonsmith runs on, name the kernel: FILE:KERNEL"]
+        raise FactError("cannot parse this file as Python", where=file, why=wrong, hints=hints)
+    names = kernels(text)
+    if len(names) == 1:
+        return names[0]
+    # Helpers are decorated too: what nothing else in the file calls is what the host launches.
+    launched = tuple(name for name in names if name not in _called(text))
+    if len(launched) == 1:
+        return launched[0]
+    inner = inner_kernels(text)
+    if not names and len(inner) == 1 and len(inner[0].bound) == 1:
+        return inner[0].bound[0]
+    if not names and inner:
+        what = f"this file has no module-level kernel, only {_listed(inner)}"
+        raise UsageError(what, where=file, hints=[hint for one in inner for hint in one.hints(file)])
+    if not names:
+        raise UsageError(
+            "this file has no kernel", where=file, hints=["a kernel is a function with @triton.jit"]
+        )
+    raise UsageError(
+        f"this file has {len(names)} kernels",
+        where=file,
+        hints=[f"choose one: {file}:{name}" for name in names],
+    )
+
+
+def no_such(name: str, text: str, file: Path) -> UsageError:
+    """The error for a kernel that does not exist, or not at module level."""
+    inner = [one for one in inner_kernels(text) if one.name == name]
+    if inner:
+        hints = [hint for one in inner for hint in one.hints(file)]
+        return UsageError(
+            f"this file has no kernel {name!r} at module level, only {_listed(inner)}",
+            where=file,
+            hints=hints,
+        )
+    return UsageError(
+        f"this file has no kernel {name!r}", where=file, hints=did_you_mean(name, kernels(text))
+    )
+
+
+def _listed(inner: Iterable[InnerKernel]) -> str:
+    return ", ".join(f"{one.name} inside {one.maker}()" for one in inner)
+
+
+def find(text: str, name: str, file: Path) -> KernelSource | None:
+    """What the head of a function shows; None if only running the file can show it.
+
+    Raises:
+        UsageError: the file binds no such name.
+    """
+    found = [function for function in _functions(text) if function.name == name]
+    bound = _bound(text)
+    if len(found) != 1 or bound.count(name) != 1:  # which of them counts may be the GPU's matter
+        if not found and _complete(text) and name.partition(".")[0] not in bound:
+            raise no_such(name, text, file)
+        return None
+    (function,) = found
+    if not function.decorator_list or function.args.vararg or function.args.kwarg:
+        return None
+    heuristics: list[str] = []
+    autotuned = False
+    for decorator in function.decorator_list:
+        word = _word(decorator)
+        if word == "heuristics":
+            names = _keys(decorator)
+            if names is None:
+                return None
+            heuristics += names
+        elif word == "autotune":
+            autotuned = True
+        elif word != "jit":
+            return None
+    parameters = tuple(_parameters(function.args))
+    if any(parameter.default is _MISSING for parameter in parameters):
+        return None
+    return KernelSource(name, parameters, tuple(heuristics), autotuned)
+
+
+def _wrong(text: str) -> str:
+    """Why it is no Python; empty if it is."""
+    try:
+        untrusted.python_tree(text)
+    except SyntaxError as error:
+        place = f"line {error.lineno}: " if error.lineno else ""
+        return f"{place}{error.msg}: {(error.text or '').strip()}".removesuffix(": ")
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@lru_cache(maxsize=2)  # a file has many kernels, and a kernel many questions
+def _parse(text: str) -> ast.Module | None:
+    """The module; None if it cannot be parsed here: the env's interpreter decides."""
+    try:
+        return untrusted.python_tree(text)
+    except (SyntaxError, ValueError):  # of a newer Python, or nested too deeply
+        return None
+
+
+def _functions(text: str) -> Iterator[ast.FunctionDef]:
+    """Those of the module, and those below its `if` and `try`."""
+    tree = _parse(text)
+    waiting: deque[ast.stmt] = deque(tree.body if tree else ())
+    while waiting:
+        node = waiting.popleft()
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        elif isinstance(node, (ast.If, ast.Try, ast.With)):
+            inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+            waiting.extendleft(reversed(inner))
+
+
+def _is_kernel(function: ast.FunctionDef) -> bool:
+    return any(_word(decorator) in ("jit", "autotune", "heuristics") for decorator in function.decorator_list)
+
+
+def _word(decorator: ast.expr) -> str:
+    """`jit` of `@triton.jit`, `@jit`, `@triton.jit(debug=True)`."""
+    head = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return head.attr if isinstance(head, ast.Attribute) else head.id if isinstance(head, ast.Name) else ""
+
+
+def _keys(decorator: ast.expr) -> list[str] | None:
+    """The names in `@triton.heuristics({"EVEN": ...})`; None where they are not written there."""
+    if not isinstance(decorator, ast.Call):
+        return None
+    tables = [*decorator.args, *(keyword.value for keyword in decorator.keywords)]
+    if len(tables) != 1 or not isinstance(tables[0], ast.Dict):
+        return None
+    names = [key.value if isinstance(key, ast.Constant) else None for key in tables[0].keys]
+    return [name for name in names if isinstance(name, str)] if all(names) else None
+
+
+def _parameters(arguments: ast.arguments) -> Iterator[KernelParameter]:
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
+    heads = zip(
+        [*plain, *arguments.kwonlyargs], [*defaults, *arguments.defaults, *arguments.kw_defaults], strict=True
+    )
+    for head, default in heads:
+        constexpr = head.annotation is not None and _says_constexpr(head.annotation)
+        yield KernelParameter(
+            head.arg, constexpr, default is not None, _literal(default) if default else None
+        )
+
+
+def _says_constexpr(annotation: ast.expr) -> bool:
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return annotation.value.endswith("constexpr")
+    return _word(annotation) == "constexpr"
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):  # {[]: 1} is a TypeError
+        return _MISSING
+
+
+def _complete(text: str) -> bool:
+    """Whether every name that the file binds can be seen in it."""
+    tree = _parse(text)
+    return tree is not None and not any(
+        (isinstance(node, ast.alias) and node.name == "*")
+        or (isinstance(node, ast.Name) and node.id in _STARS)
+        or (isinstance(node, ast.FunctionDef) and node.name in _STARS)
+        for node in ast.walk(tree)
+    )
+
+
+def _bound(text: str) -> list[str]:
+    """Names that are functions, are imported or are assigned anywhere in the file but inside of functions.
+
+    As often as that is done.
+    """
+    tree = _parse(text)
+    names: list[str] = []
+    for node in _outside(tree) if tree else ():
+        if isinstance(node, ast.alias):
+            names.append(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.append(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.append(node.id)
+    return names
+
+
+def _outside(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but what is inside of functions, which bind a name of the module by `global` only."""
+    waiting = deque(ast.iter_child_nodes(tree))
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            waiting.extend(ast.iter_child_nodes(node))
+        else:
+            globals_ = {
+                name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names
+            }
+            yield from (ast.Name(name, ast.Store()) for name in globals_)
+
+
+def _called(text: str) -> set[str]:
+    """Names that kernels mention in their bodies."""
+    return {
+        node.id
+        for function in _functions(text)
+        if _is_kernel(function)
+        for statement in function.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name)
+    }

@@ -1,0 +1,84 @@
+"""What a compile does otherwise: passes left out, repeated or the last; options of LLVM and of ptxas."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tritonsmith.core.errors import UsageError
+
+_NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:#([1-9]\d{0,3}))?", re.ASCII)
+_OPTION = re.compile(r"-{0,2}[A-Za-z][\w.-]*(=\S*)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Surgery:
+    """Changes of a compile's pipelines. None at all: the passes are counted.
+
+    A pass is `tritongpu-coalesce`, `add_coalesce` or `passes.ttgpuir.add_coalesce`: all of its runs; with
+    `#2` the second one.
+
+    Attributes:
+        skip: passes to leave out.
+        stop: the last pass; its first run where no number is given.
+        repeat: passes to run twice.
+        llvm: options of LLVM: `disable-lsr`, `opt-bisect-limit=9`.
+        ptxas: options of ptxas: `-O1`.
+    """
+
+    skip: tuple[str, ...] = ()
+    stop: str = ""
+    repeat: tuple[str, ...] = ()
+    llvm: tuple[str, ...] = ()
+    ptxas: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for flag, names in (
+            ("--skip-pass", self.skip),
+            ("--stop-after", filter(None, [self.stop])),
+            ("--repeat-pass", self.repeat),
+        ):
+            for name in names:
+                if not _NAME.fullmatch(name):
+                    hints = ["NAME or NAME#2: tritongpu-coalesce, canonicalize#2, add_coalesce"]
+                    raise UsageError(f"{flag} cannot be {name!r}", hints=hints)
+        for option in self.llvm:
+            if not _OPTION.fullmatch(option):
+                hints = ["as opt and llc take it: disable-lsr, opt-bisect-limit=9"]
+                raise UsageError(f"--set-llvm cannot be {option!r}", hints=hints)
+
+    def __bool__(self) -> bool:
+        return self != Surgery()
+
+    def flags(self) -> dict[str, Any]:
+        """The flags that ask for this."""
+        return {
+            "skip_pass": self.skip,
+            "stop_after": self.stop,
+            "repeat_pass": self.repeat,
+            "set_llvm": self.llvm,
+            "ptxas_option": self.ptxas,
+        }
+
+    @property
+    def label(self) -> str:
+        """A few words, for the name of a point."""
+        given = (value for value in self.flags().values() if value)
+        return "+".join(value if isinstance(value, str) else "+".join(value) for value in given)
+
+    def request(self) -> dict[str, Any]:
+        """As the worker is told it."""
+        return {
+            "skip": [_numbered(name) for name in self.skip],
+            "stop": [_numbered(self.stop)] if self.stop else [],
+            "repeat": [_numbered(name) for name in self.repeat],
+            "llvm": list(self.llvm),
+            "ptxas": list(self.ptxas),
+        }
+
+
+def _numbered(name: str) -> list[Any]:
+    """Name and number; 0 for all runs."""
+    head, _, number = name.partition("#")
+    return [head, int(number or 0)]

@@ -1,0 +1,191 @@
+"""Compile targets, in Triton's own notation or by the name of a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from tritonsmith.core import configs
+from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.core.ui import console
+from tritonsmith.facts import gpus, variables
+from tritonsmith.facts.gpus import Gpus
+
+ALL = "all"
+NATIVE = "native"
+_NUMBER = re.compile(r"[0-9]+")
+_MEANT = re.compile(r"(cuda|hip):|sm_\d|gfx\d")
+_GFX = re.compile(r"gfx[0-9]{1,2}[0-9a-f]{2}(-[a-z]+)*")  # gfx1250-strict is a mode of Triton's
+
+
+@dataclass(frozen=True)
+class Target:
+    """A compile target: Triton's GPUTarget.
+
+    Attributes:
+        backend: `cuda` or `hip`.
+        arch: an int for CUDA (90), a name for HIP (`gfx942`).
+        warp_size: threads per warp: 32, or 64 on CDNA.
+        gpu: the name by which it was asked for, if it was: a kernel's file that asks for more than the target
+            is told of that one. Two GPUs of one target are one target.
+    """
+
+    backend: str
+    arch: int | str
+    warp_size: int
+    gpu: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.backend}:{self.arch}:{self.warp_size}"
+
+    def asked_again(self) -> str:
+        """How to ask for it: by name only where without it another GPU of this target would be meant."""
+        first = next((name for name, text in known().items() if text == str(self)), "")
+        return self.gpu if self.gpu not in ("", first) else str(self)
+
+
+def parse(text: str) -> Target:
+    """A target from `cuda:90`, `sm_90`, `hip:gfx942:64`, `gfx942` or the name of a GPU (`h100`).
+
+    Raises:
+        UsageError: none of these.
+    """
+    names = known()
+    word = text.strip().lower()
+    if word.startswith("sm_"):
+        word = f"cuda:{word.removeprefix('sm_').rstrip('af')}"  # 90a: Triton adds the letter by itself
+    elif word.startswith("gfx"):
+        word = f"hip:{word}"
+    backend, _, rest = names.get(word, word).partition(":")
+    arch, _, warp = rest.partition(":")
+    number = backend == "cuda" and _NUMBER.fullmatch(arch)
+    if _NUMBER.fullmatch(warp or "0") and (number or (backend == "hip" and _GFX.fullmatch(arch))):
+        family, sizes = ("NVIDIA", (32,)) if number else _waves(arch)
+        if warp and int(warp) not in sizes:
+            raise _no_such_wave(text, f"{backend}:{arch}", family, sizes)
+        gpu = word if word in names else ""
+        return Target(backend, int(arch) if number else arch, int(warp or sizes[0]), gpu)
+    hints = ["use cuda:90 or hip:gfx942", *did_you_mean(word, [*names, ALL, NATIVE])]
+    raise UsageError(f"{text!r} is not a target", hints=hints)
+
+
+def parse_all(texts: Iterable[str]) -> tuple[Target, ...]:
+    """Targets in the order in which they are named, each once.
+
+    `all` stands for every one that is known, `native` for the GPUs of this machine.
+
+    Raises:
+        UsageError: one of them is not a target.
+        FactError: `native` is among them, and no GPU is here.
+    """
+    found: dict[Target, None] = {}
+    for text in texts:
+        word = text.strip().lower()
+        if word == NATIVE:
+            here = of_gpus(gpus.read())
+            console.note(f"native: {', '.join(f'{one} ({name})' for one, name in here.items())}")
+            found |= dict.fromkeys(here)
+        else:
+            found |= {parse(one): None for one in (known().values() if word == ALL else (text,))}
+    return tuple(found)
+
+
+def mistaken(text: str) -> UsageError | None:
+    """The error for a word that looks like a target but is not; None for other words."""
+    if not _MEANT.match(text.strip().lower()):
+        return None
+    try:
+        parse(text)
+    except UsageError as error:
+        return error
+    return None
+
+
+def of_gpus(here: Gpus) -> dict[Target, str]:
+    """The targets of a machine's GPUs, each with the name of the first such GPU.
+
+    Raises:
+        FactError: there are none, or their drivers do not tell what they are.
+    """
+    found: dict[Target, str] = {}
+    for gpu in here.all:
+        if gpu.arch:
+            word = f"cuda:{gpu.arch.replace('.', '')}" if gpu.vendor == "nvidia" else f"hip:{gpu.arch}"
+            found.setdefault(parse(word), gpu.name)
+    if found:
+        return found
+    silent = "".join(f"the driver of {gpu.name} does not report its architecture\n" for gpu in here.all)
+    problems = [driver.problem for driver in (here.nvidia, here.amd) if driver and driver.problem]
+    hints = ["give a target: --target h100", "invoke doctor --only gpu checks the drivers"]
+    why = silent + "\n".join(problems)
+    raise FactError("native needs a GPU in this machine, and none was found", why=why or None, hints=hints)
+
+
+def explained(error: str, target: Target, triton: str) -> str:
+    """A compiler's message, preceded by the cause if the Triton does not support the AMD GPU.
+
+    Args:
+        error: the message.
+        target: what was compiled for.
+        triton: version.
+    """
+    if target.backend != "hip" or configs.load("gpus")["amd"]["unknown"] not in error:
+        return error
+    rows = configs.load("gpus")["amd"]["family"]
+    names = [
+        arch.replace("?", "x")
+        for row in rows
+        if variables.covers(triton, row["since"], row.get("until", ""))
+        for arch in row["arch"]
+    ]
+    near, *_ = did_you_mean(str(target.arch), names)
+    hint = f"; {near}" if near.startswith("did you mean") else ""
+    what = f"Triton {triton} does not support {target.arch}, only {', '.join(names)}{hint}"
+    return f"{what}\n{error}"
+
+
+def _family(arch: str) -> Mapping[str, Any] | None:
+    rows = configs.load("gpus")["amd"]["family"]
+    return next((row for row in rows if any(fnmatchcase(arch, one) for one in row["arch"])), None)
+
+
+def _waves(arch: str) -> tuple[str, tuple[int, ...]]:
+    """The family of an AMD GPU, and how many lanes its waves can have, the usual number first."""
+    if row := _family(arch):
+        return row["name"], tuple(row["waves"])
+    return arch, (64,) if arch.startswith("gfx9") else (32, 64)  # of a GPU that is still to come
+
+
+def _no_such_wave(text: str, target: str, family: str, sizes: tuple[int, ...]) -> UsageError:
+    nvidia = target.startswith("cuda")
+    what = f"warps of {family} GPUs" if nvidia else f"waves of {family} GPUs"
+    lanes = f"{' or '.join(map(str, sizes))} {'threads' if nvidia else 'lanes'}"
+    hints = [f"use {target}"]
+    if 32 not in sizes:  # noqa: PLR2004 - lanes
+        hints.append("only RDNA has waves of 32: gfx10, gfx11 and gfx12")
+    return UsageError(f"{text!r} is not a target: {what} have {lanes}", hints=hints)
+
+
+def known() -> dict[str, str]:
+    """Names of GPUs to targets (`configs/gpu-targets.toml`); treat it as read-only."""
+    names: dict[str, str] = configs.load("gpu-targets")["targets"]
+    return names
+
+
+def default() -> tuple[Target, ...]:
+    """One NVIDIA and one AMD target."""
+    table = configs.load("gpu-targets")["up"]
+    return parse(table["nvidia"]), parse(table["amd"])
+
+
+def proof(backends: tuple[str, ...]) -> tuple[Target, ...]:
+    """One target that shows that a build works: NVIDIA's, because AMD's wants ROCm's linker before 3.5.
+
+    Args:
+        backends: that were built.
+    """
+    table = configs.load("gpu-targets")["proof"]
+    return tuple(parse(table[name]) for name in ("nvidia", "amd") if name in backends)[:1]

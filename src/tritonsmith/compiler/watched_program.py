@@ -1,0 +1,144 @@
+"""A program of the user's, in each of whose Pythons the worker starts first."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tritonsmith import worker
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import settings
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.plan import Plan, Write, process
+from tritonsmith.core.plan.steps.base import CommandFailedError, Tap
+from tritonsmith.core.plan.steps.run_attached import AttachedRun
+
+EXAMPLE = " -- python script.py"
+# Called by Python itself, in every process. The user's own `sitecustomize` comes after it.
+_SITE = """import os
+import runpy
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
+runpy.run_path({worker!r})["run"]({what!r}, {request!r})
+del sys.modules["sitecustomize"]
+try:
+    import sitecustomize
+except ImportError:
+    sys.modules["sitecustomize"] = type(sys)("sitecustomize")
+"""
+
+
+def interpreter(env: str, python: Path | None, space: Workspace) -> Path | None:
+    """The interpreter that flags name; None if they name none.
+
+    Raises:
+        FactError: it is not there.
+    """
+    if python is None and not env:
+        return None
+    path = python or space.env(settings.load(env).name).python
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        hints = [f"{command('up', env=env)} creates it"] if env else ["give the path of an interpreter"]
+        raise FactError("no Python interpreter", where=path, hints=hints)
+    return path
+
+
+def prepare(
+    argv: Sequence[str],
+    python: Path | None,
+    what: str,
+    request: Path,
+    work: Path,
+    asked_by: str,
+    variables: Mapping[str, str] | None = None,
+) -> tuple[AttachedRun, Write]:
+    """The program, and a file that is written before it starts.
+
+    Args:
+        argv: the program; its flags alone for Python itself: `-m pytest`.
+        python: stands for `python`, and its folder comes before PATH; None for what PATH has.
+        what: command of the worker.
+        request: its file.
+        work: the scratch folder, which has the caches of this run.
+        asked_by: the command that runs it, without the program.
+        variables: what the environment says of the GPU, unless the user's own says something else.
+
+    Raises:
+        UsageError: there is no program.
+        FactError: there is no such program.
+    """
+    if not argv:
+        raise UsageError("no program is given", hints=[f"give it after the flags: {asked_by}{EXAMPLE}"])
+    words = [*(["python"] if argv[0].startswith("-") or argv[0].endswith(".py") else []), *argv]
+    folders = [str(python.parent)] if python else []
+    path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
+    if python and words[0] in ("python", "python3"):
+        words[0] = str(python)
+    elif (found := process.which(words[0], path)) is None:
+        hints = ["give a path, or a name on PATH: -- python script.py"]
+        raise FactError(f"no program {words[0]}", hints=hints)
+    else:
+        words[0] = found
+    paths = [str(work / "site"), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+    environ: dict[str, str | None] = {
+        **dict.fromkeys(configs.load("kernels")["variables"]["unset"]),
+        **{name: text for name, text in (variables or {}).items() if name not in os.environ},
+        **{name: str(work / folder) for name, folder in configs.load("capture")["caches"].items()},
+        "PYTHONPATH": os.pathsep.join(paths),
+        **({"PATH": path, "VIRTUAL_ENV": str(python.parents[1])} if python else {}),
+    }
+    step = AttachedRun(tuple(words), tuple(environ.items()), work / "stderr", phase="run")
+    return step, Write(work / "site" / "sitecustomize.py", site(what, request), phase="prepare")
+
+
+def site(what: str, request: Path) -> str:
+    """The `sitecustomize.py` of such a program.
+
+    Args:
+        what: command of the worker.
+        request: its file.
+    """
+    return _SITE.format(worker=str(worker.FOLDER / "__main__.py"), what=what, request=str(request))
+
+
+def run(step: AttachedRun, space: Workspace, asked_by: str, log: Path) -> int:
+    """Run the program, with its output on the terminal; its exit code, as a shell would have it."""
+    try:
+        space.run(Plan("run", (step,)), asked_by, quiet=True, log=log, tap=Tap(show, lambda: None))
+    except CommandFailedError as failure:
+        return failure.code if failure.code >= 0 else 128 - failure.code
+    return 0
+
+
+def check_triton(step: AttachedRun, asked_by: str) -> None:
+    """Check that the program's Python had Triton.
+
+    Args:
+        step: the program that failed.
+        asked_by: the command that ran it, with an environment that has Triton.
+
+    Raises:
+        SmithError: it could not import Triton.
+    """
+    if "No module named 'triton'" in untrusted.text_if_any(step.errors):
+        raise SmithError(
+            "the program needs triton, which its Python does not have",
+            where=step.argv[0],
+            why="without --env and --python, a program runs with the Python on PATH",
+            hints=[
+                f"use an environment: {asked_by}{EXAMPLE}",
+                "or an interpreter of yours that has it: --python PATH",
+            ],
+        )
+
+
+def show(data: bytes) -> None:
+    """Pass on what the program writes to its standard error."""
+    sys.stderr.buffer.write(data)
+    sys.stderr.buffer.flush()

@@ -1,0 +1,1 @@
+"""The ground floor: plans and their runner, environments, the screen, errors, readers of untrusted files."""

@@ -1,0 +1,75 @@
+"""Format commands of this program: for hints, and for the command in a manifest.
+
+A layer below everything that prints a command; `cli/tasks/option_task.py` parses them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from itertools import chain
+
+_SHELL_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+""")
+
+
+def command(task: str, *words: object, **flags: object) -> str:
+    """`invoke TASK` with these `arguments`."""
+    given = arguments(*words, **flags)
+    return f"invoke {task} {given}" if given else f"invoke {task}"
+
+
+def arguments(*words: object, **flags: object) -> str:
+    """The arguments of a task, quoted for a shell.
+
+    Args:
+        words: that are not flags, in order.
+        flags: see `flag_words`; None, False and empty values are omitted.
+    """
+    given = [flag_words(*one) for one in flags.items() if one[1] not in (None, "")]
+    return shlex.join((*map(str, words), *chain.from_iterable(given)))
+
+
+def flag_words(name: str, value: object) -> list[str]:
+    """A flag and its value.
+
+    Args:
+        name: of the parameter: `num_warps`, `from_`.
+        value: True for a flag without a value; a tuple or a list for a repeated flag.
+    """
+    flag = flag_of(name)
+    if isinstance(value, bool):
+        return [flag] if value else []
+    values: Iterable[object] = value if isinstance(value, (tuple, list)) else (value,)
+    return [word for one in values for word in _with_value(flag, str(one))]
+
+
+def flag_of(name: str) -> str:
+    """`--num-warps` for `num_warps`, and `--from` for `from_`."""
+    return f"--{name.strip('_').replace('_', '-')}"
+
+
+def _with_value(flag: str, value: str) -> tuple[str, ...]:
+    """A flag and its value as one word if Invoke would mistake the value for a flag, or drop it."""
+    return (f"{flag}={value}",) if not value or value.startswith("-") else (flag, value)
+
+
+def continued(command: str, width: int | None, indent: int = 4) -> list[str]:
+    """A shell command as lines that a shell reads as one: each but the last ends with a backslash.
+
+    Args:
+        command: as it would be typed; one of several lines stays as it is.
+        width: of a line; a longer word stays whole. None: any.
+        indent: of all lines after the first, which the caller prints.
+    """
+    words = _SHELL_WORD.findall(command)
+    if width is None or len(command) <= width or " ".join(words) != command:
+        return [command]
+    lines = [words[0]]
+    for word in words[1:]:
+        room = width - (indent if len(lines) > 1 else 0) - len(" \\")
+        if len(lines[-1]) + 1 + len(word) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]

@@ -1,0 +1,57 @@
+"""Reads `configs/`: facts about the outside world, as TOML with their sources."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    T = TypeVar("T", bound=DataclassInstance)
+
+_PACKAGE = Path(__file__).parents[1]
+_REPOSITORY = _PACKAGE.parents[1]
+
+
+def data_dir(name: str) -> Path:
+    """Folder of data files that ship with the tool: `configs`, `envs` or `docs`.
+
+    In a checkout (and in an editable install of one) it is the top-level folder of that name; in a
+    wheel it is inside the package.
+    """
+    in_checkout = _REPOSITORY / name
+    return in_checkout if in_checkout.is_dir() else _PACKAGE / "_data" / name
+
+
+def load(name: str) -> dict[str, Any]:
+    """The parsed table of `configs/NAME.toml`; treat it as read-only.
+
+    Raises:
+        FileNotFoundError: no such file ships with the tool, which is a bug.
+    """
+    return _parsed(data_dir("configs") / f"{name}.toml")
+
+
+def page(name: str) -> str:
+    """The Markdown of `docs/NAME.md`, one of the pages that ship with the tool (pyproject.toml)."""
+    return (data_dir("docs") / f"{name}.md").read_text(encoding="utf-8")
+
+
+def made(kind: type[T], row: Mapping[str, Any]) -> T:
+    """A data class of a table: lists become tuples, and a key without a field of that name is left out.
+
+    Raises:
+        TypeError: a key is missing, which is a bug.
+    """
+    values = {key.replace("-", "_"): tuple(one) if isinstance(one, list) else one for key, one in row.items()}
+    return kind(**{name: values[name] for name in kind.__dataclass_fields__ if name in values})
+
+
+@cache
+def _parsed(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return tomllib.load(file)

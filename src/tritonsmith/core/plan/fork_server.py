@@ -1,0 +1,271 @@
+"""A program that is imported once, and forked for each run: the same program, without its start.
+
+The server is a process of its own: this one may have threads, which a fork would not survive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.plan import stopping
+from tritonsmith.core.plan.process import lines_until, readable
+
+_SIZE = 1 << 20  # bytes of a request
+_CHECKED = 0.1  # seconds between looks whether who asked for a run is there
+_POLLED = 0.005  # seconds between looks whether a run has ended
+_OURS = "tritonsmith."
+
+
+class ForkServer:
+    """Run a program of this package many times.
+
+    Use as a context manager: at its end the server, and whatever it runs, are gone; also if this process
+    is killed.
+
+    Args:
+        calls: functions to call in the fork, `module:function`, in order.
+        environ: variables that a run has besides those of this process.
+    """
+
+    def __init__(self, *calls: str, environ: Mapping[str, str] | None = None) -> None:
+        self._calls, self._environ = calls, {**(environ or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        on_line: Callable[[str], None],
+        waiting: Callable[[], None] = lambda: None,
+    ) -> int:
+        """Run the program in a process group of its own, and read its output line by line.
+
+        Args:
+            argv: `sys.argv` of the run.
+            on_line: called with each line of output and error, in order, without its line end.
+            waiting: called every now and then; what it raises stops the run.
+
+        Returns:
+            The exit code; negative for a signal.
+
+        Raises:
+            SmithError: the server has died.
+            KeyboardInterrupt: after the whole group was stopped.
+        """
+        self._start()
+        reading, writing = os.pipe()
+        child: _ServedRun | None = None
+        with open(reading, "rb", buffering=0) as output:  # noqa: PTH123 - a descriptor
+            try:
+                try:
+                    socket.send_fds(self._requests, [json.dumps(list(argv)).encode()], [writing])
+                finally:
+                    os.close(writing)
+                child = _ServedRun(self._answer(None), self._answer)
+
+                def ended() -> bool:
+                    waiting()
+                    return readable(self._requests, 0)
+
+                for line in lines_until(output, ended):
+                    on_line(line)
+            except BaseException:
+                if child:
+                    try:
+                        stopping.stop(child)
+                    finally:
+                        child.wait()  # it may have ended by itself
+                else:  # interrupted before it has a name: the server knows it
+                    self.close()
+                raise
+        try:
+            return child.wait()
+        except BaseException:  # its code may be half read
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the server; it stops what it runs."""
+        if self._process:
+            self._requests.close()
+            self._process.wait()
+        self._process = None
+
+    def _start(self) -> None:
+        if self._process:
+            return
+        self._requests, its = socket.socketpair()
+        with its:
+            # Without -P, a file of the current folder would stand for a module of the standard library.
+            argv = (sys.executable, "-P", "-m", __name__, str(its.fileno()), *self._calls)
+            self._process = subprocess.Popen(
+                argv,
+                env={**os.environ, **self._environ},
+                stdin=subprocess.DEVNULL,
+                pass_fds=(its.fileno(),),
+                start_new_session=True,
+            )
+
+    def _answer(self, timeout: float | None) -> int:
+        self._requests.settimeout(timeout)
+        said = b""
+        while not said.endswith(b"\n"):
+            piece = self._requests.recv(1)
+            if not piece:
+                self.close()
+                raise SmithError("the process that runs the task has ended unexpectedly")
+            said += piece
+        return int(said)
+
+
+@dataclass
+class _ServedRun:
+    """A run, for who asked for it."""
+
+    pid: int
+    answer: Callable[[float | None], int]
+    code: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.code is None:
+            try:
+                self.code = self.answer(timeout)
+            except TimeoutError:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0) from None
+        return self.code
+
+
+@dataclass
+class _ForkedChild:
+    """A run, for the server, whose child it is."""
+
+    pid: int
+    code: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        until = None if timeout is None else time.monotonic() + timeout
+        while self.code is None:
+            pid, status = os.waitpid(self.pid, 0 if until is None else os.WNOHANG)
+            if pid:
+                self.code = os.waitstatus_to_exitcode(status)
+            elif until is not None and time.monotonic() > until:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+            else:
+                time.sleep(_POLLED)
+        return self.code
+
+
+def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
+    """Fork at each request; returns in the fork with its arguments, and in the server at the end."""
+    while True:
+        message, handles, _, _ = socket.recv_fds(requests, _SIZE, 1)
+        if not message:
+            return None
+        ended, ending = os.pipe()
+        pid = os.fork()
+        with contextlib.suppress(PermissionError, ProcessLookupError):
+            os.setpgid(pid, pid)  # by both: whoever comes second may rely on it
+        if pid == 0:
+            for number, name in ((1, "stdout"), (2, "stderr")):
+                os.dup2(handles[0], number)
+                setattr(sys, name, os.fdopen(number, "w", buffering=1))  # in the order of both
+            for handle in (handles[0], ended):
+                os.close(handle)
+            requests.close()
+            return json.loads(message), ending
+        for handle in (handles[0], ending):
+            os.close(handle)
+        child = _ForkedChild(pid)
+        try:
+            requests.sendall(f"{pid}\n".encode())
+            used = _modules_used(requests, ended)
+            code = _code(child, requests)
+            stopping.stop(child)  # what it has left running in its group
+            requests.sendall(f"{code}\n".encode())
+        except OSError:  # nobody waits for it any more
+            stopping.stop(child)
+            return None
+        finally:
+            os.close(ended)
+        _import(used)
+
+
+def _modules_used(requests: socket.socket, ended: int) -> list[str]:
+    """The modules that a run has used, at its end; none at once if it becomes another program.
+
+    Raises:
+        OSError: who asked for it is gone.
+    """
+    said = b""
+    while True:
+        ready, _, _ = select.select([ended, requests.fileno()], [], [])
+        if requests.fileno() in ready:
+            raise ConnectionResetError
+        piece = os.read(ended, _SIZE)
+        if not piece:
+            return said.decode().split()
+        said += piece
+
+
+def _code(child: _ForkedChild, requests: socket.socket) -> int:
+    """Wait for the end of a run.
+
+    Raises:
+        OSError: who asked for it is gone.
+    """
+    while True:
+        try:
+            return child.wait(_CHECKED)
+        except subprocess.TimeoutExpired:
+            if readable(requests, 0):
+                raise ConnectionResetError from None
+
+
+def _import(names: Sequence[str]) -> None:
+    """Import what a run has used: the next one begins with it. Nothing acts when it is imported."""
+    for name in names:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.freeze()  # what is here stays shared with the forks
+
+
+def _main(handle: int, calls: Sequence[str]) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    found = _serve(socket.socket(fileno=handle))
+    if found is None:
+        return
+    argv, ending = found
+    sys.argv[:] = argv
+    try:
+        for call in calls:
+            module, _, function = call.partition(":")
+            getattr(importlib.import_module(module), function)()
+    finally:
+        used = [name for name in sys.modules if name.startswith(_OURS)]
+        os.write(ending, " ".join(used).encode())
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]), sys.argv[2:])

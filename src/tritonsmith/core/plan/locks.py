@@ -1,0 +1,236 @@
+"""Locks that name their holder: of an environment, of an entry of the store."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import LockedError, SmithError
+from tritonsmith.core.plan import stopping
+from tritonsmith.core.ui import redact
+
+_GRACE = 20.0  # seconds for what a killed run started to end
+_MOMENT = 0.5  # seconds
+_STEP = 4.0  # seconds between the signals that stop what a killed run left at work
+_held: list[FileLock] = []
+_notes: dict[Path, dict[str, Any]] = {}  # the files that name this process as a holder, and their content
+_noting = threading.Lock()  # kernels are compiled in threads, each of which holds locks and starts programs
+_HINTS = ("wait for it to end, or stop it with ^C in its terminal", "use another --env")
+
+
+@contextmanager
+def hold(
+    path: Path,
+    *,
+    purpose: str,
+    busy: str = "in this environment",
+    hints: Iterable[str] = _HINTS,
+    patience: float = 0.0,
+) -> Iterator[None]:
+    """Hold the lock at `path` for the body of a `with`.
+
+    Args:
+        path: the lock's file; its folder must exist. `PATH.holder` names the holder.
+        purpose: of the lock: the command line.
+        busy: what another holder is busy with, to follow "another run is busy".
+        hints: what to try then.
+        patience: seconds to wait for another holder that lives.
+
+    Raises:
+        LockedError: another process holds the lock; the error names that process.
+        SmithError: the file of the lock cannot be written.
+    """
+    holder = path.with_name(f"{path.name}.holder")
+    lock = FileLock(path, timeout=0)
+    try:
+        _acquire(lock, holder, patience)
+    except Timeout:
+        raise LockedError(
+            f"another run is busy {busy}",
+            where=path.parent,
+            why=_describe(holder),
+            hints=hints,
+        ) from None
+    except OSError as error:
+        raise SmithError("cannot write the lock", where=path, why=error.strerror) from error
+    _held.append(lock)
+    try:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with _noting:
+            _notes[holder] = redact.data({"pid": os.getpid(), "purpose": purpose, "since": now})
+            _write(holder)
+        yield
+    finally:
+        with _noting:
+            _notes.pop(holder, None)  # there is none where it was interrupted before
+            holder.unlink(missing_ok=True)
+        _held.remove(lock)
+        lock.release()
+
+
+def hold_folder(handle: int, where: Path, busy: str) -> None:
+    """Hold a folder until its descriptor is closed; a network file system without locks does without.
+
+    Raises:
+        LockedError: another process holds it; `busy` says what that run is doing.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LockedError(f"another run is {busy}", where=where, hints=["wait for it to end"]) from None
+    except OSError:
+        pass
+
+
+def holder(path: Path) -> str:
+    """Who holds the lock at `path` now, as a sentence; empty if no known process holds it."""
+    name = path.with_name(f"{path.name}.holder")
+    try:
+        pid = int(json.loads(name.read_text(encoding="utf-8"))["pid"])
+        os.kill(pid, 0)  # sends nothing; it may have been killed, and its name left behind
+    except PermissionError:
+        return _describe(name)  # somebody else's
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return ""
+    return _describe(name)
+
+
+def inherited() -> tuple[int, ...]:
+    """Descriptors of the held locks, for a child process, which keeps them if this process is killed.
+
+    A process that releases a lock releases it for all.
+    """
+    found = (lock._context.lock_file_fd for lock in _held)  # noqa: SLF001 - there is no other way to it
+    return tuple(one for one in found if one is not None)
+
+
+def note_child(pid: int, program: str) -> None:
+    """Note a process group beside the held locks: if this process is killed, the next run stops the group.
+
+    Args:
+        pid: of the leader of the group.
+        program: its name, for messages.
+    """
+    with _noting:
+        child = {"pid": pid, "started": _started(pid), "program": program} if _notes else {}
+        for holder, content in _notes.items():
+            living = [one for one in content.get("children", ()) if _started(one["pid"]) == one["started"]]
+            content["children"] = [*living, child]
+            _write(holder)
+
+
+def _write(holder: Path) -> None:
+    with suppress(OSError):  # held without a name
+        holder.write_text(json.dumps(_notes[holder]), encoding="utf-8")
+
+
+def _started(pid: int) -> str:
+    """When a process began, to tell it from a later one with its number; empty if it does not exist."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+    except OSError:
+        if Path("/proc/self/stat").exists():
+            return ""
+    import psutil  # noqa: PLC0415 - where there is no /proc
+
+    try:
+        return str(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return ""
+
+
+def _orphans(holder: Path, lock: Path) -> list[dict[str, Any]]:
+    """The process groups of a killed holder that still run; none if its note is not this user's own."""
+    found = []
+    try:
+        if holder.stat().st_uid != os.getuid():
+            return []
+        for one in untrusted.read_json(holder)["children"]:
+            pid, now = int(one["pid"]), _started(int(one["pid"]))
+            if one["started"] and now == one["started"]:
+                found.append(one)
+            if one["started"] and now in ("", one["started"]):  # it, or what it has left
+                groups = {group for member, group in stopping.session(pid) if _has_open(member, lock)}
+                found += [{**one, "pid": group} for group in sorted(groups - {pid})]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return found
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    """Whether a process has a file open: a lock's, which it inherited."""
+    try:
+        return any(one.samefile(path) for one in Path(f"/proc/{pid}/fd").iterdir() if one.exists())
+    except OSError:
+        return False
+
+
+def _stop_orphans(lock: FileLock, holder: Path) -> bool:
+    """Stop what a killed holder left at work, with growing force; whether the lock is free now, and taken."""
+    orphans = _orphans(holder, Path(lock.lock_file))
+    for one in orphans:
+        print(f"note: {_describe(holder)}: stopping {one['program']}, process {one['pid']}", file=sys.stderr)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL) if orphans else ():
+        for one in orphans:
+            with suppress(OSError):  # it has ended
+                os.killpg(int(one["pid"]), number)
+        with suppress(Timeout):
+            lock.acquire(timeout=_STEP)
+            return True
+    return False
+
+
+def _acquire(lock: FileLock, holder: Path, patience: float) -> None:
+    """Take the lock; stop child processes of a killed run, and wait briefly where nobody is named.
+
+    That is so while a lock is taken or given back, and where its file was removed meanwhile, which filelock
+    notices: its next try takes a new file.
+    """
+    try:
+        lock.acquire()
+    except Timeout:
+        named, least = holder.exists(), _MOMENT
+        if named and _lives(holder):
+            if not patience:
+                raise
+            print(f"waiting: {_describe(holder)}", file=sys.stderr)
+        elif named:
+            if _stop_orphans(lock, holder):
+                return
+            print(f"waiting: {_describe(holder)}", file=sys.stderr)
+            least = _GRACE
+        lock.acquire(timeout=max(patience, least))
+
+
+def _lives(holder: Path) -> bool:
+    """Whether the process that took the lock still exists; true if that is unknown."""
+    try:
+        os.kill(int(untrusted.read_json(holder)["pid"]), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return True
+    return True
+
+
+def _describe(holder: Path) -> str:
+    try:
+        seen = untrusted.read_json(holder)
+        if not _lives(holder):
+            return f"`{seen['purpose']}` was killed, and its child processes still run"
+        return f"process {seen['pid']} runs `{seen['purpose']}` since {seen['since']}"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"note: cannot read {holder}: {error}", file=sys.stderr)
+        return "its holder is unknown"

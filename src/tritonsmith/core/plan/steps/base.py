@@ -1,0 +1,335 @@
+"""Steps, plans of steps, and what the runner gives a step to work with.
+
+A step prints itself as shell, and does the same when the runner calls it: `shell` and `act`, side by side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, asdict, dataclass, fields, is_dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import IO, ClassVar, NoReturn
+
+from tritonsmith.core.errors import StepError
+from tritonsmith.core.plan import process
+from tritonsmith.core.ui import redact
+from tritonsmith.core.ui.progress import PhaseProgress
+
+_NUMBERED = re.compile(r"^\[(\d+)/(\d+)\]\s*(.*)$")  # as Ninja, and the worker, count their steps
+_PHASES = 6  # lines of a summary
+_KEPT_LINES = 4000  # of a failing command, for the search for its first error
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """A file that marks a step as done: it exists, and its whole content equals `key`.
+
+    Attributes:
+        path: the file.
+        key: of the step's inputs.
+        made: the result of the step, if the stamp lies beside the result, which may have been deleted since.
+        again: do the step even if this was done.
+    """
+
+    path: Path
+    key: str
+    made: Path | None = None
+    again: bool = False
+
+    def holds(self) -> bool:
+        """Whether the step was completed with exactly these inputs, and its result still exists."""
+        try:
+            gone = self.made is not None and not self.made.exists()
+            return not self.again and not gone and self.path.read_text(encoding="utf-8") == self.key
+        except (OSError, UnicodeDecodeError):
+            return False
+
+
+@dataclass(frozen=True)
+class Step:
+    """The base class of steps.
+
+    Attributes:
+        phase: the progress bar and the line of the time table that it belongs to.
+        stamp: when it holds, the step is skipped; written when the step succeeds.
+    """
+
+    noun: ClassVar[str] = "command"
+    """The word that counts such steps in a summary; empty for what is not worth counting."""
+
+    _: KW_ONLY
+    phase: str
+    stamp: Stamp | None = None
+
+    def shell(self) -> list[str]:
+        """The step as lines of POSIX shell that can be pasted."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def act(self, tools: StepTools) -> None:
+        """Execute the step.
+
+        Args:
+            tools: how the step starts programs and reports its progress.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def title(self) -> str:
+        """A short title for the progress bar and the log."""
+        return self.phase
+
+    @property
+    def count(self) -> int:
+        """The number of things that the step changes, of its `noun`."""
+        return 1
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the step resumes where it was interrupted."""
+        return False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a task will do, in order. `--dry-run` prints the plan; the runner executes the same object."""
+
+    title: str
+    steps: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __add__(self, other: Plan) -> Plan:
+        return Plan(self.title, self.steps + other.steps, self.notes + other.notes)
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """Phase names in the order of their first step."""
+        return tuple(dict.fromkeys(step.phase for step in self.steps))
+
+    @property
+    def open_phases(self) -> tuple[str, ...]:
+        """Phases with a step that is not done yet."""
+        todo = (step for step in self.steps if step.stamp is None or not step.stamp.holds())
+        return tuple(dict.fromkeys(step.phase for step in todo))
+
+    def summary(self) -> tuple[str, ...]:
+        """The title, then a line for each phase: how many commands and files, and where."""
+        lines, todo = [], self.open_phases
+        for phase in self.phases:
+            steps = [step for step in self.steps if step.phase == phase]
+            counts = Counter[str]()
+            for step in steps:
+                counts[step.noun] += step.count
+            parts = [
+                f"{number:,} {noun}{'s' if number > 1 else ''}" for noun, number in counts.items() if noun
+            ]
+            done = phase not in todo
+            folder = _common_folder(steps)
+            words = [", ".join(parts), f"in {folder}" if folder else "", "(done already)" if done else ""]
+            lines.append(f"{phase}: {' '.join(filter(None, words))}")
+        if len(lines) > _PHASES:
+            lines[_PHASES - 1 :] = [f"and {len(lines) - _PHASES + 1} more phases"]
+        return (self.title, *lines)
+
+    def shell(self) -> str:
+        """The whole plan as a POSIX shell script."""
+        lines = [
+            "#!/bin/sh",
+            _comment(self.title),
+            *(_comment(f"note: {note}") for note in self.notes),
+            "set -eu",
+        ]
+        phase, stamp = None, None
+        for step in self.steps:
+            if step.phase != phase:
+                phase = step.phase
+                lines += ["", _comment(phase)]
+            if step.stamp != stamp:
+                stamp = step.stamp
+                once = stamp if stamp and not stamp.again else None
+                lines.append(f"# skipped if {once.path} is up to date:" if once else "# always:")
+            lines += step.shell()
+        return "\n".join(lines) + "\n"
+
+
+def _common_folder(steps: Iterable[Step]) -> str:
+    """The folder that everything of these steps lies in; empty if that says nothing."""
+    paths = [getattr(step, field.name) for step in steps for field in fields(step)]
+    places = [str(path) for path in paths if isinstance(path, Path) and path.is_absolute()]
+    folder = os.path.commonpath(places) if places else ""
+    return folder if folder.count("/") > 1 else ""
+
+
+def digest(*parts: object) -> str:
+    """A short, stable key for inputs: 16 hex digits of the SHA-256 of their JSON."""
+    encoded = json.dumps(parts, sort_keys=True, default=_plain)
+    return hashlib.sha256(encoded.encode()).hexdigest()[:16]
+
+
+def _plain(value: object) -> object:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
+
+def step_key(step: Step) -> str:
+    """A key that changes whenever anything in the step but the stamp changes."""
+    values = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "stamp"}
+    return digest(type(step).__name__, values)
+
+
+def stamped(steps: Iterable[Step], path: Path, made: Path | None = None) -> tuple[Step, ...]:
+    """Give a sequence one stamp: all steps are skipped once the last one has succeeded.
+
+    Args:
+        steps: steps that make one thing together.
+        path: the stamp's file, beside that thing.
+        made: that thing; without it the stamp does not hold.
+    """
+    sequence = tuple(steps)
+    stamp = Stamp(path, digest(*(step_key(step) for step in sequence)), made)
+    return tuple(replace(step, stamp=stamp) for step in sequence)
+
+
+def quote(path: Path | str) -> str:
+    """Quote a word for the shell."""
+    return shlex.quote(str(path))
+
+
+def make_parent(path: Path) -> str:
+    """The line of shell that creates the folder of a file."""
+    return f"mkdir -p {quote(path.parent)}"
+
+
+def _comment(text: str) -> str:
+    return "\n".join(f"# {line}" for line in text.split("\n"))
+
+
+class CommandFailedError(StepError):
+    """A program of the plan failed.
+
+    Attributes:
+        step: the step.
+        code: its exit code.
+        output: the last lines that it printed.
+        log: the run's log file.
+    """
+
+    def __init__(self, step: Step, code: int, output: tuple[str, ...], log: Path) -> None:
+        super().__init__(
+            f"{step.title} failed with exit code {code}",
+            where=log,
+            why="\n".join(output[-8:]) or None,
+            hints=["the log contains the full command and its output"],
+        )
+        self.step, self.code, self.output, self.log = step, code, output, log
+
+
+@dataclass(frozen=True)
+class Tap:
+    """Receives what a program in the terminal writes to standard error, while it runs.
+
+    Attributes:
+        feed: gets the next piece.
+        idle: called when nothing came for a moment.
+    """
+
+    feed: Callable[[bytes], object]
+    idle: Callable[[], object]
+
+
+class StepTools:
+    """What a step works with: programs whose output is logged, and a progress bar.
+
+    Args:
+        log: the run's log.
+        path: of the log.
+        progress: where the phase is shown.
+        environ: the environment that programs get, but for what the step changes.
+        tap: gets what a program at the terminal writes to standard error.
+    """
+
+    def __init__(
+        self, log: IO[str], path: Path, progress: PhaseProgress, environ: Mapping[str, str], tap: Tap | None
+    ) -> None:
+        self._log, self._path, self._progress = log, path, progress
+        self.environ, self.tap = environ, tap
+
+    def run(
+        self,
+        step: Step,
+        argv: tuple[str, ...],
+        cwd: Path,
+        change: Mapping[str, str | None],
+    ) -> None:
+        """Run a program of a step; the step fails if the program fails.
+
+        Args:
+            step: the step.
+            argv: program and arguments.
+            cwd: working directory.
+            change: of the environment, name to value; None removes a variable.
+
+        Raises:
+            CommandFailedError: the program failed.
+        """
+        code, lines = self.stream(argv, cwd, change)
+        if code:
+            self.fail(step, code, lines)
+
+    def fail(self, step: Step, code: int, lines: tuple[str, ...] = ()) -> NoReturn:
+        """Report that a program of a step failed.
+
+        Raises:
+            CommandFailedError: always.
+        """
+        raise CommandFailedError(step, code, lines, self._path)
+
+    def stream(
+        self, argv: tuple[str, ...], cwd: Path, change: Mapping[str, str | None]
+    ) -> tuple[int, tuple[str, ...]]:
+        """Like `run`; returns the exit code and the last lines. `[done/total]` drives the progress bar."""
+        kept: deque[str] = deque(maxlen=_KEPT_LINES)
+        hide = redact.SecretLines()
+        numbered = False
+
+        def on_line(said: str) -> None:
+            nonlocal numbered
+            line = hide(said)
+            kept.append(line)
+            self._log.write(f"{line}\n")
+            if match := _NUMBERED.match(line):
+                numbered = True
+                self.update(int(match[1]), int(match[2]), match[3])
+            elif line.strip() and not numbered:
+                self.update(0, None, line.strip())
+
+        environ = process.changed(self.environ, change)
+        code = process.stream(argv, cwd=cwd, env=environ, on_line=on_line)
+        self.write_log(f"exit code {code}")
+        return code, tuple(kept)
+
+    def update(self, done: int, total: int | None, what: str = "") -> None:
+        """Report the progress.
+
+        Args:
+            done: steps, files or bytes.
+            total: of how many, if that is known.
+            what: is going on.
+        """
+        self._progress.update(done, total, what)
+
+    def transfer(self, title: str) -> Callable[[int, int | None], None]:
+        """A callback that reports the bytes of one file."""
+        shown = redact.hidden(title)  # before the screen cuts it
+        return lambda done, total: self.update(done, total, shown)
+
+    def write_log(self, *lines: str) -> None:
+        """Write lines to the log, without secrets, followed by the time."""
+        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        self._log.write(redact.hidden("".join(f"{line}\n" for line in (*lines, f"# at {now}"))))
+        self._log.flush()

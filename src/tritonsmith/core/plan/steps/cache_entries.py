@@ -1,0 +1,236 @@
+"""Remove entries of a cache that other programs write to: one rename each, then deletion.
+
+Triton's cache has no lock. So an entry is removed only if it has not changed since it was inspected. Where
+others may read the entry, its index is emptied first: whoever has just read the index finds the files for a
+while, and everyone else compiles again, which changes the entry, so that it stays.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import stat
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.core.errors import OwnershipError
+from tritonsmith.core.plan import locks
+from tritonsmith.core.plan.steps.base import Step, StepTools
+
+TRASH = ".tritonsmith-trash-"  # begins the name of a run's own folder in the root; the next run empties it
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW  # never through a link
+_DEPTH = 2  # components of a name: an entry, or something in it
+_FRESH = "fresh index"
+_EVERY = 1000  # entries between two words about the progress
+
+
+@dataclass(frozen=True)
+class SeenEntry:
+    """An entry of a cache, as it was when it was inspected.
+
+    Attributes:
+        name: `ENTRY`, or `ENTRY/NAME` for something in an entry.
+        changed: its modification time, in nanoseconds.
+    """
+
+    name: str
+    changed: int
+
+
+@dataclass(frozen=True)
+class CacheIndex:
+    """The file by which readers find the other files of an entry.
+
+    Attributes:
+        prefix: of its name.
+        empty: content of one that names no file. It is replaced, not removed: readers may open it by now.
+    """
+
+    prefix: str
+    empty: str
+
+
+@dataclass(frozen=True)
+class RemoveEntries(Step):
+    """Remove entries that have not changed since they were inspected; everything else in the root stays.
+
+    Attributes:
+        root: the cache's folder, absolute and without a link in it.
+        entries: what goes.
+        index: how an entry is taken out of use.
+        grace: seconds between that and its removal; 0 where nobody reads, and then it is not taken out first.
+    """
+
+    root: Path
+    entries: tuple[SeenEntry, ...]
+    index: CacheIndex
+    grace: float = 0.0
+
+    def shell(self) -> list[str]:
+        # the shell cannot tell whether an entry has changed
+        each = "printf '%s\\n' \"$entries\" | while IFS= read -r entry; do"
+        lines = ["(", f"cd -P {shlex.quote(str(self.root))}", "entries=$(cat <<'EOF'"]
+        lines += [*(entry.name for entry in self.entries), "EOF", ")"]
+        if self.grace:
+            fresh = f'printf %s {shlex.quote(self.index.empty)} > index && mv index "$index"'
+            lines += [
+                f'{each} for index in "./$entry"/{self.index.prefix}*; do',
+                f'  if [ -f "$index" ]; then {fresh}; fi',
+                "done; done",
+                f"sleep {self.grace:g}",
+            ]
+        return [*lines, f'{each} rm -rf -- "./$entry"; done', ")"]
+
+    def act(self, tools: StepTools) -> None:
+        """Keep entries that have changed since they were inspected, or have become links.
+
+        Raises:
+            OwnershipError: the root is `/`, the home folder, or reached through a link; a name contains `..`.
+            LockedError: another run is clearing the same cache.
+            OSError: the root cannot be written to.
+        """
+        whole = len(self.entries)
+        for seen in self.entries:
+            _check_name(seen.name)
+        with _opened(self.root) as root:
+            _sweep(root)
+            with _trash(root) as trash:
+                going = self.entries
+                if self.grace:
+                    tools.update(0, whole, "taking entries out of use")
+                    retired = [_retire(root, seen, self.index, trash) for seen in going]
+                    going = tuple(seen for seen in retired if seen)
+                    time.sleep(self.grace)
+                for done, seen in enumerate(going):
+                    if _move(root, seen, trash, str(done)):
+                        _delete(trash, str(done))
+                    if done % _EVERY == 0:
+                        tools.update(done, whole, "deleting entries")
+
+    @property
+    def title(self) -> str:
+        return f"{len(self.entries)} entries of {self.root}"
+
+
+def check_root(root: Path) -> None:
+    """Check that entries of a folder may be removed.
+
+    Raises:
+        OwnershipError: the folder is `/`, the home folder or above it, or its path leads through a link.
+    """
+    home = Path.home().resolve()
+    problem = None
+    if not root.is_absolute() or root.resolve() != root:
+        problem = "the path is relative, or leads through a link"
+    elif root == Path("/") or home.is_relative_to(root):
+        problem = "the folder is /, the home folder, or contains the home folder"
+    if problem:
+        raise OwnershipError(
+            f"refusing to clear this folder: {problem}",
+            where=root,
+            hints=["name the cache itself: TRITON_CACHE_DIR, or --root PATH"],
+        )
+
+
+@contextmanager
+def _opened(root: Path) -> Iterator[int]:
+    """The root as a descriptor: whatever happens to its path, only this folder's entries go."""
+    check_root(root)
+    with _folder(str(root)) as descriptor:
+        locks.hold_folder(descriptor, root, "clearing this cache")
+        yield descriptor
+
+
+def _check_name(name: str) -> None:
+    parts = name.split("/")
+    if len(parts) > _DEPTH or any(part in ("", ".", "..") for part in parts):
+        raise OwnershipError("refusing to delete this: not the name of a cache entry", where=name)
+
+
+@contextmanager
+def _folder(name: str, parent: int | None = None) -> Iterator[int]:
+    descriptor = os.open(name, _FOLDER, dir_fd=parent)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _trash(root: int) -> Iterator[int]:
+    """A temporary folder in the root; it stays behind if the run is stopped."""
+    name = f"{TRASH}{uuid.uuid4().hex}"
+    os.mkdir(name, dir_fd=root)
+    with _folder(name, root) as descriptor:
+        yield descriptor
+        with suppress(FileNotFoundError):
+            os.unlink(_FRESH, dir_fd=descriptor)
+        os.rmdir(name, dir_fd=root)
+
+
+def _sweep(root: int) -> None:
+    """Delete what a stopped run had moved out of the way."""
+    for name in os.listdir(root):
+        if name.startswith(TRASH):
+            with suppress(OSError):  # a link, which rmtree refuses
+                shutil.rmtree(name, dir_fd=root)
+
+
+def _retire(root: int, seen: SeenEntry, index: CacheIndex, trash: int) -> SeenEntry | None:
+    """Empty an entry's index; None if the entry is gone, has changed or may not be written to."""
+    if "/" in seen.name:  # something in an entry, which no index names
+        return seen
+    with suppress(OSError):
+        if not _is_as_seen(root, seen.name, seen):
+            return None
+        with _folder(seen.name, root) as entry:
+            for file in os.listdir(entry):  # noqa: PTH208 - of a descriptor
+                if file.startswith(index.prefix):
+                    fresh = os.open(_FRESH, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666, dir_fd=trash)
+                    os.write(fresh, index.empty.encode())
+                    os.close(fresh)
+                    os.rename(_FRESH, file, src_dir_fd=trash, dst_dir_fd=entry)
+            return SeenEntry(seen.name, os.fstat(entry).st_mtime_ns)
+    return None
+
+
+def _is_as_seen(parent: int, name: str, seen: SeenEntry) -> bool:
+    about = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    return about.st_mtime_ns == seen.changed and not stat.S_ISLNK(about.st_mode)
+
+
+def _move(root: int, seen: SeenEntry, trash: int, new_name: str) -> bool:
+    """Move an entry out of the way, and return whether that worked: a changed entry stays."""
+    with suppress(OSError), _parent(root, seen.name) as (parent, name):
+        if _is_as_seen(parent, name, seen):
+            os.rename(name, new_name, src_dir_fd=parent, dst_dir_fd=trash)
+            return True
+    return False
+
+
+@contextmanager
+def _parent(root: int, name: str) -> Iterator[tuple[int, str]]:
+    """The folder that contains an item (the root or an entry), and the item's name there."""
+    entry, _, leaf = name.rpartition("/")
+    if not entry:
+        yield root, leaf
+        return
+    with _folder(entry, root) as descriptor:
+        yield descriptor, leaf
+
+
+def _delete(trash: int, name: str) -> None:
+    try:
+        with _folder(name, trash) as entry:
+            for file in os.listdir(entry):  # noqa: PTH208 - of a descriptor
+                os.unlink(file, dir_fd=entry)
+        os.rmdir(name, dir_fd=trash)
+    except NotADirectoryError:
+        os.unlink(name, dir_fd=trash)
+    except OSError:  # a folder in it
+        shutil.rmtree(name, dir_fd=trash)

@@ -1,0 +1,241 @@
+"""Files from the network and from archives: a file gets its final name only when it is complete."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from tritonsmith.core.errors import StepError
+from tritonsmith.core.plan import archive, download, locks, ownership
+from tritonsmith.core.plan.git_remote import GitRemote
+from tritonsmith.core.plan.steps.base import Step, StepTools, make_parent, quote
+
+_ANOTHER_UNPACKS = 900.0  # seconds to wait for another run's pip: some 100 MB over a slow line
+
+
+@dataclass(frozen=True)
+class GitFetch(Step):
+    """Fetch one commit by its hash into a repository that the tool owns.
+
+    Attributes:
+        repository: a folder of the tool's own; initialised if it does not exist.
+        urls: remotes in the order in which they are tried.
+        commit: 40 hex digits, or a ref where a branch was asked for.
+        blobless: leave file contents to be fetched on checkout (`--filter=blob:none`).
+    """
+
+    noun: ClassVar[str] = "fetched commit"
+
+    repository: Path
+    urls: tuple[str, ...]
+    commit: str
+    blobless: bool = True
+
+    def fetch_argv(self, url: str) -> tuple[str, ...]:
+        """The command that fetches from one remote, whose URL has no secrets (`GitRemote`)."""
+        blobs = ("--filter=blob:none",) if self.blobless else ()
+        return ("git", "-C", str(self.repository), "fetch", "--depth=1", *blobs, "--", url, self.commit)
+
+    def shell(self) -> list[str]:
+        tries = " || ".join(map(self._try, map(GitRemote.of, self.urls)))
+        return [shlex.join(("git", "init", "--quiet", str(self.repository))), tries]
+
+    def act(self, tools: StepTools) -> None:
+        folder, quiet = self.repository.parent, {"GIT_TERMINAL_PROMPT": "0"}
+        folder.mkdir(parents=True, exist_ok=True)
+        tools.run(self, ("git", "init", "--quiet", str(self.repository)), folder, quiet)
+        failures: list[str] = []
+        for remote in map(GitRemote.of, self.urls):
+            code, lines = tools.stream(self.fetch_argv(remote.url), folder, quiet | dict(remote.env))
+            if code == 0:
+                remote.tidy(self.repository)
+                return
+            failures.append(f"{remote.url}: {_git_error(lines) or f'exit code {code}'}")
+        raise StepError(
+            f"no remote provides commit {self.commit}",
+            where=self.repository,
+            why="\n".join(failures),
+            hints=[
+                "check the network; behind a proxy set https_proxy",
+                "or use existing sources: --source PATH for Triton, --llvm-source PATH_OR_URL for LLVM",
+                "for LLVM, an installed one may do: invoke setup-mlir --provider system",
+            ],
+        )
+
+    def _try(self, remote: GitRemote) -> str:
+        change = [f"{name}={value}" for name, value in remote.env]
+        return shlex.join((*(("env", *change) if change else ()), *self.fetch_argv(remote.url)))
+
+
+@dataclass(frozen=True)
+class Download(Step):
+    """Download a file, resuming a partial one, and verify the file before it gets its name.
+
+    Attributes:
+        url: http(s) or file URL.
+        sha256: 64 hex digits.
+        dest: the finished file; `DEST.partial` while it is incomplete or unverified.
+    """
+
+    noun: ClassVar[str] = "download"
+
+    url: str
+    sha256: str
+    dest: Path
+
+    def shell(self) -> list[str]:
+        partial = quote(f"{self.dest}.partial")
+        return [
+            make_parent(self.dest),
+            f"curl --fail --location --continue-at - --output {partial} {shlex.quote(self.url)}",
+            f"echo {shlex.quote(f'{self.sha256}  {self.dest}.partial')} | sha256sum --check",
+            f"mv {partial} {quote(self.dest)}",
+        ]
+
+    def act(self, tools: StepTools) -> None:
+        download.fetch(self.url, self.dest, sha256=self.sha256, progress=tools.transfer(self.title))
+
+    @property
+    def title(self) -> str:
+        return f"download {self.url.rsplit('/', 1)[-1]}"
+
+    @property
+    def goes_on(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class VerifyChecksum(Step):
+    """Verify a file's checksum, 64 hex digits."""
+
+    path: Path
+    sha256: str
+
+    def shell(self) -> list[str]:
+        return [f"echo {shlex.quote(f'{self.sha256}  {self.path}')} | sha256sum --check"]
+
+    def act(self, tools: StepTools) -> None:
+        download.verify(self.path, self.sha256, tools.transfer(self.title))
+
+    @property
+    def title(self) -> str:
+        return f"verify {self.path.name}"
+
+
+@dataclass(frozen=True)
+class Extract(Step):
+    """Extract a tar archive into a folder that appears only when it is complete.
+
+    Attributes:
+        archive: `.tar`, `.tar.gz`, `.tar.xz` ...
+        dest: must not exist before.
+        root: the marked folder that `dest` lies in, so that an older `DEST.partial` may go.
+        only: entries below the archive's first component to keep (all, if empty).
+        strip: leading path components to drop.
+        sha256: verified first, if given.
+    """
+
+    noun: ClassVar[str] = "unpacked archive"
+
+    archive: Path
+    dest: Path
+    root: Path
+    only: tuple[str, ...] = ()
+    strip: int = 1
+    sha256: str | None = None
+
+    def shell(self) -> list[str]:
+        partial = f"{self.dest}.partial"
+        globs = " ".join(shlex.quote("*/" * self.strip + name) for name in self.only)
+        lines = [f"rm -rf -- {quote(partial)}", f"mkdir -p {quote(partial)}"]
+        if self.sha256:
+            lines = VerifyChecksum(self.archive, self.sha256, phase=self.phase).shell() + lines
+        options = f"--no-same-owner --strip-components={self.strip} -C {quote(partial)}"
+        wildcards = f" --wildcards --no-wildcards-match-slash {globs}" if globs else ""
+        lines.append(f"tar -xf {quote(self.archive)} {options}{wildcards}")
+        lines.append(f"mv {quote(partial)} {quote(self.dest)}")
+        return lines
+
+    def act(self, tools: StepTools) -> None:
+        if self.sha256:
+            VerifyChecksum(self.archive, self.sha256, phase=self.phase).act(tools)
+        ownership.remove(self.dest.with_name(f"{self.dest.name}.partial"), self.root)
+        self.dest.parent.mkdir(parents=True, exist_ok=True)
+        progress = tools.transfer(self.title)
+        archive.extract(self.archive, self.dest, only=self.only, strip=self.strip, progress=progress)
+
+    @property
+    def title(self) -> str:
+        return f"extract {self.archive.name}"
+
+
+@dataclass(frozen=True)
+class UnpackPackage(Step):
+    """Unpack a package of the registry into a folder that environments share; pip checks its checksum.
+
+    The folder is made once, under a lock, and appears only when it is complete. One that exists is kept:
+    another run may be using it.
+
+    Attributes:
+        pip: the command line of `pip install`, up to its target.
+        requirement: the package, with its exact version.
+        dest: the folder.
+        root: the marked folder that `dest` lies in, so that an older `DEST.partial` may go.
+        verify: a program of the package and its arguments, which must succeed before `dest` appears.
+    """
+
+    pip: tuple[str, ...]
+    requirement: str
+    dest: Path
+    root: Path
+    verify: tuple[str, ...] = ()
+
+    @property
+    def partial(self) -> Path:
+        """The folder while it is incomplete."""
+        return self.dest.with_name(f"{self.dest.name}.partial")
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """What fills `partial`, and what proves that it works."""
+        pip = (*self.pip, "--target", str(self.partial), self.requirement)
+        return (pip, (str(self.partial / self.verify[0]), *self.verify[1:])) if self.verify else (pip,)
+
+    def shell(self) -> list[str]:
+        folder, dest, partial = (quote(path) for path in (self.dest.parent, self.dest, self.partial))
+        return [
+            f"mkdir -p {folder}",
+            f"if [ ! -d {dest} ]; then",
+            f"  rm -rf -- {partial}",
+            *(f"  (cd {folder} && {shlex.join(argv)})" for argv in self.commands),
+            f"  mv {partial} {dest}",
+            "fi",
+        ]
+
+    def act(self, tools: StepTools) -> None:
+        self.dest.parent.mkdir(parents=True, exist_ok=True)
+        with locks.hold(
+            self.dest.with_name(f".{self.dest.name}.lock"),
+            purpose=f"pip install {self.requirement}",
+            busy=f"unpacking {self.requirement}",
+            hints=["wait for it to end, or stop it"],
+            patience=_ANOTHER_UNPACKS,
+        ):
+            if self.dest.is_dir():
+                return
+            ownership.remove(self.partial, self.root)
+            for argv in self.commands:
+                tools.run(self, argv, self.dest.parent, {})
+            self.partial.replace(self.dest)
+
+    @property
+    def title(self) -> str:
+        return f"unpack {self.requirement}"
+
+
+def _git_error(lines: tuple[str, ...]) -> str:
+    """Git's own error in its output; advice may follow the error."""
+    told = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+    return (told or lines or ("",))[-1]

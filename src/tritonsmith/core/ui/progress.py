@@ -1,0 +1,115 @@
+"""One progress bar per phase, with an estimate of the time left; plain lines without a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from tritonsmith.core.ui import recording
+from tritonsmith.core.ui.console import err
+from tritonsmith.core.ui.printable import printable
+from tritonsmith.core.ui.units import duration
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+PLAIN_INTERVAL = 30.0  # seconds between lines in a log
+_MANY = 100_000  # beyond this it is bytes that are counted, not steps
+
+
+class PhaseProgress:
+    """Shows phases as they run. Use as a context manager.
+
+    On a terminal each phase is a bar with an ETA and the current step; elsewhere (CI, a pipe) it is a
+    line when the phase begins, one every half minute, and one when it ends.
+    """
+
+    def __init__(
+        self,
+        *,
+        live: bool | None = None,
+        silent: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._live = err().is_terminal if live is None else live
+        self._silent = silent
+        self._clock = clock
+        self._bars: Progress | None = None
+        self._bar: TaskID | None = None
+        self._phase = ""
+        self._began = self._said = 0.0
+
+    def __enter__(self) -> Self:
+        if self._live:
+            from rich.progress import (  # noqa: PLC0415
+                BarColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
+
+            self._bars = Progress(
+                TextColumn("{task.description:<22}", markup=False),
+                BarColumn(bar_width=24),
+                TextColumn("{task.fields[share]:>9}", markup=False),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[current]}", markup=False, style="dim"),
+                console=err(),
+            )
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars:
+            self._bars.stop()
+
+    def begin(self, phase: str) -> None:
+        """Start a phase of still unknown extent."""
+        self._phase, self._began = phase, self._clock()
+        self._said = self._began
+        if self._bars:
+            title = " ".join(printable(phase).split())  # it names what a cache or an archive calls a kernel
+            self._bar = self._bars.add_task(title, total=None, current="", share="")
+        else:
+            self._say("...")
+
+    def update(self, done: int, total: int | None, current: str = "") -> None:
+        """Update the current phase: steps or bytes done, of how many if known; and the current step."""
+        if self._bars and self._bar is not None:
+            share = _share(done, total)
+            shown = " ".join(printable(current[:60]).split())  # what a compiler says of a file's name, say
+            self._bars.update(self._bar, completed=done, total=total, current=shown, share=share)
+            return
+        now = self._clock()
+        if now - self._said < PLAIN_INTERVAL:
+            return
+        self._said = now
+        left = f", {duration((now - self._began) / done * (total - done))} left" if done and total else ""
+        self._say(f"{_share(done, total)}{left}: {current}")
+
+    def end(self, seconds: float) -> None:
+        """End the current phase, which took so long."""
+        if self._bars and self._bar is not None:
+            task = self._bars.tasks[self._bar]
+            total = task.total or 1
+            self._bars.update(self._bar, completed=total, total=total, current="")
+        else:
+            self._say(duration(seconds))
+
+    def _say(self, text: str) -> None:
+        if not self._silent and not recording.on():
+            err().print(f"[{self._phase}] {text}", markup=False)
+
+
+def _share(done: int, total: int | None) -> str:
+    """`12/189` for steps, a percentage for bytes, nothing if the total is unknown."""
+    if not total:
+        return ""
+    return f"{done}/{total}" if total < _MANY else f"{100 * done / total:.0f} %"

@@ -1,0 +1,265 @@
+"""Group `caches`: the compile caches of Triton and TorchInductor.
+
+A cache may hold 100,000 entries, and the doctor is to stay quick: it checks as
+many of them and reads as many files as `configs/triton-cache.toml` allows, and says where that is a part.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.plan.steps.cache_entries import RemoveEntries, SeenEntry
+from tritonsmith.core.ui import units as formats
+from tritonsmith.doctor.caches import in_use
+from tritonsmith.doctor.caches import stale as caches_stale
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import DoctorContext
+from tritonsmith.doctor.finding import Finding, NotApplicableError, note, ok, skipped, warning
+from tritonsmith.facts import cache_roots, filesystems, installed_tritons, triton_cache, triton_metadata
+from tritonsmith.facts.triton_cache import CacheEntry, Content
+
+_GIB = float(1 << 30)
+_NANOSECONDS = 1_000_000_000
+_HOUR = 3600.0
+_PHASE = "remove leftovers"
+_NOTHING = "no cache yet"
+
+
+@check("caches.size", "size and age of Triton's caches")
+def size(subject: DoctorContext) -> Iterator[Finding]:
+    """Report the size of all caches together, and name the current one."""
+    contents = [content for content in subject.caches if content.total]
+    entries = _looked_at(contents)
+    if not entries:
+        raise NotApplicableError(_NOTHING)
+    limits = _limits()
+    total = sum(content.total for content in contents)
+    about = sum(_whole_size(content) for content in contents)
+    oldest = formats.age(time.time() - min(entry.changed for entry in entries) / _NANOSECONDS)
+    part = _part(entries, total)
+    many = "1 cache" if len(contents) == 1 else f"{len(contents)} caches"
+    seen = f"{formats.entries(total)} in {many}, {formats.size(about)}, the oldest {oldest} old{part}"
+    where = str(max(contents, key=_whole_size).root.path)
+    if about > limits["size-gib"] * _GIB or total > limits["count"]:
+        yield note(
+            seen,
+            where,
+            affects="disk space; Triton never removes entries, and every rebuild orphans all of them",
+            remedy="clear old entries, or those that no installed Triton made",
+            commands=("invoke clear-cache --older-than 30d", "invoke clear-cache --stale"),
+        )
+    else:
+        yield ok(seen, where)
+
+
+@check("caches.stale", "entries made by another Triton")
+def stale(subject: DoctorContext) -> Iterator[Finding]:
+    """Count stale entries by the version in the metadata, or, if there is none, by the form of the name."""
+    contents = subject.caches
+    entries = _newest(_looked_at(contents))
+    installed = installed_tritons.find(subject.environ, subject.space, subject.packages)
+    if not entries:
+        raise NotApplicableError(_NOTHING)
+    total = sum(content.total for content in contents)
+    spellings = Counter(entry.era for entry in entries if entry.era)
+    known = {era.name: era.versions for era in triton_cache.eras()}
+    eras = ", ".join(f"{count} {era} ({known[era]})" for era, count in spellings.most_common())
+    part = _part(entries, total)
+    if not installed:
+        raise NotApplicableError(f"no Triton installed to compare with; entry names: {eras}{part}")
+    verdicts = Counter(caches_stale.judge(entry, installed) for entry in entries)
+    versions = ", ".join(sorted({found.version for found in installed}))
+    unknown = f", {verdicts['unknown']} undecided" if verdicts["unknown"] else ""
+    seen = f"{verdicts['stale']} of {len(entries)} by another Triton than {versions}{unknown}; {eras}{part}"
+    where = str(max(contents, key=lambda content: content.total).root.path)
+    if verdicts["stale"]:
+        yield note(
+            seen,
+            where,
+            affects="disk space only: no installed Triton will use them",
+            remedy="clear them",
+            commands=("invoke clear-cache --stale --all",),
+        )
+    else:
+        yield ok(seen, where)
+
+
+@check("caches.leftovers", "leftovers of killed compiles")
+def leftovers(subject: DoctorContext) -> Iterator[Finding]:
+    """Find unfinished writes of dead processes, empty files, and what an interrupted clear left."""
+    contents = subject.caches
+    entries = _looked_at(contents)
+    steps = [step for content in contents if (step := _mending(content, time.time()))]
+    if not entries and not steps:
+        raise NotApplicableError(_NOTHING)
+    part = _part(entries, sum(content.total for content in contents))
+    if not steps:
+        yield ok(f"none in {formats.entries(len(entries))}{part}")
+        return
+    names = [seen.name for step in steps for seen in step.entries]
+    empty = sum("tmp." not in name for name in names)
+    what = [f"{empty} with empty files"] if empty else []
+    what += [f"{len(names) - empty} unfinished"] if len(names) > empty else []
+    what += (
+        ["files that an interrupted clear had moved away"]
+        if any(content.trash for content in contents)
+        else []
+    )
+    example = f", such as {names[0]}" if names else ""
+    yield warning(
+        f"{' and '.join(what)}{example}{part}",
+        str(steps[0].root),
+        affects="an empty file fails to load every time" if empty else "disk space",
+        remedy="remove them",
+        commands=("invoke doctor --fix --only caches.leftovers",),
+        fix=tuple(steps),
+    )
+
+
+@check("caches.dangling", "indexes that name missing files")
+def dangling(subject: DoctorContext) -> Iterator[Finding]:
+    """Since 3.0 an index names absolute paths: those of a moved, copied or swept cache dangle."""
+    contents = subject.caches
+    everything = _looked_at(contents)
+    kernels = [entry for entry in everything if entry.kind == "kernel"]
+    entries = _newest(kernels)
+    if not entries:
+        raise NotApplicableError("no compiled kernel yet")
+    broken = [(entry, gone[0]) for entry in entries if (gone := triton_metadata.dangling(entry))]
+    others = len(everything) - len(kernels)
+    part = _part(entries, sum(content.total for content in contents) - others)
+    if not broken:
+        yield ok(f"all files of {len(entries)} kernels exist{part}")
+        return
+    entry, path = broken[0]
+    where = entry.root.path
+    yield warning(
+        f"{len(broken)} of {len(entries)} kernels name missing files, such as {path}{part}",
+        entry.path,
+        affects="before 3.8 such a kernel may fail to load (triton#10411); later versions recompile it",
+        remedy="clear this cache: it was moved, copied or swept, and is unusable in its current place",
+        commands=(command("clear-cache", root=where),),
+    )
+
+
+@check("caches.filesystem", "caches on a network file system")
+def filesystem(subject: DoctorContext) -> Iterator[Finding]:
+    """Triton's cache relies on guarantees of local file systems."""
+    far = []
+    kinds = set()
+    for content in subject.caches:
+        found = filesystems.of(content.root.path)
+        if found is None:
+            continue
+        kinds.add(found.kind)
+        if found.network:
+            far.append((content.root, found))
+    if not kinds:
+        yield skipped("the system does not report its mounts")
+    for root, found in far:
+        yield warning(
+            f"{found.kind} ({found.mount}) holds the cache {root.label}",
+            str(root.path),
+            affects="concurrent ranks fail with EBUSY, ESTALE or FileNotFoundError (triton#11512)",
+            remedy="put the cache on a local disk of each machine",
+            commands=(f"export {_variable(root.kind)}=/tmp/triton-cache-$USER",),
+        )
+    if kinds and not far:
+        yield ok(f"local: {', '.join(sorted(kinds))}")
+
+
+@check("caches.inductor", "TorchInductor's cache")
+def inductor(subject: DoctorContext) -> Iterator[Finding]:
+    """TorchInductor keeps its own kernels, which clearing Triton's cache does not touch."""
+    folder = cache_roots.inductor_folder(subject.environ)
+    if not os.path.lexists(folder):
+        raise NotApplicableError("TorchInductor has no cache here")
+    if problem := _unusable(folder):
+        yield warning(
+            problem,
+            str(folder),
+            affects="torch.compile fails when it writes there",
+            remedy="give TorchInductor its own folder",
+            commands=("export TORCHINDUCTOR_CACHE_DIR=$HOME/.cache/torchinductor",),
+        )
+        return
+    kernels = sum(content.total for content in subject.caches if content.root.kind == "inductor")
+    seen = f"including {formats.entries(kernels)} of Triton's"
+    if kernels and subject.environ.get("TRITON_CACHE_DIR"):
+        yield note(
+            f"{seen}, none in use: TRITON_CACHE_DIR is set, and TorchInductor follows it",
+            str(folder),
+            affects="disk space only",
+            remedy="clear them, or unset TRITON_CACHE_DIR",
+            commands=("invoke clear-cache --inductor",),
+        )
+    else:
+        yield ok(f"{seen}; `invoke clear-cache --inductor` clears them", folder)
+
+
+def _limits() -> dict[str, Any]:
+    table: dict[str, Any] = configs.load("triton-cache")["doctor"]
+    return table
+
+
+def _looked_at(contents: list[Content] | tuple[Content, ...]) -> list[CacheEntry]:
+    return [entry for content in contents for entry in content.entries]
+
+
+def _newest(entries: list[CacheEntry]) -> list[CacheEntry]:
+    """The newest entries, as many as the limit on files allows."""
+    return sorted(entries, key=lambda entry: -entry.changed)[: _limits()["files"]]
+
+
+def _part(entries: list[CacheEntry], total: int) -> str:
+    return f" (checked {len(entries)} of {total})" if len(entries) < total else ""
+
+
+def _whole_size(content: Content) -> int:
+    """Bytes, extrapolated from the entries that were checked."""
+    return round(content.bytes * content.total / len(content.entries)) if content.entries else 0
+
+
+def _mending(content: Content, now: float) -> RemoveEntries | None:
+    """Steps that remove a cache's leftovers, and nothing that is still of use."""
+    found = [seen for entry in content.entries for seen in _leftovers(entry, now)]
+    if not found and not content.trash:
+        return None
+    return RemoveEntries(content.root.real, tuple(found), triton_cache.index(), phase=_PHASE)
+
+
+def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
+    """The whole entry if it has an empty file or is an unfinished bundle; else its temporary files."""
+    if (entry.empty or not entry.era) and not in_use.reason(entry, None, now):
+        yield SeenEntry(entry.name, entry.changed)
+        return
+    old = now - _limits()["leftover-hours"] * _HOUR
+    for name, pid in entry.temporary:
+        try:
+            changed = os.lstat(f"{entry.path}/{name}").st_mtime_ns
+        except OSError:  # finished meanwhile
+            continue
+        if changed / _NANOSECONDS < old or in_use.abandoned(pid, changed, now):
+            yield SeenEntry(f"{entry.name}/{name}", changed)
+
+
+def _unusable(folder: Path) -> str:
+    if not folder.is_dir():
+        return "not a folder"
+    return "" if os.access(folder, os.W_OK) else f"not writable, owned by user {folder.stat().st_uid}"
+
+
+def _variable(kind: cache_roots.RootKind) -> str:
+    return {
+        "inductor": "TORCHINDUCTOR_CACHE_DIR",
+        "dump": "TRITON_DUMP_DIR",
+        "override": "TRITON_OVERRIDE_DIR",
+        "env": "TRITONSMITH_HOME",
+    }.get(kind, "TRITON_CACHE_DIR")

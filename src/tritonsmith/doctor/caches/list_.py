@@ -1,0 +1,230 @@
+"""List caches: rows for a table, and the documented JSON of `cache.list`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.ui import units as formats
+from tritonsmith.doctor.caches import filters
+from tritonsmith.doctor.caches.filters import Filters
+from tritonsmith.facts import triton_cache, triton_metadata
+from tritonsmith.facts.cache_roots import Root
+from tritonsmith.facts.installed_tritons import InstalledTriton
+from tritonsmith.facts.triton_cache import CacheEntry, Content
+from tritonsmith.facts.triton_metadata import Metadata
+
+SCHEMA = 1
+COLUMNS = ("kernel", "target", "Triton", "stages", "size", "age", "options", "cache", "entry")
+_BEGINNING = 8  # characters of an entry's name: enough to tell a million entries apart
+_NAMED = 5  # entries that an error names
+_WAYS = (("ttir", "ttgir", "llir", "ptx", "cubin"), ("ttir", "ttgir", "llir", "amdgcn", "hsaco"))
+_NANOSECONDS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class CacheRow:
+    """An entry with its metadata.
+
+    Attributes:
+        entry: which.
+        metadata: the entry's metadata.
+        stages: the stages in the entry.
+    """
+
+    entry: CacheEntry
+    metadata: Metadata
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CacheListing:
+    """The result of `cache.list`.
+
+    Attributes:
+        contents: the complete caches.
+        rows: the newest of the chosen entries.
+        chosen: number of entries that the filters selected.
+        bytes: bytes of all selected entries.
+        undecided: entries that `--stale` cannot judge.
+        now: seconds since 1970, when the caches were read.
+    """
+
+    contents: tuple[Content, ...]
+    rows: tuple[CacheRow, ...]
+    chosen: int
+    bytes: int
+    undecided: int
+    now: float
+
+
+def make(
+    roots: Iterable[Root], wanted: Filters, *, limit: int, installed: tuple[InstalledTriton, ...], now: float
+) -> CacheListing:
+    """List caches at a time (seconds since 1970), with `limit` rows at most, or all of them for 0.
+
+    Metadata are read only for the rows, unless a filter needs them.
+
+    Raises:
+        FactError: the filters cannot be evaluated.
+    """
+    contents = tuple(triton_cache.scan(root) for root in roots)
+    chosen = filters.choose((e for content in contents for e in content.entries), wanted, installed, now)
+    newest = sorted(chosen.entries, key=lambda entry: -entry.changed)[: limit or None]
+    rows = tuple(
+        CacheRow(entry, triton_metadata.read(entry), triton_metadata.stages(entry)) for entry in newest
+    )
+    whole = sum(entry.bytes for entry in chosen.entries)
+    return CacheListing(contents, rows, len(chosen.entries), whole, chosen.undecided, now)
+
+
+def cells(row: CacheRow, now: float) -> list[str]:
+    """A row of the table, whose columns are `COLUMNS`; `now` is in seconds since 1970."""
+    entry, told = row.entry, row.metadata
+    name = entry.kernel or "?"
+    return [
+        name if entry.kind == "kernel" else f"{name} ({entry.kind})",
+        ":".join(told.target.split(":")[:2]),
+        told.version or _by_era(entry),
+        _in_short(row.stages),
+        formats.size(entry.bytes),
+        formats.age(now - entry.changed / _NANOSECONDS),
+        " ".join(f"{option}={value}" for option, value in told.options),
+        entry.root.label,
+        entry.name[:_BEGINNING],
+    ]
+
+
+def as_json(listing: CacheListing) -> dict[str, Any]:
+    """The documented form of `cache.list --json` (docs/caches.md)."""
+    return {
+        "schema": SCHEMA,
+        "roots": [_root(content) for content in listing.contents],
+        "chosen": {"entries": listing.chosen, "bytes": listing.bytes, "undecided": listing.undecided},
+        "entries": [_entry(row) for row in listing.rows],
+        "more": listing.chosen - len(listing.rows),
+    }
+
+
+def _in_short(stages: tuple[str, ...]) -> str:
+    """Shorten stages to `to cubin` if none before it is missing."""
+    for way in _WAYS:
+        if set(way) <= set(stages) <= {*way, "source"}:
+            return f"to {way[-1]}"
+    return " ".join(stages)
+
+
+def _by_era(entry: CacheEntry) -> str:
+    """The versions with this form of names, for entries without a version."""
+    era = triton_cache.era_of(entry)
+    return f"({era.versions})" if era else ""
+
+
+def _root(content: Content) -> dict[str, Any]:
+    root = content.root
+    return {
+        "kind": root.kind,
+        "path": str(root.path),
+        "real": str(root.real),
+        "source": root.source,
+        "current": root.current,
+        "readable": content.readable,
+        "entries": content.total,
+        "bytes": content.bytes,
+        "strangers": [{"name": name, "why": why} for name, why in content.strangers],
+    }
+
+
+def _entry(row: CacheRow) -> dict[str, Any]:
+    entry = row.entry
+    changed = datetime.fromtimestamp(entry.changed / _NANOSECONDS, UTC).isoformat(timespec="seconds")
+    return {
+        "root": str(entry.root.path),
+        "name": entry.name,
+        "kind": entry.kind,
+        "era": entry.era,
+        "kernel": entry.kernel,
+        "target": row.metadata.target,
+        "triton": row.metadata.version,
+        "stages": list(row.stages),
+        "files": entry.files,
+        "bytes": entry.bytes,
+        "changed": changed,
+        "options": dict(row.metadata.options),
+    }
+
+
+@dataclass(frozen=True)
+class EntryFile:
+    """A file of an entry.
+
+    Attributes:
+        name: of the file.
+        bytes: its size.
+        stage: of the compile; empty for files that are none.
+        what: what it is, in words.
+    """
+
+    name: str
+    bytes: int
+    stage: str
+    what: str
+
+
+def entry(text: str, roots: Iterable[Root]) -> Path:
+    """The folder of an entry.
+
+    Args:
+        text: its name, the beginning of it, the name of its kernel, or a path.
+        roots: the caches to look in.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    path, roots = Path(text).expanduser(), tuple(roots)
+    if "/" in text and path.is_dir():
+        inside = untrusted.real(path).parent in [untrusted.real(root.path) for root in roots]
+        if not inside and not any(one.what for one in files(path)):
+            hints = [f"{command('cache.list')} lists the entries"]
+            raise UsageError("this folder is no entry of a cache of Triton's", where=path, hints=hints)
+        return path.absolute()
+    entries = [one for root in roots for one in triton_cache.scan(root).entries]
+    found = [Path(one.path) for one in entries if one.name.startswith(text)]
+    exact = [one for one in found if one.name == text]
+    if len(found) == 1 or exact:
+        return (exact or found)[0]
+    if not found:
+        found = [Path(one.path) for one in entries if one.kernel == text]
+        if len(found) == 1:
+            return found[0]
+        what = (
+            f"{len(found)} entries are of the kernel {text!r}" if found else f"no entry begins with {text!r}"
+        )
+    else:
+        what = f"{len(found)} entries begin with {text!r}"
+    hints = [str(one) for one in found[:_NAMED]] or [f"{command('cache.list')} lists them"]
+    raise UsageError(what, hints=hints)
+
+
+def files(folder: Path) -> list[EntryFile]:
+    """The files of an entry, in the order of the stages."""
+    rows = configs.load("source-map")["stages"]
+    known = configs.load("triton-cache")["entry"]
+    order = {name: number for number, name in enumerate(rows)}
+    made = []
+    for path in folder.iterdir():
+        stage = path.suffix.removeprefix(".") if path.suffix.removeprefix(".") in rows else ""
+        if path.name.startswith(known["index"]):
+            what = "the list of files of a finished compile, which Triton reads first"
+        elif path.name.endswith(known["autotune"]):
+            what = "the times of the configs that the autotuner tried"
+        else:
+            what = rows[stage]["about"] if stage else ""
+        made.append(EntryFile(path.name, path.lstat().st_size, stage, what))
+    return sorted(made, key=lambda one: (order.get(one.stage, len(order)), one.name))

@@ -1,0 +1,129 @@
+"""What a release branch has that its branch point on main has not, and which commits of main those are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tritonsmith.core.errors import FactError
+from tritonsmith.facts import commit_message, git_history, release_branches
+
+if TYPE_CHECKING:
+    from git import Repo
+
+How = Literal["names it", "same pull request", "same change", ""]
+
+_FIELD, _RECORD = "\x1f", "\x1e"  # no message has them
+_FORMAT = f"--format=%H{_FIELD}%aI{_FIELD}%s{_FIELD}%b{_RECORD}"
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A commit of a release branch.
+
+    Attributes:
+        commit: 40 hex digits.
+        date: when its author wrote it, ISO 8601.
+        subject: first line of its message.
+        original: the commit of main that it was picked from; empty if unknown, or if there is none.
+        how: by what that is known; `same change` knows only that main has such a commit.
+    """
+
+    commit: str
+    date: str
+    subject: str
+    original: str = ""
+    how: How = ""
+
+
+@dataclass(frozen=True)
+class Picks:
+    """The answer.
+
+    Attributes:
+        branch: as the clone names it.
+        tip: its last commit.
+        main: the branch that it was cut from, as the clone names it.
+        point: the last commit that both have.
+        picks: what the branch has since, oldest first.
+    """
+
+    branch: str
+    tip: str
+    main: str
+    point: str
+    picks: tuple[Pick, ...]
+
+    @property
+    def only_here(self) -> tuple[Pick, ...]:
+        """Those of which no counterpart on main is known."""
+        return tuple(one for one in self.picks if not one.how)
+
+
+def find(name: str, source: Path) -> Picks:
+    """List the commits of a branch since it was cut.
+
+    Args:
+        name: a branch, a tag or a commit of it: `release/3.8.x`, `3.8.x`, `v3.8.1`.
+        source: clone of Triton, with main.
+
+    Raises:
+        FactError: no clone, a shallow one, or one without the branch or main.
+    """
+    with git_history.opened(source) as clone:
+        release_branches.refuse_shallow(clone, source)
+        names = name, f"upstream/{name}", *release_branches.names(name)
+        branch, tip = release_branches.first(clone, *names)
+        if not tip:
+            hints = ["git fetch --all --tags", "use another clone: --source PATH"]
+            raise FactError(f"this clone has no branch, tag or commit {name!r}", where=source, hints=hints)
+        main, head = release_branches.first(clone, *release_branches.MAINS)
+        bases = clone.merge_base(tip, head) if head else ()
+        if not bases:
+            what = f"{branch} and {main} have no common history" if head else "this clone has no main"
+            raise FactError(what, where=source, hints=["git fetch origin main"])
+        point = str(bases[0])
+        return Picks(branch, tip, main, point, tuple(_picks(clone, point, tip, head)))
+
+
+def _picks(clone: Repo, point: str, tip: str, main: str) -> list[Pick]:
+    on_main = _log(clone, f"{point}..{main}")
+    by_pull = _by_pull(on_main)
+    cherry = (line.split(maxsplit=1) for line in clone.git.cherry(main, tip, point).splitlines())
+    same = {commit for sign, commit in cherry if sign == "-"}
+    hashes = [commit for commit, *_ in on_main]
+
+    def original(commit: str, subject: str, body: str) -> tuple[str, How]:
+        for text in commit_message.picked(body):
+            if found := next((one for one in hashes if one.startswith(text)), ""):
+                return found, "names it"
+        keys = ((number, commit_message.reverts(subject)) for number in commit_message.numbers(subject))
+        known = next((by_pull[key] for key in keys if key in by_pull), "")
+        if commit in same:
+            return known, "same change"
+        return known, "same pull request" if known else ""
+
+    return [
+        Pick(commit, date, subject, *original(commit, subject, body))
+        for commit, date, subject, body in _log(clone, "--first-parent", "--reverse", f"{point}..{tip}")
+    ]
+
+
+def _by_pull(commits: list[list[str]]) -> dict[tuple[str, int], str]:
+    """Number of a pull request, and how often it is reverted, to the commit that is it, or that names it."""
+    found: dict[tuple[str, int], str] = {}
+    for commit, _, subject, _ in commits:
+        for number in commit_message.numbers(subject):
+            found.setdefault((number, commit_message.reverts(subject)), commit)
+    own = ((commit, subject, commit_message.numbers(subject)) for commit, _, subject, _ in commits)
+    found |= {
+        (numbers[-1], commit_message.reverts(subject)): commit for commit, subject, numbers in own if numbers
+    }
+    return found
+
+
+def _log(clone: Repo, *span: str) -> list[list[str]]:
+    """Commit, date, subject and body of each."""
+    told = str(clone.git.log("--no-show-signature", _FORMAT, *span))
+    return [record.lstrip("\n").split(_FIELD, 3) for record in told.split(_RECORD) if record.strip()]

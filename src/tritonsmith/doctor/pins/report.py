@@ -1,0 +1,313 @@
+"""Text output: the table of releases, one release in detail, and what was read from other sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.doctor.pins.installed_torch import InstalledTorch
+from tritonsmith.doctor.pins.picks import Picks
+from tritonsmith.doctor.pins.read_upstream import Reading
+from tritonsmith.doctor.pins.releases_with import Holders, Holding, undecided
+from tritonsmith.facts import pytorch_pins
+from tritonsmith.facts.package_pins import PackageRelease
+from tritonsmith.facts.pytorch_pins import CHANNELS, UNKNOWN, WHEEL, Pin, PyTorchRelease, WheelName
+
+_SHORT = 8  # digits, as in the `+git` suffix of a version
+_WIDE = 16
+_COLUMNS = ("cuda", WHEEL, "rocm", "xpu")
+_SAID = {
+    "at": "is it",
+    "after": "holds",
+    "cherry-picked": "picked",
+    "reverted": "reverted",
+    "before": "lacks",
+    "apart": "lacks",
+    "undecided": "?",
+}
+
+
+def table(releases: Iterable[PyTorchRelease]) -> Grid:
+    """One line per release: the pin and the wheel, each with its LLVM."""
+    rows = [
+        (
+            release.version,
+            release.cuda.version or UNKNOWN,
+            _short(release.cuda.commit),
+            release.cuda.grade.removeprefix("pin-file-").replace("-", " "),
+            _short(release.cuda.llvm),
+            _short(release.wheel.commit),
+            _short(release.wheel.llvm) + (" !" if release.llvms_differ else ""),
+        )
+        for release in releases
+    ]
+    head = ["PyTorch", "Triton", "pin", "pin file", "LLVM at pin", "wheel", "LLVM in wheel"]
+    return tables.plain("Triton of each PyTorch release (CUDA)", head, rows)
+
+
+def remarks(releases: Iterable[PyTorchRelease]) -> Iterator[str]:
+    """The remarks below the table."""
+    rows = tuple(releases)
+    differ = [release.version for release in rows if release.llvms_differ]
+    open_ones = [release.version for release in rows if release.cuda.candidates]
+    if differ:
+        yield f"!  {', '.join(differ)}: the LLVM in the wheel is NOT the LLVM at the pin"
+    yield "To build the Triton of a PyTorch from source, use the pin and the LLVM at the pin."
+    yield "To describe or debug an installed wheel, use the wheel and the LLVM in the wheel."
+    if open_ones:
+        yield f"Some unknown pins have unconfirmed candidates: {command('pins', pytorch=open_ones[-1])}"
+
+
+def detail(release: PyTorchRelease) -> Iterator[str]:
+    """All details of a release."""
+    yield f"PyTorch {release.version}"
+    yield ""
+    yield "Pin files: what PyTorch's CI, nightlies and `make triton` build"
+    titles = pytorch_pins.titles()
+    for channel in CHANNELS:
+        yield from _channel(titles[channel], release.own_pins[channel])
+    yield ""
+    yield "The published wheel `triton`: what pip installs with it"
+    if release.cuda.requires:
+        yield f"  {'required as':<{_WIDE}}{release.cuda.requires}"
+    yield from _commits(release.wheel)
+    yield ""
+    yield from _which(release)
+    yield ""
+    yield "Wheel names (each wheel has the package `triton`)"
+    names = pytorch_pins.wheel_names(release.version)
+    yield from (f"  {titles[name.channel]:<8} {_called(name)}" for name in names)
+    nameless = [
+        titles[channel]
+        for channel in CHANNELS
+        if release.own_pins[channel] and not pytorch_pins.wheel_name(release.version, channel)
+    ]
+    yield from (f"  {title:<8} {UNKNOWN} for this release" for title in nameless)
+    yield ""
+    yield from _grades(release)
+
+
+def _channel(title: str, pin: Pin | None) -> Iterator[str]:
+    if pin is None:
+        yield f"  {title:<5} no pin known"
+        return
+    if pin.same_file:
+        yield f"  {title:<5} the same file as CUDA"
+        if pin.requires:
+            yield f"  {'required as':<{_WIDE}}{pin.requires}"
+        yield from _sources(pin)
+        return
+    yield f"  {title:<5} Triton {pin.version or UNKNOWN}"
+    yield from _commits(pin)
+
+
+def _commits(pin: Pin) -> Iterator[str]:
+    how = f": {pin.how}" if pin.how else ""
+    yield f"  {'commit':<{_WIDE}}{f'{pin.commit} ({pin.grade}{how})' if pin.commit else UNKNOWN}"
+    yield from (f"  {'':<{_WIDE}}{name} unconfirmed candidate" for name in pin.candidates)
+    yield f"  {'LLVM':<{_WIDE}}{f'{pin.llvm} ({pin.llvm_grade})' if pin.llvm else UNKNOWN}"
+    yield from _sources(pin)
+
+
+def _sources(pin: Pin) -> Iterator[str]:
+    if pin.note:
+        yield f"  {'note':<{_WIDE}}{pin.note}"
+    if pin.source:
+        yield f"  {'seen in':<{_WIDE}}{'; '.join(pin.source)}"
+
+
+def _which(release: PyTorchRelease) -> Iterator[str]:
+    """Compare pin and wheel, and say what each is for."""
+    cuda, wheel = release.cuda, release.wheel
+    if release.llvms_differ:
+        yield "THE TWO LLVMs DIFFER: the wheel was not built with the LLVM at the pin."
+    elif release.llvms_differ is None:
+        yield "Whether the two LLVMs differ is unknown."
+    else:
+        yield "Both have the same LLVM."
+    yield "Which to use:"
+    yield "  to build the Triton that belongs to this PyTorch from source"
+    yield f"    commit {cuda.commit or UNKNOWN}, LLVM {cuda.llvm or UNKNOWN}"
+    if cuda.commit:
+        yield f"    git checkout {cuda.commit[: _SHORT + 2]} && invoke setup-mlir && invoke build-triton"
+    yield "  to describe or debug the installed wheel"
+    yield f"    commit {wheel.commit or UNKNOWN}, LLVM {wheel.llvm or UNKNOWN}"
+
+
+def _called(name: WheelName) -> str:
+    note = f"; {name.note}" if name.note else ""
+    return f"{name.name:<20} {name.kind}, from {name.place}{note}"
+
+
+def _grades(release: PyTorchRelease) -> Iterator[str]:
+    pins = [pin for pin in release.own_pins.values() if pin is not None]
+    used = {grade for pin in pins for grade in (pin.grade, pin.llvm_grade)} - {UNKNOWN}
+    yield from (f"{grade}: {text}" for grade, text in pytorch_pins.grades().items() if grade in used)
+
+
+def names() -> Grid:
+    """Wheel names by channel and era."""
+    titles = pytorch_pins.titles()
+    rows = [
+        (titles[name.channel], name.kind, name.name, f"{name.since} - {name.until}", name.place)
+        for name in pytorch_pins.wheel_names()
+    ]
+    head = ["channel", "kind", "wheel", "PyTorch", "from"]
+    return tables.plain("Wheel names; every wheel has the package `triton`", head, rows)
+
+
+def indexes() -> Iterator[str]:
+    """The URL of each index that `names` mentions."""
+    for place, url in configs.load(pytorch_pins.CONFIG)["index"].items():
+        yield f"{place}: {url}"
+
+
+def live(reading: Reading, release: PyTorchRelease | None) -> Iterator[str]:
+    """The pins of a PyTorch commit, and whether the table's row of the same release agrees."""
+    yield f"PyTorch {reading.ref} = {reading.commit} ({reading.committed[:10]})"
+    yield f"of {reading.repository}"
+    for pin in reading.pins:
+        yield ""
+        yield f"  {pin.title:<8} Triton {pin.version or UNKNOWN}"
+        if pin.same_as:
+            yield f"  {'file':<{_WIDE}}the same as {pytorch_pins.titles()[pin.same_as]}"
+            continue
+        yield f"  {'commit':<{_WIDE}}{pin.commit}"
+        yield f"  {'file':<{_WIDE}}{pin.file}"
+        yield f"  {'LLVM':<{_WIDE}}{f'{pin.llvm} (from {pin.llvm_from})' if pin.llvm else UNKNOWN}"
+    if release is not None:
+        yield ""
+        yield from _against(reading, release)
+
+
+def _against(reading: Reading, release: PyTorchRelease) -> Iterator[str]:
+    yield f"The table, for PyTorch {release.version}:"
+    for channel in CHANNELS:
+        pin, row = reading.pin(channel), release.pin(channel)
+        if pin is None or row is None:
+            continue
+        if not row.commit:
+            said = "unknown in the table"
+            if pin.commit in row.candidates:
+                said += ", and one of its candidates"
+        elif row.commit == pin.commit:
+            said = f"the same ({row.grade})"
+        else:
+            said = f"DIFFERS: {row.commit} ({row.grade})"
+        yield f"  {pin.title:<8} {said}"
+
+
+def installed(found: InstalledTorch) -> Iterator[str]:
+    """A torch, its Triton, and whether they belong together."""
+    torch, release = found.torch, found.release
+    yield f"{found.python}"
+    yield f"  torch   {torch.version}, git {torch.git_version or UNKNOWN}" if torch else "  torch   none"
+    for owner in found.owners:
+        yield f"  Triton  {owner.name} {owner.version}"
+        if not torch:
+            yield f"  commit  {owner.commit or UNKNOWN}{f' ({owner.known_by})' if owner.known_by else ''}"
+            yield f"  LLVM    {owner.llvm or UNKNOWN}"
+    if torch is None:
+        yield ""
+        ref = found.owners[0].commit or found.owners[0].version
+        yield f"PyTorch releases that have it: {command('pins', triton=ref)}, in a clone of Triton"
+        return
+    if not found.owners:
+        yield "  Triton  none"
+    verdict = {True: "yes", False: "NO", None: "undecided"}[found.agrees]
+    yield f"  agrees  {verdict}"
+    yield from (f"          {reason}" for reason in found.reasons)
+    yield ""
+    if release is None:
+        ref = torch.git_version or "COMMIT"
+        yield f"The pin of this torch: {command('pins', live=True, ref=ref)}"
+    else:
+        yield from detail(release)
+
+
+def holders(found: Holders) -> Iterator[str]:
+    """Summary: the releases that have the commit."""
+    yield f"{found.commit} ({found.committed[:10]})"
+    yield found.subject
+    yield ""
+    for where, title in (("cuda", "Pins for CUDA"), (WHEEL, "Published wheels")):
+        held = [one.release for one in found.holdings if one.where == where and one.standing.holds]
+        yield f"{title} that have it: {', '.join(held) or 'none'}"
+
+
+def holdings(found: Holders) -> Grid:
+    """One line per release, one column per kind of pin."""
+    by_place = {(one.release, one.where): one for one in found.holdings}
+    rows = []
+    for release in pytorch_pins.releases():
+        cells = [_cell(release, where, by_place.get((release.version, where))) for where in _COLUMNS]
+        rows.append((release.version, *cells))
+    titles = {**pytorch_pins.titles(), WHEEL: "wheel"}
+    return tables.plain("", ["PyTorch", *(titles[where] for where in _COLUMNS)], rows)
+
+
+def _cell(release: PyTorchRelease, where: str, one: Holding | None) -> str:
+    if one is None:
+        return "as CUDA" if where == "rocm" and release.rocm.same_file else "-"
+    said = _SAID[one.standing.relation]
+    return f"{_short(one.pin)} {said}" if one.pin else said
+
+
+def open_questions(found: Holders) -> Iterator[str]:
+    """The undecided pins, with reasons."""
+    titles = {**pytorch_pins.titles(), WHEEL: "wheel"}
+    rows = undecided(found)
+    if rows:
+        yield f"Undecided ({len(rows)}):"
+    yield from (f"  {one.release:<7} {titles[one.where]:<6} {one.standing.why}" for one in rows)
+    if any(one.pin for one in rows):
+        yield "  A clone of triton-lang/triton with its release branches has more pins: git fetch origin"
+    for relation, title in (("cherry-picked", "Cherry-picked:"), ("reverted", "Reverted:")):
+        told = [one for one in found.holdings if one.standing.relation == relation]
+        if told:
+            yield title
+        yield from (f"  {one.release:<7} {titles[one.where]:<6} {one.standing.why}" for one in told)
+
+
+def picked(found: Picks) -> Iterator[str]:
+    """Summary: the branch, its branch point, and how many commits of main are in it."""
+    yield f"{found.branch}, at {_short(found.tip)}"
+    yield f"cut from {found.main} at {found.point}"
+    alone = len(found.only_here)
+    yield f"{len(found.picks)} commits since, {len(found.picks) - alone} of them known on main, {alone} not"
+    yield ""
+
+
+def picks(found: Picks) -> Grid:
+    """One line per commit, oldest first."""
+    rows = [
+        (
+            _short(one.commit),
+            one.date[:10],
+            one.subject,
+            f"{_short(one.original) if one.original else ''} {one.how}".strip() or "-",
+        )
+        for one in found.picks
+    ]
+    return tables.plain("", ["commit", "date", "subject", "on main"], rows)
+
+
+def packages(found: Iterable[PackageRelease]) -> Grid:
+    """One line per release of a package: its torch, that torch's Triton, and the kernels it has in it."""
+    by_version = {one.version: one for one in pytorch_pins.releases()}
+    rows = []
+    for one in found:
+        torch = by_version.get(one.torch)
+        triton = (torch.cuda.version if torch else "") or UNKNOWN
+        commit, llvm = (torch.wheel.commit, torch.wheel.llvm) if torch else ("", "")
+        names = (f"{one.package} {one.version}", one.torch, triton)
+        rows.append((*names, _short(commit), _short(llvm), one.triton_kernels or "-"))
+    titles = ["package", "PyTorch", "Triton", "wheel's commit", "LLVM", "triton_kernels"]
+    return tables.plain("", titles, rows)
+
+
+def _short(commit: str) -> str:
+    return commit[:_SHORT] or UNKNOWN

@@ -1,0 +1,286 @@
+"""C names and types of compiled variants, as the Triton that compiled them would choose them.
+
+Code written for the output of tools/compile.py and tools/link.py finds the same functions here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.compiler import values
+from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.core import configs
+from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.versions import version_key
+
+_CONSTEXPR = "constexpr"
+_ONE, _ALIGNED = 1, 16
+_LETTERS = {_ONE: "c", _ALIGNED: "d"}
+_DEFAULTS = {"num_warps": 4, "num_stages": 3}  # where the metadata does not say
+
+
+@dataclass(frozen=True)
+class CArgument:
+    """A parameter of the kernel that is not a constant.
+
+    Attributes:
+        name: in Python.
+        c_name: in C.
+        kind: its type as Triton spells it.
+        c_type: what a caller in C passes.
+        kernel_type: what the kernel reads; differs where the launcher has to pack.
+        hint: 16, 1 (the kernel does not have it then), or 0.
+    """
+
+    name: str
+    c_name: str
+    kind: str
+    c_type: str
+    kernel_type: str
+    hint: int
+
+    @property
+    def declaration(self) -> str:
+        """`int32_t n`."""
+        return f"{self.c_type} {self.c_name}"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One compiled point, and its names in C.
+
+    Attributes:
+        point: that was compiled.
+        binary: its file.
+        triton: version that compiled it.
+        source: the Python file.
+        out_name: what all variants of the kernel are called.
+        sighash: 8 hex digits of the signature and the options.
+        suffix: of the hints: `0d1d2d`.
+        algo: constants and options, as a part of a name: `64x64_warps4xstages3`.
+        arguments: of the dispatcher, in order: those with a hint of 1 too.
+        constants: parameter to value, in the order in which upstream tells them.
+        scratch: names of the pointers that the compiler appended.
+        asked_warps: as asked for: part of the names. What is launched may be more, with warp specialization.
+        asked_stages: as asked for.
+    """
+
+    point: Point
+    binary: Path
+    triton: str
+    source: str
+    out_name: str
+    sighash: str
+    suffix: str
+    algo: str
+    arguments: tuple[CArgument, ...]
+    constants: Mapping[str, Any]
+    scratch: tuple[str, ...]
+    asked_warps: int
+    asked_stages: int
+
+    @property
+    def name(self) -> str:
+        """Of the function in C."""
+        return f"{self.out_name}_{self.sighash}_{self.suffix}"
+
+    @property
+    def stem(self) -> str:
+        """Of its files, as upstream names them."""
+        return f"{self.out_name}.{self.sighash}_{self.suffix}"
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the function that chooses among its hints."""
+        return f"{self.out_name}_{self.algo}"
+
+    @property
+    def passed(self) -> tuple[CArgument, ...]:
+        """What the kernel itself takes."""
+        return tuple(one for one in self.arguments if one.hint != _ONE)
+
+
+def variant(found: Manifest, point: Point, out_name: str) -> Variant:
+    """The C side of a compiled point of a folder; called like the kernel if `out_name` is empty.
+
+    Raises:
+        SmithError: it did not compile, or a C launcher of upstream's kind cannot launch it.
+    """
+    if point.status != "ok":
+        raise SmithError(f"{point.id} did not compile", where=found.folder, why=point.error or None)
+    table = configs.load("aot")
+    if point.backend not in table["backends"]:
+        raise FactError(f"no C launcher supports {point.target}", where=found.folder)
+    vendor = table["backends"][point.backend]
+    binary = found.path(point, vendor["binary"])
+    if binary is None:
+        why = f"its stages: {', '.join(point.stages) or 'none'}"
+        hints = [f"compile the kernel with all stages, or with --stage {vendor['binary']}"]
+        raise FactError(f"{point.id} has no {vendor['binary']}", where=found.folder, why=why, hints=hints)
+    _refuse(point, found)
+    names = _era(found.triton, table["names"])
+    ones = {name: _ONE for name, hint in point.hints.items() if hint == _ONE}
+    constants = {name: value for name, value in point.constexprs.items() if "." not in name}
+    constants = {name: constants[name] for name in point.signature if name in constants}
+    constants |= ones if names["ones"] else {}
+    name = out_name or found.kernel
+    if not _free(name):
+        hints = [f"choose another name: --out-name {name}_kernel"]
+        raise UsageError(f"the kernel's name {name} is reserved in C", where=found.folder, hints=hints)
+    known = _DEFAULTS | dict(point.metadata) | dict(point.options)
+    warps, stages = (int(known[option]) for option in _DEFAULTS)
+    meta = f"warps{warps}xstages{stages}"
+    return Variant(
+        point=point,
+        binary=binary,
+        triton=found.triton,
+        source=found.file,
+        out_name=name,
+        sighash=_hash(point, meta),
+        suffix=_suffix(point, names["suffix"]),
+        algo=f"{_word(constants)}_{meta}",
+        arguments=tuple(_arguments(point, _types(found.triton, table), vendor, as_i32=names["ones"])),
+        constants=constants,
+        scratch=_scratch(found.triton, point, table),
+        asked_warps=warps,
+        asked_stages=stages,
+    )
+
+
+def check_name(name: str) -> str:
+    """Check a name for functions in C.
+
+    Raises:
+        UsageError: it cannot be one.
+    """
+    if name and not (name.isidentifier() and name.isascii() and _free(name)):
+        raise UsageError(
+            f"--out-name cannot be {name!r}",
+            hints=["use letters, digits and _, but no C keyword: --out-name matmul_fp16"],
+        )
+    return name
+
+
+def _era(version: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The last row that begins no later than this version."""
+    return [row for row in rows if _reached(version, row)][-1]
+
+
+def _reached(version: str, row: Mapping[str, Any]) -> bool:
+    return version_key(version)[:2] >= version_key(row["since"])
+
+
+def _types(version: str, table: Mapping[str, Any]) -> dict[str, str]:
+    found = dict(table["kernel"])
+    for row in table["types"]:
+        if _reached(version, row):
+            found |= {name: kind for name, kind in row.items() if name != "since"}
+    return found
+
+
+def _arguments(
+    point: Point, types: Mapping[str, str], vendor: Mapping[str, Any], *, as_i32: bool
+) -> Iterator[CArgument]:
+    kernel = configs.load("aot")["kernel"]
+    for index, (name, kind) in enumerate(point.signature.items()):
+        if kind == _CONSTEXPR or name in point.constexprs:
+            continue
+        hint = point.hints.get(name, 0)
+        word = "i32" if hint == _ONE and as_i32 else kind
+        if word.startswith("*"):
+            c_type = read = vendor["pointer"]
+        elif word == "nvTmaDesc" and vendor["descriptor"]:
+            c_type = read = vendor["descriptor"]
+        elif word in types:
+            c_type, read = types[word], kernel[word]
+        else:
+            raise _no_c_type(name, kind)
+        yield CArgument(name, c_identifier(name, index), word, c_type, read, hint)
+
+
+def c_identifier(name: str, index: int) -> str:
+    """A parameter's name in C: its own, unless C or the templates mean something by it."""
+    if not name.isascii():
+        return f"arg{index}"
+    return name if _free(name) else f"{name}_"
+
+
+def _free(name: str) -> bool:
+    """Whether neither C nor the templates mean something by it."""
+    return name not in configs.load("aot")["reserved"]["words"]
+
+
+def _no_c_type(name: str, kind: str) -> UsageError:
+    why, hints = None, ["pass a pointer: *fp32"]
+    if kind.startswith("("):
+        why = "upstream's tools/compile.py does not support tuples"
+        hints = ["pass its elements as separate parameters"]
+    elif kind.startswith("tensordesc"):
+        why = "Triton's launcher appends shapes and strides, which upstream's C interface does not support"
+        hints = ["pass a pointer, and load and store through pointers"]
+    return UsageError(f"{name} has the type {kind}, which has no equivalent in C", why=why, hints=hints)
+
+
+def _refuse(point: Point, found: Manifest) -> None:
+    """Reject kernels that this interface would launch incorrectly."""
+    for name in ("global_scratch_size", "profile_scratch_size"):
+        size = point.metadata.get(name) or 0
+        if size > 0:
+            raise UsageError(
+                f"{point.id} needs scratch memory: {name} is {size} bytes per program",
+                where=found.folder,
+                why="nothing allocates that memory: upstream's tools/compile.py rejects such kernels too",
+                hints=["tensor descriptors created in the kernel need it: load and store through pointers"],
+            )
+    if (point.metadata.get("num_ctas") or 1) > 1:
+        hints = ["compile the kernel with --option num_ctas=1"]
+        raise UsageError(
+            f"{point.id} is launched in clusters, which upstream's interface does not support", hints=hints
+        )
+    if point.metadata.get("launch_cooperative_grid"):
+        raise UsageError(
+            f"{point.id} is launched as a cooperative grid, which upstream's interface does not support"
+        )
+
+
+def _suffix(point: Point, which: str) -> str:
+    """As the tools/compile.py of that time spells it."""
+    types = [kind for kind in point.signature.values() if kind != _CONSTEXPR]
+    text = ""
+    for index, name in enumerate(point.signature):
+        letter = _LETTERS.get(point.hints.get(name, 0), "")
+        if which == "types" and index >= len(types):  # its loop counts types, and its hints have indices
+            break
+        text += f"{index}{letter}" if letter or which != "hinted" else ""
+    return text
+
+
+def _scratch(version: str, point: Point, table: Mapping[str, Any]) -> tuple[str, ...]:
+    """By the version, or because the metadata speaks of it: a build between two releases may have it."""
+    rows = table["scratch"]
+    there = [_reached(version, row) or f"{row['name']}_size" in point.metadata for row in rows]
+    last = max((number for number, has in enumerate(there) if has), default=-1)
+    return tuple(row["name"] for row in rows[: last + 1])
+
+
+def _hash(point: Point, meta: str) -> str:
+    """Of the signature as upstream is given it."""
+    words = []
+    for name, kind in point.signature.items():
+        if kind == _CONSTEXPR or name in point.constexprs:
+            words.append(values.spell(point.constexprs.get(name)))
+        else:
+            hint = point.hints.get(name)
+            words.append(f"{kind}:{hint}" if hint else kind)
+    return hashlib.sha256(" ".join([*words, meta]).encode()).hexdigest()[:8]
+
+
+def _word(constants: Mapping[str, Any]) -> str:
+    """Constants as a part of a name; upstream's own text where that is one."""
+    text = "x".join(values.spell(value) for value in constants.values())
+    return re.sub(r"\W", "_", text.replace("-", "m").replace(".", "p"), flags=re.ASCII)

@@ -1,0 +1,250 @@
+"""`kernel.aot`: compiled kernels in, C sources out, and their check by a C compiler."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.compiler import run
+from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.resources.measure import Measured
+from tritonsmith.compiler.resources.table import LAUNCH, ResourceRow
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.core import configs
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write, digest, process
+from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.inspect.export_c import c_types, dispatcher, grid, variant_source
+from tritonsmith.inspect.export_c.c_types import Variant
+
+_WRITE, _CHECK = "write C", "check C"
+
+
+@dataclass(frozen=True)
+class VariantGroup:
+    """Variants for one target: what is linked into one program.
+
+    Attributes:
+        folder: of their files.
+        variants: in the order in which they were asked for.
+        headers: folder of `cuda.h` or `hip/`, in the Triton that compiled them.
+    """
+
+    folder: Path
+    variants: tuple[Variant, ...]
+    headers: Path
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The dispatcher, and one file for each variant."""
+        stems = [self.variants[0].out_name, *(one.stem for one in self.variants)]
+        return tuple(self.folder / f"{stem}.c" for stem in stems)
+
+
+@dataclass(frozen=True)
+class PreparedAot:
+    """Sources that are still to be written.
+
+    Attributes:
+        plan: the steps, the check among them.
+        folder: what they are written into.
+        groups: one for each target.
+    """
+
+    plan: Plan
+    folder: Path
+    groups: tuple[VariantGroup, ...]
+
+
+def compiles(asked: Sequence[CompileRequest], where: Toolchain) -> tuple[run.PreparedCompile, ...]:
+    """One compile per signature, each in its own folder; disassembly is not needed.
+
+    Raises:
+        SmithError: a file, a kernel or a signature is wrong.
+    """
+    wanted = [replace(one, stages=(), disassemble=False) for one in asked]
+    first = run.prepare(wanted[0], where)
+    more = [
+        run.prepare(one, where, first.out.with_name(f"{first.out.name}.{number}"))
+        for number, one in enumerate(wanted[1:], 2)
+    ]
+    return (first, *more)
+
+
+def prepare(
+    found: Sequence[Manifest],
+    dimensions: str,
+    out: Path | None = None,
+    *,
+    out_name: str = "",
+    points: Sequence[str] = (),
+    check: bool = False,
+) -> PreparedAot:
+    """Name the variants, and plan their files.
+
+    Args:
+        found: folders of `kernel.compile`, of one kernel.
+        dimensions: the grid: `(n+1023)/1024,1,1`.
+        out: folder of the files; beside the first compile if None.
+        out_name: what the functions are called; like the kernel if empty.
+        points: ids of those to take; all if empty.
+        check: compile the files with the C compiler too.
+
+    Raises:
+        SmithError: a variant cannot be launched from C, or no dispatcher could choose among them.
+    """
+    name = c_types.check_name(out_name)
+    shape = grid.parse(dimensions)
+    space = workspace.default()
+    folder = (out or found[0].folder.with_name(f"{found[0].folder.name}.aot")).absolute()
+    chosen = list(_chosen(found, points))
+    groups = []
+    targets = list(dict.fromkeys(point.target for _, point in chosen))
+    for target in targets:
+        mine = [(one, point) for one, point in chosen if point.target == target]
+        variants = tuple(c_types.variant(one, point, name) for one, point in mine)
+        dispatcher.check(variants)
+        part = folder / target.replace(":", "-") if len(targets) > 1 else folder
+        headers = configs.load("aot")["backends"][target.partition(":")[0]]["headers"]
+        groups.append(VariantGroup(part, variants, Path(mine[0][0].origin, headers)))
+    steps: list[Step] = []
+    if out is None and folder.is_relative_to(space.root):  # an earlier run's files would be linked, too
+        steps.append(Remove((folder,), space.root, phase=_WRITE))
+    for group in groups:
+        steps += _writes(group, shape)
+    if check:
+        steps += _checks(groups, _compiler(), space.root / "kernels" / "work" / f"aot-{digest(folder)}")
+    return PreparedAot(Plan(f"C of {found[0].kernel}", tuple(steps)), folder, tuple(groups))
+
+
+def execute(prepared: PreparedAot) -> None:
+    """Write the files, and check them if requested.
+
+    Raises:
+        SmithError: a file cannot be written, or the compiler refuses one.
+    """
+    space = workspace.default()
+    space.claim()
+    try:
+        space.run(prepared.plan, "kernel.aot", quiet=True)
+    except CommandFailedError as failure:
+        if any("stdlib.h" in line for line in failure.output):  # the first header of cuda.h
+            hints = ["Debian: apt install libc6-dev", "or omit --check"]
+            said = "\n".join(failure.output)
+            raise FactError(
+                "the headers of the C library are missing", where=failure.log, why=said, hints=hints
+            ) from None
+        raise
+
+
+def resources(variant: Variant) -> ResourceRow:
+    """The resources of a variant, whether it can be launched, and the remarks of ptxas.
+
+    Nothing is known of a binary that cannot be read; C holds its bytes all the same.
+    """
+    point = variant.point
+    row = ResourceRow(
+        variant.out_name, variant.name, point.target, values={LAUNCH: None}, remarks=point.remarks
+    )
+    try:
+        return replace(row, values=measure.values(variant.binary, point.arch, point.metadata, None))
+    except FactError as error:
+        return replace(row, error=error.what)
+
+
+def warnings(prepared: PreparedAot) -> tuple[str, ...]:
+    """Variants that cannot be launched, and the remarks of ptxas."""
+    return Measured(tuple(resources(one) for group in prepared.groups for one in group.variants)).warnings
+
+
+def as_json(prepared: PreparedAot, *, checked: bool) -> dict[str, Any]:
+    """The result as JSON data."""
+    return {
+        "schema": 1,
+        "folder": str(prepared.folder),
+        "checked": checked,
+        "warnings": list(warnings(prepared)),
+        "targets": [
+            {
+                "target": group.variants[0].point.target,
+                "dispatcher": group.variants[0].out_name,
+                "algorithms": list(dispatcher.algorithms(group.variants)),
+                "headers": str(group.headers),
+                "sources": [str(path) for path in group.sources],
+                "variants": [
+                    {
+                        "function": one.name,
+                        "algorithm": one.algorithm,
+                        "point": one.point.id,
+                        "launch": resources(one).values[LAUNCH],
+                        "remarks": one.point.remarks,
+                    }
+                    for one in group.variants
+                ],
+            }
+            for group in prepared.groups
+        ],
+    }
+
+
+def _chosen(found: Sequence[Manifest], points: Sequence[str]) -> Iterator[tuple[Manifest, Point]]:
+    every = [(one, point) for one in found for point in one.points]
+    names = list(dict.fromkeys(point.id for _, point in every))
+    for name in points:
+        if name not in names:
+            raise UsageError(f"no point {name!r} in {found[0].folder}", hints=did_you_mean(name, names))
+    chosen = [(one, point) for one, point in every if not points or point.id in points]
+    if not chosen:
+        raise FactError("this folder has no compiled points", where=found[0].folder)
+    yield from chosen
+
+
+def _writes(group: VariantGroup, shape: tuple[str, str, str]) -> Iterator[Step]:
+    for one in group.variants:
+        yield Write(group.folder / f"{one.stem}.h", variant_source.header(one), phase=_WRITE)
+        yield Write(group.folder / f"{one.stem}.c", variant_source.source(one, shape), phase=_WRITE)
+    stem = group.variants[0].out_name
+    yield Write(group.folder / f"{stem}.h", dispatcher.header(group.variants), phase=_WRITE)
+    yield Write(group.folder / f"{stem}.c", dispatcher.source(group.variants), phase=_WRITE)
+
+
+def _compiler() -> tuple[str, ...]:
+    named = tuple(shlex.split(os.environ.get("CC", "")))
+    for words in (named,) if named else (("cc",), ("gcc",), ("clang",)):
+        found = process.which(words[0])
+        if found:
+            return (found, *words[1:])
+    raise FactError(
+        "--check needs a C compiler, and none was found",
+        where=named[0] if named else "PATH",
+        hints=["install one (Debian: apt install gcc) or set CC", "or omit --check"],
+    )
+
+
+def _checks(groups: Sequence[VariantGroup], compiler: tuple[str, ...], work: Path) -> Iterator[Step]:
+    """Each file by itself, and all together: no function may be there twice."""
+    flags = configs.load("aot")["check"]["flags"]
+    for group in groups:
+        target = group.variants[0].point.target.replace(":", "-")
+        if not group.headers.is_dir():
+            raise FactError(
+                "the headers of the driver API are missing",
+                where=group.headers,
+                hints=["compile the kernel again with a Triton on this machine", "or omit --check"],
+            )
+        yield MakeDir(work / target, phase=_CHECK)
+        objects = []
+        for path in group.sources:
+            made = str(work / target / f"{path.stem}.o")
+            objects.append(made)
+            argv = (*compiler, *flags, "-isystem", str(group.headers), "-c", "-o", made, str(path))
+            yield Run(argv, cwd=group.folder, phase=_CHECK)
+        linked = (*compiler, "-r", "-nostdlib", "-o", str(work / target / "all.o"), *objects)
+        yield Run(linked, cwd=group.folder, phase=_CHECK)

@@ -1,0 +1,128 @@
+"""The C source and header of one variant, with the binary inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from tritonsmith.compiler import values
+from tritonsmith.core import configs
+from tritonsmith.core.errors import FactError
+from tritonsmith.inspect.export_c import grid
+from tritonsmith.inspect.export_c.c_types import CArgument, Variant
+
+_TEMPLATES = Path(__file__).with_name("templates")
+_PACKED = {"fp16": "half.c", "bf16": "bfloat.c"}  # what C99 has no type for
+
+
+def header(variant: Variant) -> str:
+    """The text of the `.h`."""
+    return fill("variant.h", _words(variant))
+
+
+def source(variant: Variant, dimensions: Sequence[str]) -> str:
+    """The text of the `.c`.
+
+    Args:
+        variant: with a binary.
+        dimensions: three expressions of a grid.
+
+    Raises:
+        FactError: the binary cannot be read.
+        UsageError: an expression does not fit the variant.
+    """
+    try:
+        content = variant.binary.read_bytes()
+    except OSError as error:
+        raise FactError("cannot read this binary", where=variant.binary, why=error.strerror) from error
+    x, y, z = (grid.render(one, variant) for one in dimensions)
+    point = variant.point
+    pointers = [f"&{_local(one)}" for one in variant.passed] + [f"&{name}" for name in variant.scratch]
+    words = _words(variant) | {
+        "header": f"{variant.stem}.h",
+        "size": len(content),
+        "data": ", ".join(f"0x{byte:02x}" for byte in content),
+        "symbol": point.metadata["name"],
+        "helpers": "".join(_helpers(variant)),
+        "allow": _allow(variant),
+        "grid_x": x,
+        "grid_y": y,
+        "grid_z": z,
+        "locals": "".join(f"    {line}\n" for line in _locals(variant)),
+        "pointers": ", ".join(pointers) or "NULL",
+        "warps": point.metadata.get("num_warps", variant.asked_warps),
+        "warp_size": point.metadata.get("warp_size", point.target.split(":")[2]),  # AMD's goes by the GPU
+        "shared": point.metadata.get("shared", 0),
+    }
+    return fill("variant.c", words)
+
+
+def fill(template: str, words: dict[str, Any]) -> str:
+    """A template's text with its words."""
+    return Template((_TEMPLATES / template).read_text(encoding="utf-8")).substitute(words)
+
+
+def _words(variant: Variant) -> dict[str, Any]:
+    vendor = configs.load("aot")["backends"][variant.point.backend]
+    told = [f"{name}={values.spell(value)}" for name, value in variant.constants.items()]
+    told += [f"num_warps={variant.asked_warps}", f"num_stages={variant.asked_stages}"]
+    file = Path(variant.source).name
+    title = f"{variant.out_name} of {file} for {variant.point.target}, compiled by Triton {variant.triton}."
+    return {
+        **vendor["words"],
+        "backend": variant.point.backend,
+        "binary": vendor["binary"],
+        "name": variant.name,
+        "algo": variant.algo,
+        "title": comment(title),
+        "docstring": comment(", ".join(told)),
+        "full_signature": ", ".join(one.declaration for one in variant.arguments),
+        "parameters": ", ".join(
+            [f"{vendor['words']['stream']} stream", *(one.declaration for one in variant.passed)]
+        ),
+    }
+
+
+def comment(text: str) -> str:
+    """Escape a text for a C comment: a comment end in it would turn the rest into code."""
+    return " ".join(text.replace("*/", "* /").split())
+
+
+def _packed(argument: CArgument) -> bool:
+    """Whether a caller passes it in another form than the kernel reads: `int32_t` for a bool is the same."""
+    return argument.c_type in ("float", "double") and argument.c_type != argument.kernel_type
+
+
+def _local(argument: CArgument) -> str:
+    return f"{argument.c_name}_{argument.kind}" if _packed(argument) else argument.c_name
+
+
+def _locals(variant: Variant) -> Iterator[str]:
+    for one in filter(_packed, variant.passed):
+        how = f"pack_{one.kind}" if one.kind in _PACKED else f"({one.kernel_type})"
+        yield f"{one.kernel_type} {_local(one)} = {how}({one.c_name});"
+    pointer = configs.load("aot")["backends"][variant.point.backend]["pointer"]
+    for name in variant.scratch:
+        yield f"{pointer} {name} = 0;"
+
+
+def _helpers(variant: Variant) -> Iterator[str]:
+    kinds = {one.kind for one in variant.passed if _packed(one)}
+    for kind in sorted(kinds & set(_PACKED)):
+        yield "\n" + fill(_PACKED[kind], {})
+
+
+def _allow(variant: Variant) -> str:
+    """NVIDIA's driver has to be told of more shared memory than a launch has by itself."""
+    shared = variant.point.metadata.get("shared", 0)
+    if variant.point.backend != "cuda" or shared <= configs.load("aot")["shared"]["static"]:
+        return ""
+    attribute = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
+    return (
+        "    if (code == CUDA_SUCCESS)\n"
+        f"        code = cuFuncSetCacheConfig({variant.name}_func, CU_FUNC_CACHE_PREFER_SHARED);\n"
+        "    if (code == CUDA_SUCCESS)\n"
+        f"        code = cuFuncSetAttribute({variant.name}_func, {attribute}, {shared});\n"
+    )

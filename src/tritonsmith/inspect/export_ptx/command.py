@@ -1,0 +1,51 @@
+"""`kernel.inline-ptx`: a compiled kernel in, the text of inline assembly out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tritonsmith.compiler import run
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.plan import Plan, Write
+from tritonsmith.inspect.export_ptx import compiled_kernel, cuda
+from tritonsmith.inspect.export_ptx import elementwise as triton_elementwise
+from tritonsmith.inspect.export_ptx.compiled_kernel import CompiledKernel
+
+
+def compile_one(asked: CompileRequest, where: Toolchain, point: str | None) -> CompiledKernel:
+    """Compile a kernel, and select the point.
+
+    Raises:
+        SmithError: it does not compile, or several points have PTX and none is named.
+    """
+    found = run.compile_all(replace(asked, stages=()), where)
+    broken = [one for one in found.points if one.status != "ok" and one.backend == "cuda"]
+    if broken and len(broken) == sum(one.backend == "cuda" for one in found.points):
+        raise SmithError(f"{found.kernel} did not compile", where=found.folder, why=broken[0].error or None)
+    return compiled_kernel.from_folder(found, compiled_kernel.choose(found, point))
+
+
+def text_of(made: CompiledKernel, function: str, *, header: bool, elementwise: bool) -> str:
+    """The function of inline assembly, alone or in a `.cuh` that compiles; or the string for Triton.
+
+    Args:
+        made: the kernel.
+        function: with `elementwise`: the function to convert; empty for the only one.
+        header: make a whole `.cuh`.
+        elementwise: make the string for `tl.inline_asm_elementwise`.
+
+    Raises:
+        UnsupportedPtxError: no inline assembly can hold the kernel or the function.
+    """
+    if elementwise:
+        return triton_elementwise.convert(made.module, made.path, function or None).python()
+    inlined = cuda.inline(made)
+    return cuda.header(inlined) if header else inlined.function
+
+
+def plan(text: str, out: Path) -> Plan:
+    """The steps that put the text into a file."""
+    return Plan(f"write {out.name}", (Write(out, text, phase="inline PTX"),))

@@ -1,0 +1,184 @@
+"""A compiled kernel, from a folder of `kernel.compile` or from a `.ptx` file and its metadata."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.compiler import manifest
+from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.ir.ptx import parser
+from tritonsmith.ir.ptx.syntax import Function, Module
+
+_DEFAULT_WARPS = 4  # Triton's
+_WARP = 32  # threads
+
+
+@dataclass(frozen=True)
+class KernelArgument:
+    """A parameter of the Python function that the compiled kernel still has.
+
+    Attributes:
+        name: in Python.
+        type: as Triton spells it: `*fp32`, `i32`.
+    """
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One compiled kernel and its metadata.
+
+    Attributes:
+        path: of the PTX.
+        module: what it says.
+        entry: the kernel in it.
+        metadata: Triton's; empty where there is none.
+        arguments: of the Python signature; None where it is not known, or does not fit the PTX.
+        scratch: names of the parameters that Triton appended, in order.
+        triton: version, or empty.
+        source: Python file, or empty.
+    """
+
+    path: Path
+    module: Module
+    entry: Function
+    metadata: Mapping[str, Any]
+    arguments: tuple[KernelArgument, ...] | None
+    scratch: tuple[str, ...]
+    triton: str
+    source: str
+
+    @property
+    def shared(self) -> int | None:
+        """Bytes of dynamic shared memory; None if unknown."""
+        known = self.metadata.get("shared")
+        return known if isinstance(known, int) else None
+
+    @property
+    def threads(self) -> tuple[int, ...]:
+        """Of a block, by dimension: what the PTX demands, or what Triton's number of warps makes."""
+        for name in ("reqntid", "maxntid"):
+            if numbers := self.entry.directives.get(name):
+                return numbers
+        return (int(self.metadata.get("num_warps", _DEFAULT_WARPS)) * _WARP,)
+
+
+def from_ptx(path: Path, metadata: Path | None = None) -> CompiledKernel:
+    """From a `.ptx` file and Triton's `NAME.json`; by default that beside it, if there is one.
+
+    Raises:
+        FactError: no PTX, no kernel in it, or unreadable metadata.
+    """
+    beside = path.with_suffix(".json")
+    chosen = metadata or (beside if beside.is_file() else None)
+    known = _json(chosen) if chosen else {}
+    return _compiled(path, known, None, str(known.get("triton_version", "")), "")
+
+
+def from_folder(found: Manifest, point: Point) -> CompiledKernel:
+    """From a point of a folder that `kernel.compile --out` wrote.
+
+    Raises:
+        FactError: the point has no PTX.
+    """
+    path = found.path(point, "ptx")
+    if path is None:
+        why = point.error or f"its stages: {', '.join(point.stages) or 'none'}"
+        hint = "inline assembly needs a CUDA target: invoke kernel.compile --target cuda:90"
+        raise FactError(f"the point {point.id} has no PTX", where=found.folder, why=why, hints=[hint])
+    left = [
+        KernelArgument(name, kind)
+        for name, kind in point.signature.items()
+        if kind != "constexpr" and name not in point.constexprs and point.hints.get(name) != 1
+    ]
+    return _compiled(path, point.metadata, tuple(left), found.triton, found.file)
+
+
+def choose(found: Manifest, wanted: str | None) -> Point:
+    """Select the point of a folder by its id, which may be left out where only one point has PTX.
+
+    Raises:
+        UsageError: no such point, or several to choose from.
+    """
+    if wanted is not None:
+        for point in found.points:
+            if point.id == wanted:
+                return point
+        names = [point.id for point in found.points]
+        raise UsageError(f"no point {wanted!r} in {found.folder}", hints=did_you_mean(wanted, names))
+    able = [point for point in found.points if "ptx" in point.stages]
+    if len(able) == 1:
+        return able[0]
+    if not able:
+        hints = ["invoke kernel.compile FILE:KERNEL --target cuda:90 --out DIR"]
+        raise UsageError(f"no point in {found.folder} has PTX", hints=hints)
+    hints = ["choose one: --point ID", f"points with PTX: {', '.join(point.id for point in able)}"]
+    raise UsageError(f"{len(able)} points in {found.folder} have PTX", hints=hints)
+
+
+def load(source: Path, *, point: str | None = None, metadata: Path | None = None) -> CompiledKernel:
+    """From a path as it is typed: a folder, or a `.ptx` file.
+
+    Raises:
+        FactError: it is neither.
+        UsageError: no such point, or a flag that goes with the other kind.
+    """
+    if source.is_dir():
+        if metadata is not None:
+            raise UsageError(
+                "--metadata is only for a .ptx file", hints=["the folder's manifest contains the metadata"]
+            )
+        found = manifest.read(source)
+        return from_folder(found, choose(found, point))
+    if point is not None:
+        raise UsageError("--point is only for a folder of kernel.compile", hints=["omit --point"])
+    return from_ptx(source, metadata)
+
+
+def _compiled(
+    path: Path, metadata: Mapping[str, Any], left: tuple[KernelArgument, ...] | None, triton: str, source: str
+) -> CompiledKernel:
+    module = parser.read(path)
+    entries = [one for one in module.functions if one.entry and one.body is not None]
+    if len(entries) != 1:
+        names = ", ".join(one.name for one in entries) or "none"
+        raise FactError(
+            "inline assembly needs a PTX file with exactly one kernel",
+            where=path,
+            why=f"its kernels: {names}",
+        )
+    entry = entries[0]
+    scratch = _scratch(metadata, entry)
+    fits = left is not None and len(left) == len(entry.params) - len(scratch) and all(map(_scalar, left))
+    return CompiledKernel(path, module, entry, metadata, left if fits else None, scratch, triton, source)
+
+
+def _scalar(argument: KernelArgument) -> bool:
+    """No tuple, no descriptor: one parameter of the PTX."""
+    return re.fullmatch(r"\**[a-z]\w*", argument.type) is not None
+
+
+def _scratch(metadata: Mapping[str, Any], entry: Function) -> tuple[str, ...]:
+    rows = configs.load("ptx")["scratch"]
+    names = tuple(row["name"] for row in rows if row["metadata"] in metadata)
+    pointers = entry.params[len(entry.params) - len(names) :]
+    return names if len(pointers) == len(names) else ()
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = untrusted.read_json(path)
+    except (OSError, ValueError) as error:
+        raise FactError("cannot read this metadata", where=path, why=str(error)) from error
+    if not isinstance(content, dict):
+        hint = "give Triton's NAME.json, which is next to NAME.ptx in its cache"
+        raise FactError("this file is not the metadata of a kernel", where=path, hints=[hint])
+    return content

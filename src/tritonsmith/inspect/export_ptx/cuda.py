@@ -1,0 +1,263 @@
+"""A kernel's PTX as CUDA C++: a function of inline assembly, and a header with a kernel that calls it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core import configs
+from tritonsmith.inspect.export_ptx import inline_calls, operands, rewrite, unsupported
+from tritonsmith.inspect.export_ptx.compiled_kernel import CompiledKernel, KernelArgument
+from tritonsmith.inspect.export_ptx.operands import AsmVariable, Operand
+from tritonsmith.ir.ptx.syntax import Instruction, Param
+
+# Bytes of dynamic shared memory that a launch gets unasked (CUDA C++ Programming Guide).
+STATIC_SHARED = 48 << 10
+
+_ALIGN = 1024  # bytes: what the widest swizzle of wgmma and tcgen05 counts from
+_ELEMENTS = {8: "unsigned char", 16: "unsigned short", 32: "unsigned int", 64: "unsigned long long"}
+
+
+@dataclass(frozen=True)
+class CudaParameter:
+    """A parameter of the C++ function.
+
+    Attributes:
+        name: in C++.
+        type: in C++.
+        symbol: in PTX.
+        value: C++ expression that goes into the operand.
+        header: that has its type, or None.
+    """
+
+    name: str
+    type: str
+    symbol: str
+    value: str
+    header: str | None
+
+
+@dataclass(frozen=True)
+class Inlined:
+    """A kernel as CUDA C++.
+
+    Attributes:
+        compiled: what it was made of, its entry without calls.
+        name: of the function.
+        parameters: of the function, but for the shared memory.
+        shared: it takes the address of dynamic shared memory.
+        scratch: names of appended parameters that the kernel uses, and so the function has.
+        function: its text, with the constants that it needs.
+    """
+
+    compiled: CompiledKernel
+    name: str
+    parameters: tuple[CudaParameter, ...]
+    shared: bool
+    scratch: tuple[str, ...]
+    function: str
+
+
+def inline(compiled: CompiledKernel) -> Inlined:
+    """The function of inline assembly.
+
+    Raises:
+        UnsupportedPtxError: no inline assembly can hold the kernel; names the instruction and its line.
+        FactError: the PTX is not one that a compiler wrote.
+    """
+    entry = inline_calls.expand(compiled.entry, compiled.module)
+    found = unsupported.find(entry)
+    if found:
+        raise unsupported.error(entry.name, compiled.path, found)
+    given = operands.of(entry, compiled.module, compiled.path)
+    block = rewrite.rewrite(entry, given, rewrite.CUDA)
+    if block.refused:
+        raise unsupported.error(entry.name, compiled.path, list(block.refused))
+    used = {one.symbol for one in given.operands}
+    own = len(entry.params) - len(compiled.scratch)
+    appended = zip(compiled.scratch, entry.params[own:], strict=True)
+    scratch = tuple(name for name, param in appended if param.name in used)
+    parameters = _parameters(compiled, used)
+    name = f"{_identifier(entry.name)}_inline"
+    dynamic = given.dynamic is not None
+    text = _function(name, parameters, given.operands, block.lines, shared=dynamic)
+    return Inlined(replace(compiled, entry=entry), name, parameters, dynamic, scratch, text)
+
+
+def _parameters(compiled: CompiledKernel, used: set[str]) -> tuple[CudaParameter, ...]:
+    params = compiled.entry.params
+    own = len(params) - len(compiled.scratch)
+    names: set[str] = {"shared_memory"}
+    found = []
+    for number, param in enumerate(params[:own]):
+        argument = compiled.arguments[number] if compiled.arguments else None
+        name = _free(_identifier(argument.name if argument else f"arg{number}"), names)
+        found.append(_parameter(name, argument, param))
+    for name, param in zip(compiled.scratch, params[own:], strict=True):
+        if param.name in used:
+            free = _free(name, names)
+            found.append(CudaParameter(free, "void*", param.name, free, None))
+    return tuple(found)
+
+
+def _parameter(name: str, argument: KernelArgument | None, param: Param) -> CudaParameter:
+    kind = argument.type if argument else "*" * param.pointer
+    stars = kind.count("*")
+    row = configs.load("ptx")["types"].get(kind.lstrip("*"))
+    if row is None:  # not known, or a type of a newer Triton
+        c_type = "void*" if stars else operands.constraint(param.type)[1]
+        return CudaParameter(name, c_type, param.name, _bits(name, {}, param), None)
+    if stars:
+        return CudaParameter(name, f"{row['c']}{'*' * stars}", param.name, name, row.get("header"))
+    return CudaParameter(name, row["c"], param.name, _bits(name, row, param), row.get("header"))
+
+
+def _bits(name: str, row: dict[str, Any], param: Param) -> str:
+    """The expression that has the bits of a scalar in a register of the operand's width."""
+    value = str(row["bits"]).format(name) if "bits" in row else name
+    if param.bits == 8:  # noqa: PLR2004 - no operand is that narrow; what loads it, extends it
+        return f"static_cast<unsigned short>(static_cast<unsigned char>({value}))"
+    return value
+
+
+def _function(
+    name: str,
+    parameters: tuple[CudaParameter, ...],
+    given: tuple[Operand, ...],
+    lines: tuple[str, ...],
+    *,
+    shared: bool,
+) -> str:
+    values = {one.symbol: one.value for one in parameters}
+    taken = [f"{one.type} {one.name}" for one in parameters]
+    if shared:
+        taken.append("void* shared_memory")
+    constants: list[str] = []
+    inputs: list[str] = []
+    for one in given:
+        if one.kind == "shared":
+            value = "static_cast<unsigned int>(__cvta_generic_to_shared(shared_memory))"
+        elif one.variable is not None:
+            constant = f"{name}_{len(constants)}"
+            constants.append(_constant(constant, one.variable))
+            value = f"__cvta_generic_to_global({constant})"
+        else:
+            value = values[one.symbol]
+        inputs.append(f'"{one.letter}"({value})')
+    body = "\n".join(f'    "{_quoted(line)}\\n\\t"' for line in lines[:-1])
+    return (
+        "".join(f"{one}\n\n" for one in constants)
+        + f"__device__ __forceinline__ void {name}({', '.join(taken)}) {{\n"
+        + f'  asm volatile(\n{body}\n    "{lines[-1]}"\n'
+        + f'    :\n    : {", ".join(inputs)}\n    : "memory");\n}}\n'
+    )
+
+
+def _constant(name: str, variable: AsmVariable) -> str:
+    values = ", ".join(map(str, variable.values)) or "0"
+    kind = _ELEMENTS[variable.bits]
+    return (
+        f"// {variable.name}\nstatic __device__ __align__({variable.align}) {kind} "
+        f"{name}[{variable.length}] = {{{values}}};"
+    )
+
+
+def header(inlined: Inlined) -> str:
+    """A whole `.cuh`: what it is, the function, and a kernel of Triton's name that calls it."""
+    compiled = inlined.compiled
+    kernel = _identifier(compiled.entry.name)
+    headers = sorted({one.header for one in inlined.parameters if one.header})
+    taken = ", ".join(f"{one.type} {one.name}" for one in inlined.parameters)
+    arguments = [one.name for one in inlined.parameters]
+    lines = ["#pragma once", "", *_comment(inlined), ""]
+    lines += [*(f"#include <{one}>" for one in headers), ""] if headers else []
+    lines += [inlined.function]
+    if inlined.shared:
+        memory = f"{kernel}_shared"
+        arguments.append(memory)
+        lines += [f"extern __shared__ __align__({_ALIGN}) unsigned char {memory}[];", ""]
+    lines += [
+        f'extern "C" __global__ void __launch_bounds__({_bounds(compiled)}) {kernel}({taken}) {{',
+        f"  {inlined.name}({', '.join(arguments)});",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _bounds(compiled: CompiledKernel) -> str:
+    blocks = compiled.entry.directives.get("minnctapersm", ())
+    return ", ".join(map(str, (math.prod(compiled.threads), *blocks[:1])))
+
+
+def _comment(inlined: Inlined) -> list[str]:
+    compiled = inlined.compiled
+    where = f" of {Path(compiled.source).name}" if compiled.source else ""
+    target, version = compiled.module.target, compiled.module.version
+    triton = f"Triton {compiled.triton}" if compiled.triton else "a Triton of unknown version"
+    block = " x ".join(map(str, (*compiled.threads, 1, 1)[:3]))
+    lines = [
+        f"{compiled.entry.name}{where}, compiled by {triton}.",
+        "",
+        f"target  {target}: nvcc -arch={target}{_flags(compiled)}, from a CUDA that supports PTX {version}",
+        f"block   {block} threads, all of which must call {inlined.name}",
+        f"grid    as for Triton; the kernel reads its program ids in {_axes(compiled)}",
+        f"shared  {_shared(inlined)}",
+    ]
+    for name in inlined.scratch:
+        size = compiled.metadata.get(f"{name}_size", "unknown")
+        lines.append(f"scratch {name}: {size} bytes of global memory per block of the grid")
+    if compiled.arguments is None:
+        lines.append("types   from the PTX: the Python signature is unknown")
+    lines += ["", "Written by tritonsmith kernel.inline-ptx; include it in one file."]
+    return ["/*", *(f" * {line.replace('*/', '* /')}".rstrip() for line in lines), " */"]
+
+
+def _flags(compiled: CompiledKernel) -> str:
+    flags = ""
+    if compiled.metadata.get("enable_fp_fusion") is False:
+        flags += " -fmad=false"
+    if registers := compiled.entry.directives.get("maxnreg"):
+        flags += f" -maxrregcount={registers[0]}"
+    return flags
+
+
+def _axes(compiled: CompiledKernel) -> str:
+    """Which dimensions of the grid the kernel reads."""
+    found = set()
+    for one in compiled.entry.body or ():
+        if isinstance(one, Instruction):
+            text = "".join(word.text for word in one.operands)
+            found |= set(re.findall(r"%(?:n?ctaid)\.([xyz])\b", text))
+    return ", ".join(sorted(found)) or "no dimension"
+
+
+def _shared(inlined: Inlined) -> str:
+    size = inlined.compiled.shared
+    if not inlined.shared:
+        return "none"
+    if size is None:
+        return "dynamic; the size is in Triton's metadata, which was not given"
+    more = ""
+    if size > STATIC_SHARED:
+        kernel = _identifier(inlined.compiled.entry.name)
+        more = f": cudaFuncSetAttribute({kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, {size}) first"
+    return f"{size} bytes, dynamic{more}"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _identifier(name: str) -> str:
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"{plain}_" if plain in configs.load("ptx")["reserved"]["words"] else plain
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name

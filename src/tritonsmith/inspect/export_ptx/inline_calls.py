@@ -1,0 +1,164 @@
+"""Functions of the same module, put where they are called: a block of assembly has no functions.
+
+A call is a scope that declares parameters, stores to them, calls, and loads the result. They become registers
+of that scope, and the body becomes a scope inside it. What has not this form stays a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+from tritonsmith.ir.ptx.syntax import (
+    Close,
+    Declaration,
+    Function,
+    Instruction,
+    Label,
+    Module,
+    Named,
+    Open,
+    Statement,
+    width,
+)
+from tritonsmith.ir.ptx.tokens import Token
+
+_MOST = 200_000  # statements that a kernel may grow to
+
+
+def expand(function: Function, module: Module) -> Function:
+    """A function of a module with the bodies of those that it calls; what cannot be replaced is left."""
+    known = {one.name: one for one in module.functions if one.body is not None and not one.entry}
+    body, numbers, tried = list(function.body or ()), count(), 0
+    above: list[tuple[int, str]] = []  # where each inlined body ends, counted from the end, and its name
+    while (at := next((at for at in range(tried, len(body)) if _is_call(body[at])), None)) is not None:
+        tried = at + 1
+        above = [(left, name) for left, name in above if left < len(body) - at]
+        called = _called(body[at])
+        callee = known.get(called[0]) if called else None
+        if called is None or callee is None or callee.name in {name for _, name in above}:
+            continue
+        first, last = _scope_of(body, at)
+        put = _inside(body[first:last], callee, called[1], f"call{next(numbers)}")
+        if put is None or len(body) + len(put) > _MOST:
+            continue
+        above.append((len(body) - last, callee.name))
+        body[first:last] = put
+        tried = first
+    return replace(function, body=tuple(body))
+
+
+def _scope_of(body: Sequence[Statement], at: int) -> tuple[int, int]:
+    """Where the inside of the innermost scope around a place begins and ends."""
+
+    def until(edge: type[Statement], other: type[Statement], places: Iterable[int], end: int) -> int:
+        depth = 0
+        for place in places:
+            if isinstance(body[place], edge) and not depth:
+                return place
+            depth += isinstance(body[place], other) - isinstance(body[place], edge)
+        return end
+
+    last = until(Close, Open, range(at, len(body)), len(body))
+    return until(Open, Close, range(at, -1, -1), -1) + 1, last
+
+
+def _is_call(statement: Statement) -> bool:
+    return isinstance(statement, Instruction) and statement.parts[0] == "call"
+
+
+def _called(statement: Statement) -> tuple[str, tuple[str, ...]] | None:
+    """Name of the function, and what it gets: results, then parameters."""
+    if not isinstance(statement, Instruction) or statement.guard:
+        return None
+    lists: list[list[str]] = []
+    name, inside = "", False
+    for word in statement.operands:
+        if word.text == "(":
+            inside = True
+            lists.append([])
+        elif word.text == ")":
+            inside = False
+        elif word.kind == "name" and inside:
+            lists[-1].append(word.text)
+        elif word.kind == "name" and name:
+            return None  # a prototype: the function is known at run time only
+        elif word.kind == "name":
+            name = word.text
+    return name, tuple(one for words in lists for one in words)
+
+
+def _inside(
+    body: Sequence[Statement], callee: Function, given: tuple[str, ...], prefix: str
+) -> list[Statement] | None:
+    """The inside of a call's scope without the call; None if it has another form."""
+    declared = {
+        one.name: width(statement.type)
+        for statement in body
+        if isinstance(statement, Declaration) and statement.space == "param"
+        for one in statement.names
+        if one.array is None
+    }
+    taken = [*callee.results, *callee.params]
+    if sum(map(_is_call, body)) != 1 or len(taken) != len(given):
+        return None
+    if any(param.length is not None for param in taken):
+        return None
+    if any(declared.get(name) != param.bits for name, param in zip(given, taken, strict=True)):
+        return None
+    outside = {name: (f"{prefix}_{name}", bits) for name, bits in declared.items()}
+    inside = {param.name: outside[name] for name, param in zip(given, taken, strict=True)}
+    found: list[Statement] = []
+    for statement in body:
+        if isinstance(statement, Declaration) and statement.space == "param":
+            names = tuple(Named(f"{prefix}_{one.name}") for one in statement.names)
+            found.append(replace(statement, space="reg", modifiers=f".{statement.type}", names=names))
+        elif _is_call(statement):
+            put = _body(callee, inside, f"{prefix}_end", statement.line)
+            if put is None:
+                return None
+            found += put
+        elif (moved := _moved(statement, outside)) is None:
+            return None
+        else:
+            found.append(moved)
+    return found
+
+
+def _body(
+    callee: Function, inside: Mapping[str, tuple[str, int]], end: str, line: int
+) -> list[Statement] | None:
+    found: list[Statement] = [Open(line)]
+    for statement in callee.body or ():
+        if isinstance(statement, Instruction) and statement.parts[0] == "ret":
+            found.append(replace(statement, opcode="bra", operands=(Token("name", end, statement.line),)))
+        elif (moved := _moved(statement, inside)) is None:
+            return None
+        else:
+            found.append(moved)
+    return [*found, Close(line), Label(line, end)]
+
+
+def _moved(statement: Statement, registers: Mapping[str, tuple[str, int]]) -> Statement | None:
+    """A load or a store of one of these parameters as a move; None for another form."""
+    if not isinstance(statement, Instruction):
+        return statement
+    if not any(word.text in registers for word in statement.operands):
+        return statement
+    words = [word for word in statement.operands if not word.blank]
+    texts = [word.text for word in words]
+    loads = statement.opcode.startswith("ld.param")
+    if not loads and not statement.opcode.startswith("st.param"):
+        return None
+    address = texts[2:] if loads else texts[:-2]
+    other = words[0] if loads else words[-1]
+    name = address[1] if len(address) > 1 else ""
+    plain = address in (["[", name, "]"], ["[", name, "+", "0", "]"])
+    register, bits = registers.get(name, ("", 0))
+    if not plain or bits != width(statement.parts[-1]) or "," not in (texts[1], texts[-2]):
+        return None
+    own = Token("name", register, statement.line)
+    comma, blank = Token("mark", ",", statement.line), Token("space", " ", statement.line)
+    operands = (other, comma, blank, own) if loads else (own, comma, blank, other)
+    return replace(statement, opcode=f"mov.b{bits}", operands=operands)

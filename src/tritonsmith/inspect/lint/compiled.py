@@ -1,0 +1,133 @@
+"""One compiled point as the rules see it: its stages, line by line, and its resources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+
+from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.compiler.resources.table import ResourceRow
+from tritonsmith.inspect.lint.finding import NotCheckedError, StageLine
+from tritonsmith.inspect.show import source_lines
+from tritonsmith.inspect.show import stage as show_stage
+from tritonsmith.ir import instructions
+from tritonsmith.ir.ttgir import MlirOperation, Ttgir
+
+_PTX = re.compile(
+    r"^\s*(?:@!?%p\d+\s+)?(?P<name>(?:ld|st)\.(?:\w+\.)*?global\b[\w.:]*?)(?:\.v(?P<many>\d))?\.[busf]+(?P<bits>\d+)\s"
+)
+_PTX_COPY = re.compile(r"^\s*(?:@!?%p\d+\s+)?cp\.async\.c[ag]\.shared\.global\S*[^;]*\],\s*(?P<bytes>\w+)")
+_AMD = re.compile(r"^\s+(?P<name>[a-z]\w+)\s")
+_AMD_WIDTH = re.compile(r"global (?:load|store) (\d+)")
+_KINDS = {
+    "tt.load": re.compile(r"\bld\.|_load_"),
+    "tt.store": re.compile(r"\bst\.|_store_"),
+}
+_COPY = re.compile(r"\bcp\.async|_load_")
+
+
+class CompiledPoint:
+    """A compile and what it left.
+
+    Attributes:
+        manifest: the output folder.
+        point: the compile.
+        row: its resources.
+    """
+
+    def __init__(self, manifest: Manifest, point: Point, row: ResourceRow) -> None:
+        self.manifest, self.point, self.row = manifest, point, row
+        self._lines: dict[str, list[StageLine]] = {}
+
+    @property
+    def nvidia(self) -> bool:
+        """Whether the target is NVIDIA's."""
+        return self.point.backend == "cuda"
+
+    @property
+    def capability(self) -> int:
+        """Compute capability without its point: 90; 0 for AMD."""
+        return int(self.point.arch) if self.nvidia else 0
+
+    @property
+    def assembly(self) -> str:
+        """Name of the stage that has the instructions with their locations, from LLVM."""
+        return "ptx" if self.nvidia else "amdgcn"
+
+    def lines(self, stage: str) -> list[StageLine]:
+        """All lines of a stage, with the lines of Python that they come from.
+
+        Raises:
+            NotCheckedError: there is no such stage, or nothing in it has a location.
+        """
+        if stage not in self._lines:
+            if stage not in self.point.stages:
+                raise NotCheckedError(f"there is no {stage}")
+            text = show_stage.text(self.manifest, self.point, stage)
+            origins = source_lines.of(text, stage)
+            if not any(origins):
+                raise NotCheckedError(f"the {stage} does not name lines of Python")
+            self._lines[stage] = [
+                StageLine(stage, number, line.strip(), origin)
+                for number, (line, origin) in enumerate(zip(text.splitlines(), origins, strict=True), 1)
+            ]
+        return self._lines[stage]
+
+    def raw(self, stage: str) -> list[str]:
+        """The lines of a stage as they stand there: indents tell labels from instructions."""
+        self.lines(stage)
+        return show_stage.text(self.manifest, self.point, stage).splitlines()
+
+    @cached_property
+    def ttgir(self) -> Ttgir:
+        """Triton's GPU dialect."""
+        self.lines("ttgir")
+        return Ttgir(show_stage.text(self.manifest, self.point, "ttgir"))
+
+    def ttgir_line(self, number: int) -> StageLine:
+        """A line of the ttgir, by its number."""
+        return self.lines("ttgir")[number - 1]
+
+    @cached_property
+    def accesses(self) -> list[tuple[StageLine, int]]:
+        """Instructions that access global memory, and how many bits a thread moves by each."""
+        found = []
+        for line, raw in zip(self.lines(self.assembly), self.raw(self.assembly), strict=True):
+            bits = _ptx_bits(raw) if self.nvidia else _amd_bits(raw)
+            if bits:
+                found.append((line, bits))
+        return found
+
+    def accesses_of(self, operation: MlirOperation) -> list[tuple[StageLine, int]]:
+        """Those that an operation becomes: of its line of Python, and of its kind.
+
+        An instruction without a location of its own seems to belong to the line before it; it is
+        mostly of another kind.
+        """
+        origin = self.ttgir_line(operation.number).origin
+        kind = _KINDS.get(operation.name, _COPY)
+        return [
+            one for one in self.accesses if origin and one[0].origin == origin and kind.search(one[0].text)
+        ]
+
+
+def first_of_each(lines: Iterable[StageLine]) -> list[StageLine]:
+    """The first line for each line of Python."""
+    found: dict[object, StageLine] = {}
+    for line in lines:
+        found.setdefault(line.origin, line)
+    return list(found.values())
+
+
+def _ptx_bits(line: str) -> int:
+    if match := _PTX_COPY.match(line):
+        return 8 * int(match["bytes"], 0)
+    match = _PTX.match(line)
+    return int(match["bits"]) * int(match["many"] or 1) if match else 0
+
+
+def _amd_bits(line: str) -> int:
+    match = _AMD.match(line)
+    width = _AMD_WIDTH.fullmatch(instructions.class_of(match["name"], "amd")) if match else None
+    return int(width[1]) if width else 0

@@ -1,0 +1,85 @@
+"""A finding, the rule that it follows, and the lines of stages that prove it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+from tritonsmith.core import configs
+from tritonsmith.inspect.show.source_lines import SourceLine
+
+
+@dataclass(frozen=True)
+class LintRule:
+    """A row of configs/lint.toml.
+
+    Attributes:
+        code: `spill-in-loop`: what `--fail-on` takes.
+        title: what is found, in a few words.
+        why: why it matters.
+        advice: what to try.
+        source: the public documentation.
+    """
+
+    code: str
+    title: str
+    why: str
+    advice: str
+    source: str
+
+
+@dataclass(frozen=True)
+class StageLine:
+    """One line of a stage.
+
+    Attributes:
+        stage: `ttgir`, `ptx`, `sass`; `ptxas` for a remark, which is no stage of its own.
+        number: from 1.
+        text: the line, without the blanks around it.
+        origin: the line of Python that it comes from, where that is known.
+    """
+
+    stage: str
+    number: int
+    text: str
+    origin: SourceLine | None
+
+
+@dataclass(frozen=True)
+class LintFinding:
+    """What one rule found in one compile.
+
+    Attributes:
+        rule: that was broken.
+        what: what was found, with its numbers.
+        evidence: the lines that prove it; never empty.
+        kernel: name of the function.
+        point: the compile.
+        target: `cuda:90:32`.
+    """
+
+    rule: LintRule
+    what: str
+    evidence: tuple[StageLine, ...]
+    kernel: str = ""
+    point: str = ""
+    target: str = ""
+
+    @property
+    def origin(self) -> SourceLine | None:
+        """The line of Python: of the first evidence that has one."""
+        return next((line.origin for line in self.evidence if line.origin), None)
+
+    def of(self, kernel: str, point: str, target: str) -> LintFinding:
+        """The same, of this compile."""
+        return replace(self, kernel=kernel, point=point, target=target)
+
+
+class NotCheckedError(Exception):
+    """A rule cannot be applied to a compile: a stage is missing, or it does not say where it comes from."""
+
+
+@cache
+def rules() -> dict[str, LintRule]:
+    """All rules, by code, in their order."""
+    return {row["code"]: LintRule(**row) for row in configs.load("lint")["rule"]}

@@ -1,0 +1,238 @@
+"""`ir-override`: a stage of a kernel, changed by hand, and what becomes of the stages after it.
+
+Triton's own TRITON_KERNEL_DUMP and TRITON_KERNEL_OVERRIDE do the work: the same command runs twice, and in
+the second run what lies in the override folder takes the place of what the compiler made.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.core.plan import MakeDir, Plan, Remove, files, process
+from tritonsmith.facts import variables
+from tritonsmith.ir.normalize import diff
+from tritonsmith.ir.normalize.diff import Diff
+
+Launch = Callable[[Mapping[str, str]], None]  # run the kernel's compile under this change of the environment
+
+_DUMP = "TRITON_DUMP_DIR"
+
+
+@dataclass(frozen=True)
+class Dumped:
+    """A stage that Triton wrote into its dump folder.
+
+    Attributes:
+        path: `DUMP/<hash of the source>/<kernel>.<stage>`.
+    """
+
+    path: Path
+
+    @property
+    def key(self) -> str:
+        """The hash of the kernel's source: a folder of the dump."""
+        return self.path.parent.name
+
+    @property
+    def kernel(self) -> str:
+        """Name of the function."""
+        return self.path.stem
+
+    @property
+    def stage(self) -> str:
+        """`ttgir`, `ptx` ..."""
+        return self.path.suffix[1:]
+
+
+@dataclass(frozen=True)
+class OverrideRun:
+    """The folder where it happens, the version of Triton, and what runs the kernel's compile."""
+
+    out: Path
+    version: str
+    launch: Launch
+
+    def environment(self, dump: str, *, override: bool) -> dict[str, str]:
+        """Variables of one of the two runs, which writes into a folder below `out`."""
+        found = {"TRITON_KERNEL_DUMP": "1", "TRITON_ALWAYS_COMPILE": "1"}
+        # One for each run: a replaced stage is kept under the usual key.
+        found["TRITON_CACHE_DIR"] = str(self.out / "cache" / dump)
+        if override:
+            found["TRITON_KERNEL_OVERRIDE"] = "1"
+        if variables.table()[_DUMP].exists(self.version):
+            found |= {_DUMP: str(self.out / dump), "TRITON_OVERRIDE_DIR": str(self.out / "override")}
+        else:
+            found["HOME"] = str(self.out / "home" / dump)
+        return found
+
+    def folder(self, dump: str, kind: str) -> Path:
+        """Where this version keeps the dumps of a run (`dump`), or takes overrides from (`override`)."""
+        if variables.table()[_DUMP].exists(self.version):
+            return self.out / (dump if kind == "dump" else "override")
+        return self.out / "home" / dump / ".triton" / kind
+
+
+def prepared(out: Path | None, space: Workspace) -> Path:
+    """A folder with nothing in it: the user's, or one of the workspace, made anew.
+
+    Raises:
+        UsageError: the user's has something in it.
+    """
+    if out is None:
+        folder = space.root / "kernels" / "override"
+        steps = (Remove((folder,), space.root, phase="override"), MakeDir(folder, phase="override"))
+        space.claim()
+        space.run(Plan("a folder for ir-override", steps), "ir-override", quiet=True)
+        return folder
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError("--out is not an empty folder", hints=[f"choose another folder than {out}"])
+    files.make_folder(out)
+    return out
+
+
+def first(bench: OverrideRun) -> tuple[Dumped, ...]:
+    """Run the command unchanged.
+
+    Returns:
+        Every stage that was dumped.
+
+    Raises:
+        SmithError: the command failed.
+        FactError: no kernel was compiled.
+    """
+    bench.launch(bench.environment("before", override=False))
+    found = tuple(_dumped(bench.folder("before", "dump")))
+    if not found:
+        hints = [
+            "check that the command compiles a kernel",
+            "invoke ir-env stages -- COMMAND shows what the command writes",
+        ]
+        raise FactError("no stage was dumped", where=bench.folder("before", "dump"), hints=hints)
+    return found
+
+
+def choose(dumped: Sequence[Dumped], kernel: str, stage: str) -> Dumped:
+    """The stage to change, of those that the first run dumped.
+
+    A kernel is a name, or how a hash begins (types may be compiled apart); empty for the only one.
+
+    Raises:
+        UsageError: there is none, it is a binary, or several kernels have it and none is named.
+    """
+    kernels = tuple(dict.fromkeys(one.kernel for one in dumped))
+    here = [one for one in dumped if kernel in ("", one.kernel)]
+    here = here or [one for one in dumped if one.key.startswith(kernel)]
+    if not here:
+        raise UsageError(f"no kernel {kernel!r} was compiled", hints=did_you_mean(kernel, kernels))
+    found = [one for one in here if one.stage == stage]
+    if not found:
+        known = tuple(dict.fromkeys(one.stage for one in here))
+        raise UsageError(f"no stage {stage!r}", hints=did_you_mean(stage, known))
+    if not _is_text(found[0].path):
+        texts = ", ".join(dict.fromkeys(one.stage for one in here if _is_text(one.path)))
+        raise UsageError(f"{stage} is a binary stage and cannot be edited", hints=[f"choose one of {texts}"])
+    if len(found) > 1:
+        names = ", ".join(dict.fromkeys(f"{one.kernel} ({one.key[:8]})" for one in found))
+        raise UsageError(
+            f"{len(found)} kernels have this stage: {names}",
+            hints=[f"--name {found[0].kernel}, or the start of its hash: --name {found[0].key[:8]}"],
+        )
+    return found[0]
+
+
+def put(bench: OverrideRun, chosen: Dumped) -> Path:
+    """Copy a stage to where the next run reads it."""
+    place = bench.folder("after", "override") / chosen.key / chosen.path.name
+    files.copy(chosen.path, place)
+    return place
+
+
+def editor(environ: Mapping[str, str], *, terminal: bool = True) -> tuple[str, ...]:
+    """The user's editor, as words.
+
+    Args:
+        environ: may name it.
+        terminal: there is one, which an editor of ours could open.
+
+    Raises:
+        FactError: no editor is set or installed.
+        UsageError: it is not a command, or none is set and there is no terminal.
+    """
+    text = environ.get("VISUAL") or environ.get("EDITOR") or ""
+    try:
+        named = tuple(shlex.split(text))
+    except ValueError as error:
+        hints = ["EDITOR=nano", "--edited FILE"]
+        raise UsageError(f"EDITOR cannot be {text!r}", why=str(error), hints=hints) from None
+    if not named and not terminal:
+        raise UsageError(
+            "there is no terminal to open an editor in, and EDITOR is not set",
+            hints=[
+                "--edited FILE uses a changed file",
+                "EDITOR='sed -i s/a/b/' edits by a command",
+            ],
+        )
+    words = named or next(((name,) for name in ("vi", "nano") if process.which(name)), ())
+    if not words:
+        raise FactError("no editor found", hints=["EDITOR=nano invoke ir-override ...", "--edited FILE"])
+    return words
+
+
+def edit(path: Path, words: Sequence[str]) -> None:
+    """Open a file in the editor.
+
+    Raises:
+        SmithError: the editor failed, or removed the file.
+    """
+    code = process.run_attached((*words, str(path)))
+    if code:
+        raise SmithError(f"{words[0]} failed with exit code {code}: nothing was compiled", where=path)
+    if not path.is_file():
+        raise SmithError(f"{words[0]} removed the file: nothing was compiled", where=path)
+
+
+def second(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
+    """Run the command with the changed stage.
+
+    Returns:
+        What changed, stage by stage, the edited one first; without locations and numbers of values.
+
+    Raises:
+        SmithError: nothing was changed, or the command failed: Triton's message says why.
+    """
+    if place.read_bytes() == chosen.path.read_bytes():
+        hints = ["change the file, or give another one: --edited FILE"]
+        raise SmithError("the file was not changed", where=place, hints=hints)
+    bench.launch(bench.environment("after", override=True))
+    after = {one.stage: one for one in _dumped(bench.folder("after", "dump")) if one.key == chosen.key}
+    edited = diff.of(_text(chosen.path), _text(place), chosen.stage)
+    order = configs.load("kernels")["stages"]["compiler"]
+    following = order[order.index(chosen.stage) + 1 :] if chosen.stage in order else []
+    found = [edited]
+    for stage in following:
+        before = chosen.path.with_suffix(f".{stage}")
+        if stage in after and before.is_file() and _is_text(before):
+            found.append(diff.of(_text(before), _text(after[stage].path), stage))
+    return tuple(found)
+
+
+def _dumped(folder: Path) -> Iterator[Dumped]:
+    stages = configs.load("kernels")["stages"]["compiler"]
+    for path in sorted(folder.glob("*/*")):
+        if path.is_file() and path.suffix[1:] in stages:
+            yield Dumped(path)
+
+
+def _is_text(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"\0" not in file.read(4096)
+
+
+def _text(path: Path) -> str:
+    return untrusted.read_text(path, untrusted.OURS)

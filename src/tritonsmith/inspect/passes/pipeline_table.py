@@ -1,0 +1,190 @@
+"""`passes.list`: the changes of each pass in numbers, kept in a file next to the index."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tritonsmith.compiler.dump import pass_runs
+from tritonsmith.compiler.dump.index import FILE, KEPT, Dump, DumpedKernel, DumpIndex
+from tritonsmith.core import untrusted
+from tritonsmith.core.plan import files
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui import units as formats
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.ir import strip_locations
+from tritonsmith.ir.normalize import diff
+
+SCHEMA = 1
+
+# What renumbering changes: names of values, blocks, metadata and aliases of layouts.
+_NAMES = re.compile(rb"%[-\w$.]+(?::\d+|#\d+)?|\^\w+|![0-9]+|#[a-z_]*\d+(?![\w.])|#[a-z_]+(?![\w.<])")
+NO_LINES = "\u00b10"  # the pass moved lines, or gave them other operands: none came or went
+_SHOWN = 4  # kinds of operations in a cell
+_SYMBOL = 24  # characters of another function's name
+_LEAST = {"name": 28, "operations": 20, "what it does": 20}  # characters, of columns that can be cut
+_FIRST_TO_GO = ("size", "stage", "time", "operations", "what it does")  # which is asked for
+
+
+@dataclass(frozen=True)
+class PipelineRow:
+    """What one pass did.
+
+    Attributes:
+        added: lines that came, names of values and locations aside; moved lines do not count.
+        removed: lines that went.
+        operations: kind to how many more there are; fewer, if negative.
+    """
+
+    added: int
+    removed: int
+    operations: Mapping[str, int]
+
+
+def rows(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
+    """A row for each dump of a kernel, in order; None where nothing tells what its pass did.
+
+    What has been counted once is kept in the folder, if that can be written to.
+    """
+    key = hashlib.sha256(untrusted.read_bytes(index.folder / FILE, untrusted.OURS)).hexdigest()
+    path = index.folder / KEPT
+    kept: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        kept = untrusted.read_json(path, untrusted.OURS)
+    if kept.get("schema") != SCHEMA or kept.get("index") != key:
+        kept = {"schema": SCHEMA, "index": key, "kernels": {}}
+    if kernel not in kept["kernels"]:
+        kept["kernels"][kernel] = [row and vars(row) for row in _counted(index, kernel)]
+        with contextlib.suppress(OSError):
+            files.write_atomically(path, json.dumps(kept))
+    return tuple(row and PipelineRow(**row) for row in kept["kernels"][kernel])
+
+
+def _counted(index: DumpIndex, kernel: str) -> Iterator[PipelineRow | None]:
+    texts = {dump.sha256: dump for dump in reversed(index.dumps)}
+
+    @lru_cache(4)  # what one pass left is what the next one found, or one after a pass inside it
+    def counted(sha256: str) -> tuple[Counter[bytes], Counter[str]]:
+        """Lines and operations of a text."""
+        dump = texts[sha256]
+        raw = index.content(dump)
+        plain = _NAMES.sub(b"%", strip_locations.without(dump.kind, raw))
+        operations = diff.operations(raw.decode(errors="replace"), dump.language)
+        return Counter(plain.split(b"\n")), operations
+
+    for dump in index.of(kernel):
+        if dump.against is None or dump.changed is None:
+            yield None
+        elif not dump.changed:
+            yield PipelineRow(0, 0, {})
+        else:
+            other = index.dumps[dump.against]
+            old, new = (dump, other) if dump.when == "before" else (other, dump)
+            (old_lines, old_operations), (lines, operations) = counted(old.sha256), counted(new.sha256)
+            added, removed = (lines - old_lines).total(), (old_lines - lines).total()
+            more = {name: operations[name] - old_operations[name] for name in {*operations, *old_operations}}
+            yield PipelineRow(added, removed, {name: more[name] for name in sorted(more) if more[name]})
+
+
+def table(
+    index: DumpIndex,
+    kernel: DumpedKernel,
+    counted: Sequence[PipelineRow | None],
+    summaries: Mapping[str, str] | None = None,
+    *,
+    changed: bool = False,
+) -> Grid:
+    """The pipeline, one pass a line; passes that changed nothing are dim.
+
+    Args:
+        index: of the folder.
+        kernel: one of it.
+        counted: of `rows`.
+        summaries: what each pass does, by its name on a command line; None for no such column.
+        changed: leave out passes that changed nothing.
+    """
+    columns = ["pass", "stage", "name", "lines", "operations", "size", "time"]
+    columns += ["what it does"] if summaries is not None else []
+    every = _shown(index, kernel, counted)
+    chosen = [(dump, row) for dump, row in every if not changed or dump.changed is not False]
+    cells = []
+    for dump, row in chosen:
+        other = dump.symbol if dump.symbol != kernel.function else ""
+        scope = f" @{tables.clipped(other, _SYMBOL)}" if other else ""
+        lines = _lines(dump, row)
+        took = "" if dump.seconds is None else _milliseconds(dump.seconds)
+        size = formats.size(dump.size) + ("" if dump.whole else " cut")
+        line = [str(dump.number), dump.stage, dump.label + scope, lines, _operations(row), size, took]
+        cells.append([*line, summaries.get(dump.argument, "")] if summaries is not None else line)
+    styles = [_style(kernel, dump) for dump, _ in chosen]
+    return tables.plain(
+        _title(index, kernel),
+        columns,
+        cells,
+        right=["pass", "lines", "size", "time"],
+        cut=_LEAST,
+        spare=_FIRST_TO_GO,
+        styles=styles,
+    )
+
+
+def _style(kernel: DumpedKernel, dump: Dump) -> str:
+    if dump.changed is False:
+        return "dim"
+    return "red" if kernel.failed and dump.name == kernel.failed else ""
+
+
+def _shown(
+    index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRow | None]
+) -> Iterator[tuple[Dump, PipelineRow | None]]:
+    """One row for each pass, and for each dump of no pass."""
+    by_number = dict(zip((dump.number for dump in index.of(kernel.name)), counted, strict=True))
+    for one in pass_runs.of(index, kernel.name):
+        yield one.dump, by_number[one.dump.number]
+
+
+def _title(index: DumpIndex, kernel: DumpedKernel) -> str:
+    by = f" by Triton {index.triton}" if index.triton else ""
+    target = f" for {kernel.target}" if kernel.target else ""
+    return f"{kernel.name}{target}{by}\n{pass_runs.totals(index, kernel.name)}"
+
+
+def _lines(dump: Dump, row: PipelineRow | None) -> str:
+    if row is None or not dump.changed:
+        return ""
+    return f"+{row.added} -{row.removed}" if row.added or row.removed else NO_LINES
+
+
+def _operations(row: PipelineRow | None) -> str:
+    if row is None:
+        return ""
+    largest = sorted(row.operations.items(), key=lambda item: (-abs(item[1]), item[0]))
+    words = [f"{more:+d} {name}" for name, more in largest[:_SHOWN]]
+    return ", ".join(words + ([f"{len(largest) - _SHOWN} more"] if len(largest) > _SHOWN else []))
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else formats.duration(seconds)
+
+
+def as_json(index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRow | None]) -> dict[str, Any]:
+    """The same for programs."""
+    passes = [
+        {**vars(dump), **(vars(row) if row else {"added": None, "removed": None, "operations": None})}
+        for dump, row in _shown(index, kernel, counted)
+    ]
+    return {
+        "schema": 1,
+        "folder": str(index.folder),
+        "kernel": vars(kernel),
+        "triton": index.triton,
+        "totals": vars(pass_runs.totals(index, kernel.name)),
+        "passes": passes,
+    }

@@ -1,0 +1,24 @@
+"""`passes.show`: one dump on the screen."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from tritonsmith.compiler.dump.index import Dump, DumpIndex
+from tritonsmith.inspect.show import stage
+from tritonsmith.ir import normalize
+
+_LANGUAGES = {"mlir": "ttgir", "ll": "llir", "ptx": "ptx", "amdgcn": "amdgcn"}  # as kernel.show calls them
+
+
+def text(index: DumpIndex, dump: Dump, *, plain: bool = False) -> str:
+    """The IR of a dump; plain: values renumbered, locations taken out."""
+    content = index.text(dump)
+    return normalize.text(content, dump.language) if plain else content
+
+
+def highlighted(index: DumpIndex, dump: Dump, *, plain: bool = False) -> Text:
+    """The same in colours."""
+    content = text(index, dump, plain=plain)
+    language = _LANGUAGES.get(dump.kind)
+    return stage.highlighted(content, language) if language else Text(content)

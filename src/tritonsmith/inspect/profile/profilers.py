@@ -1,0 +1,93 @@
+"""Which profiler measures: Proton, or one of the vendor's tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.plan import process
+from tritonsmith.facts.gpus import Gpus
+
+PROTON = "proton"
+_TOOLS = {"nvidia": "ncu", "amd": "rocprofv3"}
+_FIND_PROTON = (
+    "import importlib.util as u; print(bool(u.find_spec('triton') and u.find_spec('triton.profiler')))"
+)
+
+
+@dataclass(frozen=True)
+class Profiler:
+    """What measures.
+
+    Attributes:
+        name: `proton`, `ncu` or `rocprofv3`.
+        vendor: of the GPU: `nvidia` or `amd`.
+        program: of the vendor's tool; None for Proton, which is in Triton.
+    """
+
+    name: str
+    vendor: str
+    program: Path | None = None
+
+    def sessions(self, *, times: bool) -> Sequence[Mapping[str, Any]]:
+        """How Proton is started, the first that works; nothing where another tool measures.
+
+        Args:
+            times: the times of kernels only, no samples.
+        """
+        rows = configs.load("profilers")["proton"] if self.name == PROTON else ()
+        return [
+            {"backend": row["backend"], "mode": row["mode"]}
+            for row in rows
+            if row["vendor"] == self.vendor and not (times and "pcsampling" in row["backend"] + row["mode"])
+        ]
+
+
+def interpreter_of(argv: Sequence[str], python: Path | None) -> Path | None:
+    """The Python of a program: the one that is asked for, the one that it names, or that of PATH."""
+    named = argv[0] if argv and Path(argv[0]).name.startswith("python") else "python"
+    found = process.which(named) or process.which("python3")
+    return python or (Path(found) if found else None)
+
+
+def choose(asked: str, python: Path | None, here: Gpus) -> Profiler:
+    """The profiler that is asked for, or the first that is there.
+
+    Args:
+        asked: its name; empty for any.
+        python: the program's interpreter, if it is known.
+        here: this machine's GPUs.
+
+    Raises:
+        UsageError: there is no such profiler.
+        FactError: there is no GPU, or no profiler.
+    """
+    if asked and asked not in (PROTON, *_TOOLS.values()):
+        raise UsageError(
+            f"--by cannot be {asked!r}", hints=[f"one of {', '.join((PROTON, *_TOOLS.values()))}"]
+        )
+    vendor = next((one for one in _TOOLS if here.of(one)), "")
+    if not vendor:
+        hints = [f"{command('kernel.lint')} finds what is slow in a kernel's stages, without a GPU"]
+        raise FactError("a profile needs a GPU, and this machine has none", hints=hints)
+    if asked in ("", PROTON) and python and process.capture((str(python), "-c", _FIND_PROTON)) == "True":
+        return Profiler(PROTON, vendor)
+    tool = _TOOLS[vendor]
+    if asked in ("", tool) and (program := _program(tool)):
+        return Profiler(tool, vendor, program)
+    missing = configs.load("profilers")["missing"][vendor]
+    raise FactError(
+        f"{asked or 'no profiler'} is not there" if asked else "no profiler is there", hints=missing
+    )
+
+
+def _program(tool: str) -> Path | None:
+    places = configs.load("profilers")[tool]["places"]
+    found = [process.which(tool), *(one for place in places for one in sorted(glob(place), reverse=True))]  # noqa: PTH207
+    return next((Path(one) for one in found if one and Path(one).is_file()), None)

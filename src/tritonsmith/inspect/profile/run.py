@@ -1,0 +1,211 @@
+"""Run a program under a profiler, and look for findings in the kernels that took the time."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.compiler import from_cache, run, watched_program
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
+from tritonsmith.core.plan.steps.run_attached import AttachedRun
+from tritonsmith.facts import triton_cache
+from tritonsmith.facts.cache_roots import Root
+from tritonsmith.inspect.lint import run as lint_run
+from tritonsmith.inspect.lint.run import LintResult
+from tritonsmith.inspect.profile import measured, nsight_compute, proton, rocprofv3
+from tritonsmith.inspect.profile.measured import ProfiledKernel
+from tritonsmith.inspect.profile.profilers import Profiler, interpreter_of
+
+TASK = "kernel.profile"
+
+
+@dataclass(frozen=True)
+class PreparedProfile:
+    """A program that is ready to be measured.
+
+    Attributes:
+        before: steps that make the scratch folder.
+        step: the program, under the vendor's tool or alone.
+        after: steps that clear up.
+        work: the scratch folder.
+        profiler: that measures.
+        python: with the program's Triton, where it is known.
+        kernels: names to look at, with commas; empty for all.
+    """
+
+    before: Plan
+    step: AttachedRun
+    after: Plan
+    work: Path
+    profiler: Profiler
+    python: Path | None
+    kernels: str
+
+    @property
+    def plan(self) -> Plan:
+        """All of it."""
+        return self.before + Plan("profile", (self.step,)) + self.after
+
+
+@dataclass(frozen=True)
+class KernelProfile:
+    """What was measured.
+
+    Attributes:
+        kernels: in the order of the time that they take.
+        session: how Proton was started; empty for another tool.
+        findings: of `kernel.lint`, in the kernels of Triton's that are shown.
+        notes: what could not be done.
+        code: the program's exit code, as a shell would have it.
+    """
+
+    kernels: tuple[ProfiledKernel, ...]
+    session: Mapping[str, Any]
+    findings: LintResult
+    notes: tuple[str, ...]
+    code: int
+
+
+def prepare(
+    argv: Sequence[str],
+    profiler: Profiler,
+    python: Path | None,
+    space: Workspace,
+    *,
+    kernels: str = "",
+    times: bool = False,
+    quiet: bool = False,
+) -> PreparedProfile:
+    """Make the plan.
+
+    Args:
+        argv: the program; its flags alone for Python itself: `-m pytest`.
+        profiler: that measures.
+        python: stands for `python`; None for what PATH has.
+        space: the workspace.
+        kernels: names to look at, with commas; empty for all.
+        times: no samples, only the time of each kernel.
+        quiet: what the program prints goes to standard error, too.
+
+    Raises:
+        SmithError: there is no such program.
+    """
+    work = space.root / "kernels" / ".profile" / str(os.getpid())
+    request, results = work / "request.json", work / "results"
+    step, site = watched_program.prepare(argv, python, "profile", request, work, command(TASK))
+    if profiler.name == "ncu" and profiler.program:
+        tool = nsight_compute.argv(profiler.program, results / "report", kernels)
+        step = replace(step, argv=(*tool, *step.argv))
+    elif profiler.program:
+        step = replace(step, argv=(*rocprofv3.argv(profiler.program, results), *step.argv))
+    step = replace(step, both=quiet)
+    content = {"schema": 1, "results": str(results), "sessions": profiler.sessions(times=times)}
+    before = (
+        Remove((work,), space.root, phase="prepare"),
+        MakeDir(results, phase="prepare"),
+        Write(request, json.dumps(content, indent=2) + "\n", phase="prepare"),
+        site,
+    )
+    clear = (Remove((work,), space.root, phase="clear"),)
+    used = interpreter_of(argv, python)
+    return PreparedProfile(
+        Plan("profile", before), step, Plan("clear up", clear), work, profiler, used, kernels
+    )
+
+
+def execute(prepared: PreparedProfile, space: Workspace, *, silent: bool = False) -> KernelProfile:
+    """Run the program with its output on the terminal, and read what was measured.
+
+    Raises:
+        SmithError: nothing was measured: the error says why.
+    """
+    space.claim()
+    log = space.log(TASK)
+    space.run(prepared.before, TASK, quiet=True, log=log)
+    try:
+        code = watched_program.run(prepared.step, space, TASK, log)
+        session, refused = _started(prepared)
+        kernels = measured.by_time(_read(prepared))
+        wanted = set(filter(None, prepared.kernels.split(",")))
+        kernels = [one for one in kernels if not wanted or one.name in wanted]
+        if not kernels:
+            raise _nothing(prepared, refused, code)
+        shown = kernels[: configs.load("profilers")["shown"]["kernels"]]
+        findings, notes = _findings(prepared, [one.name for one in shown if one.lines], silent=silent)
+        return KernelProfile(tuple(kernels), session, findings, (*_said(prepared, refused), *notes), code)
+    finally:
+        space.run(prepared.after, TASK, quiet=True, log=log)
+
+
+def _started(prepared: PreparedProfile) -> tuple[Mapping[str, Any], list[str]]:
+    """The session of Proton that was started, and what was refused before."""
+    rows = [untrusted.read_json(path) for path in sorted((prepared.work / "results").glob("*.json"))]
+    refused = list(dict.fromkeys(text for row in rows for text in row["refused"]))
+    return next((row["session"] for row in rows if row["session"]), {}), refused
+
+
+def _read(prepared: PreparedProfile) -> list[ProfiledKernel]:
+    results, profiler = prepared.work / "results", prepared.profiler
+    if profiler.name == "ncu" and profiler.program:
+        report = results / f"report{nsight_compute.SUFFIX}"
+        return nsight_compute.read(profiler.program, report) if report.is_file() else []
+    if profiler.program:
+        return rocprofv3.read(sorted(results.rglob(f"*{rocprofv3.SUFFIX}")))
+    return proton.read(sorted(results.glob(f"*{proton.SUFFIX}")))
+
+
+def _said(prepared: PreparedProfile, refused: Sequence[str]) -> Iterator[str]:
+    """What the figures leave out."""
+    if prepared.profiler.name == "ncu":
+        launches = configs.load("profilers")["ncu"]["launches"]
+        yield f"ncu measured the first {launches} launches at most, and each several times"
+    yield from (f"not by {one}" for one in refused)
+
+
+def _nothing(prepared: PreparedProfile, refused: Sequence[str], code: int) -> SmithError:
+    said = "\n".join((untrusted.text_if_any(prepared.step.errors), *refused))
+    rows = configs.load("profilers")["refusal"]
+    hints = [row["hint"] for row in rows if any(word in said for word in row["said"])]
+    what = "the program launched no kernel that was measured"
+    if prepared.kernels:
+        what += f", of {prepared.kernels}"
+    hints = hints or ["check that it imports Triton and launches kernels", "--by names another profiler"]
+    why = "\n".join([*refused, *([f"the program's exit code is {code}"] if code else [])])
+    return SmithError(what, why=why or None, hints=hints)
+
+
+def _findings(
+    prepared: PreparedProfile, kernels: Sequence[str], *, silent: bool
+) -> tuple[LintResult, list[str]]:
+    """Of what the program compiled: each compile is done again, with all stages."""
+    nothing, notes = LintResult(0, (), (), {}), list[str]()
+    if not kernels or prepared.python is None:
+        return nothing, notes
+    cache = prepared.work / configs.load("capture")["caches"]["TRITON_CACHE_DIR"]
+    entries = [one for one in triton_cache.scan(Root("named", cache, TASK)).entries if one.kind == "kernel"]
+    most = configs.load("profilers")["shown"]["compiles"]
+    asked = []
+    for name in kernels:
+        of_it = [one for one in entries if one.kernel == name]
+        if len(of_it) > most:
+            notes.append(f"{name}: findings are those of {most} of its {len(of_it)} compiles")
+        asked += [from_cache.asked(one.path, (), {}) for one in of_it[:most]]
+    if not asked:
+        return nothing, notes
+    try:
+        where = run.toolchain("wheel", str(prepared.python))
+        done = [
+            run.execute_all([one], where, prepared.work / "out" / str(number), silent=silent)[0]
+            for number, one in enumerate(asked)
+        ]
+        return lint_run.lint([one.manifest for one in done]), notes
+    except FactError as error:
+        return nothing, [*notes, f"no findings: {error.what}: {error.why or error.where}"]

@@ -1,0 +1,199 @@
+"""The lines by which MLIR, LLVM and Triton announce IR on standard error, and where that IR ends.
+
+What is printed has no end mark: the next banner follows, or a program's own output, or a crash.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from tritonsmith.core import configs
+
+When = Literal["before", "after", "failed"]
+
+MARK = b"Dump "  # every banner holds it, and hardly anything else does
+LONGEST = 1 << 15  # bytes of a banner's line
+
+# mlir/lib/Pass/IRPrinting.cpp: `Name: pipeline{options}` since LLVM 22, `Name (argument)` before;
+# which operation only where whole modules are printed.
+_MLIR = re.compile(
+    rb"// -----// IR Dump (Before|After) (.*?)(?: \('([^']*)' operation(?:: @(.*))?\))? //----- //\r?\n?"
+)
+_SPELLED = re.compile(r"(?P<name>[^:]+?)(?P<failed> Failed)?: (?P<pipeline>.*)", re.DOTALL)
+_NAMED = re.compile(r"(?P<name>.+?)(?P<failed> Failed)?(?: \((?P<pipeline>[^()]*)\))?", re.DOTALL)
+# What passes of Triton print while they run (SoftwarePipeliner.cpp, WarpSpecialization.cpp).
+_INSIDE = re.compile(rb"// -----// (\S+) internal IR Dump After: ([^\r\n]+)\r?\n?")
+# LLVM's: a `;` comes from StandardInstrumentations.cpp, a `#` from MachineFunctionPrinterPass.cpp.
+_LLVM = re.compile(rb"([;#] )?\*\*\* IR Dump (Before|After) (.+?) \*\*\*:?\r?\n?")
+_LOOP = re.compile(r"loop (?:.*) in function (.+)", re.DOTALL)
+_LEGACY = re.compile(r"(.+?) \(([^()]+)\)", re.DOTALL)
+# Printed by compiler.py of a backend.
+_ASSEMBLY = re.compile(rb"// -----// (NVPTX|AMDGCN) Dump //----- //\r?\n?")
+
+
+@dataclass(frozen=True)
+class Banner:
+    """What a banner says.
+
+    Attributes:
+        kind: suffix of a file that holds such IR: `mlir`, `ll`, `mir`, `ptx`, `amdgcn`.
+        name: of the pass.
+        argument: of the pass on a command line; empty if the banner has none.
+        pipeline: the same with its options.
+        operation: that the pass ran on; empty if the banner does not tell.
+        symbol: its name, if it has one.
+        when: what the IR is to the pass.
+        inside: the pass itself printed it, while it ran.
+    """
+
+    kind: str
+    name: str
+    argument: str = ""
+    pipeline: str = ""
+    operation: str = ""
+    symbol: str = ""
+    when: When = "after"
+    inside: bool = False
+
+
+@lru_cache(4096)
+def parse(line: bytes) -> tuple[int, Banner] | None:
+    """The banner at the end of a line with its line end, and where it begins: output may come before it."""
+    if match := _MLIR.search(line):
+        return match.start(), _mlir(match)
+    if match := _INSIDE.search(line):
+        who, step = (_text(group) for group in match.groups())
+        banner = Banner("mlir", f"{who}: {step}", operation="builtin.module", inside=True)
+        return match.start(), banner
+    if (match := _LLVM.search(line)) and match.end() == len(line):
+        return match.start(), _llvm(match)
+    if match := _ASSEMBLY.search(line):
+        kind = {"NVPTX": "ptx", "AMDGCN": "amdgcn"}[_text(match[1])]
+        return match.start(), Banner(kind, kind)
+    return None
+
+
+def _mlir(match: re.Match[bytes]) -> Banner:
+    head, operation, symbol = _text(match[2]), _text(match[3] or b""), _text(match[4] or b"")
+    found = _SPELLED.fullmatch(head) or _NAMED.fullmatch(head)
+    if found is None:  # an empty name
+        return Banner("mlir", head, "", "", operation, symbol, "before")
+    pipeline = found["pipeline"] or ""
+    when: When = "before" if match[1] == b"Before" else "failed" if found["failed"] else "after"
+    argument = pipeline.partition("{")[0]
+    return Banner("mlir", found["name"], argument, pipeline, operation, symbol.strip('"'), when)
+
+
+def _llvm(match: re.Match[bytes]) -> Banner:
+    head = _text(match[3])
+    kind = "mir" if match[1] == b"# " else "ll"
+    when: When = "before" if match[2] == b"Before" else "after"
+    name, on, target = head.partition(" on ")
+    if on and match[1] == b"; ":  # the new pass manager
+        if loop := _LOOP.fullmatch(target):
+            return Banner(kind, name, "", "", "loop", loop[1], when)
+        if target == "[module]":
+            return Banner(kind, name, "", "", "module", "", when)
+        scc = target.startswith("(")
+        return Banner(kind, name, "", "", "scc" if scc else "function", target.strip("()"), when)
+    legacy = _LEGACY.fullmatch(head)
+    name, argument = (legacy[1], legacy[2]) if legacy else (head, "")
+    return Banner(kind, name, argument, argument, "machine-function" if kind == "mir" else "", "", when)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+# ---------------------------------------------------------------- where the IR ends
+
+_ALIASES = re.compile(rb"(?:#[^\n]*(?:\n|\Z))*+\n{0,2}")
+_TOP = re.compile(
+    rb"(?:(?:[;@%!$^]|declare |attributes #|source_filename |target |module asm |uselistorder)"
+    rb"[^\n]*(?:\n|\Z)|\n)*+"
+)
+_BLOCKS = re.compile(rb"(?:(?:[ \t;]|[-\w.$\"]+:)[^\n]*(?:\n|\Z)|\n)*+(?:Printing <null> Function\n)?")
+_PTX = re.compile(rb"(?:[\t .$%{}()/@][^\n]*(?:\n|\Z)|\n)*+")
+_AMDGCN = re.compile(rb"(?:(?:[\t .;\"]|[-\w.$@]+:|---\n|\.\.\.\n)[^\n]*(?:\n|\Z)|\n)*+")
+_LAST = b"\n# End machine code for function "
+
+
+def end(kind: str, data: bytes) -> int | None:
+    """Where the IR that `data` begins with ends, with the blank lines that the printer puts after it.
+
+    `data` reaches up to the next banner. None if the IR is cut off.
+    """
+    if kind == "mlir":
+        return _mlir_end(data)
+    if kind == "mir":
+        at = data.find(_LAST)
+        if at < 0:
+            return None
+        stop = _line_end(data, at + 1)
+        return stop + data.startswith(b"\n", stop)
+    if kind == "ll":
+        return _llvm_end(data)
+    return _matched(_PTX if kind == "ptx" else _AMDGCN, data)
+
+
+def said(data: bytes) -> int:
+    """Where in IR that is cut off the compiler begins to say why; the end if it does not."""
+    found = marks().search(data)
+    return data.rfind(b"\n", 0, found.start()) + 1 if found else len(data)
+
+
+@lru_cache(1)
+def marks() -> re.Pattern[bytes]:
+    """What a compiler prints when it crashes or gives up."""
+    return re.compile("|".join(configs.load("ir-dump")["marks"]["crash"]).encode())
+
+
+@lru_cache(1)
+def log() -> re.Pattern[bytes]:
+    """Lines that LLVM prints beside its dumps."""
+    return re.compile(
+        rb"(?m:^)(?:" + "|".join(configs.load("ir-dump")["marks"]["log"]).encode() + rb")[^\n]*\n"
+    )
+
+
+def _mlir_end(data: bytes) -> int | None:
+    """All of an operation but its first line and `}` is indented; aliases stand before and after it."""
+    head = _ALIASES.match(data)
+    begin = head.end() if head else 0
+    stop = _line_end(data, begin)
+    if not data[begin:stop].rstrip().endswith(b"{"):  # a declaration
+        whole = stop > begin and data.endswith(b"\n", begin, stop)
+        return _after_aliases(data, stop) if whole else None
+    close = data.find(b"\n}", stop - 1)
+    return _after_aliases(data, _line_end(data, close + 1)) if close >= 0 else None
+
+
+def _after_aliases(data: bytes, at: int) -> int:
+    return _matched(_ALIASES, data, at)
+
+
+def _llvm_end(data: bytes) -> int | None:
+    if data.startswith((b"\n; Preheader:", b"; Preheader:", b"\nPrinting <null>", b"; Loop:", b"\n; Loop:")):
+        return _matched(_BLOCKS, data)
+    at = 0
+    while True:
+        at = _matched(_TOP, data, at)
+        if not data.startswith(b"define ", at):
+            return at
+        close = data.find(b"\n}", at)
+        if close < 0:
+            return None
+        at = _line_end(data, close + 1)
+
+
+def _matched(pattern: re.Pattern[bytes], data: bytes, at: int = 0) -> int:
+    match = pattern.match(data, at)
+    return match.end() if match else at
+
+
+def _line_end(data: bytes, at: int) -> int:
+    stop = data.find(b"\n", at)
+    return len(data) if stop < 0 else stop + 1

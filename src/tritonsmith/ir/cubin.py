@@ -1,0 +1,141 @@
+"""Read a cubin: the attributes of its kernel, and its use of local memory.
+
+`.nv.info` is a list of attributes; `cuobjdump -elf` names them (EIATTR_REGCOUNT ...).
+The layout is the same from compute capability 7.0 on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tritonsmith.core.errors import FactError
+from tritonsmith.ir.elf import Elf
+
+_HEAD = struct.Struct("<BBH")  # format, attribute, value or size
+_SIZED = 4  # EIFMT_SVAL: as many bytes follow as the value says
+_FORMATS = range(1, _SIZED + 1)
+_MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10
+_FRAME, _REGISTERS, _BARRIERS = 0x11, 0x2F, 0x4C
+_BARRIER_SHIFT, _BARRIER_MASK = 20, 0x7F  # in the flags of `.text`, before there was an attribute
+
+# 16 bytes for each instruction: the opcode in bits 0 to 11, the width of an access in bits 73 to 75.
+_INSTRUCTION = struct.Struct("<QQ")
+_STORE_LOCAL, _LOAD_LOCAL = 0x387, 0x983  # STL, LDL
+_OPCODE, _WIDTH, _WIDTH_SHIFT = 0xFFF, 0x7, 73 - 64
+_BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # U8, S8, U16, S16, 32, 64, 128, U.128
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """One kernel.
+
+    Attributes:
+        kernel: name of the function.
+        registers: 32-bit ones of a thread.
+        frame: bytes of stack of a thread.
+        threads: of a block.
+        barriers: named ones of a block.
+        shared: bytes of static shared memory; from 9.0 on with what the driver reserves.
+        constant: bytes of constant bank 0: parameters of the launch and of the kernel.
+        code: bytes of machine code.
+        local_stores: bytes that the code's stores to local memory write, each counted once.
+        local_loads: the same of loads.
+    """
+
+    kernel: str
+    registers: int
+    frame: int
+    threads: int
+    barriers: int
+    shared: int
+    constant: int
+    code: int
+    local_stores: int
+    local_loads: int
+
+
+def read(elf: Elf) -> Cubin:
+    """The kernel of a file; Triton's have one.
+
+    Raises:
+        FactError: it is of another vendor, has no kernel, or lacks an attribute.
+    """
+    infos = [name for name in elf.sections if name.startswith(".nv.info.")]
+    if elf.backend != "cuda" or len(infos) != 1:
+        raise FactError(
+            f"expected one CUDA kernel in this file, found {len(infos)}",
+            hints=["give a cubin written by Triton"],
+        )
+    kernel = infos[0].removeprefix(".nv.info.")
+    text = elf.sections.get(f".text.{kernel}")
+    if text is None:
+        raise FactError(f"this cubin has no code for its kernel {kernel}")
+    whole = dict(_attributes(elf.sections[".nv.info"].data)) if ".nv.info" in elf.sections else {}
+    own = dict(_attributes(elf.sections[infos[0]].data))
+    stores, loads = _local(text.data)
+    in_flags = text.flags >> _BARRIER_SHIFT & _BARRIER_MASK
+    return Cubin(
+        kernel=kernel,
+        registers=_of_symbol(whole, _REGISTERS, kernel),
+        frame=_of_symbol(whole, _FRAME, kernel),
+        threads=_threads(own),
+        barriers=own[_BARRIERS][0] if _BARRIERS in own else in_flags,
+        shared=_size(elf, f".nv.shared.{kernel}"),
+        constant=_size(elf, f".nv.constant0.{kernel}"),
+        code=text.size,
+        local_stores=stores,
+        local_loads=loads,
+    )
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Number and content; of several with one number the last stays."""
+    at = 0
+    while at + _HEAD.size <= len(data):
+        kind, number, size = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        if kind not in _FORMATS:
+            raise FactError("cannot read the attributes of this cubin", why=f"unknown format {kind}")
+        if kind == _SIZED:
+            yield number, data[at : at + size]
+            at += size
+        else:
+            yield number, data[at - 2 : at]
+
+
+def _of_symbol(attributes: dict[int, bytes], number: int, kernel: str) -> int:
+    """A value after the index of the symbol that it is about."""
+    try:
+        _, value = struct.unpack("<II", attributes[number])
+    except (KeyError, struct.error) as error:
+        raise FactError(
+            f"this cubin does not record the resources of {kernel}", why=f"attribute {number:#x}"
+        ) from error
+    return int(value)
+
+
+def _threads(attributes: dict[int, bytes]) -> int:
+    content = attributes.get(_REQUIRED_THREADS, attributes.get(_MAX_THREADS, b""))
+    try:
+        x, y, z = struct.unpack("<III", content)
+    except struct.error:
+        return 0
+    return int(x * y * z)
+
+
+def _size(elf: Elf, name: str) -> int:
+    return elf.sections[name].size if name in elf.sections else 0
+
+
+def _local(code: bytes) -> tuple[int, int]:
+    """Bytes of stores and of loads."""
+    stores = loads = 0
+    for low, high in _INSTRUCTION.iter_unpack(code[: len(code) // _INSTRUCTION.size * _INSTRUCTION.size]):
+        opcode = low & _OPCODE
+        if opcode == _STORE_LOCAL:
+            stores += _BYTES[high >> _WIDTH_SHIFT & _WIDTH]
+        elif opcode == _LOAD_LOCAL:
+            loads += _BYTES[high >> _WIDTH_SHIFT & _WIDTH]
+    return stores, loads

@@ -1,0 +1,46 @@
+"""The normal form of a stage's text: equivalent compiles have equal text, line by line.
+
+Removed: locations, debug information, comments, addresses, encodings, blank lines. Renamed: SSA
+values, virtual registers, blocks and labels (after what defines them, see `names`), layouts, attribute
+groups and metadata (after what they are). Kept: order, types, versions, machine registers, names of
+functions.
+
+A text is one module, or a part of it. Nothing here raises, whatever comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tritonsmith.ir.normalize import disassembly, llvm, mlir, ptx
+from tritonsmith.ir.normalize.renaming import MARK, NormalForm
+
+# By stage; and by language, for what is no stage: dumps between passes.
+_READERS: Mapping[str, Callable[[str], NormalForm]] = {
+    **dict.fromkeys(("mlir", "source", "ttir", "glir", "ttgir"), mlir.form),
+    **dict.fromkeys(("llvm", "llir"), llvm.form),
+    "ptx": ptx.form,
+    "sass": disassembly.sass,
+    "amdgcn": disassembly.amdgcn,
+    "gcnasm": disassembly.gcnasm,
+}
+
+
+def text(text: str, stage: str) -> str:
+    """A text in normal form.
+
+    Args:
+        text: of a stage.
+        stage: `ttir`, `ptx` ...; or `mlir`, `llvm`. A text of any other stage comes back unchanged.
+    """
+    if stage not in _READERS:
+        return text
+    return "".join(f"{line}\n" for line in form(text, stage).lines())
+
+
+def form(text: str, stage: str) -> NormalForm:
+    """The normal form, with what its names stand for."""
+    if stage in _READERS:
+        return _READERS[stage](text)
+    plain = [line.replace(MARK, " ") for line in text.splitlines()]
+    return NormalForm(plain, [()] * len(plain), [()] * len(plain))

@@ -1,0 +1,111 @@
+"""Machine code in normal form: no addresses, encodings, comments and lines of source; branches go to labels.
+
+Registers stay as they are: which were allocated is part of what is compared.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tritonsmith.ir.normalize.renaming import MARK, NormalForm, assembly, indented, named
+
+_STRING = r'"(?:[^"\\\n]|\\.)*+"?'
+_NAME = re.compile(rf"({_STRING}|\.L(?:_x_|BB)?(?:\d++(?:_\d++)?+|_[0-9a-f]{{4}}(?:\.\d++)?+)(?![\w$]))")
+_LABEL = re.compile(r"(\.L)[\w.]+:$")
+_PADDING = 8  # instructions that do nothing, in a row: more fill up a line of the instruction cache
+
+_SASS = re.compile(rf"/\*[^*\n]*\*/|//.*|({_STRING})")
+_SASS_ADDRESS = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/", re.MULTILINE)
+_SASS_TARGET = re.compile(r"(\b(?:BRA|BSSY|CALL|JMP|RET|WARPSYNC|BRX)\b[^;\n]{0,99}?)\b0x([0-9a-f]+)(?=\s*;)")
+
+_AMD_COMMENT = re.compile(rf"//.*|;.*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|({_STRING})")
+_AMD_DROPPED = re.compile(
+    r"^\s*(?:\.(?:loc|file|cfi_\w+|ident)\b.*|\.L(?:tmp|func_begin|debug\w*?|info_string|cu_begin|sec_end)\d*:.*)$",
+    re.MULTILINE,
+)
+_AMD_DEBUG = re.compile(
+    r"^\s*\.section\s+\.debug.*(?:\n|\Z)(?:(?!\s*\.(?:section|text|amdgpu_metadata)\b).*(?:\n|\Z))*+",
+    re.MULTILINE,
+)
+_OBJDUMP_HEAD = re.compile(r"^.*:[ \t]+file format ", re.MULTILINE)
+_OBJDUMP_SYMBOL = re.compile(r"^([0-9a-f]+) <([^>\n]*)>:", re.MULTILINE)
+_OBJDUMP_ADDRESS = re.compile(r"// ([0-9A-F]{6,}):")
+_OBJDUMP_TARGET = re.compile(
+    r"^(\s*s_\w*(?:branch|call)\w*[^/\n]{0,99}?)\s[^\s/]{1,99}(\s*// [0-9A-F]+:[^<\n]*)<([^>\n]+)>\s*$",
+    re.MULTILINE,
+)
+
+
+def sass(text: str) -> NormalForm:
+    """The normal form of what nvdisasm or cuobjdump print."""
+    text = _with_labels_sass(text.replace(MARK, " "))
+    return _form(_SASS.sub(lambda found: found[1] or " ", text))
+
+
+def amdgcn(text: str) -> NormalForm:
+    """The normal form of assembly as LLVM's AMD backend writes it."""
+    text = _AMD_DEBUG.sub("", text.replace(MARK, " "))
+    text = _AMD_COMMENT.sub(lambda found: found[1] or " ", text)
+    return _form(_AMD_DROPPED.sub("", text))
+
+
+def gcnasm(text: str) -> NormalForm:
+    """The normal form of what llvm-objdump prints of AMD's code."""
+    text = _OBJDUMP_HEAD.sub("file format ", text.replace(MARK, " "))
+    text = _OBJDUMP_SYMBOL.sub(r"<\2>:", _with_labels_gcn(text))
+    return _form(_AMD_COMMENT.sub(lambda found: found[1] or " ", text))
+
+
+def _form(text: str) -> NormalForm:
+    kept: list[str] = []
+    idle = 0
+    for line in filter(None, (indented(line, by="    ") for line in text.split("\n"))):
+        idle = idle + 1 if kept and line == kept[-1] and "nop" in line.lower() else 0
+        kept.append(line)
+        if idle >= _PADDING:
+            del kept[-1]
+    return named(assembly(kept, _NAME, _LABEL), {}, lambda _: ".L")
+
+
+def _with_labels_sass(text: str) -> str:
+    """Branches to addresses go to labels: the form of cuobjdump, one function."""
+    targets = {found[2].lstrip("0") for found in _SASS_TARGET.finditer(text)}
+    if not targets:
+        return text
+    placed = {found[1].lstrip("0") for found in _SASS_ADDRESS.finditer(text)} & targets
+    text = _SASS_TARGET.sub(
+        lambda found: f"{found[1]}.L_x_{int(found[2], 16)}" if found[2].lstrip("0") in placed else found[0],
+        text,
+    )
+    return _SASS_ADDRESS.sub(
+        lambda found: (
+            f".L_x_{int(found[1], 16)}:\n{found[0]}" if found[1].lstrip("0") in placed else found[0]
+        ),
+        text,
+    )
+
+
+def _with_labels_gcn(text: str) -> str:
+    """`s_branch 54 // 1924: BF820036 <kernel+0x100>` to a label before the instruction there."""
+    symbols = {found[2]: int(found[1], 16) for found in _OBJDUMP_SYMBOL.finditer(text)}
+
+    def target(found: re.Match[str]) -> int | None:
+        symbol, _, offset = found[3].partition("+0x")
+        try:
+            return symbols[symbol] + int(offset or "0", 16)
+        except (KeyError, ValueError):
+            return None
+
+    targets = {target(found) for found in _OBJDUMP_TARGET.finditer(text)} - {None}
+    if not targets:
+        return text
+    text = _OBJDUMP_TARGET.sub(
+        lambda found: found[0] if target(found) is None else f"{found[1]} .L{target(found)}{found[2]}", text
+    )
+    made = []
+    for line in text.split("\n"):
+        address = _OBJDUMP_ADDRESS.search(line)
+        if address and (place := int(address[1], 16)) in targets:
+            made.append(f".L{place}:")
+        made.append(line)
+    return "\n".join(made)

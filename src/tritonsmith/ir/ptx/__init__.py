@@ -1,0 +1,1 @@
+"""A parser of PTX, as far as a kernel's body needs one."""

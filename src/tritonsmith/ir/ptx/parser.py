@@ -1,0 +1,302 @@
+"""A parser of PTX as compilers write it: modules, declarations, bodies with nested scopes.
+
+It knows the form of statements and not the meaning of instructions, so new instructions need no change here.
+Source of the grammar: the PTX ISA manual, "Syntax", "Directives" and "Performance-Tuning Directives".
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
+from tritonsmith.ir.ptx.syntax import (
+    Close,
+    Declaration,
+    Directive,
+    Function,
+    Instruction,
+    Label,
+    Module,
+    Named,
+    Open,
+    Param,
+    Statement,
+)
+from tritonsmith.ir.ptx.tokens import Kind, Token, tokenize
+
+_SPACES = ("reg", "shared", "local", "param", "global", "const", "sreg", "tex")
+_LINKING = (".extern", ".visible", ".weak", ".common")
+_TO_LINE_END = (".file", ".loc")  # the only ones that end with their line
+_BLANK = Token("space", " ", 0)
+
+
+def parse(text: str, where: object = "PTX") -> Module:
+    """Read a module; errors name `where` it is from.
+
+    Raises:
+        FactError: it is no PTX; says the line.
+    """
+    return _PtxParser(text, where).module()
+
+
+class _PtxParser:
+    def __init__(self, text: str, where: object) -> None:
+        self.where = where
+        self.tokens = list(tokenize(text))
+        self.at = 0
+        self._skip()
+
+    # -- words
+
+    def _skip(self) -> None:
+        while self.at < len(self.tokens) and self.tokens[self.at].blank:
+            self.at += 1
+
+    @property
+    def now(self) -> Token:
+        if self.at < len(self.tokens):
+            return self.tokens[self.at]
+        return Token("mark", "", self.tokens[-1].line if self.tokens else 1)
+
+    def sees(self, kind: Kind) -> bool:
+        """Whether the next word is of this kind."""
+        return self.now.kind == kind
+
+    def next(self) -> Token:
+        token = self.now
+        if not token.text:
+            raise self.error("unexpected end of file")
+        self.at += 1
+        self._skip()
+        return token
+
+    def take(self, text: str) -> bool:
+        """Go past this word, if it is the next."""
+        if self.now.text != text:
+            return False
+        self.next()
+        return True
+
+    def expect(self, text: str) -> None:
+        if not self.take(text):
+            raise self.error(f"expected {text!r}, found {self.now.text[:40]!r}")
+
+    def name(self) -> str:
+        if not self.sees("name"):
+            raise self.error(f"expected a name, found {self.now.text[:40]!r}")
+        return self.next().text
+
+    def number(self) -> int:
+        try:
+            value = int(self.now.text.removesuffix("U"), 0)
+        except ValueError:
+            raise self.error(f"expected a number, found {self.now.text[:40]!r}") from None
+        self.next()
+        return value
+
+    def error(self, why: str) -> FactError:
+        where = f"{self.where}:{self.now.line}"
+        hint = "a .ptx file by Triton, nvcc or LLVM is text that starts with .version and .target"
+        return FactError("cannot read this PTX", where=where, why=why, hints=[hint])
+
+    def until(self, *ends: str) -> tuple[Token, ...]:
+        """Words up to one of these marks, which is left; what is blank in between becomes one space."""
+        found: list[Token] = []
+        while self.now.text not in ends:
+            if found and self.tokens[self.at - 1].blank:
+                found.append(_BLANK)
+            found.append(self.next())
+        return tuple(found)
+
+    def statement_rest(self) -> tuple[Token, ...]:
+        """Words up to the semicolon, and past it."""
+        found = self.until(";")
+        self.next()
+        return found
+
+    def line_rest(self) -> tuple[Token, ...]:
+        line, found = self.now.line, []
+        while self.now.text and self.now.line == line:
+            found += [_BLANK, self.next()]
+        return tuple(found[1:])
+
+    # -- the module
+
+    def module(self) -> Module:
+        header = {".version": "", ".target": "", ".address_size": ""}
+        variables: list[Declaration] = []
+        functions: list[Function] = []
+        while self.now.text:
+            word = self.now.text
+            if word in header:
+                self.next()
+                header[word] = self.next().text
+                if word == ".target":
+                    while self.take(","):
+                        self.next()
+            elif word in _TO_LINE_END:
+                self.line_rest()
+            elif word == ".section":
+                for end in "{}":
+                    self.until(end)
+                    self.next()
+            else:
+                self._declared(variables, functions)
+        if not header[".version"] or not header[".target"]:
+            raise self.error(".version and .target are missing")
+        return Module(header[".version"], header[".target"], tuple(variables), tuple(functions))
+
+    def _declared(self, variables: list[Declaration], functions: list[Function]) -> None:
+        external = False
+        while self.now.text in _LINKING:
+            external |= self.next().text == ".extern"
+        word = self.now.text
+        if word in (".entry", ".func"):
+            functions.append(self._function())
+        elif word[1:] in _SPACES and word.startswith("."):
+            variables.append(self._declaration(external=external))
+        elif self.sees("dot"):  # .alias, .pragma and their like
+            self.statement_rest()
+        else:
+            raise self.error(f"no statement of a module starts with {word[:40]!r}")
+
+    def _function(self) -> Function:
+        entry = self.next().text == ".entry"
+        results = self._params() if self.now.text == "(" else ()
+        line, name = self.now.line, self.name()
+        params = self._params() if self.now.text == "(" else ()
+        directives: dict[str, tuple[int, ...]] = {}
+        placed: dict[str, int] = {}
+        while self.now.text not in ("{", ";"):
+            if not self.sees("dot"):
+                raise self.error(f"expected the body of {name}, found {self.now.text[:40]!r}")
+            place, directive = self.now.line, self.next().text[1:]
+            if directive == "pragma":
+                self.statement_rest()
+                continue
+            numbers: list[int] = []
+            while self.sees("number"):
+                numbers.append(self.number())
+                self.take(",")
+            directives[directive] = tuple(numbers)
+            placed[directive] = place
+        body = None if self.take(";") else self._body()
+        return Function(name, entry, results, params, directives, placed, body, line)
+
+    def _params(self) -> tuple[Param, ...]:
+        found = []
+        self.expect("(")
+        while not self.take(")"):
+            kind, pointer, line = "", False, self.now.line
+            if self.now.text not in (".param", ".reg"):
+                raise self.error(f"expected a parameter, found {self.now.text[:40]!r}")
+            self.next()
+            while self.sees("dot"):
+                word = self.next().text[1:]
+                if word == "align":
+                    self.number()
+                elif word == "ptr":
+                    pointer = True
+                elif not (pointer and word in _SPACES):
+                    kind = word
+            name, length = self.name(), None
+            if self.take("["):
+                length = 0 if self.now.text == "]" else self.number()
+                self.expect("]")
+            found.append(Param(name, kind, length, pointer, line))
+            if self.now.text != ")":
+                self.expect(",")
+        return tuple(found)
+
+    # -- bodies
+
+    def _body(self) -> tuple[Statement, ...]:
+        self.expect("{")
+        found: list[Statement] = []
+        depth = 1
+        while depth:
+            line, text = self.now.line, self.now.text
+            if text == "{":
+                self.next()
+                found.append(Open(line))
+                depth += 1
+            elif text == "}":
+                self.next()
+                depth -= 1
+                if depth:
+                    found.append(Close(line))
+            elif not self.take(";"):  # an empty statement, which inline assembly leaves now and then
+                found.append(self._statement())
+        return tuple(found)
+
+    def _statement(self) -> Statement:
+        line, word = self.now.line, self.now
+        if word.kind == "dot":
+            if word.text in _TO_LINE_END:
+                return Directive(line, word.text[1:], self.line_rest()[2:])
+            if word.text[1:] in _SPACES or word.text == ".extern":
+                return self._declaration(external=self.take(".extern"))
+            self.next()
+            return Directive(line, word.text[1:], self.statement_rest())
+        guard, negated = None, False
+        if self.take("@"):
+            negated = self.take("!")
+            guard = self.name()
+        opcode = self.name()
+        if guard is None and self.take(":"):
+            return Label(line, opcode)
+        while self.sees("dot"):
+            opcode += self.next().text
+        return Instruction(line, guard, negated, opcode, self.statement_rest())
+
+    def _declaration(self, *, external: bool) -> Declaration:
+        line, space, modifiers, kind = self.now.line, self.next().text[1:], [], ""
+        while self.sees("dot"):
+            kind = self.next().text[1:]
+            modifiers.append(f".{kind}")
+            if kind in ("align", "attribute", "managed") and self.sees("number"):
+                modifiers.append(self.next().text)
+        names = [self._named()]
+        while self.take(","):
+            names.append(self._named())
+        self.expect(";")
+        return Declaration(line, space, " ".join(modifiers), kind, tuple(names), external)
+
+    def _named(self) -> Named:
+        name, count, array = self.name(), None, ""
+        init: tuple[Token, ...] = ()
+        if self.take("<"):
+            count = self.number()
+            self.expect(">")
+        while self.take("["):
+            array += f"[{''.join(word.text for word in self.until(']'))}]"
+            self.next()
+        if self.take("="):
+            init = self._value()
+        return Named(name, count, array or None, init)
+
+    def _value(self) -> tuple[Token, ...]:
+        """An initial value: braces, or up to the end of this name."""
+        if self.now.text != "{":
+            return self.until(",", ";")
+        found, depth = [], 0
+        while True:
+            token = self.next()
+            found.append(token)
+            depth += (token.text == "{") - (token.text == "}")
+            if not depth:
+                return tuple(found)
+
+
+def read(path: Path) -> Module:
+    """Read a `.ptx` file.
+
+    Raises:
+        FactError: it cannot be read, or is no PTX.
+    """
+    try:
+        text = untrusted.read_bytes(path).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FactError("cannot read this PTX", where=path, why=str(error)) from error
+    return parse(text, path)

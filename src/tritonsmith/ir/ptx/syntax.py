@@ -1,0 +1,182 @@
+"""What a PTX module consists of, as the parser hands it on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tritonsmith.ir.ptx.tokens import Token
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of an entry or a function.
+
+    Attributes:
+        name: as loads address it.
+        type: `u64`, `f32`, `b8` ...
+        length: of an array, in elements; None for a scalar.
+        pointer: `.ptr` says that it is one.
+        line: of its declaration.
+    """
+
+    name: str
+    type: str
+    length: int | None
+    pointer: bool
+    line: int
+
+    @property
+    def bits(self) -> int:
+        """Width of one element."""
+        return width(self.type)
+
+
+@dataclass(frozen=True)
+class Named:
+    """One name in a declaration.
+
+    Attributes:
+        name: or what its names begin with.
+        count: of a range, `%r<39>`: from `%r0` to `%r38`.
+        array: the text between brackets, as in `[24]`; None if it is no array.
+        init: the initial value, as written, or empty.
+    """
+
+    name: str
+    count: int | None = None
+    array: str | None = None
+    init: tuple[Token, ...] = ()
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What stands in a body.
+
+    Attributes:
+        line: on which it begins.
+    """
+
+    line: int
+
+
+@dataclass(frozen=True)
+class Label(Statement):
+    """`$L__BB0_2:`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Open(Statement):
+    """`{` that begins a scope."""
+
+
+@dataclass(frozen=True)
+class Close(Statement):
+    """`}` that ends it."""
+
+
+@dataclass(frozen=True)
+class Declaration(Statement):
+    """Variables of one type in one state space.
+
+    Attributes:
+        space: `reg`, `shared`, `local`, `param`, `global` or `const`.
+        modifiers: between the space and the names, as in `.align 8 .b8`.
+        type: the last of them: `b8`.
+        names: what is declared.
+        external: `.extern`.
+    """
+
+    space: str
+    modifiers: str
+    type: str
+    names: tuple[Named, ...]
+    external: bool = False
+
+
+@dataclass(frozen=True)
+class Directive(Statement):
+    """`.loc`, `.pragma`, `.branchtargets` ...
+
+    Attributes:
+        name: without its dot.
+        words: the rest; a blank is one token of one space.
+    """
+
+    name: str
+    words: tuple[Token, ...]
+
+
+@dataclass(frozen=True)
+class Instruction(Statement):
+    """One instruction.
+
+    Attributes:
+        guard: register of its predicate, or None.
+        negated: the guard is `@!`.
+        opcode: with its modifiers: `ld.global.b32`.
+        operands: up to the semicolon; a blank is one token of one space.
+    """
+
+    guard: str | None
+    negated: bool
+    opcode: str
+    operands: tuple[Token, ...]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The opcode's words: `ld`, `global`, `b32`."""
+        return tuple(self.opcode.split("."))
+
+    def __str__(self) -> str:
+        guard = f"@{'!' * self.negated}{self.guard} " if self.guard else ""
+        return f"{guard}{self.opcode} {''.join(word.text for word in self.operands)}".strip()
+
+
+@dataclass(frozen=True)
+class Function:
+    """An entry (a kernel) or a function of its own.
+
+    Attributes:
+        name: of its symbol.
+        entry: it is a kernel.
+        results: what a function returns.
+        params: what it takes.
+        directives: between its parameters and its body: `reqntid` to (128,).
+        placed: directive to its line.
+        body: None where it is only declared.
+        line: of its name.
+    """
+
+    name: str
+    entry: bool
+    results: tuple[Param, ...]
+    params: tuple[Param, ...]
+    directives: dict[str, tuple[int, ...]]
+    placed: dict[str, int]
+    body: tuple[Statement, ...] | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Module:
+    """A PTX file.
+
+    Attributes:
+        version: of PTX: `8.7`.
+        target: `sm_90a`.
+        variables: of the module: `.extern .shared`, `.global` ...
+        functions: entries, functions and declarations of them, in order.
+    """
+
+    version: str
+    target: str
+    variables: tuple[Declaration, ...]
+    functions: tuple[Function, ...]
+
+
+def width(kind: str) -> int:
+    """Bits of a fundamental type: 32 for `u32`, 1 for `pred`, 0 if it says none."""
+    digits = "".join(filter(str.isdigit, kind.partition("x")[0]))
+    return 1 if kind == "pred" else int(digits or 0)

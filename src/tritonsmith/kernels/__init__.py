@@ -1,1 +1,0 @@
-"""Kernels compiled without a GPU, in the env's interpreter."""

@@ -1,0 +1,100 @@
+"""Which commits of a clone lie between two ends, each a commit or a release: of main, picked, or a fix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.core.errors import FactError
+from tritonsmith.facts import release_branches, triton_history
+from tritonsmith.lab.bisect import releases
+from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+
+
+@dataclass(frozen=True)
+class CommitRange:
+    """A part of history, from one commit to a later one.
+
+    Attributes:
+        first: 40 hex digits.
+        last: 40 hex digits.
+        good: what `first` is to the good end, in words; empty if it is that end.
+        bad: what `last` is to the bad end.
+        fix: whether it is the other way round: `first` is bad and `last` good, on the branch of the good end.
+    """
+
+    first: str
+    last: str
+    good: str = ""
+    bad: str = ""
+    fix: bool = False
+
+    @property
+    def picked(self) -> bool:
+        """Whether it ends with the bad release, on the branch of that release."""
+        return not self.fix and self.bad.startswith("release")
+
+
+def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, BisectOutcome]) -> CommitRange:
+    """The range to search, by what is known.
+
+    A release is cut from main at its branch point. So main is searched first, from one branch point to the
+    other; if the newer one turns out to be good, what was picked into the newer branch; if the older one is
+    bad, the fix that only the good end has. Two releases of one branch have only picks between them.
+
+    Args:
+        good: a release or a commit.
+        bad: a later one.
+        clone: Triton's history.
+        outcomes: by commit.
+
+    Raises:
+        FactError: the clone lacks a commit.
+    """
+    one_line = "." in good and "." in bad and release_branches.line(good) == release_branches.line(bad)
+    if one_line:
+        return _from_base(clone, _own(good, clone), _own(bad, clone), f"release {good}", f"release {bad}")
+    first, good_is = _on_main(good, clone)
+    last, bad_is = _on_main(bad, clone)
+    found = _from_base(clone, first, last, good_is, bad_is)
+    outcome = outcomes.get(found.last)
+    not_on_main = found.first == found.last or (outcome is not None and outcome.verdict is Verdict.GOOD)
+    if "." in bad and not_on_main and (own := releases.commit_of(bad, clone)) and own != found.last:
+        return _from_base(clone, found.last, own, bad_is, f"release {bad}")
+    before = outcomes.get(found.first)
+    if before is not None and before.verdict is Verdict.BAD:
+        return _fix(good, clone, found)
+    return found
+
+
+def _fix(good: str, clone: Path, main: CommitRange) -> CommitRange:
+    """From the bad start of a range to the good end, whose branch has a fix; the range itself if not."""
+    own = releases.commit_of(good, clone) if "." in good else triton_history.branch_point(clone, good, good)
+    if not own or own == main.first:
+        return main
+    return CommitRange(main.first, own, f"release {good}" if "." in good else "", main.good, fix=True)
+
+
+def _on_main(name: str, clone: Path) -> tuple[str, str]:
+    if "." in name:
+        return releases.branch_point(name, clone), f"{name} branched there"
+    return name, ""
+
+
+def _own(release: str, clone: Path) -> str:
+    if found := releases.commit_of(release, clone):
+        return found
+    hints = ["git fetch --all --tags"]
+    what = f"the clone has neither a tag nor a branch of release {release}"
+    raise FactError(what, where=clone, hints=hints)
+
+
+def _from_base(clone: Path, first: str, last: str, good: str, bad: str) -> CommitRange:
+    """The range from a commit, or from where its history and that of a later one part."""
+    base = triton_history.branch_point(clone, first, last)
+    if not base:
+        raise FactError(f"{first} and {last} have no common history", where=clone)
+    if not base.startswith(first):
+        good = f"where {good or first[:12]} and the bad end diverge"
+    return CommitRange(base, triton_history.branch_point(clone, last, last), good, bad)

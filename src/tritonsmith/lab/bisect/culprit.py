@@ -1,0 +1,150 @@
+"""Inside the culprit: the pass at which a kernel's compiles by two Tritons part for good, and its file.
+
+That is the first one after the last pass that leaves the same IR in both: a front end that only writes its
+constants in another order is not to blame. Triton's own passes are compared first. Where they end with the
+same IR, LLVM's passes are compared; where those do too, what is left is the assembler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from tritonsmith.compiler import spec, wheel_env
+from tritonsmith.compiler.dump import run, select
+from tritonsmith.compiler.dump.index import Dump
+from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.replay import pass_source
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.core.errors import SmithError
+from tritonsmith.inspect.passes import diff
+from tritonsmith.inspect.passes.diff import ComparedRun, Divergence
+
+_RELEASES = "two releases may print the same IR differently, so this is a place to start and not a proof"
+
+
+class Level(StrEnum):
+    """Which part of the compiler two compiles part in."""
+
+    FRONT_END = "front end"
+    PASSES = "passes"
+    LLVM = "LLVM"
+    ASSEMBLER = "assembler"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class PartingPass:
+    """Where two compiles of one kernel part.
+
+    Attributes:
+        level: the part of the compiler.
+        said: in words.
+        name: of the pass on a command line; empty where no single pass is named.
+        file: its C++ file, relative to the checkout; empty where it has none, or no checkout was given.
+        good: the IR that the pass leaves by the good Triton; empty where no pass is named.
+        bad: by the bad one.
+    """
+
+    level: Level
+    said: str
+    name: str = ""
+    file: str = ""
+    good: str = ""
+    bad: str = ""
+
+    @property
+    def language(self) -> str:
+        """What both are written in, as `kernels.normalize` calls it."""
+        return "llvm" if self.level is Level.LLVM else "mlir"
+
+
+def parting(
+    asked: CompileRequest,
+    good: CompilerSpec,
+    bad: CompilerSpec,
+    out: Path,
+    checkout: Path | None = None,
+    *,
+    silent: bool = False,
+) -> PartingPass:
+    """Compile a kernel by both, and find the pass at which they part; or say why nobody can tell.
+
+    Args:
+        asked: the kernel; the first of its targets is compiled.
+        good: the Triton before the culprit.
+        bad: the culprit's.
+        out: folder for both dumps: `good`, `bad`, and `good-llvm`, `bad-llvm` where those are needed.
+        checkout: sources in which the file of the pass is searched; None for none.
+        silent: show no progress.
+    """
+    asked = replace(asked, targets=asked.targets[:1])
+    try:
+        found = _parting(asked, good, bad, out, checkout, silent=silent)
+    except SmithError as error:
+        return PartingPass(Level.UNKNOWN, f"passes: not comparable: {error.what}")
+    told = f"{found.said}; {_RELEASES}" if good.version and bad.version and found.good else found.said
+    return replace(found, said=f"passes: {told}")
+
+
+def _parting(
+    asked: CompileRequest,
+    good: CompilerSpec,
+    bad: CompilerSpec,
+    out: Path,
+    checkout: Path | None,
+    *,
+    silent: bool,
+) -> PartingPass:
+    for level, name in ((Level.PASSES, ""), (Level.LLVM, "-llvm")):
+        llvm = level is Level.LLVM
+        runs = (
+            _dump(asked, good, out / f"good{name}", llvm=llvm, silent=silent),
+            _dump(asked, bad, out / f"bad{name}", llvm=llvm, silent=silent),
+        )
+        found = diff.divergence(*runs, lasting=True)
+        if found.one or found.other:
+            return _told(level, found, runs, checkout)
+    said = "after all passes of Triton and LLVM, the IR is the same: the difference comes later"
+    return PartingPass(Level.ASSEMBLER, said)
+
+
+def _told(
+    level: Level, found: Divergence, runs: tuple[ComparedRun, ComparedRun], checkout: Path | None
+) -> PartingPass:
+    one, other = found.one, found.other
+    if found.already and one and other:
+        said = "the IR differs from the front end onwards"
+        return PartingPass(Level.FRONT_END, said, good=runs[0].index.text(one), bad=runs[1].index.text(other))
+    if not (one and other and one.label == other.label):
+        alone = " and ".join(
+            f"only {by} changes the IR of {dump.label}"
+            for dump, by in ((one, "the good one"), (other, "the bad one"))
+            if dump
+        )
+        return PartingPass(Level.UNKNOWN, f"not one pass: after {found.same} passes, {alone}")
+    source = pass_source.find(one.argument, checkout) if checkout and one.argument else None
+    file = source.file.relative_to(source.root).as_posix() if source else ""
+    return PartingPass(
+        level,
+        f"{one.label} is the first pass after which the IR differs ({one.number} of the good one, "
+        f"{other.number} of the bad one){f': {file}' if file else ''}",
+        one.label,
+        file,
+        _left(runs[0], one),
+        _left(runs[1], other),
+    )
+
+
+def _left(side: ComparedRun, dump: Dump) -> str:
+    return side.index.text(diff.left(side.index, dump)) if diff.shows(dump) else ""
+
+
+def _dump(asked: CompileRequest, side: CompilerSpec, out: Path, *, llvm: bool, silent: bool) -> ComparedRun:
+    wanted = spec.applied(asked, side)
+    prepared = run.of_kernel(wanted, wheel_env.place_of(side, 1), Choices(llvm=llvm, line_info=False), out)
+    index, _ = run.dump_kernel(prepared, silent=silent)
+    run.check(index)
+    return ComparedRun(index, select.kernel(index, index.kernels[0].name))

@@ -1,0 +1,197 @@
+"""A test of Triton's own, or one like it: by lit over a commit's programs, or by pytest over its Python."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from tritonsmith.build.suites import isolated_run, lit, python_tests
+from tritonsmith.compiler import wheel_env
+from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.plan import files, process
+from tritonsmith.facts import lit_tests
+from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab.bisect.predicate import pool
+from tritonsmith.lab.bisect.predicate.protocol import Outcomes
+from tritonsmith.lab.bisect.tested_file import TestFile
+from tritonsmith.lab.reduce import failure
+
+Failures = dict[str, str]  # name of a test to how it fails
+
+_CHECK = re.compile(r"^.*?:\d+:\d+: error: (?P<text>\S+: .*)\n(?P<line>.*)$", re.MULTILINE)  # FileCheck's
+_QUOTE = re.compile(r"^# \| ?", re.MULTILINE)  # before each line that a program has printed
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """What the tests of one Triton gave.
+
+    Attributes:
+        failures: test to how it fails; empty if all pass.
+        figures: in words.
+        why: the reason if nothing was tested; empty otherwise.
+        seconds: that it took.
+    """
+
+    __test__ = False  # no test class of pytest's
+
+    failures: Failures
+    figures: str = ""
+    why: str = ""
+    seconds: float = 0.0
+
+
+@dataclass
+class TestPredicate:
+    """Bad where a test fails as it fails at the bad end, and not at the good one.
+
+    Attributes:
+        file: the test.
+        scratch: folder for Triton's caches, and for what is printed.
+        good: the Triton whose failures are nothing new; it may have to be built.
+        bad: the Triton whose failures are searched for.
+        scheduler: address of a Dask scheduler, whose workers see the same folders; empty for this machine.
+        jobs: runs of pytest at once.
+    """
+
+    __test__ = False
+
+    file: TestFile
+    scratch: Path
+    good: Callable[[], CompilerSpec]
+    bad: Callable[[], CompilerSpec]
+    scheduler: str = ""
+    jobs: int = 1
+    _known: dict[str, TestRun] = field(default_factory=dict)
+
+    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+        """Run pytest for several Tritons at once; lit one by one: commits of one build share its folder."""
+        jobs = 1 if self.file.lit else min(self.jobs, len(tritons))
+        if jobs > 1 and not self.scheduler:
+            python_tests.packages()
+        run, scheduler = partial(_run, self.file, self.scratch), "" if self.file.lit else self.scheduler
+        with closing(pool.results(run, tritons, scheduler, jobs)) as runs:
+            for triton, mine in runs:
+                yield triton, self._outcome(triton, mine)
+
+    def test(self, triton: CompilerSpec) -> BisectOutcome:
+        """Run them, and compare the failures with those of the bad end."""
+        return self._outcome(triton, _run(self.file, self.scratch, triton))
+
+    def _outcome(self, triton: CompilerSpec, mine: TestRun) -> BisectOutcome:
+        seconds = mine.seconds
+        if mine.why:
+            return BisectOutcome(Verdict.SKIP, mine.figures, mine.why, seconds)
+        if not mine.failures:
+            return BisectOutcome(Verdict.GOOD, mine.figures, seconds=seconds)
+        good, bad = self._end("good", self.good, triton, mine), self._end("bad", self.bad, triton, mine)
+        if bad.why:
+            why = f"it is not known how the bad end fails: {bad.why}"
+            return BisectOutcome(Verdict.SKIP, mine.figures, why, seconds)
+        searched = dict(bad.failures.items() - good.failures.items()) or bad.failures
+        if searched.items() & mine.failures.items():
+            return BisectOutcome(Verdict.BAD, mine.figures, seconds=seconds)
+        if searched.keys() & mine.failures.keys():
+            return BisectOutcome(Verdict.SKIP, mine.figures, "it fails in another way", seconds)
+        return BisectOutcome(Verdict.GOOD, mine.figures, seconds=seconds)
+
+    def _end(
+        self, name: str, end: Callable[[], CompilerSpec], triton: CompilerSpec, mine: TestRun
+    ) -> TestRun:
+        """How an end fails; it is tested once."""
+        spec = end()
+        if spec.label not in self._known:
+            same = spec.label == triton.label
+            self._known[spec.label] = mine if same else _run(self.file, self.scratch / f"{name} end", spec)
+        return self._known[spec.label]
+
+
+def _run(file: TestFile, scratch: Path, triton: CompilerSpec) -> TestRun:
+    """Run the tests for one Triton."""
+    began, own = time.monotonic(), scratch / folder_name(triton.label)
+    try:
+        python = wheel_env.place_of(triton).python
+    except UsageError as error:
+        return TestRun({}, why=error.what)
+    run = (_by_lit if file.lit else _by_pytest)(file, python, own)
+    return replace(run, seconds=time.monotonic() - began)
+
+
+def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
+    """Run a lit test with the programs of a commit."""
+    sources = python.parents[1] / "source"
+    suite = sources / "build" / "test"
+    if file.of_commit and not (sources / file.path).is_file():
+        return TestRun({}, why=f"this commit has no {file.path}")
+    if not (suite / lit_tests.SITE).is_file():
+        return TestRun({}, why="the build of this commit has configured no lit tests")
+    test = suite / Path(file.path).relative_to("test") if file.of_commit else _alone(file, suite, scratch)
+    with files.scratch("lit-") as folder:
+        argv = lit.command("lit", folder / "tests.json", test)
+        code, log, last = isolated_run.run(argv, python, scratch, scratch, lit.ENVIRONMENT)
+        results = lit.read(folder / "tests.json")
+    if len(results) != 1 or results[0].code not in (*lit.PASSED, *lit.FAILED):
+        said = results[0].code if results else f"exit code {code}: {last}"
+        return TestRun({}, said, f"lit did not run it: {log}")
+    result = results[0].code
+    if result in lit.PASSED:
+        return TestRun({}, result)
+    how = _lit_failure(results[0].output, result)
+    return TestRun({Path(file.path).name: how}, f"{result}: {how}")
+
+
+def _alone(file: TestFile, suite: Path, scratch: Path) -> Path:
+    """The path of a test in a suite of its own, with the commit's configuration."""
+    here = scratch / "suite"
+    files.make_folder(here)
+    text = (
+        f"lit_config.load_config(config, {str(suite / lit_tests.SITE)!r})\n"
+        f"config.test_source_root = {str(Path(file.path).parent)!r}\nconfig.test_exec_root = {str(here)!r}\n"
+    )
+    files.write_atomically(here / lit_tests.SITE, text)
+    return here / Path(file.path).name
+
+
+def _lit_failure(log: str, result: str) -> str:
+    """How a lit test fails: what the compiler said, or the line of the test that is not found."""
+    log = _QUOTE.sub("", log)
+    found = failure.of(log, timeout=result == "TIMEOUT")
+    check = _CHECK.search(log)
+    if found.kind in ("assertion", "fatal error", "signal", "timeout") or (not check and found.text):
+        return str(found)
+    return f"{check['text']}: {check['line'].strip()}" if check else result
+
+
+def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
+    """Run tests by the pytest beside a Triton, or else by the tool's."""
+    sources = python.parents[1] / "source"
+    path = sources / file.path if file.of_commit else Path(file.path)
+    if not path.is_file():
+        return TestRun({}, why=f"this commit has no {file.path}")
+    environ = dict(python_tests.ENVIRONMENT)
+    if process.capture((str(python), "-c", "import pytest")) is None:
+        environ["PYTHONPATH"] = isolated_run.python_path(python_tests.packages())
+    name = f"{path}::{file.name}" if file.name else str(path)
+    cwd = sources if file.of_commit else Path.cwd()
+    with files.scratch("pytest-") as folder:
+        argv = python_tests.command(folder / "tests.xml", name)
+        code, log, last = isolated_run.run(argv, python, cwd, scratch, environ)
+        results = python_tests.read(folder / "tests.xml")
+    figures = f"exit code {code}" + (f": {last}" if last else "")
+    if code not in (0, 1):  # interrupted, internal, usage, no test collected
+        return TestRun({}, figures, f"pytest did not run it: {log}")
+    found = {one.name: str(failure.of(_first(one.why))) for one in results if one.failed}
+    if code and not found:
+        return TestRun({}, figures, f"pytest names no failed test: {log}")
+    return TestRun(found, figures)
+
+
+def _first(text: str) -> str:
+    return text.partition("\n")[0]

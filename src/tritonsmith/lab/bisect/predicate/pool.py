@@ -1,0 +1,56 @@
+"""Tests of several Tritons at once, in processes of this machine or on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import TypeVar
+
+from tritonsmith.compiler import wheel_env
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.lab.batch import executor, work_unit
+
+T = TypeVar("T")
+
+
+def results(
+    test: Callable[[CompilerSpec], T], tritons: Sequence[CompilerSpec], scheduler: str, jobs: int
+) -> Generator[tuple[CompilerSpec, T], None, None]:
+    """What the tests give, as it comes.
+
+    Args:
+        test: what is called for each; it can be sent to a process.
+        tritons: of which each is tested once.
+        scheduler: address of a Dask scheduler; empty for processes of this machine.
+        jobs: how many of those.
+
+    Raises:
+        SmithError: what a test raises, or its process died; the others are stopped.
+    """
+    if not scheduler and min(jobs, len(tritons)) < 2:  # noqa: PLR2004 - at once
+        yield from ((one, test(one)) for one in tritons)
+        return
+    if not scheduler:  # wheels are installed one after another, under one bar
+        for one in tritons:
+            _install(one)
+    with executor.opened(scheduler, min(jobs, len(tritons))) as workers:
+        submitted = {workers.executor.submit(_tested, test, one): one for one in tritons}
+        for triton, found in workers.results(submitted):
+            if isinstance(found, SmithError):
+                raise found
+            yield triton, found
+
+
+def _install(triton: CompilerSpec) -> None:
+    try:
+        wheel_env.place_of(triton)
+    except UsageError:  # a release that this Python has no wheel of: its test says so
+        return
+
+
+def _tested(test: Callable[[CompilerSpec], T], triton: CompilerSpec) -> T | SmithError:
+    """One result, or an error that can be sent back."""
+    try:
+        return test(triton)
+    except SmithError as error:
+        return work_unit.plain(error)

@@ -1,0 +1,244 @@
+"""The answer on the screen, as JSON, as a block to paste upstream, and as a log of `git bisect`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core.command_line import flag_words
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.lab.bisect.command import SHORT, BisectAnswer, BisectStep, Candidate
+from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab.bisect.session import FIX, BisectQuestion, BisectSession
+
+_UPSTREAM = "https://github.com/triton-lang/triton"
+_PULL = f"{_UPSTREAM}/pull"
+_CLONE, _LLVM_CLONE = "CLONE", "LLVM_CLONE"  # stand for folders of the user's in what others read
+
+
+def predicate(question: BisectQuestion) -> str:
+    """What makes a Triton bad, in words."""
+    if question.command:
+        return f"`{shlex.join(question.command)}` fails"
+    if question.test:
+        return f"{question.test} fails"
+    return " or ".join(question.when) or "the compile fails as at the bad end"
+
+
+def repeat(question: BisectQuestion) -> str:
+    """The command that repeats the bisect."""
+    flags: dict[str, Any] = {"good": question.good, "bad": question.bad}
+    flags |= {"kernel": question.kernel} if question.kernel else {}
+    flags |= {name: value for name, value in question.flags.items() if value not in (None, "", ())}
+    flags |= {"when": question.when} if question.when else {}
+    flags |= {"test": question.test} if question.test else {}
+    flags |= {"source": question.source} if question.source else {}
+    flags |= {"llvm_source": question.llvm_source} if question.llvm_source else {}
+    flags |= {"confirm": question.confirm} if question.confirm > 1 else {}
+    flags |= {"nightlies": question.nightlies} if question.nightlies else {}
+    flags |= {"releases_only": True} if question.releases_only else {}
+    words = [word for name, value in flags.items() for word in flag_words(name, value)]
+    rest = ["--", *question.command] if question.command else []
+    return shlex.join(["invoke", "bisect", *words, *rest])
+
+
+def without_places(question: BisectQuestion) -> BisectQuestion:
+    """The question as somebody else can ask it: paths from the folder of the call, or names alone."""
+    here = f"{question.folder}/" if question.folder else ""
+
+    def plain(text: str) -> str:
+        if here and text.startswith(here):
+            return text.removeprefix(here)
+        file, found, name = text.partition(":")
+        return f"{Path(file).name}{found}{name}" if Path(file).is_absolute() else text
+
+    return replace(
+        question,
+        kernel=plain(question.kernel),
+        test=plain(question.test),
+        source=_CLONE if question.source else "",
+        llvm_source=_LLVM_CLONE if question.llvm_source else "",
+        nightlies="URL" if question.nightlies.startswith("file:") else question.nightlies,
+    )
+
+
+def verdict(answer: BisectAnswer) -> str:
+    """The answer in one line."""
+    step = answer.step
+    if not step.decided:
+        names, last = ", ".join(_short(one) for one in step.suspects), _short(step.suspects[-1])
+        fix = f"{FIX} is " if step.fix else ""
+        return f"undecided: {fix}one of {names}; all but {last} were skipped"
+    if step.fix and not answer.commit:
+        return f"{FIX} is in release {_short(step.good)}; last bad: {_short(step.bad)}"
+    if step.fix:
+        return f"{FIX} that only the good end has: {_short(step.good)}; bad before it: {_short(step.bad)}"
+    what = "commit" if answer.commit else "nightly" if step.bad in answer.nightlies else "release"
+    return f"first bad {what}: {_short(step.bad)}; last good: {_short(step.good)}"
+
+
+def lines(session: BisectSession, answer: BisectAnswer) -> Iterator[str]:
+    """The answer and everything about it."""
+    yield verdict(answer)
+    step = answer.step
+    for name, triton in (("good", step.good), ("bad", step.bad)):
+        if triton in session.outcomes:
+            yield f"  {name}: {_short(triton)}: {_seen(session.outcomes[triton])}"
+    if answer.culprit:
+        yield from (f"  {text}" for text in _culprit(answer))
+    for name in step.suspects[:-1]:
+        yield f"  skipped: {_short(name)}: {_seen(session.outcomes[name])}"
+    if step.later_good:
+        later = ", ".join(_short(one) for one in step.later_good)
+        yield f"  good again: {later}: it changed more than once, or the test is flaky"
+    yield from (f"  {note}" for note in answer.notes)
+
+
+def upstream(session: BisectSession, answer: BisectAnswer, passes: str = "") -> str:
+    """A block of Markdown for an issue.
+
+    Args:
+        session: with all outcomes.
+        answer: the result.
+        passes: what the passes of both sides say; empty if nobody asked.
+    """
+    step, question = answer.step, without_places(session.question)
+    rows = [
+        f"| {_short(one.triton)} | {one.outcome.verdict} | {_cell(one.outcome)} |" for one in session.tested
+    ]
+    about = [f"- {text}" for text in (*(_culprit(answer) if answer.culprit else ()), *answer.notes)]
+    return "\n".join(
+        (
+            f"**{verdict(answer)}**",
+            "",
+            f"Bad where: {predicate(question)}. Range: {question.good}..{question.bad}.",
+            *about,
+            *([f"- {passes}"] if passes else []),
+            *(
+                []
+                if step.decided
+                else ["- cannot be distinguished, because they were skipped: see the table"]
+            ),
+            "",
+            "| Triton | verdict | figures |",
+            "|---|---|---|",
+            *rows,
+            "",
+            f"To repeat: `{repeat(question)}`"
+            + (f", where {_CLONE} is a clone of {_UPSTREAM}" if question.source else ""),
+        )
+    )
+
+
+def as_json(session: BisectSession, answer: BisectAnswer, passes: str = "") -> dict[str, Any]:
+    """Everything."""
+    return {
+        "schema": 1,
+        "verdict": verdict(answer),
+        "decided": answer.step.decided,
+        "release": _step(answer.release),
+        "nightly": _step(answer.nightly),
+        "commit": _step(answer.commit),
+        "culprit": None
+        if answer.culprit is None
+        else {
+            "commit": answer.culprit.commit,
+            "subject": answer.culprit.subject,
+            "date": answer.culprit.date,
+            "pull": answer.culprit.pull,
+            "bump": answer.culprit.bump,
+            "undoes": answer.culprit.undoes,
+        },
+        "passes": passes or None,
+        "notes": list(answer.notes),
+        "tested": [{"triton": one.triton, **asdict(one.outcome)} for one in session.tested],
+        "session": session.folder.name,
+        "repeat": repeat(session.question),
+    }
+
+
+def tested(session: BisectSession) -> Grid:
+    """All outcomes."""
+    rows = [
+        [
+            _short(one.triton),
+            one.outcome.verdict,
+            one.outcome.figures,
+            one.outcome.why,
+            f"{one.outcome.seconds:.0f}",
+        ]
+        for one in session.tested
+    ]
+    return tables.plain("tested", ["Triton", "verdict", "figures", "why", "s"], rows, right=["s"])
+
+
+def costs(rows: Sequence[Candidate]) -> Grid:
+    """Candidates, and what each is expected to cost."""
+    cells = [
+        [
+            _short(row.triton),
+            row.subject,
+            row.outcome.verdict if row.outcome else "",
+            f"{row.cost.seconds:.0f}",
+            "; ".join(row.cost.reasons),
+        ]
+        for row in rows
+    ]
+    heads = ["Triton", "subject", "verdict", "expected s", "because"]
+    return tables.plain("candidates", heads, cells, right=["expected s"])
+
+
+def git_log(session: BisectSession) -> Iterator[str]:
+    """What `git bisect replay` reads; releases, which have no commit of main, are comments."""
+    yield f"# {predicate(session.question)}".replace("\n", " ")
+    fix = session.answer.startswith(FIX)
+    terms = {Verdict.BAD: "broken", Verdict.GOOD: "fixed"} if fix else {}
+    yield "git bisect start" + (" '--term-old=broken' '--term-new=fixed'" if fix else "")
+    for one in session.tested:
+        seen = f"{one.triton}: {_seen(one.outcome)}".replace("\n", " ")
+        yield f"# {one.outcome.verdict}: {seen}"
+        if "." not in one.triton:
+            yield f"git bisect {terms.get(one.outcome.verdict, one.outcome.verdict)} {one.triton}"
+
+
+def _culprit(answer: BisectAnswer) -> Iterator[str]:
+    """Subject, date and pull request of the first bad commit or the fix, and what it is besides."""
+    if answer.culprit is None:
+        return
+    found = answer.culprit
+    yield f"{found.commit[:SHORT]} {found.subject}, {found.date}"
+    if found.pull:
+        yield f"{_PULL}/{found.pull}"
+    if found.bump:
+        yield f"it moves the LLVM pin to {found.pin}"
+    if found.undoes or found.named:
+        named = ", ".join(f"#{number}" for number in found.named)
+        yield f"it is a revert or a reland{f': {named}' if named else ''}"
+
+
+def _step(step: BisectStep | None) -> dict[str, Any] | None:
+    if step is None:
+        return None
+    return {
+        "good": step.good,
+        "bad": step.bad,
+        "suspects": list(step.suspects),
+        "later_good": list(step.later_good),
+        "fix": step.fix,
+    }
+
+
+def _seen(outcome: BisectOutcome) -> str:
+    return ", ".join(filter(None, (outcome.figures, outcome.why)))
+
+
+def _cell(outcome: BisectOutcome) -> str:
+    return _seen(outcome).replace("|", "\\|").replace("\n", " ")
+
+
+def _short(triton: str) -> str:
+    return triton if "." in triton else triton[:SHORT]

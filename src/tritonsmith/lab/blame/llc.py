@@ -1,0 +1,220 @@
+"""The LLVMs at hand: their llc on Triton's llir, with the flags that Triton gives LLVM."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonsmith.build.store import store
+from tritonsmith.compiler.manifest import Point
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.envs import receipts, settings, workspace
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import files
+from tritonsmith.core.plan.process import CommandOutput, query
+from tritonsmith.facts import llvm_tree
+from tritonsmith.facts.variables import covers
+
+_NAME = re.compile(r"llc(-\d+)?", re.ASCII)
+_VERSION = re.compile(r"LLVM version (\d+\.\d+\.\d+\S*)")
+_PTX = re.compile(r"^\s*ptx(\d+)\s", re.MULTILINE)
+_TARGET = re.compile(r'^\s*\.amdgcn_target "([^"]+)"', re.MULTILINE)
+_NO_CPU = "is not a recognized processor"
+_SHORT = 12  # digits of a commit
+_LINES = 2  # of a message
+
+
+@dataclass(frozen=True)
+class Llc:
+    """An llc.
+
+    Attributes:
+        program: its path.
+        version: of its LLVM: `19.1.7`.
+        which: of several with that version: the commit, or the path.
+    """
+
+    program: Path
+    version: str
+    which: str = ""
+
+    @property
+    def label(self) -> str:
+        """`llc 19.1.7`, `llc 24.0.0git (e54ac5310d5a)`."""
+        return f"llc {self.version}" + (f" ({self.which})" if self.which else "")
+
+    def has(self, flag: str) -> bool:
+        """Whether it knows a flag."""
+        answer = query((str(self.program), "--help-hidden"))
+        return bool(
+            answer and re.search(rf"\s-{{1,2}}{re.escape(flag.lstrip('-').partition('=')[0])}\b", answer.out)
+        )
+
+
+def at_hand(more: Sequence[Path] = (), trees: Iterable[Path] = ()) -> tuple[Llc, ...]:
+    """Those that are named, one for each commit of the trees, and one for each other version on PATH.
+
+    Args:
+        more: programs.
+        trees: LLVMs, of which some have an llc.
+
+    Returns:
+        The oldest first.
+
+    Raises:
+        FactError: one of the programs is no llc.
+    """
+    found = [of(one) for one in dict.fromkeys(more)]
+    for tree in trees:
+        program = tree / "bin" / "llc"
+        if version := _version(program) if program.is_file() else "":
+            commit = llvm_tree.read(tree).commit[:_SHORT] if llvm_tree.is_tree(tree) else ""
+            found += (
+                [] if commit and commit in {one.which for one in found} else [Llc(program, version, commit)]
+            )
+    there = {one.version for one in found}
+    for program in _on_path():
+        if (version := _version(program)) and version not in there:
+            there.add(version)
+            found.append(Llc(program, version))
+    same = Counter(one.label for one in found)
+    named = (replace(one, which=str(one.program)) if same[one.label] > 1 else one for one in found)
+    return tuple(
+        sorted(named, key=lambda one: ([int(part) for part in re.findall(r"\d+", one.version)], one.which))
+    )
+
+
+def trees(envs: Sequence[str]) -> Iterator[Path]:
+    """The LLVMs of the store, and those of environments.
+
+    Raises:
+        SmithError: an env file is wrong, or the store is.
+    """
+    space = workspace.default()
+    every = [settings.load(one) for one in envs] or [settings.load("wheel")]
+    for folder in dict.fromkeys(one.llvm.store for one in every):
+        entries = [one for one in store.open_store(space, folder).entries() if one.status == "ready"]
+        entries.sort(key=lambda one: one.manifest is not None and one.manifest.build_type == "Debug")  # slow
+        yield from (one.path for one in entries)
+    for env in every:
+        prefix = (receipts.read(space.env(env.name).receipt("setup-mlir")) or {}).get("prefix")
+        yield from [Path(prefix)] if prefix else []
+
+
+def of(program: Path) -> Llc:
+    """A program that is an llc.
+
+    Raises:
+        FactError: it is none.
+    """
+    answer = query((str(program), "--help"))
+    if answer and "llvm system compiler" in answer.out and (version := _version(program)):
+        return Llc(program, version)
+    raise FactError("this is not llc", where=program, hints=["--llc /usr/lib/llvm-19/bin/llc"])
+
+
+def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: str) -> list[str]:
+    """Write what this LLVM makes of an llir, as Triton would have it made.
+
+    Args:
+        llc: of the LLVM.
+        llir: the file.
+        like: what the Triton itself makes of its llir: its PTX version and target are taken.
+        out: the file to write.
+        point: the compile.
+        triton: version, whose flags are taken.
+
+    Returns:
+        The flags of Triton that this LLVM does not have.
+
+    Raises:
+        FactError: it does not take the file.
+    """
+    table = configs.load("blame")["llc"]
+    cuda, triple = point.backend == "cuda", table["triples"][point.backend]
+    wanted = [
+        *table["arguments"],
+        *([table["fusion"]] if point.metadata.get("enable_fp_fusion", True) else []),
+    ]
+    own = untrusted.read_text(like, untrusted.OURS)
+    if cuda:
+        cpu, version = ptx_target(own)
+        rows = [row for row in table["flags"] if covers(triton, row["since"], row.get("until", ""))]
+        wanted += [flag for row in rows for flag in row["flags"]]
+        attribute = f"+ptx{_ptx(llc, cpu, version, triple)}"
+    else:
+        cpu, row = point.arch, table["attributes"]
+        attribute = row["value"] if cpu.startswith(row["arch"]) and covers(triton, row["since"]) else ""
+    flags = [flag for flag in wanted if flag == "-O3" or llc.has(flag)]
+    argv = [str(llc.program), f"-mtriple={triple}", f"-mcpu={cpu}", *flags]
+    argv += [f"-mattr={attribute}"] if attribute else []
+    answer = query([*argv, str(llir), "-o", str(out)], timeout=table["timeout"])
+    if answer and _NO_CPU in answer.err:  # it makes code for its oldest GPU then, and fails or not
+        raise FactError(f"{llc.label} does not know {cpu}", where=llc.program)
+    if answer is None or answer.code:
+        raise FactError(
+            f"{llc.label} does not accept this llir", where=llc.program, why=refusal(answer, llir)
+        )
+    made = untrusted.read_text(out, untrusted.OURS)
+    files.write(out, _as_triton_ptx(made, (cpu, version)) if cuda else _as_triton_amdgcn(made, own))
+    return [flag for flag in wanted if flag not in flags]
+
+
+def refusal(answer: CommandOutput | None, llir: Path) -> str:
+    """Why an llc or opt does not take an llir; None as the answer if it does not run."""
+    lines = [line.rpartition(f"{llir}:")[2] for line in (answer.err if answer else "").splitlines()]
+    said = next((line for line in lines if "error" in line), "\n".join(lines[:_LINES]))
+    return said or "it does not run, or did not finish in time"
+
+
+def ptx_target(ptx: str) -> tuple[str, str]:
+    """`sm_90a` and `8.7` of a PTX.
+
+    Raises:
+        FactError: it does not say so.
+    """
+    version = re.search(r"^\.version (\d+\.\d+)", ptx, re.MULTILINE)
+    target = re.search(r"^\.target (sm_\w+)", ptx, re.MULTILINE)
+    if version is None or target is None:
+        raise FactError("this ptx has no version or no target")
+    return target[1], version[1]
+
+
+def _ptx(llc: Llc, target: str, version: str, triple: str) -> int:
+    """The wanted version of PTX, or the newest that this LLVM knows, as Triton takes it."""
+    answer = query((str(llc.program), f"-mtriple={triple}", f"-mcpu={target}", "-mattr=help", os.devnull))
+    known = [int(number) for number in _PTX.findall(f"{answer.out}\n{answer.err}" if answer else "")]
+    wanted = int(version.replace(".", ""))
+    return max((number for number in known if number <= wanted), default=wanted)
+
+
+def _as_triton_amdgcn(text: str, like: str) -> str:
+    """The target in the spelling of the LLVM that assembles it: `amdgcn-amd-amdhsa--gfx942`."""
+    own, wanted = _TARGET.search(text), _TARGET.search(like)
+    return text.replace(own[1], wanted[1]) if own and wanted else text
+
+
+def _as_triton_ptx(ptx: str, target: tuple[str, str]) -> str:
+    """What make_ptx does to LLVM's PTX: version and target are those of ptxas and the GPU, no `debug`."""
+    ptx = re.sub(r"\.version \d+\.\d+", f".version {target[1]}", ptx)
+    ptx = re.sub(r"\.target sm_\w+", f".target {target[0]}", ptx)
+    return re.sub(r",\s*debug|debug,\s*", "", ptx)
+
+
+def _on_path() -> Iterator[Path]:
+    for folder in os.get_exec_path():
+        try:
+            found = sorted(Path(folder).iterdir())
+        except OSError:
+            continue
+        yield from (path for path in found if _NAME.fullmatch(path.name))
+
+
+def _version(program: Path) -> str:
+    answer = query((str(program), "--version"))
+    found = _VERSION.search(answer.out) if answer and answer.code == 0 else None
+    return found[1] if found else ""

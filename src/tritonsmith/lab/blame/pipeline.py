@@ -1,0 +1,333 @@
+"""A pipeline of two Tritons: each step by the one or the other, on the text that the step before made."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from tritonsmith import worker
+from tritonsmith.compiler import disassemblers
+from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.compiler.resources import measure
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Write, digest, files
+from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.lab.blame import llc as of_llc
+from tritonsmith.lab.blame import opt, ptxas_run, respell
+from tritonsmith.lab.blame.components import TEXTS, BlameComponent, Choice, Side, all_of
+from tritonsmith.lab.blame.llc import Llc
+from tritonsmith.lab.blame.verdict import Figures
+
+PHASE = "blame"
+Made = TypeVar("Made")
+_UNKNOWN = re.compile(r"^\s*\.extern \.func[^;]*?\b(llvm\.[\w.]+)|\b(llvm\.[a-z]\w*\.[\w.]+)@", re.MULTILINE)
+_LAUNCH = re.compile(r"^\.(?:reqntid|maxntid|minnctapersm|maxnreg|reqnctapercluster)\b.*", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class BlameSide:
+    """One of the two Tritons, with what it compiles the kernel to.
+
+    Attributes:
+        label: as the user named it.
+        python: its interpreter.
+        manifest: the folder of its compile.
+        point: the compile.
+        variables: set for it.
+    """
+
+    label: str
+    python: Path
+    manifest: Manifest
+    point: Point
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def file(self, stage: str) -> Path:
+        """The file of a stage.
+
+        Raises:
+            FactError: the compile has no such stage.
+        """
+        found = self.manifest.path(self.point, stage)
+        if found is None:
+            raise FactError(f"{self.label} produces no {stage}", where=self.manifest.folder)
+        return found
+
+
+@dataclass
+class MixedPipeline:
+    """Texts and figures of any mixture of A and B; each step is done once.
+
+    Attributes:
+        sides: A and B.
+        components: of the pipeline.
+        options: of the backend, for every step.
+        work: folder of all that is made.
+        space: the workspace.
+        silent: show no progress.
+        notes: what was read in another spelling.
+    """
+
+    sides: Mapping[Side, BlameSide]
+    components: tuple[BlameComponent, ...]
+    options: Mapping[str, Any]
+    work: Path
+    space: Workspace
+    silent: bool = False
+    notes: dict[str, None] = field(default_factory=dict)
+    _made: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def backend(self) -> str:
+        """`cuda` or `hip`."""
+        return self.sides["A"].point.backend
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages that are texts."""
+        return tuple(one.name for one in self.components if one.name in TEXTS[self.backend])
+
+    def text(self, choice: Choice, stage: str) -> Path:
+        """The file of a stage.
+
+        Raises:
+            FactError: a step cannot take the text of the step before.
+        """
+        before = self.stages[: self.stages.index(stage) + 1]
+        whose = {choice[name] for name in before}
+        if len(whose) == 1:
+            return self.sides[whose.pop()].file(stage)
+        source = self.text(choice, before[-2])
+        if before[-2] != "llir":
+            return self.step(choice[stage], before[-2], source, stage)[0]
+        like = self.sides[choice["llir"]].file(stage)
+
+        def by_triton(llir: Path) -> Path:
+            made = self.step(choice[stage], "llir", llir, stage)[0]
+            _check(made, like)
+            return made
+
+        return self._read_by(source, by_triton)
+
+    def by_llc(self, whose: Side, llc: Llc, out: Path, unoptimized: Path | None = None) -> list[str]:
+        """Write what an llc makes of the llir of a side.
+
+        Args:
+            whose: the side.
+            llc: it.
+            out: the file to write.
+            unoptimized: an llir to take instead, by the opt of the same LLVM first.
+
+        Returns:
+            The flags of Triton that this llc does not have.
+
+        Raises:
+            FactError: it does not take the llir.
+        """
+        side = self.sides[whose]
+        like = side.file(self.stages[-1])
+
+        def compiled(llir: Path) -> list[str]:
+            if unoptimized:
+                llir = opt.optimized(llc, llir, out.with_suffix(".llir"), side.point, side.manifest.triton)
+            lacks = of_llc.assembly(llc, llir, like, out, side.point, side.manifest.triton)
+            _check(out, like)
+            return lacks
+
+        return self._read_by(unoptimized or side.file("llir"), compiled)
+
+    def unoptimized(self, whose: Side) -> Path:
+        """The llir of a side as it is given to LLVM's O3.
+
+        Raises:
+            FactError: this Triton does not make it.
+        """
+        side = self.sides[whose]
+        off = {**side.variables, **configs.load("blame")["opt"]["off"]}
+        return self.step(whose, "ttgir", side.file("ttgir"), "llir", off)[0]
+
+    def figures(self, choice: Choice) -> Figures:
+        """Registers, spills and code of a mixture.
+
+        Raises:
+            FactError: a step cannot take the text of the step before.
+        """
+        last = self.stages[-1]
+        text = self.text(choice, last)
+        side = self.sides[choice[last]]
+        if self.backend == "cuda":
+            flags, program = self.assembler(choice["flags"])[1], self.assembler(choice["ptxas"])[0]
+            return self.assembled(text, program, flags, side.point)
+        path = self.step(choice[last], last, text, "hsaco")[0]
+        point = side.point
+        return ptxas_run.summary(measure.values(path, point.arch, point.metadata, None), "hip")
+
+    def try_figures(self, choice: Choice) -> Figures | str:
+        """`figures`, or why there are none."""
+        try:
+            return self.figures(choice)
+        except FactError as error:
+            return ": ".join(filter(None, (error.what, error.why)))
+
+    def assembler(self, whose: Side) -> tuple[Path, tuple[str, ...]]:
+        """The ptxas that a side runs for its own PTX, and its flags.
+
+        Raises:
+            FactError: it fails.
+        """
+        side = self.sides[whose]
+        argv = self.step(whose, "ptx", side.file("ptx"), "cubin")[1]
+        if not argv:
+            raise FactError(f"{side.label} runs no ptxas", where=side.manifest.origin)
+        end = next(at for at, word in enumerate(argv) if word.endswith(".ptx"))
+        return Path(argv[0]), argv[1:end]
+
+    def assembled(self, ptx: Path, program: Path, flags: Sequence[str], point: Point) -> Figures:
+        """The figures of a PTX by a ptxas.
+
+        Raises:
+            FactError: ptxas refuses it.
+        """
+        key = digest("ptxas", _content(ptx), str(program), list(flags))
+        out = self.work / f"{key[:12]}.cubin"
+        return self._once(
+            key, lambda: ptxas_run.figures(ptx, program, flags, out, point.arch, point.metadata)
+        )
+
+    def step(
+        self, whose: Side, of: str, source: Path, stage: str, variables: Mapping[str, str] | None = None
+    ) -> tuple[Path, tuple[str, ...]]:
+        """Run one step by a side.
+
+        Args:
+            whose: the side.
+            of: the stage of the source.
+            source: its file.
+            stage: what is made.
+            variables: to set instead of those of the side.
+
+        Returns:
+            The file, and the last command line of ptxas; empty if it ran none.
+
+        Raises:
+            FactError: it fails.
+        """
+        side = self.sides[whose]
+        if variables is not None:
+            side = replace(side, variables=variables)
+        key = digest("stage", whose, _content(source), stage, dict(side.variables))
+        return self._once(key, lambda: self._step(side, of, source, stage, key[:12]))
+
+    def pure(self, whose: Side) -> Choice:
+        """Everything by one side."""
+        return all_of(whose, self.components)
+
+    def _read_by(self, llir: Path, reader: Callable[[Path], Made]) -> Made:
+        """What a reader makes of an llir, in the newest spelling that it takes.
+
+        Raises:
+            FactError: it takes none.
+        """
+        try:
+            return reader(llir)
+        except FactError as error:
+            first = last = error
+        for since, text in respell.older(untrusted.read_text(llir, untrusted.OURS)):
+            file = self.work / f"{digest(text)[:12]}.llir"
+            files.write(file, text)
+            try:
+                made = reader(file)
+            except FactError as error:
+                last = error
+                continue
+            self.notes[f"{first.what}; in the spelling before LLVM {since} it can"] = None
+            return made
+        raise last
+
+    def _step(
+        self, side: BlameSide, of: str, source: Path, stage: str, name: str
+    ) -> tuple[Path, tuple[str, ...]]:
+        folder = self.work / name
+        out, result, log = (folder / f"{side.point.id}.{ending}" for ending in (stage, "json", "log"))
+        backend, arch, warp = side.point.target.split(":")
+        table = configs.load("kernels")
+        request = {
+            "target": [backend, int(arch) if arch.isdigit() else arch, int(warp)],
+            "options": dict(self.options),
+            "file": str(source),
+            "of": of,
+            "stage": stage,
+            "out": str(out),
+            "result": str(result),
+            "log": str(log),
+            "stand-ins": table["stand-ins"]["modules"],
+        }
+        unset = ((one, None) for one in table["variables"]["unset"])
+        asked = folder / "request.json"
+        linker = disassemblers.locate(self.space).linker  # AMD's backend up to 3.4 runs one
+        argv = (str(side.python), str(worker.FOLDER), "stage", str(asked))
+        phase = f"{of} to {stage} by {side.label}"
+        steps = (
+            Remove((folder,), self.space.root, phase=phase),
+            MakeDir(folder, phase=phase),
+            Write(asked, json.dumps(request, indent=2) + "\n", phase=phase),
+            Run(argv, cwd=folder, env=(*unset, *linker, *side.variables.items()), phase=phase),
+        )
+        what = f"{side.label} cannot make {stage} of this {of}"
+        try:
+            self.space.run(Plan(phase, steps), PHASE, quiet=self.silent)
+        except CommandFailedError as failure:  # LLVM aborts where it cannot read a text
+            raise FactError(what, where=log, why=_said(log) or f"exit code {failure.code}") from failure
+        answer = json.loads(untrusted.read_text(result, untrusted.OURS))
+        if answer["error"]:
+            raise FactError(what, where=log, why=answer["error"])
+        return out, tuple(answer["argv"])
+
+    def _once(self, key: str, make: Callable[[], Made]) -> Made:
+        if key not in self._made:
+            try:
+                self._made[key] = make()
+            except FactError as error:
+                self._made[key] = error
+        found = self._made[key]
+        if isinstance(found, FactError):
+            raise found
+        return cast("Made", found)
+
+
+def _check(made: Path, like: Path) -> None:
+    """Check that an LLVM knows all of an llir: it ignores unknown attributes, and calls unknown intrinsics.
+
+    Raises:
+        FactError: it does not.
+    """
+    text, own = (untrusted.read_text(path, untrusted.OURS) for path in (made, like))
+    if unknown := sorted(set(map("".join, _UNKNOWN.findall(text)))):
+        raise FactError(f"this LLVM has no {', '.join(unknown)}", where=made)
+    found, wanted = (sorted(map(_plain, _LAUNCH.findall(one))) for one in (text, own))
+    if found != wanted:
+        why = f"{' '.join(wanted) or 'none'} became {' '.join(found) or 'none'}"
+        raise FactError("this LLVM does not read the launch bounds of the llir", where=made, why=why)
+
+
+def _plain(bound: str) -> str:
+    return re.sub(r"(, 1)+$", "", bound.strip())  # the sizes that LLVM 19 adds
+
+
+def _content(path: Path) -> str:
+    return digest(untrusted.read_text(path, untrusted.OURS))
+
+
+def _said(log: Path) -> str:
+    """The first line that tells an error."""
+    try:
+        lines = untrusted.read_text(log, untrusted.OURS).splitlines()
+    except OSError:
+        return ""
+    return next((line.strip() for line in lines if "ERROR" in line or "error" in line), "")

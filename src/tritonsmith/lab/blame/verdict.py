@@ -1,0 +1,205 @@
+"""Which component explains a change: from figures of pipelines in which some components are those of B.
+
+A component is changed alone in A, towards B, and alone in B, back to A. Only if both agree, it is blamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tritonsmith.compiler.resources.table import Value
+from tritonsmith.core import configs
+from tritonsmith.lab.blame.components import BlameComponent, ComponentGroup, partitions
+
+Figures = Mapping[str, Value]  # metric to value
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A group of components changed alone, in both directions.
+
+    Attributes:
+        group: what was changed.
+        in_a: the figures of A with that of B, or why there are none.
+        in_b: the figures of B with that of A, or why there are none.
+    """
+
+    group: ComponentGroup
+    in_a: Figures | str
+    in_b: Figures | str
+
+
+@dataclass(frozen=True)
+class Share:
+    """How much of a change a group explains; 1 is all of it.
+
+    Attributes:
+        group: it.
+        from_a: what it does in A; None if that is not known.
+        from_b: what it undoes in B; None if that is not known.
+    """
+
+    group: ComponentGroup
+    from_a: float | None
+    from_b: float | None
+
+    @property
+    def known(self) -> bool:
+        """Whether both directions are."""
+        return self.from_a is not None and self.from_b is not None
+
+    @property
+    def words(self) -> str:
+        """`38 %`, or `13 to 38 %`."""
+        known = sorted(round(100 * one) for one in (self.from_a, self.from_b) if one is not None)
+        if not known:
+            return "unknown"
+        return f"{known[0]} %" if known[0] == known[-1] else f"{known[0]} to {known[-1]} %"
+
+
+@dataclass(frozen=True)
+class BlameVerdict:
+    """The answer for one metric.
+
+    Attributes:
+        metric: `spills`.
+        a: value by A.
+        b: by B.
+        culprits: what explains the change: one group, or several that share it; none if that is not decided.
+        words: the answer in a sentence.
+        shares: of all groups.
+    """
+
+    metric: str
+    a: Value
+    b: Value
+    culprits: tuple[ComponentGroup, ...]
+    words: str
+    shares: tuple[Share, ...]
+
+    @property
+    def decided(self) -> bool:
+        """Whether the culprit is known."""
+        return bool(self.culprits)
+
+
+def decide(
+    metric: str, ends: tuple[Figures, Figures], replayed: tuple[Figures, Figures], flips: Sequence[Flip]
+) -> BlameVerdict | None:
+    """The verdict on a metric; None if it did not change.
+
+    Args:
+        metric: of the figures.
+        ends: by A and by B.
+        replayed: by A and by B, step by step as the mixtures of both are made.
+        flips: of all groups.
+    """
+    a, b = (one.get(metric) for one in ends)
+    if a == b and a is not None:
+        return None
+    if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
+        return BlameVerdict(metric, a, b, (), f"not decided: {metric} {_spelled(a)} -> {_spelled(b)}", ())
+    shares = tuple(_share(metric, replayed, b - a, flip) for flip in flips)
+    rest = _rest(metric, (a, b), replayed)
+    table = configs.load("blame")["share"]
+    if rest is not None and abs(rest) <= 1 - table["low"]:
+        for share in shares:  # single ones come first
+            if _explains(share, table) and len(share.group.axes) == 1:
+                return BlameVerdict(metric, a, b, (share.group,), share.group.title, shares)
+        if shared := _shared(shares, flips, table):
+            words = ", ".join(f"{one.group.title} {one.words}" for one in shared)
+            return BlameVerdict(metric, a, b, tuple(one.group for one in shared), words, shares)
+    return BlameVerdict(metric, a, b, (), f"not decided: {'; '.join(_doubts(shares, rest, table))}", shares)
+
+
+def _share(metric: str, replayed: tuple[Figures, Figures], change: float, flip: Flip) -> Share:
+    first, last = (one.get(metric) for one in replayed)
+    changed = (_value(one, metric) for one in (flip.in_a, flip.in_b))
+    in_a, in_b = changed
+    known_a = isinstance(first, (int, float)) and in_a is not None
+    known_b = isinstance(last, (int, float)) and in_b is not None
+    return Share(
+        flip.group,
+        (in_a - first) / change if known_a else None,  # type: ignore[operator]
+        (last - in_b) / change if known_b else None,  # type: ignore[operator]
+    )
+
+
+def _rest(metric: str, ends: tuple[float, float], replayed: tuple[Figures, Figures]) -> float | None:
+    """The share that single steps do not repeat: that of the version of PTX, for one."""
+    known = [_value(one, metric) for one in replayed]
+    if known[0] is None or known[1] is None:
+        return None
+    return 1 - (known[1] - known[0]) / (ends[1] - ends[0])
+
+
+def _value(figures: Figures | str, metric: str) -> float | None:
+    value = None if isinstance(figures, str) else figures.get(metric)
+    return value if isinstance(value, (int, float)) else None
+
+
+def _explains(share: Share, table: Mapping[str, float]) -> bool:
+    both = (share.from_a, share.from_b)
+    return all(one is not None and table["low"] <= one <= table["high"] for one in both)
+
+
+def _shared(shares: Sequence[Share], flips: Sequence[Flip], table: Mapping[str, float]) -> list[Share]:
+    """The finest parts that add up, each with the same share in both directions."""
+    for parts in partitions(_components(flips)):
+        found = [share for group in parts for share in shares if share.group == group]
+        if len(found) != len(parts) or not all(_agrees(share, table) for share in found):
+            continue
+        sums = (sum(one.from_a or 0 for one in found), sum(one.from_b or 0 for one in found))
+        culprits = [one for one in found if abs(one.from_a or 0) > table["agree"]]
+        if all(abs(one - 1) <= table["agree"] for one in sums) and all(
+            len(one.group.axes) == 1 for one in culprits
+        ):
+            return culprits
+    return []
+
+
+def _agrees(share: Share, table: Mapping[str, float]) -> bool:
+    if share.from_a is None or share.from_b is None:
+        return False
+    return abs(share.from_a - share.from_b) <= table["agree"]
+
+
+def _doubts(shares: Sequence[Share], rest: float | None, table: Mapping[str, float]) -> Iterator[str]:
+    """What is known all the same: the finest parts that are known in both directions."""
+    if rest is None or abs(rest) > 1 - table["low"]:
+        told = "an unknown share" if rest is None else f"{round(100 * rest)} %"
+        yield f"{told} of the change is not reproduced step by step"
+    by_group = {share.group: share for share in shares}
+    together = next(
+        (share for share in shares if len(share.group.axes) > 1 and _explains(share, table)), None
+    )
+    if together:
+        yield f"{together.group.title} explain {together.words} together; their effects cannot be separated"
+        return
+    components = [share.group.parts[0] for share in shares if len(share.group.parts) == 1]
+    for parts in partitions(components):
+        found = [by_group[group] for group in parts if group in by_group]
+        if found and all(share.known for share in found):
+            told = ", ".join(f"{one.group.title} {one.words}" for one in found if one.words != "0 %")
+            yield f"{told or 'none of them has an effect alone'}: they depend on each other"
+            break
+    else:
+        yield "not every step can be changed alone"
+    known = [share for share in shares if share.known and len(share.group.parts) == 1]
+    most = max(known, key=_certain, default=None)
+    if most and _certain(most) > table["agree"]:
+        yield f"the largest share of one step alone: {most.group.title} {most.words}"
+
+
+def _certain(share: Share) -> float:
+    """What it explains at least."""
+    return min(share.from_a or 0.0, share.from_b or 0.0)
+
+
+def _components(flips: Sequence[Flip]) -> list[BlameComponent]:
+    return [flip.group.parts[0] for flip in flips if len(flip.group.parts) == 1]
+
+
+def _spelled(value: Value) -> str:
+    return "unknown" if value is None else str(value)

@@ -1,0 +1,211 @@
+"""Compare two sides: the metrics that differ in each pair, and the differences in each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tritonsmith.compiler.manifest import Manifest
+from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.resources.table import CAN_LAUNCH, LAUNCH, ResourceRow, Value
+from tritonsmith.core.errors import FactError
+from tritonsmith.inspect.show import stage as show_stage
+from tritonsmith.ir.normalize import diff as normalize_diff
+from tritonsmith.ir.normalize.diff import Diff
+from tritonsmith.lab.compare import matching, metrics
+from tritonsmith.lab.compare.matching import Pair, Unpaired
+from tritonsmith.lab.compare.metrics import TIME, Measured, Metric, growth
+
+TEXTS = tuple(
+    show_stage.BINARY.get(name, name) for name in metrics.stage_names()
+)  # binaries are read as disassembly
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """A metric that differs between the sides.
+
+    Attributes:
+        metric: which.
+        a: its value in A; None if it is not known or A's vendor has none.
+        b: in B.
+        counterpart: whether both vendors have it, so that one may be subtracted from the other.
+    """
+
+    metric: Metric
+    a: Value
+    b: Value
+    counterpart: bool
+
+    @property
+    def delta(self) -> float | None:
+        """B less A; None where there is no such number."""
+        if self.counterpart and isinstance(self.a, (int, float)) and isinstance(self.b, (int, float)):
+            return self.b - self.a
+        return None
+
+    @property
+    def percent(self) -> float | None:
+        """The change in percent of A; infinite from zero."""
+        return None if self.delta is None else growth(float(self.a or 0), float(self.b or 0))
+
+    @property
+    def verdict(self) -> str:
+        """`better`, `worse`, or empty where neither can be said."""
+        if self.metric.key == LAUNCH and self.a and self.b and CAN_LAUNCH in (self.a, self.b):
+            return "" if self.a == self.b else "worse" if self.a == CAN_LAUNCH else "better"
+        if not self.delta or not self.metric.better:
+            return ""
+        return "better" if (self.delta < 0) == (self.metric.better == "lower") else "worse"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A pair and its comparison.
+
+    Attributes:
+        pair: the two compiles.
+        a: metrics of the first; empty where it did not compile.
+        b: of the second.
+        diffs: of the texts of stages that both have, in the order of the pipeline.
+        alone: stages that only one side has: name to side.
+    """
+
+    pair: Pair
+    a: Measured
+    b: Measured
+    diffs: Mapping[str, Diff] = field(default_factory=dict)
+    alone: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> bool:
+        """Whether both compiled."""
+        return all(member.point.status == "ok" for member in (self.pair.a, self.pair.b))
+
+    @property
+    def lost(self) -> bool:
+        """Whether A compiles and B does not."""
+        return self.pair.a.point.status == "ok" and self.pair.b.point.status != "ok"
+
+    @property
+    def stuck(self) -> str:
+        """Why B cannot be launched where A can; empty if it can, if A cannot either, or if unknown."""
+        launch = str(self.b.get(LAUNCH) or CAN_LAUNCH)
+        return launch if self.a.get(LAUNCH) == CAN_LAUNCH and launch != CAN_LAUNCH else ""
+
+    @property
+    def backends(self) -> tuple[str, str]:
+        """`cuda` or `hip`, of each side."""
+        return self.pair.a.point.backend, self.pair.b.point.backend
+
+    @property
+    def changes(self) -> tuple[MetricChange, ...]:
+        """Metrics that differ, compile time aside."""
+        return tuple(change for change in self._all() if change.metric.key != TIME and change.a != change.b)
+
+    @property
+    def same(self) -> int:
+        """How many metrics both have with one value; those that are zero on both sides do not count."""
+        return sum(bool(change.a) and change.a == change.b for change in self._all())
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether both compiled to the same."""
+        texts = all(diff.same for diff in self.diffs.values())
+        return self.measured and texts and not self.changes and not self.alone
+
+    def in_short(self, name: str) -> MetricChange:
+        """A metric by its short name, changed or not."""
+        first, second = self.backends
+        keys = [metrics.keys_of(name, backend) for backend in self.backends]
+        a, b = metrics.value_of(name, self.a, first)[1], metrics.value_of(name, self.b, second)[1]
+        return MetricChange(metrics.metric_of(name), a, b, keys[0] == keys[1])
+
+    def _all(self) -> Iterator[MetricChange]:
+        if not self.measured:
+            return
+        told: set[str] = set()
+        for name in () if self.pair.one_vendor else metrics.side_by_side():
+            told.update(*(metrics.keys_of(name, backend) for backend in self.backends))
+            yield self.in_short(name)
+        for key in dict.fromkeys((*self.a, *self.b)):
+            both = key in self.a and key in self.b
+            if key not in told and (both or self.a.get(key) or self.b.get(key)):
+                yield MetricChange(metrics.metric(key), self.a.get(key), self.b.get(key), both)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides.
+
+    Attributes:
+        a: what the first is called.
+        b: what the second is called.
+        compared: the pairs.
+        unpaired: compiles without a counterpart.
+        notes: what a person should know.
+    """
+
+    a: str
+    b: str
+    compared: tuple[Compared, ...]
+    unpaired: tuple[Unpaired, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def compare(
+    a: Sequence[Manifest], b: Sequence[Manifest], *, names: tuple[str, str] = ("A", "B")
+) -> Comparison:
+    """Pair the compiles in the output folders of two sides, and find the differences.
+
+    Raises:
+        FactError: there is not one pair, or a file of a compile cannot be read.
+    """
+    paired = matching.pair(a, b)
+    if not paired.pairs:
+        raise FactError(
+            "no compile of A has a counterpart in B",
+            why="\n".join(
+                f"{one.side}: {one.kernel} {one.member.point.id}: {one.why}" for one in paired.unpaired
+            )
+            or "neither side has a compile",
+            hints=["counterparts share the kernel, target and sweep: docs/compare.md"],
+        )
+    rows: dict[tuple[str, str], ResourceRow] = {}
+    notes = list(_about_files(paired.pairs))
+    for side, manifests in (("A", a), ("B", b)):
+        for manifest in manifests:
+            found = measure.of_manifest(manifest)
+            rows |= {(str(manifest.folder), row.point): row for row in found.rows}
+            said = (*manifest.warnings, *found.warnings, *found.notes, *measure.without_text(manifest))
+            notes += [f"{side}, {manifest.kernel}: {text}" for text in said]
+    compared = tuple(_compared(pair, rows) for pair in paired.pairs)
+    return Comparison(*names, compared, paired.unpaired, tuple(dict.fromkeys(notes)))
+
+
+def _compared(pair: Pair, rows: Mapping[tuple[str, str], ResourceRow]) -> Compared:
+    members = (pair.a, pair.b)
+    if not all(member.point.status == "ok" for member in members):
+        return Compared(pair, {}, {})
+    first, second = (
+        metrics.measure(one.manifest, one.point, rows[str(one.manifest.folder), one.point.id])
+        for one in members
+    )
+    ours, theirs = (member.point.stages for member in members)
+    found, alone = {}, {}
+    for stage in TEXTS:
+        if stage in ours and stage in theirs:
+            found[stage] = Diff(stage, 0, 0, ())
+            if ours[stage].sha256 != theirs[stage].sha256:
+                before, after = (show_stage.text(one.manifest, one.point, stage) for one in members)
+                found[stage] = normalize_diff.of(before, after, stage)
+        elif pair.one_vendor and (stage in ours or stage in theirs):
+            alone[stage] = "A" if stage in ours else "B"
+    return Compared(pair, first, second, found, alone)
+
+
+def _about_files(pairs: Sequence[Pair]) -> Iterator[str]:
+    for pair in pairs:
+        sums = [member.manifest.file_sha256 for member in (pair.a, pair.b)]
+        if all(sums) and len(set(sums)) > 1:  # a side that refused the kernel has none
+            yield f"{pair.kernel}: the kernel's file differs between the two sides"

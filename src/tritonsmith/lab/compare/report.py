@@ -1,0 +1,265 @@
+"""A comparison as tables, as JSON and as files."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.resources.table import Value
+from tritonsmith.core.plan import Plan, Step, Write
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Cell, Grid
+from tritonsmith.core.ui.units import duration
+from tritonsmith.inspect.show import stage as show_stage
+from tritonsmith.ir.normalize.diff import Diff
+from tritonsmith.lab.compare import metrics
+from tritonsmith.lab.compare.diff import TEXTS, Compared, Comparison, MetricChange
+from tritonsmith.lab.compare.matching import PairMember
+from tritonsmith.lab.compare.thresholds import Limit, Violation
+
+FILE = "compare.json"
+_STYLES = {"better": "green", "worse": "red", "": ""}
+_WIDTH = 80  # characters of a line that is folded
+_OF_ERROR = 20  # lines of a compiler's message
+_FEW = 60  # digits and letters of a value on the screen
+
+
+def head(comparison: Comparison) -> Iterator[str]:
+    """What A and B are, and which Tritons compiled for them."""
+    for side, label in (("A", comparison.a), ("B", comparison.b)):
+        members = (one.pair.a if side == "A" else one.pair.b for one in comparison.compared)
+        versions = dict.fromkeys(member.manifest.triton for member in members if member.manifest.triton)
+        yield f"{side}: {label}" + (f", by Triton {', '.join(versions)}" if versions else "")
+
+
+def blocks(comparison: Comparison) -> Iterator[Text | Grid]:
+    """The changes, pair by pair; then one line each for unchanged and unmatched compiles."""
+    for one in comparison.compared:
+        if not one.unchanged:
+            yield from _block(one)
+    changed = [one for one in comparison.compared if one.measured and not one.unchanged]
+    if len(changed) > 1:
+        yield _summary(changed)
+    yield from _ending(comparison)
+
+
+def differences(
+    comparison: Comparison, stages: Sequence[str] = ()
+) -> Iterator[tuple[Compared, str, tuple[str, ...]]]:
+    """Pair, stage and lines of each unified diff that is not empty.
+
+    Args:
+        comparison: two sides.
+        stages: only these, a binary by its disassembly; all if empty.
+    """
+    wanted = {show_stage.BINARY.get(stage, stage) for stage in stages}
+    for one in comparison.compared:
+        for stage, diff in one.diffs.items():
+            if not diff.same and (not stages or stage in wanted):
+                yield one, stage, _unified(one, stage, diff)
+
+
+def violations(found: Sequence[Violation]) -> Iterator[str]:
+    """Each in a line: kernel, point, metric, A, B, limit."""
+    for one in found:
+        where = f"{one.kernel} {one.point}"
+        if not one.limit:
+            yield f"{where}: {one.why}"
+        else:
+            why = f"; {one.why}" if one.why else ""
+            yield f"{where}: {one.metric}: A {_cell(one.a)}, B {_cell(one.b)}; limit {one.limit}{why}"
+
+
+def verdict(terms: Sequence[Limit], found: Sequence[Violation]) -> str:
+    """The result of the check in one line."""
+    if found and not terms:
+        return "B fails to compile or launch something that A can"
+    result = f"{len(found)} violation{'s' * (len(found) > 1)}" if found else "passed"
+    return f"--fail-on {','.join(one.text for one in terms)}: {result}"
+
+
+def as_json(comparison: Comparison, terms: Sequence[Limit], found: Sequence[Violation]) -> dict[str, Any]:
+    """One object with everything but the texts of the diffs."""
+    return {
+        "schema": 1,
+        "a": comparison.a,
+        "b": comparison.b,
+        "pairs": [_pair(one) for one in comparison.compared],
+        "unpaired": [
+            {"side": one.side, "kernel": one.kernel, "why": one.why, **_member(one.member)}
+            for one in comparison.unpaired
+        ],
+        "fail_on": [one.text for one in terms],
+        "violations": [asdict(one) for one in found],
+        "notes": list(comparison.notes),
+    }
+
+
+def files(comparison: Comparison, content: str, out: Path) -> Plan:
+    """The steps that write `compare.json`, whose text is given, and every diff."""
+    phase = "write diffs"
+    steps: list[Step] = [Write(out / FILE, content, phase=phase)]
+    for one in comparison.compared:
+        for stage in TEXTS:
+            diff, path = one.diffs.get(stage), out / _place(one, stage)
+            lines = _unified(one, stage, diff) if diff and not diff.same else ()
+            if lines or path.exists():  # what an earlier run left there is no longer so
+                steps.append(Write(path, "".join(f"{line}\n" for line in lines), phase=phase))
+    return Plan("write the comparison", tuple(steps))
+
+
+def _block(one: Compared) -> Iterator[Text | Grid]:
+    yield Text(f"\n{one.pair.kernel} {one.pair.point}", style="bold")
+    # The point's name tells the target.
+    if differs := [text for text in one.pair.differs if not text.startswith("target ")]:
+        yield _folded(", ".join(differs))
+    if not one.measured:
+        for side, member in (("A", one.pair.a), ("B", one.pair.b)):
+            yield from _failure(side, member, "red" if side == "B" and one.lost else "")
+        return
+    if one.changes:
+        yield _table(one)
+    else:
+        yield Text("  no metric changed")
+    before, after = (duration(member.point.seconds) for member in (one.pair.a, one.pair.b))
+    yield Text(f"  {one.same} metrics are equal; compile time {before} -> {after}, one run each")
+    yield from _of_stages(one)
+
+
+def _failure(side: str, member: PairMember, style: str) -> Iterator[Text]:
+    point = member.point
+    yield Text(f"  {side}: {point.status}", style=style)
+    lines = point.error.strip().splitlines()
+    for line in lines[:_OF_ERROR]:
+        yield Text(f"     {line}")
+    if len(lines) > _OF_ERROR:
+        yield Text(f"     ... {len(lines) - _OF_ERROR} more lines with --json")
+
+
+def _table(one: Compared) -> Grid:
+    columns = ["metric", "A", "B", "change"]
+    rows: list[list[Cell]] = []
+    for change in one.changes:
+        more = Text(_change(change), style=_STYLES[change.verdict])
+        rows.append([change.metric.title, _cell(change.a), _cell(change.b), more])
+    return tables.plain("", columns, rows, right=columns[1:])
+
+
+def _summary(changed: Sequence[Compared]) -> Grid:
+    names = metrics.summary()
+    rows: list[list[Cell]] = []
+    for one in changed:
+        cells: list[Cell] = [f"{one.pair.kernel} {one.pair.point}"]
+        for change in map(one.in_short, names):
+            text = _cell(change.a) if change.a == change.b else f"{_cell(change.a)} -> {_cell(change.b)}"
+            cells.append(Text(text, style=_STYLES[change.verdict]))
+        rows.append(cells)
+    return tables.plain("summary, A -> B", ["kernel", *names], rows, right=names)
+
+
+def _change(change: MetricChange) -> str:
+    delta, percent = change.delta, change.percent
+    if delta is None or percent is None:
+        return ""
+    signed = f"{delta:+d}" if isinstance(delta, int) else f"{delta:+.4g}"
+    return f"{signed}  {f'{percent:+.1f} %' if math.isfinite(percent) else 'from 0':>9}"
+
+
+def _unified(one: Compared, stage: str, diff: Diff) -> tuple[str, ...]:
+    """A unified diff with the lines that name both texts."""
+    heads = (
+        f"{sign} {side}/{one.pair.kernel}/{member.point.id}/{stage}"
+        for sign, side, member in (("---", "a", one.pair.a), ("+++", "b", one.pair.b))
+    )
+    return (*heads, *diff.lines)
+
+
+def _of_stages(one: Compared) -> Iterator[Text]:
+    changed = [f"{stage} +{diff.added} -{diff.removed}" for stage, diff in one.diffs.items() if not diff.same]
+    same = [stage for stage, diff in one.diffs.items() if diff.same]
+    if changed:
+        yield _folded(f"differing stages: {', '.join(changed)}")
+    if same:
+        yield _folded(f"equal stages: {', '.join(same)}")
+    for stage, side in one.alone.items():
+        yield Text(f"  only {side} has {stage}")
+
+
+def _folded(text: str) -> Text:
+    return Text(
+        textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    )
+
+
+def _ending(comparison: Comparison) -> Iterator[Text]:
+    same = [one for one in comparison.compared if one.unchanged]
+    if len(same) == len(comparison.compared):
+        who = "one pair compiles" if len(same) == 1 else f"{len(same)} pairs compile"
+        yield Text(f"no changes: {who} to the same")
+    elif same:
+        names = ", ".join(f"{one.pair.kernel} {one.pair.point}" for one in same)
+        yield Text(f"\nno changes: {names}")
+    for one in comparison.unpaired:
+        yield Text(f"only {one.side} has {one.kernel} {one.member.point.id}: {one.why}")
+
+
+def _pair(one: Compared) -> dict[str, Any]:
+    changes = [
+        {
+            "metric": change.metric.key,
+            "a": change.a,
+            "b": change.b,
+            "change": change.delta,
+            "percent": None if change.percent == math.inf else change.percent,
+            "verdict": change.verdict or None,
+        }
+        for change in one.changes
+    ]
+    return {
+        "kernel": one.pair.kernel,
+        "differs": list(one.pair.differs),
+        "a": _member(one.pair.a) | {"metrics": dict(one.a)},
+        "b": _member(one.pair.b) | {"metrics": dict(one.b)},
+        "changes": changes,
+        "stages": {
+            stage: {
+                "added": diff.added,
+                "removed": diff.removed,
+                "diff": _place(one, stage) if diff.lines else None,
+            }
+            for stage, diff in one.diffs.items()
+        },
+        "only_in": dict(one.alone),
+    }
+
+
+def _member(member: PairMember) -> dict[str, Any]:
+    point = member.point
+    return {
+        "point": point.id,
+        "target": point.target,
+        "triton": member.manifest.triton,
+        "folder": str(member.manifest.folder),
+        "status": point.status,
+        "error": point.error,
+        "remarks": point.remarks,
+    }
+
+
+def _place(one: Compared, stage: str) -> str:
+    """The file of a diff in the folder of the comparison: `diffs/KERNEL/POINT/STAGE.diff`."""
+    return "/".join(("diffs", folder_name(one.pair.kernel), folder_name(one.pair.point), f"{stage}.diff"))
+
+
+def _cell(value: Value) -> str:
+    if value is None:
+        return "-"
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return tables.clipped(text, _FEW)

@@ -1,0 +1,246 @@
+"""The folder of a corpus: `kernels.toml`, which every task takes that takes a list, and `sources/`.
+
+CORPUS/kernels.toml
+CORPUS/sources/KEY/...       a kernel's file and what it imports; KEY is a hash of all of them
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+from tritonsmith.compiler import kernel_list_text, output_lock, source_tree, targets
+from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.kernels import kernel_list, kernels_file
+from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+from tritonsmith.compiler.source_tree import KernelSources
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
+from tritonsmith.core.plan import Copy, Plan, RemoveWritten, Step, Write, files, locks
+
+FILE = "kernels.toml"
+SOURCES = "sources"
+_HEAD = """A corpus of kernels: `corpus.add` writes this file, `rehearse` compiles what it lists.
+`kernel.compare` and `kernel.study` take it, too. The sources are copies."""
+_PHASE = "corpus"
+_BYTECODE = "__pycache__"  # what Python adds beside modules that a compile imports
+
+State = Literal["new", "same", "changed", "not added", "removed"]
+
+
+@dataclass(frozen=True)
+class CorpusChange:
+    """What becomes of one kernel.
+
+    Attributes:
+        name: in the corpus; in the list, where it was not added.
+        state: in comparison with what was there.
+        why: it was not added.
+    """
+
+    name: str
+    state: State
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class CorpusUpdate:
+    """A change of a corpus.
+
+    Attributes:
+        plan: the steps.
+        changes: of each kernel.
+        notes: what a person should know.
+    """
+
+    plan: Plan
+    changes: tuple[CorpusChange, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus.
+
+    Attributes:
+        folder: of it; may not exist yet.
+    """
+
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        """The list of its kernels."""
+        return self.folder / FILE
+
+    def kernels(self) -> tuple[ListedKernel, ...]:
+        """Its kernels; none where there is no list yet.
+
+        Raises:
+            ConfigError: the list is wrong.
+        """
+        return kernel_list.read(self.file) if self.file.is_file() else ()
+
+    def held(self, task: str) -> AbstractContextManager[None]:
+        """Lock it against other changes by this workspace.
+
+        Raises:
+            LockedError: another process changes it.
+        """
+        space = workspace.default()
+        space.claim()
+        place = output_lock.scratch(self.folder, space)
+        files.make_folder(place)
+        purpose = f"{task} --corpus {self.folder}"
+        return locks.hold(
+            place / "lock", purpose=purpose, busy="in this corpus", hints=["wait for it to end"]
+        )
+
+
+def named(folder: Path | None) -> Corpus:
+    """The corpus of a folder; the workspace's if None."""
+    return Corpus(folder or workspace.default().root / "corpus")
+
+
+def add(corpus: Corpus, path: Path) -> CorpusUpdate:
+    """Merge a kernels file into a corpus.
+
+    A kernel is there already if one of the same function, file name, arguments, options, targets and
+    versions is; then its sources may have changed.
+
+    Args:
+        corpus: it.
+        path: the kernels file.
+
+    Raises:
+        SmithError: the kernels file is wrong.
+    """
+    known = {_identity(one): one for one in corpus.kernels()}
+    trees: dict[str, KernelSources] = {}
+    changes = []
+    entries, notes = kernels_file.read(path)
+    for entry in entries:
+        try:
+            kept, tree = _copied(path, entry)
+        except SmithError as error:
+            changes.append(CorpusChange(entry.name, "not added", f"{error.what}: {error.where}"))
+            continue
+        trees[tree.key] = tree
+        old = known.get(_identity(kept))
+        name = old.name if old else _free(entry.name, known.values())
+        known[_identity(kept)] = replace(kept, name=name)
+        state: State = "new" if old is None else "same" if old.file == kept.file else "changed"
+        changes.append(CorpusChange(name, state))
+    steps = [_write(corpus, list(known.values())), *_stale(corpus, known.values())] if known else []
+    wanted = {_key(one) for one in known.values()}
+    copies = (one for key, tree in trees.items() if key in wanted for one in _copies(corpus, tree))
+    return CorpusUpdate(Plan("change the corpus", (*copies, *steps)), tuple(changes), notes)
+
+
+def remove(corpus: Corpus, patterns: Sequence[str]) -> CorpusUpdate:
+    """Take kernels out of a corpus, with the sources that no other kernel needs.
+
+    Args:
+        corpus: it.
+        patterns: names, or globs of them.
+
+    Raises:
+        UsageError: a pattern fits no kernel.
+    """
+    every = corpus.kernels()
+    for pattern in patterns:
+        if not any(_fits(one, pattern) for one in every):
+            hints = did_you_mean(pattern, [one.name for one in every])
+            raise UsageError(f"this corpus has no kernel {pattern!r}", where=corpus.file, hints=hints)
+    gone = [one for one in every if any(_fits(one, pattern) for pattern in patterns)]
+    left = [one for one in every if one not in gone]
+    written = _write(corpus, left) if left else RemoveWritten((corpus.file,), (), phase=_PHASE)
+    plan = Plan("change the corpus", (written, *_stale(corpus, left)))
+    return CorpusUpdate(plan, tuple(CorpusChange(one.name, "removed") for one in gone))
+
+
+def empty(corpus: Corpus) -> UsageError:
+    """The error of who needs kernels, where there are none."""
+    return UsageError(
+        "this corpus has no kernels yet",
+        where=corpus.folder,
+        hints=[f"{command('corpus.add', 'captured.toml')} adds those of a list: docs/rehearse.md"],
+    )
+
+
+def _copied(path: Path, entry: ListedKernel) -> tuple[ListedKernel, KernelSources]:
+    """An entry as it is in a corpus, and its sources.
+
+    Raises:
+        SmithError: a file cannot be read, the kernel is not in it, or an argument is missing.
+    """
+    file = Path(os.path.normpath(path.parent / entry.file))  # links stay: a package may be one
+    asked = entry.asked(path.parent, targets.default()) if file.suffix == ".py" else None
+    if asked:  # patterns are for files that change, and a copy does not
+        entry = replace(entry, kernel=asked.kernel, signature=asked.signature, arguments={})
+    tree = source_tree.of(file, entry.kernel, entry.module)
+    return replace(entry, file=f"{SOURCES}/{tree.key}/{tree.main}", sha256=tree.sha256), tree
+
+
+def _identity(entry: ListedKernel) -> tuple[object, ...]:
+    """What makes two entries one kernel, whatever it is called and whoever launches it."""
+    file = entry.module or entry.file.rpartition("/")[2]
+    options = tuple(sorted((name, repr(value)) for name, value in entry.options.items()))
+    return (file, entry.kernel, entry.signature, options, entry.targets, str(entry.versions))
+
+
+def _free(name: str, known: Iterable[ListedKernel]) -> str:
+    """The name, or the first of NAME-2, NAME-3 ... that no kernel has: folders are called by it."""
+    taken = {folder_name(one.name) for one in known}
+    number, free = 1, name
+    while folder_name(free) in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+def _fits(entry: ListedKernel, pattern: str) -> bool:
+    return entry.name == pattern or fnmatchcase(entry.name, pattern)
+
+
+def _key(entry: ListedKernel) -> str:
+    return entry.file.split("/")[1] if entry.file.startswith(f"{SOURCES}/") else ""
+
+
+def _write(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Write:
+    return Write(corpus.file, kernel_list_text.render(map(kernel_list.row, kernels), _HEAD), phase=_PHASE)
+
+
+def _copies(corpus: Corpus, tree: KernelSources) -> Iterator[Step]:
+    for name, _ in tree.sums:
+        place = corpus.folder / SOURCES / tree.key / name
+        yield Copy(tree.root / name, place, root=corpus.folder, phase=_PHASE)
+
+
+def _stale(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Iterator[RemoveWritten]:
+    """Steps that remove sources that no kernel has, if they are as they were written: their hash says so."""
+    used = {_key(one) for one in kernels}
+    for entry in {_key(one): one for one in corpus.kernels()}.values():
+        if _key(entry) in used:
+            continue
+        folder = corpus.folder / SOURCES / _key(entry)
+        paths = tuple(sorted(path for path in folder.rglob("*") if not path.is_dir()))
+        if _written(folder, entry, [path for path in paths if path.parent.name != _BYTECODE]):
+            below = {parent for path in paths for parent in path.parents if parent.is_relative_to(folder)}
+            deepest_first = sorted(below, key=lambda path: -len(path.parts))
+            yield RemoveWritten(paths, tuple(deepest_first), phase=_PHASE)
+
+
+def _written(folder: Path, entry: ListedKernel, paths: Sequence[Path]) -> bool:
+    main = entry.file.removeprefix(f"{SOURCES}/{_key(entry)}/")
+    try:
+        sums = [(path.relative_to(folder).as_posix(), source_tree.sum_of(path)) for path in paths]
+    except SmithError:
+        return False
+    return KernelSources(folder, main, tuple(sorted(sums))).key == _key(entry)

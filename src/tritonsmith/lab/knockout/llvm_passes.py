@@ -1,0 +1,126 @@
+"""A kernel compiled with more and more of LLVM's passes: `opt-bisect-limit` from 0 to all of them.
+
+LLVM cannot leave out a single run, but it can stop after any: what a run does shows between two limits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from tritonsmith.compiler import run
+from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.resources.table import ResourceRow
+from tritonsmith.compiler.run import PreparedCompile, Toolchain
+from tritonsmith.compiler.surgery import Surgery
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.lab.knockout import knockout
+
+# `BISECT: running pass (31) sroa on function (matmul_kernel)`
+_RUN = re.compile(r"^BISECT: running pass \((?P<number>\d+)\) (?P<name>.+?) on (?P<unit>.+)$", re.MULTILINE)
+_ALL = -1
+
+Effect = Literal["no effect", "changes the code", "does not compile"]
+
+
+@dataclass(frozen=True)
+class LlvmPassRun:
+    """One run of a pass of LLVM.
+
+    Attributes:
+        number: among all of this compile, from 1; 0 is the compile without any.
+        name: `sroa`; LLVM before 21 has class names.
+        unit: what it ran on: `[module]`, a function.
+        effect: of it after those before it; `does not compile` with it as the last one.
+        row: the resources with it as the last one.
+    """
+
+    number: int
+    name: str
+    unit: str
+    effect: Effect
+    row: ResourceRow
+
+
+@dataclass(frozen=True)
+class LlvmKnockout:
+    """A kernel for a target.
+
+    Attributes:
+        kernel: its name.
+        target: what for.
+        triton: the version that compiles.
+        row: the resources with all passes.
+        runs: in LLVM's order, the compile without any first.
+        folder: of the compiles.
+    """
+
+    kernel: str
+    target: str
+    triton: str
+    row: ResourceRow
+    runs: tuple[LlvmPassRun, ...]
+    folder: Path
+
+
+def first(asked: CompileRequest, where: Toolchain, out: Path | None) -> PreparedCompile:
+    """The compile with all passes, which says how many there are.
+
+    Raises:
+        SmithError: as `run.prepare`.
+    """
+    return run.prepare(_limited(asked, _ALL), where, knockout.folder_of(asked, where, out) / "llvm")
+
+
+def execute(
+    asked: CompileRequest, where: Toolchain, out: Path | None = None, *, silent: bool = False
+) -> Iterator[LlvmKnockout]:
+    """Compile with all passes, and then with the first 0, 1, 2 ... of them: one result for each target.
+
+    Raises:
+        SmithError: the kernel does not compile, or LLVM does not number its passes.
+    """
+    folder = knockout.folder_of(asked, where, out)
+    base = knockout.with_all(_limited(asked, _ALL), where, folder / "llvm", silent=silent)
+    for target, point, row in zip(asked.targets, base.points, measure.of_manifest(base).rows, strict=True):
+        named = [("no pass", ""), *_runs(point)]
+        cuts = tuple(_limit(number) for number in range(len(named)))
+        wanted = replace(_limited(asked, _ALL), targets=(target,), variants=cuts)
+        made = run.compile_all(wanted, where, folder / folder_name(f"llvm {point.id}"), silent=silent)
+        if len(made.points) != len(named):
+            raise SmithError("the compiler gave no result for some of the passes", where=made.folder)
+        runs = tuple(_judged(named, made))
+        yield LlvmKnockout(asked.name or base.kernel, str(target), base.triton, row, runs, folder)
+
+
+def _judged(named: list[tuple[str, str]], made: Manifest) -> Iterator[LlvmPassRun]:
+    before: object = None
+    rows = measure.of_manifest(made).rows
+    for number, ((name, unit), point, row) in enumerate(zip(named, made.points, rows, strict=True)):
+        code = knockout.code_of(made, point) if point.status == "ok" else None
+        effect: Effect = "no effect" if code == before or not number else "changes the code"
+        yield LlvmPassRun(number, name, unit, effect if code else "does not compile", row)
+        before = code
+
+
+def _runs(point: Point) -> list[tuple[str, str]]:
+    """Name and unit of each run, as LLVM numbers them."""
+    found = list(_RUN.finditer(point.log))
+    if not found or [int(one["number"]) for one in found] != list(range(1, len(found) + 1)):
+        why = "its log has no list of them" if not found else "they are not numbered from 1 on"
+        raise FactError("LLVM's passes cannot be counted", why=why, hints=["LLVM of Triton 3.0 or later"])
+    return [(one["name"], one["unit"]) for one in found]
+
+
+def _limit(number: int) -> Surgery:
+    return Surgery(llvm=(f"opt-bisect-limit={number}",))
+
+
+def _limited(asked: CompileRequest, number: int) -> CompileRequest:
+    return knockout.counting(asked, _limit(number))

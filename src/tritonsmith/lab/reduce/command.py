@@ -1,0 +1,222 @@
+"""`passes.reduce`: shrink a file on which passes fail while they fail in the same way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.core import configs
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import InterruptedRunError, SmithError
+from tritonsmith.core.plan import files
+from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.ir import strip_locations
+from tritonsmith.lab.reduce import mlir_reduce
+from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab.reduce.interestingness import Oracle, OracleAnswer, OraclePool
+from tritonsmith.lab.reduce.pass_runner import PassRunner
+from tritonsmith.lab.reduce.search import OutOfTimeError, Search, Size, size_of
+
+JOBS = 2
+INTERRUPTED = "interrupted"
+_SLOWER = 10  # a candidate may take so many times as long as the input did, and some seconds
+_SECONDS = 5.0
+_TOOL = 60.0  # seconds for MLIR's own reducer, which gets a small file
+_SAID = 4000  # characters of a log in an error
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """The result of a reduction.
+
+    Attributes:
+        text: the smallest that was found.
+        failure: that stayed.
+        log: what is printed when it fails.
+        before: size of what was given.
+        after: size of what is left.
+        tried: candidates.
+        seconds: that it took.
+        why: something may make it smaller: time was up or ^C was pressed; empty if nothing does.
+        steps: who brought it how far: name and operations left.
+    """
+
+    text: str
+    failure: Failure
+    log: str
+    before: Size
+    after: Size
+    tried: int
+    seconds: float
+    why: str = ""
+    steps: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class ReduceOptions:
+    """Options of a reduction.
+
+    Attributes:
+        timeout: seconds for all of it.
+        jobs: candidates at once.
+        reducer: MLIR's own, tried on what ours leaves; None for ours alone.
+        name: of the file that a command is given.
+    """
+
+    timeout: float = 600.0
+    jobs: int = JOBS
+    reducer: Path | None = None
+    name: str = "in.mlir"
+
+
+def reduce(
+    text: str,
+    way: PassRunner,
+    space: Workspace,
+    options: ReduceOptions,
+    on_better: Callable[[Size, int], None] = lambda *_: None,
+) -> Reduced:
+    """Reduce the text of a file.
+
+    Args:
+        text: what fails.
+        way: how it fails.
+        space: the workspace.
+        options: how it is done.
+        on_better: called with each smaller size, and how many candidates were tried.
+
+    Raises:
+        SmithError: it does not fail at the start, or what was found does not in a fresh process.
+    """
+    began = time.monotonic()
+    space.claim()
+    with ExitStack() as stack:
+        folder = stack.enter_context(files.scratch("reduce-"))
+        limit = float(configs.load("passes-replay")["limits"]["pass"])
+        first = stack.enter_context(_oracle(way, folder / "first", limit, options.name))
+        asked = time.monotonic()
+        answer = first.ask(text)
+        seconds = time.monotonic() - asked
+        wanted = check(answer, way)
+        start = _plain(text, first, wanted)
+        limit = min(limit, _SECONDS + _SLOWER * max(seconds, 0.1))
+        if wanted.kind == "timeout":
+            raise SmithError(
+                "the passes do not terminate: such a failure cannot be reduced",
+                why=f"stopped after {limit:.0f} s",
+            )
+        members = [
+            stack.enter_context(_oracle(way, folder / str(number), limit, options.name))
+            for number in range(options.jobs)
+        ]
+        team = OraclePool(members, wanted)
+        search = Search(
+            start,
+            team.interesting,
+            jobs=options.jobs,
+            until=began + options.timeout,
+            on_better=lambda smaller, tried: on_better(size_of(smaller), tried),
+        )
+        steps, why = [], ""
+        try:
+            steps.append(("tritonsmith", size_of(search.run()).ops))
+            if options.reducer and way.opt:
+                made = _by_tool(options.reducer, way, wanted, search.best, folder / "tool", space)
+                if made and search.accept(made):
+                    search.run()
+                steps.append((options.reducer.name, size_of(search.best).ops))
+        except OutOfTimeError:
+            why = f"timed out: --timeout {options.timeout:.0f}"
+        except (KeyboardInterrupt, InterruptedRunError):
+            why = INTERRUPTED
+        finally:
+            team.close()  # first: so nobody waits for a candidate
+            search.close()
+        best = _pretty(search, first, wanted)
+        final = _again(best, way, wanted, folder, options)
+    sizes = (size_of(text), size_of(best))
+    return Reduced(best, wanted, final.log, *sizes, search.tried, time.monotonic() - began, why, tuple(steps))
+
+
+def check(answer: OracleAnswer, way: PassRunner) -> Failure:
+    """The failure of a first answer.
+
+    Raises:
+        SmithError: there is none, or the file does not parse.
+    """
+    said = answer.log.strip()[-_SAID:]
+    if not answer.began:
+        raise SmithError(
+            "no pass ran on this file: it cannot be parsed, or a pass cannot be added",
+            where=way.who,
+            why=said,
+            hints=[
+                "use IR of exactly this Triton",
+                "if the parser itself fails, use a command: -- command {}",
+            ],
+        )
+    if answer.failure is None:
+        what, hints = "the passes succeed on this file", [f"the passes that ran: {way.pipeline}"]
+        if way.command:
+            what = "the command does not report the file as interesting"
+            hints = ["exit code 0 means interesting", "{} in the command is replaced by the file"]
+        raise SmithError(what, where=way.who, why=said or "nothing was printed", hints=hints)
+    return answer.failure
+
+
+@contextmanager
+def _oracle(way: PassRunner, folder: Path, limit: float, name: str) -> Iterator[Oracle]:
+    files.make_folder(folder)
+    made = way.oracle(folder, limit, name)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _plain(text: str, oracle: Oracle, wanted: Failure) -> str:
+    """What the search begins with: as the compiler prints it, one operation a line, if it still fails."""
+    stripped = strip_locations.without("mlir", text.encode()).decode()
+    for one in (oracle.printed(text), stripped):
+        if one and oracle.ask(one).failure == wanted:
+            return one
+    return text
+
+
+def _pretty(search: Search, oracle: Oracle, wanted: Failure) -> str:
+    """The best as the compiler prints it: numbers of values in order, no blank lines."""
+    best = search.best
+    made = oracle.printed(best)
+    if made and size_of(made).ops <= size_of(best).ops and oracle.ask(made).failure == wanted:
+        return made
+    return best
+
+
+def _again(text: str, way: PassRunner, wanted: Failure, folder: Path, options: ReduceOptions) -> OracleAnswer:
+    """Check the result once more in a new process, without the shortened time limit."""
+    limit = float(configs.load("passes-replay")["limits"]["pass"])
+    with _oracle(way, folder / "last", limit, options.name) as oracle:
+        answer = oracle.ask(text)
+    if answer.failure != wanted:
+        raise SmithError(
+            "the reduced IR does not fail in a new process",
+            why=answer.log[-_SAID:] or "nothing was printed",
+            hints=["an intermittent failure cannot be reduced", "--jobs 1 may help"],
+        )
+    return answer
+
+
+def _by_tool(
+    reducer: Path, way: PassRunner, wanted: Failure, text: str, folder: Path, space: Workspace
+) -> str:
+    """What MLIR's reducer leaves; nothing if it fails, or takes too long."""
+    plan = mlir_reduce.plan(reducer, way, wanted, text, folder, _TOOL)
+    try:
+        space.run(plan, "passes.reduce", quiet=True)
+    except CommandFailedError:
+        return ""
+    made = folder / "reduced.mlir"
+    return made.read_text(encoding="utf-8") if made.is_file() else ""

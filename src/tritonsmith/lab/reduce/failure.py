@@ -1,0 +1,168 @@
+"""Identify a failure, to distinguish "the same again" from "something else": kind and text, no addresses.
+
+A parse error is not a failure of a pass: the caller reports whether the passes began.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from tritonsmith.ir import strip_locations
+
+Kind = Literal[
+    "assertion",
+    "fatal error",
+    "error",
+    "exception",
+    "signal",
+    "timeout",
+    "failure",
+    "exit code",
+    "command",
+    "wrong",
+    "cannot launch",
+]
+
+UNREACHABLE = "unreachable: "  # before the message of `llvm_unreachable`, which may be empty
+FRAMES = 3  # of a stack trace, above the handler's own
+_ASSERTION = re.compile(r"(?P<file>[^\s:]+):\d+: (?P<in>.*?): Assertion [`'](?P<text>.*)['`] failed")
+_BSD_ASSERTION = re.compile(
+    r"Assertion failed: \((?P<text>.*)\), function (?P<in>\S+), file (?P<file>[^\s,]+)"
+)
+_UNREACHABLE = re.compile(
+    r"(?:^(?P<text>[^\n]+)\n)?UNREACHABLE executed(?: at (?P<file>[^\s:!]+))?", re.MULTILINE
+)
+_FATAL = re.compile(r"^(?:LLVM|rocm) ERROR: (?P<text>[^\n]*)", re.MULTILINE)
+_ERROR = re.compile(r"^(?!\s|Fatal Python)[^\n]*?\berror: (?P<text>[^\n]*)$", re.MULTILINE)
+_PIPELINE = re.compile(r"Pipeline failed while executing \[(?P<text>[^\n]*)\]")
+_GENERAL = "Failures have been detected while processing an MLIR pass pipeline"  # after a crash
+_RAISED = re.compile(r"^(?P<text>\w*(?:Error|Exception): [^\n]*)$", re.MULTILINE)
+_PLAIN = "RuntimeError: PassManager::run failed"
+_OPERATION = re.compile(r': "[\w.$]+"\(.*')  # the operation that an error is about: its operands come and go
+# `#5 0x0000 name(args) (/lib/libtriton.so+0x12ab)`; bare: `5 libtriton.so 0x0000 name + 12`.
+_FRAME = re.compile(r"^ *#\d+ 0x[0-9a-f]+ (?P<text>[^\n]*)$", re.MULTILINE)
+_BARE = re.compile(r"^\d+ +(?P<library>\S+) +0x(?P<at>[0-9a-f]{6,})(?P<text>[^\n]*)$", re.MULTILINE)
+_PLACE = re.compile(r"\((?P<library>[^()]*)\+0x(?P<at>[0-9a-f]+)\)")
+_PAGE = 0xFFF  # the same wherever the system puts a library
+_HANDLERS = re.compile(r"PrintStackTrace|SignalHandler|RunSignalHandlers|__restore_rt|libc\.so|libpthread")
+_VALUE = re.compile(r"%[\w$.\-]+(?:#\d+)?")
+_ALIAS = re.compile(r"(#[A-Za-z_]+)\d*\b")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+# Absolute paths: in quotes, at the start of a message about a file, and elsewhere those without blanks.
+_QUOTED = re.compile(r"""(?P<quote>["'`])/[^"'`\n]*/(?P<name>[^"'`/\n]*)(?P=quote)""")
+_LEADING = re.compile(r"^/[^\n:]*/(?=[^\n:/]+:\d)", re.MULTILINE)
+_PATH = re.compile(r"(?<![\w.:/])(?:/[\w.+@\-]+)+/(?=[\w.+\-])")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failure, less what differs from run to run and from file to file.
+
+    Attributes:
+        kind: what sort of thing happened.
+        text: the assertion and its function, the first error, the frames.
+    """
+
+    kind: Kind
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}" if self.text else self.kind
+
+
+def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> Failure:
+    """Find the failure in a log.
+
+    Args:
+        log: what was printed from the first pass on.
+        crashed: name of the signal that ended the process; empty if none did.
+        timeout: it did not end.
+        code: exit code.
+    """
+    if timeout:
+        return Failure("timeout", "")
+    if found := _aborted(log):
+        return found
+    if crashed:
+        frames = ", ".join(top_frames(log))
+        return Failure("signal", f"{crashed}: {frames}" if frames else crashed)
+    return _refused(log) or (Failure("failure", "") if code in (0, 1) else Failure("exit code", str(code)))
+
+
+def _refused(log: str) -> Failure | None:
+    """What a pass said that failed in an orderly way."""
+    said = [match["text"] for match in _ERROR.finditer(log)]
+    if told := next((text for text in said if not text.startswith(_GENERAL)), ""):
+        return Failure("error", _plain(_OPERATION.sub("", told)))
+    raised = [match for match in _RAISED.finditer(log) if match["text"] != _PLAIN]
+    if raised:
+        return Failure("exception", _plain(raised[-1]["text"]))
+    if match := _PIPELINE.search(log):
+        return Failure("failure", _plain(match["text"]))
+    return None
+
+
+def _aborted(log: str) -> Failure | None:
+    """What a compiler said before it gave up by itself."""
+    for pattern in (_ASSERTION, _BSD_ASSERTION):
+        if match := pattern.search(log):
+            where = f"{_name(match['in'])}, {_base(match['file'])}"
+            return Failure("assertion", f"{_plain(match['text'])} in {where}")
+    if match := _UNREACHABLE.search(log):
+        place = f" in {_base(match['file'])}" if match["file"] else ""
+        return Failure("assertion", f"{UNREACHABLE}{_plain(match['text'] or '')}{place}")
+    match = _FATAL.search(log)
+    return Failure("fatal error", _plain(match["text"])) if match else None
+
+
+def pass_of(log: str) -> str:
+    """The pass in which it failed, as MLIR names its class; empty where MLIR does not say."""
+    match = _PIPELINE.search(log)
+    return re.sub(r"^`(\w+)`.*", r"\1", match["text"]) if match else ""
+
+
+def anonymous(text: str) -> str:
+    """A text with no folders in it: a path keeps its last name."""
+    text = _QUOTED.sub(lambda match: f"{match['quote']}{match['name']}{match['quote']}", text)
+    return _PATH.sub("", _LEADING.sub("", text))
+
+
+def _plain(text: str) -> str:
+    """Without values, numbers of aliases, locations and addresses."""
+    text = strip_locations.without("mlir", text.encode()).decode()
+    text = _ALIAS.sub(r"\1", _VALUE.sub("%", text))
+    return " ".join(anonymous(_ADDRESS.sub("0x", text)).split())
+
+
+def _name(signature: str) -> str:
+    """`mlir::LLVM::getBase` of `python: Value mlir::LLVM::getBase(Location) const [with T = int]`."""
+    signature = signature.replace("decltype(auto)", "auto")
+    head = re.split(r"\(|\[with", signature.rpartition(": ")[2] if ": " in signature else signature)[0]
+    return head.split()[-1] if head.split() else signature
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def top_frames(log: str) -> list[str]:
+    """List the topmost functions, the handler's aside; a place in the page stands for one without a name."""
+    found = [_frame(match["text"], _PLACE.search(match["text"])) for match in _FRAME.finditer(log)]
+    found = found or [_frame(match["text"], match) for match in _BARE.finditer(log)]
+    first = next((number for number, (library, name) in enumerate(found) if _handles(library, name)), None)
+    while first is not None and first < len(found) and _handles(*found[first]):
+        first += 1
+    return [name for _, name in found[first or 0 :]][:FRAMES]
+
+
+def _frame(text: str, place: re.Match[str] | None) -> tuple[str, str]:
+    """Library and name of a frame."""
+    library = _base(place["library"]) if place else ""
+    name = re.split(r"\(| \+ ", text.strip().replace("(anonymous namespace)::", ""))[0].strip()
+    return library, name or (f"{library} ...{int(place['at'], 16) & _PAGE:03x}" if place else "?")
+
+
+def _handles(library: str, name: str) -> bool:
+    return bool(_HANDLERS.search(f"{library} {name}"))

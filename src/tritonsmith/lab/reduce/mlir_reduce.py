@@ -1,0 +1,47 @@
+"""`triton-reduce` or `mlir-reduce`: MLIR's own reducer, which asks a script whether a file is interesting.
+
+mlir/tools/mlir-reduce, `-reduction-tree`: the script gets the file; exit code 1 says interesting, 0 not
+(mlir/lib/Reducer/Tester.cpp).
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from tritonsmith.core.plan import MakeDir, Plan, Run, Write
+from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab.reduce.pass_runner import PassRunner
+
+
+def find(opt: Path | None) -> Path | None:
+    """The reducer beside a `triton-opt` or `mlir-opt`; None if there is none."""
+    beside = [opt.resolve().with_name(name) for name in ("triton-reduce", "mlir-reduce")] if opt else []
+    return next((path for path in beside if path.is_file()), None)
+
+
+def plan(reducer: Path, way: PassRunner, wanted: Failure, source: str, folder: Path, seconds: float) -> Plan:
+    """The steps that leave `reduced.mlir` in a folder; the reducer is stopped after some seconds."""
+    words = [sys.executable, "-m", "tritonsmith.lab.reduce.interesting_script"]
+    words += [str(way.opt), way.pipeline, wanted.kind, wanted.text]
+    script = f'#!/bin/sh\n# Exit code 1: the file fails in the same way.\nexec {shlex.join(words)} "$@"\n'
+    argv = (
+        "timeout",
+        f"{seconds:.0f}",
+        str(reducer),
+        str(folder / "given.mlir"),
+        f"-reduction-tree=traversal-mode=0 test={folder / 'interesting.sh'}",
+        "-o",
+        str(folder / "reduced.mlir"),
+    )
+    return Plan(
+        reducer.name,
+        (
+            MakeDir(folder, phase=reducer.name),
+            Write(folder / "given.mlir", source, phase=reducer.name),
+            Write(folder / "interesting.sh", script, phase=reducer.name),
+            Run(("chmod", "755", str(folder / "interesting.sh")), cwd=folder, phase=reducer.name),
+            Run(argv, cwd=folder, phase=reducer.name),
+        ),
+    )

@@ -1,0 +1,306 @@
+"""A kernel under triage: compiled under each variant, without a GPU."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from tritonsmith.compiler import manifest, run, spec, wheel_env
+from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.manifest import Manifest
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.resources.table import CAN_LAUNCH, LAUNCH
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.surgery import Surgery
+from tritonsmith.core import untrusted
+from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import InterruptedRunError, SmithError, UsageError
+from tritonsmith.core.plan import digest
+from tritonsmith.core.versions import version_key
+from tritonsmith.inspect.show import source_lines
+from tritonsmith.inspect.show import stage as show_stage
+from tritonsmith.lab.bisect.outcome import Verdict
+from tritonsmith.lab.bisect.predicate import failing_compile, limit
+from tritonsmith.lab.bisect.predicate.limit import TextTerm
+from tritonsmith.lab.compare import metrics
+from tritonsmith.lab.compare.thresholds import Limit
+from tritonsmith.lab.reduce import failure
+from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab.triage import observation, other_ptxas, where_time_goes, witness_build
+from tritonsmith.lab.triage.observation import Observation, Seen
+from tritonsmith.lab.triage.other_ptxas import OwnPtxas
+from tritonsmith.lab.triage.variant import TriageVariant
+
+BASELINE = "nothing changed"
+_BINARIES = ("cubin", "hsaco")
+_NO_LAUNCH: Final = "cannot launch"
+_AMOUNT = re.compile(r" \d")  # in `shared 196608 > 166912 B`
+_PTXAS = "ptxas"  # in what a compile says that fails there
+_TIMED = {"MLIR_ENABLE_TIMING": "1", "LLVM_ENABLE_TIMING": "1"}  # each pass with its time, in the log
+
+
+@dataclass
+class KernelSubject:
+    """A kernel; its symptom is a compile that fails, code that cannot be launched, or a limit that is broken.
+
+    Attributes:
+        asked: the compile.
+        where: its Triton.
+        terms: of `--when`; none for a failure.
+        out: folder of the compiles.
+        silent: show no progress.
+    """
+
+    asked: CompileRequest
+    where: Toolchain
+    terms: tuple[Limit | TextTerm, ...]
+    out: Path
+    silent: bool = False
+    is_command: bool = field(default=False, init=False)
+    has_check: bool = field(default=False, init=False)
+    _baseline: Manifest | None = field(default=None, init=False)
+    _least: float = field(default=math.inf, init=False)  # CPU seconds of compiles to the baseline's code
+
+    def __post_init__(self) -> None:
+        if signed := next((one for one in self.terms if isinstance(one, Limit) and one.change), None):
+            hints = ["give a limit without a sign: spills>0", "bisect compares with a good Triton"]
+            raise UsageError(f"--when {signed}: triage has nothing to compare with", hints=hints)
+
+    @property
+    def triton(self) -> str:
+        """The version of its Triton."""
+        return self._baseline.triton if self._baseline else spec.installed(self.where.python)
+
+    @property
+    def backends(self) -> frozenset[str]:
+        """Of its targets."""
+        return frozenset(target.backend for target in self.asked.targets)
+
+    @property
+    def _timed(self) -> bool:
+        """Whether the symptom is a slow compile."""
+        return any(isinstance(one, Limit) and one.metric == metrics.TIME for one in self.terms)
+
+    @property
+    def kind(self) -> str:
+        """Of the symptom."""
+        if self.terms:
+            return "slow" if self._timed else "limit"
+        points = self._baseline.points if self._baseline else ()
+        if self._baseline and all(point.status == "ok" for point in points):
+            return "limit" if _refused_launches(self._baseline) else "failure"
+        return "hang" if any(point.status == "timeout" for point in points) else "failure"
+
+    @property
+    def when(self) -> list[str]:
+        """What `--when` says of it."""
+        return [term.text for term in self.terms]
+
+    @property
+    def constants(self) -> Mapping[str, Any]:
+        """Of the kernel's parameters, after the baseline: those that heuristics compute, too."""
+        return self._baseline.points[0].constexprs if self._baseline else {}
+
+    def baseline(self) -> Observation:
+        """As it is."""
+        began = time.monotonic()
+        out = self.out / folder_name(BASELINE)
+        known = self.where.variables
+        where = replace(self.where, variables={**known, **_TIMED}) if self._timed else self.where
+        self._baseline = run.compile_all(self.asked, where, out, silent=True)
+        seen = self.look(self._baseline)
+        self._least = min(self._least, where_time_goes.total(self._baseline))
+        if self._timed and seen.seen is Seen.SHOWS:
+            seen = replace(seen, notes=tuple(where_time_goes.sentences(self._baseline.points)))
+        return replace(seen, seconds=time.monotonic() - began)
+
+    def test(self, variant: TriageVariant) -> Observation:
+        """Compiled with a variant's options and variables, or by its release."""
+        if variant.assembler:
+            return self._assembled(variant)
+        if variant.build:
+            return self._told(variant)
+        return self._observed(variant)
+
+    def _told(self, variant: TriageVariant) -> Observation:
+        """What a build says of it that says more."""
+        began, space = time.monotonic(), self.where.space
+        try:
+            build = witness_build.find(variant.build, self.where.python, self.triton, space)
+            seen = witness_build.test(variant, build, space, self._observed, self._log)
+        except InterruptedRunError:
+            raise
+        except SmithError as error:
+            return observation.refused(error)
+        return replace(seen, seconds=time.monotonic() - began)
+
+    def _assembled(self, variant: TriageVariant) -> Observation:
+        """By another ptxas, where its own is reached at all."""
+        began, points = time.monotonic(), self._baseline.points if self._baseline else ()
+        if self.kind == "failure" and not any(_PTXAS in f"{one.log}{one.error}" for one in points):
+            return Observation(Seen.UNTESTED, why="it fails before ptxas")
+        arches = {target.arch for target in self.asked.targets if target.backend == variant.backend}
+        capabilities = frozenset(f"{int(arch) // 10}.{int(arch) % 10}" for arch in arches)
+        package = Path(self._baseline.origin if self._baseline else "")
+        level = next(
+            (one.options[other_ptxas.OPTION] for one in points if other_ptxas.OPTION in one.options), None
+        )
+        own = OwnPtxas(self.where.python, package, capabilities, level, self.out)
+        seen = other_ptxas.test(variant, self.triton, own, self._observed, self._log)
+        return replace(seen, seconds=time.monotonic() - began)
+
+    def _log(self, name: str) -> str:
+        """What the compiles of a variant said."""
+        folder = self.out / folder_name(name)
+        points = manifest.read(folder).points if (folder / manifest.FILE).is_file() else ()
+        return "\n".join(f"{point.log}\n{point.error}" for point in points)
+
+    def _observed(self, variant: TriageVariant, python: Path | None = None) -> Observation:
+        began = time.monotonic()
+        asked = replace(self.asked, options={**self.asked.options, **variant.options})
+        if variant.skip or variant.ptxas:
+            known = asked.surgery or Surgery()
+            skip, ptxas = filter(None, (variant.skip,)), filter(None, (variant.ptxas,))
+            surgery = replace(known, skip=(*known.skip, *skip), ptxas=(*known.ptxas, *ptxas))
+            asked = replace(asked, surgery=surgery)
+        try:
+            where = self.place(variant)
+            where = replace(where, python=python) if python else where
+            made = run.compile_all(asked, where, self.out / folder_name(variant.name), silent=True)
+        except InterruptedRunError:
+            raise
+        except SmithError as error:
+            why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
+            return Observation(Seen.UNTESTED, why=why, seconds=time.monotonic() - began)
+        seen = self.look(made)
+        same = bool(seen.code) and self._baseline is not None and seen.code == _code(self._baseline)
+        self._least = min(self._least, where_time_goes.total(made)) if same else self._least
+        figures = f"{seen.figures}, the same machine code" if same else seen.figures
+        return replace(seen, figures=figures, seconds=time.monotonic() - began)
+
+    def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
+        """FILE:LINE in a stage of the baseline."""
+        found: list[str] = []
+        for point in self._baseline.points if self._baseline else ():
+            if self._baseline and line["stage"] in point.stages:
+                found += lines_of(show_stage.text(self._baseline, point, line["stage"]), line)
+        return tuple(dict.fromkeys(found))
+
+    def bisect(self, other: str) -> str:
+        """The command that bisects between two releases; empty where this Triton is none."""
+        here = self.triton
+        if not other or "+" in here:
+            return ""
+        good, bad = sorted((other, here), key=version_key)
+        words = self.asked.flags(good=good, bad=bad, when=self.when)
+        return command("bisect", "--kernel", *shlex.split(words))
+
+    def place(self, variant: TriageVariant) -> Toolchain:
+        """Who compiles under a variant."""
+        where = self.where
+        if variant.release:
+            side = CompilerSpec(variant.name, version=variant.version(self.triton))
+            where = wheel_env.place_of(side, where.jobs, where.timeout)
+        return replace(where, variables={**where.variables, **variant.variables})
+
+    def look(self, made: Manifest) -> Observation:
+        """Whether a compile shows the symptom of the baseline."""
+        code = _code(made)
+        if self.terms:
+            if self._timed:
+                made = where_time_goes.by_cpu(made)
+            found = limit.judge(self.terms, (made,), (made,))
+            seen = {Verdict.BAD: Seen.SHOWS, Verdict.GOOD: Seen.GONE, Verdict.SKIP: Seen.UNTESTED}
+            changed = self._baseline is not None and self._baseline.folder != made.folder
+            near = self._timed and changed and where_time_goes.near(self._least, made)
+            if near and found.verdict is Verdict.GOOD:
+                why = "below the limit, but close to the unchanged compile"
+                return Observation(Seen.UNTESTED, found.figures, why)
+            return Observation(seen[found.verdict], found.figures, found.why, code=code)
+        if self._baseline and len(made.points) != len(self._baseline.points):
+            why = f"{len(made.points)} compiles, not {len(self._baseline.points)}"
+            return Observation(Seen.UNTESTED, why=why)
+        before, now = _failed(self._baseline), _failed(made)
+        every = [(target, one) for target, mine in now.items() if target in before for one in mine]
+        if not every:
+            return Observation(Seen.GONE, "it compiles", code=code)
+        same = [one for target, one in every if one in before[target]]
+        shown = (same or [one for _, one in every])[0]
+        symptom = Seen.SHOWS if same else Seen.OTHER
+        refused = _refused_launches(made).values()
+        figures = next((text for kind, text in refused if kind == shown), str(shown))
+        failing, notes = _failed_in(made), _place(made)
+        if shown.kind == _NO_LAUNCH:
+            notes = ("it compiles, and the GPU cannot launch the code: kernel.resources has the table",)
+        return Observation(symptom, figures, failure=shown, code=code, notes=notes, failed_in=failing)
+
+
+def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
+    """FILE:LINE of each line of a stage that has a text, once each."""
+    origins = source_lines.of(text, line["stage"])
+    found = [
+        f"{Path(origin.file).name}:{origin.number}"
+        for content, origin in zip(text.splitlines(), origins, strict=True)
+        if origin and line["text"] in content
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _failed(made: Manifest | None) -> dict[str, list[Failure]]:
+    """How the points of each target failed; their names depend on what was changed."""
+    targets = {point.id: point.target for point in made.points} if made else {}
+    found: dict[str, list[Failure]] = {}
+    for (_, point), one in failing_compile.failures((made,) if made else ()):
+        found.setdefault(targets[point], []).append(one)
+    for point, (refusal, _) in (_refused_launches(made) if made else {}).items():
+        found.setdefault(targets[point], []).append(refusal)
+    return found
+
+
+def _refused_launches(made: Manifest) -> dict[str, tuple[Failure, str]]:
+    """Map each point that compiles and cannot be launched to its failure and to that in figures.
+
+    The failure names the resource alone: 196608 B of shared memory and 180000 B, both too much, are the same.
+    """
+    refused = {}
+    for row in measure.of_manifest(made).rows:
+        launch = str(row.values.get(LAUNCH) or CAN_LAUNCH)
+        if launch != CAN_LAUNCH:
+            why = launch.removeprefix("no: ")
+            resource = _AMOUNT.split(why)[0]
+            refused[row.point] = (Failure(_NO_LAUNCH, resource), f"{_NO_LAUNCH}: {why}")
+    return refused
+
+
+def _failed_in(made: Manifest) -> str:
+    """Name the pass in which the compiles failed, if all failed in one; empty otherwise."""
+    failed = [point for point in made.points if point.status != "ok"]
+    names = {failure.pass_of(f"{point.log}\n{point.error}") for point in failed}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _place(made: Manifest) -> tuple[str, ...]:
+    """Say in which pass the compiles failed, if all failed in one."""
+    name = _failed_in(made)
+    return (f"it fails in the pass {name}",) if name else ()
+
+
+def _code(made: Manifest) -> str:
+    """Digest of all machine code; empty if one compile has none."""
+    files = [
+        made.folder / point.stages[name].path
+        for point in made.points
+        for name in _BINARIES
+        if name in point.stages
+    ]
+    if not files or len(files) < len(made.points):
+        return ""
+    return digest(*(untrusted.read_bytes(path, untrusted.OURS).hex() for path in files))

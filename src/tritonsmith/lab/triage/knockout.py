@@ -1,0 +1,98 @@
+"""`passes.knockout -- python script.py`: a program without each pass in turn, right or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.lab.triage.observation import Observation, Seen
+from tritonsmith.lab.triage.program import CommandSubject
+from tritonsmith.lab.triage.variant import TriageVariant
+
+_LONGEST = 60  # characters of what a run said
+
+
+@dataclass(frozen=True)
+class ProgramKnockout:
+    """A program without each pass.
+
+    Attributes:
+        triton: version.
+        baseline: with all passes.
+        passes: `NAME#2` to what was seen without it, in their order.
+    """
+
+    triton: str
+    baseline: Observation
+    passes: dict[str, Observation]
+
+
+def run(subject: CommandSubject, tell: Callable[[str, Observation], None]) -> ProgramKnockout:
+    """Run it as it is, and then without each pass that its kernels are compiled with.
+
+    Args:
+        subject: the program.
+        tell: gets each observation, as it comes.
+
+    Raises:
+        FactError: it cannot be tested as it is, or compiles no kernel.
+    """
+    baseline = subject.baseline()
+    tell("all passes", baseline)
+    if baseline.seen is Seen.UNTESTED:
+        raise FactError("the program cannot be tested as it is", why=f"{baseline.why}: {baseline.figures}")
+    names = subject.passes()
+    if not names:
+        hints = ["its kernels have to be compiled in this run, by Triton's own compile"]
+        raise FactError("the program compiles no kernel whose passes can be counted", hints=hints)
+    found = {}
+    for name in names:
+        variant = TriageVariant(f"without {name}", "cause", name, "", skip=name)
+        found[name] = subject.observe(variant)
+        tell(variant.name, found[name])
+    return ProgramKnockout(subject.triton, baseline, found)
+
+
+def table(found: ProgramKnockout, *, check: bool) -> Grid:
+    """A line for each pass.
+
+    Args:
+        found: what was seen.
+        check: whether values of the program were checked, not its exit code.
+    """
+    rows = [
+        [name, _word(one, check=check), tables.clipped(one.figures, _LONGEST), f"{one.seconds:.1f} s"]
+        for name, one in {"all passes": found.baseline, **found.passes}.items()
+    ]
+    title = f"the program with Triton {found.triton}, without each pass in turn"
+    return tables.plain(title, ["pass", "without it", "", "time"], rows, right=["time"])
+
+
+def as_json(found: ProgramKnockout, *, check: bool) -> dict[str, Any]:
+    """All of it."""
+    return {
+        "schema": 1,
+        "triton": found.triton,
+        "passes": [
+            {
+                "pass": name,
+                "without": _word(one, check=check),
+                "said": one.figures,
+                "why": one.why,
+                "seconds": one.seconds,
+            }
+            for name, one in {"": found.baseline, **found.passes}.items()
+        ],
+    }
+
+
+def _word(one: Observation, *, check: bool) -> str:
+    return {
+        Seen.GONE: "right" if check else "succeeds",
+        Seen.SHOWS: "wrong" if check else "fails",
+        Seen.OTHER: "fails",
+    }.get(one.seen, f"not tested: {one.why}")

@@ -1,0 +1,311 @@
+"""A command under triage: run under each variant; its exit code tells, or a check of its values."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from json import dumps, loads
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.compiler import spec, watched_program
+from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.surgery import Surgery
+from tritonsmith.core import untrusted
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, StepError, UsageError
+from tritonsmith.core.plan import files, process
+from tritonsmith.facts import compute_sanitizer, gpus
+from tritonsmith.facts.installed_tritons import version_of
+from tritonsmith.lab.reduce import failure
+from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab.triage import check, observation, other_ptxas, witness_build
+from tritonsmith.lab.triage.check import ResultCheck
+from tritonsmith.lab.triage.kernel import BASELINE, lines_of
+from tritonsmith.lab.triage.observation import Observation, Seen
+from tritonsmith.lab.triage.other_ptxas import OwnPtxas
+from tritonsmith.lab.triage.variant import TriageVariant
+
+SKIP = 125
+_SHOWN = 100  # characters of the last line
+_STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tells the backend
+_TARGET = re.compile(r"^\.target sm_(\d+)(\d)", re.MULTILINE)
+_PYTHON = re.compile(r"python(3(\.\d+)?)?$")
+_COUNTED = "passes counted"
+_INTERPRETED = "TRITON_INTERPRET"
+_CHECKED = {
+    "holds": Observation(Seen.GONE),
+    "differs": Observation(Seen.SHOWS, failure=Failure("failure", "the check does not hold")),
+    "error": Observation(Seen.UNTESTED, why="the check cannot be evaluated"),
+}
+
+
+@dataclass
+class CommandSubject:
+    """A command; its symptom is its failure, that it does not end, or that a check does not hold.
+
+    Attributes:
+        argv: program and arguments.
+        python: the interpreter that is first on its PATH; None for the caller's own PATH.
+        cwd: where it runs.
+        out: folder of what it prints, and of Triton's caches.
+        timeout: seconds; 0 for none.
+        check: of the script's values: then nothing else is the symptom.
+    """
+
+    argv: Sequence[str]
+    python: Path | None
+    cwd: Path
+    out: Path
+    timeout: int = 0
+    check: ResultCheck | None = None
+    is_command: bool = field(default=True, init=False)
+    _first: Observation | None = field(default=None, init=False)
+    _tests: int = field(default=0, init=False)
+
+    @property
+    def triton(self) -> str:
+        """The version that PYTHONPATH leads to, or the one beside the interpreter; from its files."""
+        first = map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+        found = next((version for folder in first if (version := version_of(folder / "triton"))), "")
+        return found or spec.installed(self._python)
+
+    @property
+    def _python(self) -> Path:
+        return self.python or Path(process.which("python") or sys.executable)
+
+    @property
+    def has_check(self) -> bool:
+        """Whether the symptom is that values of the script are wrong."""
+        return self.check is not None
+
+    @property
+    def backends(self) -> frozenset[str]:
+        """What the baseline compiled for; both where it has compiled nothing."""
+        return self._compiled() or frozenset(_STAGES)
+
+    @property
+    def kind(self) -> str:
+        """Of the symptom."""
+        failed = self._first.failure if self._first else None
+        return "hang" if failed and failed.kind == "timeout" else "failure"
+
+    def baseline(self) -> Observation:
+        """As it is, in an empty cache."""
+        seen = self._run(BASELINE, {})
+        if self.check and seen.seen in (Seen.SHOWS, Seen.GONE) and not self._compiled():
+            why = f"{seen.figures}, but no kernel was compiled for a GPU"
+            seen = replace(seen, seen=Seen.UNTESTED, why=why)
+        if self._first is None:
+            self._first = seen
+        return seen
+
+    def test(self, variant: TriageVariant) -> Observation:
+        """Under a variant; twice where the symptom is gone, for it may come and go."""
+        if variant.assembler:
+            return self._assembled(variant)
+        if variant.build:
+            return self._told(variant)
+        return self._steady(variant)
+
+    def _told(self, variant: TriageVariant) -> Observation:
+        """What a build says of it that says more: its interpreter runs the script."""
+        space = workspace.default()
+        if not _PYTHON.match(Path(self.argv[0]).name):
+            return Observation(Seen.UNTESTED, why=f"{self.argv[0]} is not a Python that another can replace")
+
+        def look(one: TriageVariant, python: Path) -> Observation:
+            other = replace(self, argv=(str(python), *self.argv[1:]), python=python)
+            other._first = self._first  # noqa: SLF001 - the same symptom
+            return other.observe(one)
+
+        try:
+            build = witness_build.find(variant.build, self._python, self.triton, space)
+            return witness_build.test(variant, build, space, look, self._log)
+        except InterruptedRunError:
+            raise
+        except SmithError as error:
+            return observation.refused(error)
+
+    def _log(self, name: str) -> str:
+        """What the last run of a variant printed."""
+        return untrusted.text_if_any(self._folder(name) / "log")
+
+    def _assembled(self, variant: TriageVariant) -> Observation:
+        """By another ptxas: its own is that of the GPUs of the PTX in the baseline's cache."""
+        texts = map(untrusted.read_text, sorted((self._folder(BASELINE) / "cache").rglob("*.ptx")))
+        capabilities = frozenset(f"{one[1]}.{one[2]}" for text in texts for one in _TARGET.finditer(text))
+        own = OwnPtxas(self._python, spec.package(self._python), capabilities, None, self.out)
+        return other_ptxas.test(variant, self.triton, own, self._steady, self._log)
+
+    def _steady(self, variant: TriageVariant) -> Observation:
+        seen = self.observe(variant)
+        if seen.seen is Seen.GONE:
+            again = self.observe(variant)
+            if again.seen is not Seen.GONE:
+                why = f"it is flaky: {seen.figures}, then {again.figures}"
+                return replace(again, seen=Seen.UNTESTED, why=why)
+        return seen
+
+    def observe(self, variant: TriageVariant) -> Observation:
+        """Under a variant, once."""
+        if variant.needs and not (variant.needs == "a GPU" and gpus.read().all):
+            return Observation(Seen.UNTESTED, why=f"needs {variant.needs}")
+        if variant.tool:
+            return self._watched(variant)
+        variables, results = {**variant.variables}, self._folder(variant.name) / "results"
+        if variant.options or variant.skip or variant.allocator:
+            variables |= self._operated(variant, results)
+        try:
+            seen = self._run(variant.name, variables, launcher=variant.launcher)
+        except UsageError as error:
+            return observation.refused(error)
+        said = re.search(variant.says, self._log(variant.name)) if variant.says else None
+        if said and seen.seen is not Seen.GONE:
+            return replace(seen, seen=Seen.OTHER, figures=said[1])
+        why = self._unmet(variant, seen, results)
+        return replace(seen, seen=Seen.UNTESTED, why=why) if why else seen
+
+    def _unmet(self, variant: TriageVariant, seen: Observation, results: Path) -> str:
+        """Why a run tells nothing of a variant; empty if it does."""
+        if _INTERPRETED in variant.variables and self._compiled(variant.name):
+            return "kernels are compiled all the same: Gluon's, say, are not interpreted"
+        if variant.says and seen.seen is Seen.OTHER:
+            return f"{variant.name} does not report it: {seen.figures}"
+        pinned = variant.assembler and variant.options  # not only variables of it tell
+        if (variant.variables and not pinned) or not (variant.options or variant.skip):
+            return ""
+        rows = _rows(results)
+        if variant.skip and not any(one["times"] != 1 for row in rows for one in row["passes"]):
+            return "none of its kernels is compiled with this pass"
+        if variant.options and not any(row["changed"] for row in rows):
+            return "no launch has another value of this option, or none is compiled by Triton's own compile"
+        return ""
+
+    def passes(self) -> tuple[str, ...]:
+        """`NAME#2` for each run of a pass in the compiles of its kernels, in their order."""
+        results = self._folder(_COUNTED) / "results"
+        nothing = TriageVariant(_COUNTED, "witness", "", "")
+        self._run(_COUNTED, self._operated(nothing, results))
+        named = [f"{one['pass']}#{one['number']}" for row in _rows(results) for one in row["passes"]]
+        return tuple(dict.fromkeys(named))
+
+    def _watched(self, variant: TriageVariant) -> Observation:
+        """Under a tool of compute-sanitizer: what it says is another failure than the symptom."""
+        try:
+            program = compute_sanitizer.locate()
+        except FactError as error:
+            return Observation(Seen.UNTESTED, why=error.what)
+        log = self._folder(variant.name) / "report"
+        seen = self._run(variant.name, {}, compute_sanitizer.argv(program, variant.tool, log))
+        text = untrusted.text_if_any(log)
+        head, lines = compute_sanitizer.first_error(text)
+        said = " ".join(filter(None, (head, compute_sanitizer.place(lines))))
+        if head:
+            return replace(seen, seen=Seen.OTHER, figures=said)
+        if not compute_sanitizer.finished(text):
+            return replace(seen, seen=Seen.UNTESTED, why=f"{variant.tool} did not finish")
+        return replace(seen, seen=Seen.SHOWS, figures="it found nothing") if seen.seen is Seen.OTHER else seen
+
+    def _folder(self, name: str) -> Path:
+        return self.out / folder_name(name)
+
+    def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
+        """FILE:LINE in what the baseline compiled."""
+        cache = self.out / folder_name(BASELINE) / "cache"
+        found: list[str] = []
+        for path in sorted(cache.rglob(f"*.{line['stage']}")):
+            found += lines_of(untrusted.read_text(path), line)
+        return tuple(dict.fromkeys(found))
+
+    def bisect(self, _other: str) -> str:
+        """None: nobody knows which kernels a command needs."""
+        return ""
+
+    def _compiled(self, name: str = BASELINE) -> frozenset[str]:
+        """The backends that the runs of a variant compiled for."""
+        cache = self._folder(name) / "cache"
+        return frozenset(name for name, stage in _STAGES.items() if next(cache.rglob(f"*.{stage}"), None))
+
+    def _operated(self, variant: TriageVariant, results: Path) -> dict[str, str]:
+        """Variables with which each Python compiles with a variant's options, or without its pass."""
+        files.make_folder(results)
+        request, site = results.parent / "request.json", results.parent / "site"
+        files.make_folder(site)
+        surgery = Surgery(skip=(variant.skip,)) if variant.skip else Surgery()
+        content = {"schema": 1, "results": str(results), "surgery": surgery.request()}
+        files.write(
+            request, dumps({**content, "options": dict(variant.options), "allocator": variant.allocator})
+        )
+        files.write(site / "sitecustomize.py", watched_program.site("operate", request))
+        known = os.environ.get("PYTHONPATH", "")
+        return {"PYTHONPATH": os.pathsep.join(filter(None, (str(site), known)))}
+
+    def _run(
+        self, name: str, variables: Mapping[str, str], under: Sequence[str] = (), launcher: str = ""
+    ) -> Observation:
+        scratch = self._folder(name)
+        files.make_folder(scratch)
+        self._tests += 1
+        log, cache = scratch / "log", scratch / "cache"
+        environ = {**os.environ, "PYTHONFAULTHANDLER": "1", **variables}
+        environ |= {"TRITON_CACHE_DIR": str(cache / str(self._tests))}
+        if self.python:
+            environ["PATH"] = os.pathsep.join((str(self.python.parent), environ.get("PATH", "")))
+        argv, result = tuple(self.argv), scratch / "no check"
+        if self.check:
+            argv, result = self.check.argv(argv, scratch, f"check-{self._tests}")
+        if launcher:
+            at = check.script_of(argv, launcher)
+            argv = (*(argv[:at] or ("python",)), "-m", launcher, *argv[at:])
+        program = process.which(argv[0], environ["PATH"]) or argv[0]
+        began, last = time.monotonic(), ""
+        with files.opened_log(log) as written:
+
+            def heard(line: str) -> None:
+                nonlocal last
+                last = line.strip() or last
+                print(line, file=written)
+
+            try:
+                code = process.stream(
+                    (*under, program, *argv[1:]),
+                    cwd=self.cwd,
+                    env=environ,
+                    on_line=heard,
+                    timeout=self.timeout,
+                )
+            except OSError as error:
+                why = error.strerror or str(error)
+                raise StepError(f"cannot run {argv[0]}", why=why) from error
+        seconds = time.monotonic() - began
+        late = bool(self.timeout) and seconds >= self.timeout
+        if self.check:
+            status, text = check.read(result)
+            if status:
+                return replace(_CHECKED[status], figures=text, seconds=seconds)
+            figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
+            seen = Seen.OTHER if self._first else Seen.UNTESTED
+            return Observation(seen, figures, "it ends before the check", seconds)
+        if code == 0:
+            return Observation(Seen.GONE, "exit code 0", seconds=seconds)
+        if code == SKIP:
+            return Observation(Seen.UNTESTED, f"exit code {SKIP}", f"exit code {SKIP}", seconds)
+        died = signal.Signals(-code).name if code < 0 and not late else ""
+        failed = failure.of(untrusted.read_text(log), crashed=died, timeout=late, code=code)
+        figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
+        same = self._first is None or failed == self._first.failure
+        failing = failure.pass_of(untrusted.read_text(log))
+        symptom = Seen.SHOWS if same else Seen.OTHER
+        return Observation(symptom, figures, seconds=seconds, failure=failed, failed_in=failing)
+
+
+def _rows(results: Path) -> list[Any]:
+    """What was compiled, as each Python noted it."""
+    texts = [untrusted.read_text(path) for path in sorted(results.glob("*.jsonl"))]
+    return [loads(line) for text in texts for line in text.splitlines()]

@@ -1,0 +1,338 @@
+"""`kernel.reduce`: shrink the source of a kernel while a symptom stays, and write a file that shows it."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from tritonsmith.compiler import output_lock, run, signature, source, values
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
+from tritonsmith.core.plan import Plan, Remove, files, process
+from tritonsmith.facts import variables
+from tritonsmith.lab.reduce import failure
+from tritonsmith.lab.triage.kernel import KernelSubject
+from tritonsmith.lab.triage.observation import Observation, Seen
+from tritonsmith.lab.triage.reduce import reproducer
+from tritonsmith.lab.triage.reduce.candidate import KernelCandidate, SourceCounts, counts
+from tritonsmith.lab.triage.reduce.reproducer import Symptom
+from tritonsmith.lab.triage.reduce.search import KernelSearch
+from tritonsmith.lab.triage.reduce.tester import (
+    CheckTester,
+    CommandTester,
+    CompileTester,
+    Tester,
+    TesterPool,
+    request,
+    with_file,
+)
+from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
+
+TIMEOUT = 600
+JOBS = 2  # of a command
+_SLOWER = 10  # a try may take so many times as long as the first one did, and some seconds
+_SECONDS = 5.0
+
+OnBetter = Callable[[SourceCounts, int], None]
+
+
+@dataclass(frozen=True)
+class KernelReduced:
+    """The result of a reduction.
+
+    Attributes:
+        file: that was written.
+        expected: what it shows, in words.
+        before: of the source.
+        after: of the kernel in the file, without what stands above it and its main program.
+        tried: candidates that were compiled, or looked at by the command.
+        seconds: that it took.
+        alone: `python FILE` compiles it, and shows a failure.
+        compiles: that is all it does: the symptom is none of the compile.
+        interrupted: ^C: something may make it smaller.
+    """
+
+    file: Path
+    expected: str
+    before: SourceCounts
+    after: SourceCounts
+    tried: int
+    seconds: float
+    alone: bool = False
+    compiles: bool = False
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What the search begins with.
+
+    Attributes:
+        candidate: the whole source.
+        kernel: that is compiled; empty where a command decides.
+        counted: the function whose arguments are counted.
+        symptom: what it shows.
+        asked: the compile; None where a command decides.
+        make: makes the tester of a number.
+        jobs: tries at once.
+        again: what a file shows in a new process.
+        alone: whether `python FILE` shows the same.
+    """
+
+    candidate: KernelCandidate
+    kernel: str
+    counted: str
+    symptom: Symptom
+    asked: CompileRequest | None
+    make: Callable[[int], Tester]
+    jobs: int
+    again: Callable[[Path, KernelCandidate], Observation]
+    alone: Callable[[Path, Observation], bool] = lambda *_: False
+
+
+def by_compile(subject: KernelSubject, file: Path, on_better: OnBetter) -> KernelReduced:
+    """Reduce a kernel whose compile shows a symptom.
+
+    Args:
+        subject: the symptom; its folder is one of the workspace's, the jobs of its toolchain are tries at
+            once, and the time limit there is that of one try.
+        file: to write.
+        on_better: called with each smaller size, and the number of tries.
+
+    Raises:
+        SmithError: the symptom is not there, or not any more in a new process.
+    """
+    began = time.monotonic()
+    texts = (*configs.load("kernels")["stages"]["disassembled"], "instructions")
+    reads = any(text in term.text for term in subject.terms for text in texts)
+    subject.asked = replace(subject.asked, disassemble=reads)
+    with _emptied(subject.out):
+        seen = _shown(subject.baseline(), subject.asked.file)
+        start = _of_compile(subject, seen)
+        return _reduce(start, file, began, on_better)
+
+
+def by_command(
+    argv: tuple[str, ...],
+    python: Path | None,
+    source_file: Path,
+    kernel: str,
+    file: Path,
+    on_better: OnBetter,
+    *,
+    jobs: int = JOBS,
+    timeout: int = TIMEOUT,
+) -> KernelReduced:
+    """Reduce a file that a command finds interesting.
+
+    Args:
+        argv: the command.
+        python: whose folder is first on PATH; None for the PATH as it is.
+        source_file: to reduce; it is not changed.
+        kernel: whose arguments are counted, and which stays; empty if any function may go.
+        file: to write.
+        on_better: as in `by_compile`.
+        jobs: tries at once.
+        timeout: seconds of one.
+
+    Raises:
+        SmithError: the command does not find the file interesting.
+    """
+    began = time.monotonic()
+    text = source.read(source_file)
+    with files.scratch("reduce-") as folder:
+        first = CommandTester(argv, python, folder / "first", source_file.name, timeout)
+        seen = _shown(first.test(KernelCandidate(text)), source_file)
+        limit = min(timeout, _SECONDS + _SLOWER * (time.monotonic() - began))
+        lines = counts(text, kernel).lines
+        asked = with_file(argv, file.name)
+        symptom = Symptom("", seen.figures, lines, source_file.name, argv=asked, variables=_variables())
+        start = _Start(
+            KernelCandidate(text),
+            "",
+            kernel,
+            symptom,
+            None,
+            lambda number: CommandTester(argv, python, folder / str(number), source_file.name, limit),
+            jobs,
+            lambda _, one: replace(first, folder=folder / "last").test(one),
+        )
+        return _reduce(start, file, began, on_better)
+
+
+def _of_compile(subject: KernelSubject, seen: Observation) -> _Start:
+    asked, where = subject.asked, subject.where
+    text = source.read(asked.file)
+    name = source.choose(text, asked.kernel, asked.file)
+    head = source.find(text, name, asked.file)
+    if head is None:
+        what = f"the signature line of {name} cannot be read in this file"
+        hints = ["a function of the module with plain parameters can be reduced", "or use: -- command {}"]
+        raise UsageError(what, where=asked.file, hints=hints)
+    entries = signature.assigned(asked.signature, head)
+    computed = {
+        one: values.spell(subject.constants[one]) for one in head.heuristics if one in subject.constants
+    }
+    candidate = KernelCandidate(
+        text,
+        tuple((computed | entries).items()),
+        tuple((one, values.spell(value)) for one, value in asked.options.items()),
+    )
+    asked = replace(asked, kernel=name, name="", listed=None, configs=())
+    subject.asked = asked
+    before = counts(text, name).lines
+    expected = " or ".join(term.text for term in subject.terms) or seen.figures  # figures change on the way
+    about = (subject.triton, expected, before, asked.file.name, subject.terms)
+    unset = configs.load("kernels")["variables"]["unset"]
+    checked = subject if isinstance(subject, WrongKernelSubject) else None
+    symptom = Symptom(*about, variables=_variables(without=unset), wrong=checked is not None)
+    quick = math.ceil(_SECONDS + _SLOWER * seen.seconds)
+    limit = where.timeout if subject.kind == "hang" else min(where.timeout, quick)
+    warm = replace(where, timeout=limit)
+
+    def tester(number: int) -> Tester:
+        folder = subject.out / str(number)
+        if checked:
+            return CheckTester(checked, folder, asked.file.name, limit)
+        return CompileTester(subject, warm, folder, asked.file.name)
+
+    def again(file: Path, one: KernelCandidate) -> Observation:
+        wanted, last = request(asked, one, file), subject.out / "last"
+        return checked.check(wanted, last) if checked else _compiled(subject, wanted, last)
+
+    return _Start(
+        candidate,
+        name,
+        name,
+        symptom,
+        asked,
+        tester,
+        where.jobs,
+        again,
+        partial(_alone, where, subject.out / "alone", limit),
+    )
+
+
+def _compiled(subject: KernelSubject, asked: CompileRequest, folder: Path) -> Observation:
+    return subject.look(run.compile_all(asked, subject.where, folder, silent=True))
+
+
+def _alone(where: Toolchain, folder: Path, limit: float, file: Path, seen: Observation) -> bool:
+    """Whether `python FILE` fails in the same way; or compiles, where the symptom is no failure."""
+    files.make_folder(folder)
+    change = {**dict(run.worker_variables(where)), "TRITON_CACHE_DIR": str(folder)}
+    answer = process.query((str(where.python), str(file)), cwd=folder, change=change, timeout=limit)
+    if answer is None or not seen.failure:
+        return bool(answer and answer.code == 0)
+    died = signal.Signals(-answer.code).name if answer.code < 0 else ""
+    said = f"{answer.out}\n{answer.err}"
+    text = seen.failure.text
+    same = failure.of(said, crashed=died, code=answer.code) == seen.failure
+    return same or bool(text and text in said) or bool(died and text.startswith(died))
+
+
+def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter) -> KernelReduced:
+    whole, interrupted = start.candidate, False
+    before = counts(whole.text, start.counted)
+    with ExitStack() as stack:
+        pool = TesterPool(start.make, start.jobs)
+        stack.callback(pool.close)
+        try:
+            plain = replace(whole, text=ast.unparse(untrusted.python_tree(whole.text)) + "\n")
+        except (SyntaxError, ValueError, RecursionError) as error:
+            raise FactError("cannot parse this file as Python", where=file, why=str(error)) from error
+        if not pool.shows(plain):
+            raise SmithError(
+                "the symptom is gone when the file stands alone, without its comments",
+                hints=["copy the functions that it imports from neighbouring files into it"],
+            )
+
+        def better(candidate: KernelCandidate, tried: int) -> None:
+            _write(start, candidate, file)
+            on_better(counts(candidate.text, start.counted), tried)
+
+        search = KernelSearch(plain, start.kernel, pool.shows, jobs=start.jobs, on_better=better)
+        try:
+            search.run()
+        except (KeyboardInterrupt, InterruptedRunError):
+            interrupted = True
+        finally:
+            pool.close()  # first: so nobody waits for a candidate
+            search.close()
+    best = search.best
+    _write(start, best, file)
+    seen = start.again(file, best)
+    if seen.seen is not Seen.SHOWS:
+        raise SmithError(
+            "the reduced kernel does not show it in a new process",
+            where=file,
+            why=": ".join(filter(None, (str(seen.seen), seen.figures, seen.why))),
+            hints=["a flaky symptom cannot be reduced", "--jobs 1 may help, if it is about time"],
+        )
+    start = replace(start, symptom=replace(start.symptom, expected=seen.figures))
+    main = reproducer.main_program(best.text, start.symptom, start.asked and request(start.asked, best, file))
+    _write(start, best, file, main)
+    alone = bool(main) and start.alone(file, seen)
+    if main and not alone:
+        _write(start, best, file)
+    after = counts(best.text, start.counted)
+    seconds = time.monotonic() - began
+    compiles = alone and start.symptom.wrong
+    return KernelReduced(
+        file, seen.figures, before, after, search.tried, seconds, alone, compiles, interrupted
+    )
+
+
+def _write(start: _Start, candidate: KernelCandidate, file: Path, main: str = "") -> None:
+    asked = start.asked and request(start.asked, candidate, file)
+    files.write_atomically(file, reproducer.render(candidate.text, start.symptom, asked, main))
+
+
+def _variables(*, without: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Those of Triton's that are set, folders aside."""
+    ours = (one for one in sorted(os.environ.items()) if one[0].startswith(variables.prefixes()))
+    return tuple(
+        one for one in ours if variables.find(one[0]) and one[0] not in without and os.sep not in one[1]
+    )
+
+
+def _shown(seen: Observation, file: Path) -> Observation:
+    if seen.seen is Seen.SHOWS:
+        return seen
+    if seen.seen is Seen.UNTESTED:
+        raise UndecidedError("it could not be decided whether the symptom is there", where=file, why=seen.why)
+    raise SmithError(
+        "the symptom is not there",
+        where=file,
+        why="\n".join(filter(None, (str(seen.seen), seen.figures, seen.why))),
+        hints=[
+            'without --when, a compile that fails; --when "spills>0" for a limit',
+            "for a command, exit code 0 means that the symptom is there",
+        ],
+    )
+
+
+@contextmanager
+def _emptied(folder: Path) -> Iterator[None]:
+    """A folder of the workspace, for this run alone; empty before and after."""
+    space = workspace.default()
+    space.claim()
+    gone = Plan("reduce", (Remove((folder,), space.root, phase="reduce"),))
+    with output_lock.held(folder, space, "kernel.reduce"):
+        space.run(gone, "kernel.reduce", quiet=True)
+        files.make_folder(folder)
+        try:
+            yield
+        finally:
+            space.run(gone, "kernel.reduce", quiet=True)

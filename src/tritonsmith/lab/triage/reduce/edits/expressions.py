@@ -1,0 +1,129 @@
+"""Expressions: replaced by an operand or a constant; keywords of calls and decorators removed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tritonsmith.lab.triage.reduce.edits import tree
+from tritonsmith.lab.triage.reduce.edits.statements import Place
+
+_JIT = "jit"
+
+
+def keywords(text: str) -> list[int]:
+    """Numbers of the keyword arguments of calls, and of decorators other than the one that makes a kernel."""
+    _, nodes = tree.parsed(text)
+    own = {
+        id(one)
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+        for one in node.decorator_list
+        if _word(one) != _JIT
+    }
+    return [number for number, node in enumerate(nodes) if isinstance(node, ast.keyword) or id(node) in own][
+        ::-1
+    ]
+
+
+def simpler(text: str, begin: int) -> Iterator[Place]:
+    """Expressions replaced by a constant, or by a part of theirs: outer ones first.
+
+    Args:
+        text: the module.
+        begin: the first number to look at.
+    """
+    module, nodes = tree.parsed(text)
+    kept = _kept(module)
+    modules = {
+        alias.asname or alias.name.partition(".")[0]
+        for node in nodes
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    for number, node in enumerate(nodes):
+        if number >= begin and isinstance(node, ast.expr) and id(node) not in kept:
+            for one in _simpler(node, modules):
+                yield number, tree.replaced(text, {number: one})
+
+
+def constants(text: str, begin: int) -> Iterator[Place]:
+    """Numbers replaced by 0 and 1, and sizes by half of them."""
+    module, nodes = tree.parsed(text)
+    kept = _kept(module)
+    for number, node in enumerate(nodes):
+        if number >= begin and isinstance(node, ast.Constant) and id(node) not in kept:
+            for value in smaller(node.value):
+                yield number, tree.replaced(text, {number: ast.Constant(value)})
+
+
+def smaller(value: object) -> tuple[int | float, ...]:
+    """Numbers to try instead of one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return ()
+    if isinstance(value, float):
+        return tuple(one for one in (0.0, 1.0) if value not in (one, 0))
+    return tuple(one for one in dict.fromkeys((0, 1, value // 2)) if one < value)
+
+
+def _kept(module: ast.Module) -> set[int]:
+    """What is no value: annotations, decorators, what is called, targets, and texts."""
+    kept: set[int] = set()
+    for node in ast.walk(module):
+        whole: list[ast.AST | None] = []
+        if isinstance(node, ast.FunctionDef):
+            whole += [*node.decorator_list, node.returns]
+        elif isinstance(node, (ast.arg, ast.AnnAssign)):
+            whole += [node.annotation]
+        elif isinstance(node, ast.JoinedStr):
+            whole += node.values
+        kept |= {id(part) for one in whole if one for part in ast.walk(one)}
+        if isinstance(node, ast.Call):
+            kept |= {id(node.func)}
+        elif isinstance(node, ast.Attribute):
+            kept |= {id(node.value)}
+        elif isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
+            kept |= {id(node)}
+    return kept
+
+
+def _simpler(node: ast.expr, modules: set[str]) -> Iterator[ast.expr]:
+    if isinstance(node, (ast.Constant, ast.Slice, ast.Attribute)):
+        return
+    if isinstance(node, (ast.Compare, ast.BoolOp)):
+        yield ast.Constant(True)
+    elif not isinstance(node, (ast.Tuple, ast.List, ast.Dict)):
+        yield ast.Constant(0)
+    yield from _operands(node, modules)
+
+
+def _operands(node: ast.expr, modules: set[str]) -> Iterator[ast.expr]:
+    if isinstance(node, ast.BinOp):
+        yield from (node.left, node.right)
+    elif isinstance(node, ast.UnaryOp):
+        yield node.operand
+    elif isinstance(node, ast.BoolOp):
+        yield from node.values
+    elif isinstance(node, ast.IfExp):
+        yield from (node.body, node.orelse)
+    elif isinstance(node, ast.Subscript):
+        yield node.value
+    elif isinstance(node, (ast.Tuple, ast.List)):
+        yield from node.elts
+    elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and _root(node.func) not in modules:
+            yield node.func.value  # x of x.to(...)
+        yield from node.args
+        if len(node.args) > 1:
+            yield ast.Call(node.func, node.args[:-1], node.keywords)
+
+
+def _root(node: ast.AST) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _word(decorator: ast.expr) -> str:
+    head = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return head.attr if isinstance(head, ast.Attribute) else head.id if isinstance(head, ast.Name) else ""

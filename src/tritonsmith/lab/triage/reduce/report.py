@@ -1,0 +1,60 @@
+"""The answers of `kernel.reduce`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tritonsmith.core.ui import console, tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.core.ui.units import duration
+from tritonsmith.lab.triage.reduce.candidate import SourceCounts
+from tritonsmith.lab.triage.reduce.command import KernelReduced
+
+
+def progress() -> Callable[[SourceCounts, int], None]:
+    """Shows each smaller size on a terminal."""
+    err = console.err()
+
+    def show(size: SourceCounts, tried: int) -> None:
+        if err.is_terminal:
+            text = f"{size.lines} lines, {size.statements} statements, {size.arguments} arguments"
+            err.print(f"{text}, {tried} tries  ", style="dim", end="\r")
+
+    return show
+
+
+def sizes(found: KernelReduced) -> Grid:
+    """Before and after."""
+    rows = [
+        [name, str(getattr(found.before, name)), str(getattr(found.after, name))]
+        for name in ("lines", "statements", "arguments")
+    ]
+    return tables.plain(found.expected, ["", "before", "after"], rows, right=["before", "after"])
+
+
+def summary(found: KernelReduced) -> str:
+    """Tries, time, and whether the search stopped early."""
+    text = f"{found.tried} tries in {duration(found.seconds)}"
+    if found.interrupted:
+        text += "; interrupted: this is the best result so far"
+    text += "; shows the same in a new process"
+    if not found.alone:
+        return text
+    about = "; `python {}` compiles it" if found.compiles else ", and by `python {}`"
+    return text + about.format(found.file.name)
+
+
+def as_json(found: KernelReduced) -> dict[str, Any]:
+    """The result as JSON data."""
+    return {
+        "schema": 1,
+        "path": str(found.file),
+        "expected": found.expected,
+        "before": vars(found.before),
+        "after": vars(found.after),
+        "tries": found.tried,
+        "seconds": found.seconds,
+        "alone": found.alone,
+        "done": not found.interrupted,
+    }

@@ -1,0 +1,185 @@
+"""From what was seen under each variant to a verdict, which says when it is not sure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tritonsmith.lab.triage import variant as variants
+from tritonsmith.lab.triage.observation import Observation, Seen, Subject
+from tritonsmith.lab.triage.variant import TriageVariant
+
+
+class Answer(StrEnum):
+    """How a triage ends."""
+
+    NOTHING = "nothing found"
+    FLAKY = "not decided: it is flaky"
+    DECIDED = "decided"
+    SEVERAL = "not decided: several changes make it disappear"
+    NONE = "not decided: no change makes it disappear"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A variant, and what was seen under it."""
+
+    variant: TriageVariant
+    observation: Observation
+
+
+@dataclass(frozen=True)
+class TriageVerdict:
+    """The result.
+
+    Attributes:
+        answer: how it ends.
+        text: the verdict in one line.
+        reasons: what it rests on, each a sentence.
+        next: what to do, each a sentence or a command.
+        baseline: what was seen with nothing changed.
+        tried: the variants, in the order of the tests.
+    """
+
+    answer: Answer
+    text: str
+    reasons: tuple[str, ...]
+    next: tuple[str, ...]
+    baseline: Observation
+    tried: tuple[Tried, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is sure: nothing found, or one cause."""
+        return self.answer in (Answer.NOTHING, Answer.DECIDED)
+
+
+def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVerdict:
+    """Test the subject as it is, then under each variant that fits, and judge.
+
+    A variant below another is tried only where the symptom is gone under that one.
+
+    Args:
+        subject: a kernel or a command.
+        tell: gets each observation, as it comes.
+    """
+    first = subject.baseline()
+    tell("nothing changed", first)
+    if first.seen is Seen.UNTESTED:
+        return _untested(subject, first, tell)
+    unsteady = subject.is_command or (subject.kind == "slow" and first.seen is Seen.SHOWS)
+    again = [subject.baseline() for _ in range(variants.baselines() - 1)] if unsteady else []
+    for one in again:
+        tell("nothing changed, again", one)
+    if {one.seen for one in again} - {first.seen} or {one.failure for one in again} - {first.failure}:
+        said = "; ".join(dict.fromkeys(one.figures for one in (first, *again)))
+        reasons = (f"with nothing changed, the tests disagree: {said}",)
+        return TriageVerdict(Answer.FLAKY, str(Answer.FLAKY), reasons, (), first)
+    if first.seen is Seen.GONE:
+        text = f"nothing found: {first.figures}"
+        return TriageVerdict(Answer.NOTHING, text, (), (), first)
+    tried: list[Tried] = []
+    for row in variants.ordered(first.failed_in):
+        fits = row.fits(subject.triton, subject.backends, command=subject.is_command, symptom=subject.kind)
+        gone = {one.variant.name for one in tried if one.observation.seen is Seen.GONE}
+        causes = any(
+            one.variant.role == "cause" and not one.variant.last and one.variant.name in gone for one in tried
+        )
+        # The interpreter compiles nothing: what it shows is not the work of a pass.
+        stays = any(one.variant.stays and one.observation.seen is Seen.SHOWS for one in tried)
+        if fits and (not row.after or row.after in gone) and not (row.last and (causes or stays)):
+            tried.append(Tried(row, subject.test(row)))
+            tell(row.name, tried[-1].observation)
+    return judge(subject, first, tried)
+
+
+def _untested(
+    subject: Subject, baseline: Observation, tell: Callable[[str, Observation], None]
+) -> TriageVerdict:
+    """Why it cannot be tested, and what the interpreter says of a check, which needs no GPU."""
+    text = f"not decided: it cannot be tested: {baseline.why}"
+    tried: list[Tried] = []
+    for row in variants.every() if subject.has_check else ():
+        if row.alone and row.fits(subject.triton, subject.backends, command=True, symptom=subject.kind):
+            tried.append(Tried(row, subject.test(row)))
+            tell(row.name, tried[-1].observation)
+    reasons = []
+    for one in tried:
+        seen = one.observation
+        meaning = one.variant.alone.get(seen.seen.name.lower()) or f"{seen.why}, {seen.figures}"
+        reasons.append(f"{one.variant.name}: {meaning}")
+    hints = ["run it on a machine that has its GPU"] if tried else []
+    return TriageVerdict(Answer.NONE, text, tuple(reasons), tuple(hints), baseline, tuple(tried))
+
+
+def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> TriageVerdict:
+    """The verdict of what was seen.
+
+    One cause: if the variants that make the symptom go are of one family. A variant that changes no machine
+    code and yet makes it go shows that the symptom comes and goes by itself.
+    """
+    gone = [row for row in tried if row.observation.seen is Seen.GONE and row.variant.role != "witness"]
+    names = {row.variant.name for row in gone}
+    causes = [row for row in gone if row.variant.role == "cause"]
+    narrow = [row for row in causes if not any(other.variant.after == row.variant.name for other in causes)]
+    sides = [row for row in gone if row.variant.role == "side"]
+    stays = [row.variant.stays for row in tried if row.variant.stays and row.observation.seen is Seen.SHOWS]
+    heard = [row for row in tried if row.variant.role == "witness" and row.observation.seen is Seen.OTHER]
+    families = list(dict.fromkeys(row.variant.family for row in narrow))
+    if families:  # a race goes with the timing, and so under many a change
+        families += [row.variant.family for row in heard if row.variant.family]
+    reasons = [*baseline.notes, *(_reason(row) for row in (*narrow, *sides))]
+    hints = [subject_hint for row in (*narrow, *sides) if (subject_hint := _next(subject, row))]
+    reasons += [
+        f"{row.variant.name} says: {row.observation.figures}"
+        for row in tried
+        if (row.variant.release == "newest" or row.variant.role == "witness")
+        and row.observation.seen is Seen.OTHER
+    ]
+    untested = [row.variant.name for row in tried if row.observation.seen is Seen.UNTESTED]
+    notes = [f"not tested: {', '.join(untested)}"] if untested else []
+    same = [row for row in narrow if baseline.code and row.observation.code == baseline.code]
+    if same:
+        reasons = [f"{same[0].variant.name}: the machine code is the same as with nothing changed"]
+        return TriageVerdict(Answer.FLAKY, str(Answer.FLAKY), (*reasons, *notes), (), baseline, tuple(tried))
+    if baseline.cause or (stays and not causes):
+        text = baseline.cause or f"decided: {stays[0]}"
+        known = (*reasons, *notes) if baseline.cause else tuple(notes)
+        return TriageVerdict(Answer.DECIDED, text, known, tuple(hints), baseline, tuple(tried))
+    if stays and causes:  # the interpreter shows it, and a change of the compiler makes it go
+        text = f"{Answer.SEVERAL}: {'; '.join((stays[0], *families))}"
+        return TriageVerdict(Answer.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+    if len(families) == 1:
+        places = dict.fromkeys(
+            place for row in narrow if row.variant.line for place in subject.lines(row.variant.line)
+        )
+        details = [*places, *(said for row in narrow if (said := _swap(row)))]
+        text = ", ".join((families[0], *details))
+        return TriageVerdict(Answer.DECIDED, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+    if families:
+        text = f"{Answer.SEVERAL}: {'; '.join(families)}"
+        return TriageVerdict(Answer.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+    lead = f"{Answer.NONE} of this Triton" if names else str(Answer.NONE)
+    return TriageVerdict(Answer.NONE, lead, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+
+
+def _reason(tried: Tried) -> str:
+    """What it means that the symptom is gone."""
+    return ": ".join(filter(None, (tried.variant.name, _swap(tried), tried.variant.gone)))
+
+
+def _swap(tried: Tried) -> str:
+    """Which ptxas instead of which; empty where it is its own."""
+    return " instead of ".join(reversed(tried.observation.swapped))
+
+
+def _next(subject: Subject, tried: Tried) -> str:
+    """What to do; a command where the row has a place for one."""
+    variant = tried.variant
+    other = variant.version(subject.triton) if variant.release else ""
+    text = variant.next.replace("{ptxas}", (tried.observation.swapped or ("",))[-1])
+    if "{bisect}" not in text:
+        return text
+    command = subject.bisect(other)
+    return text.replace("{bisect}", command) if command else ""

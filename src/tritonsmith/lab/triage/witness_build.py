@@ -1,0 +1,167 @@
+"""Builds in the tool's environments that say more of a fault: with assertions, or with ASan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tritonsmith.build import sanitized_run
+from tritonsmith.compiler import spec
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import receipts
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.errors import FactError
+from tritonsmith.facts import libtriton
+from tritonsmith.lab.triage.observation import Observation, Seen
+from tritonsmith.lab.triage.variant import TriageVariant
+
+BuildKind = Literal["", "assertions", "address"]
+_ASAN: BuildKind = "address"
+_FRAME = re.compile(r"#\d+ 0x[0-9a-f]+ in (?P<name>.+) (?P<place>\S+:\d+(?::\d+)?)$")
+_HEAD = re.compile(r"AddressSanitizer: (\S+)")
+_DIGITS = 10  # of a commit that is shown
+
+
+@dataclass(frozen=True)
+class WitnessBuild:
+    """A Triton that was built in an environment, and is installed in it.
+
+    Attributes:
+        env: where.
+        about: which build it is, against the one under test.
+    """
+
+    env: EnvDir
+    about: str
+
+
+def find(kind: BuildKind, python: Path, triton: str, space: Workspace) -> WitnessBuild:
+    """The build that is asked: one of the same commit as that under test, otherwise the newest.
+
+    Args:
+        kind: what it has to have.
+        python: the interpreter beside the Triton under test.
+        triton: the version of that.
+        space: whose environments are looked at.
+
+    Raises:
+        FactError: there is none, or the Triton under test is one.
+    """
+    every = dict(_builds(space))
+    own = next((receipt for env, receipt in every.items() if env.python == python), None)
+    if _is(kind, own, python):
+        raise FactError(f"this Triton itself is {_title(kind)}: its message is the symptom")
+    fitting = [
+        env for env, receipt in every.items() if env.python != python and _is(kind, receipt, env.python)
+    ]
+    mine = str(own.get("commit", "")) if own else ""
+    if not fitting:
+        name = "asan" if kind == _ASAN else "dev"
+        tasks = ("setup-mlir", "build-triton", "install-triton")
+        raise FactError(f"needs {_title(kind)}", hints=["; ".join(command(task, env=name) for task in tasks)])
+    env = max(fitting, key=lambda one: (every[one].get("commit") == mine != "", str(every[one]["finished"])))
+    return WitnessBuild(env, _about(env, every[env], mine, triton))
+
+
+def test(
+    variant: TriageVariant,
+    build: WitnessBuild,
+    space: Workspace,
+    look: Callable[[TriageVariant, Path], Observation],
+    log: Callable[[str], str],
+) -> Observation:
+    """What it says of the subject; a failure of which it says nothing is no test.
+
+    Args:
+        variant: the row.
+        build: who is asked.
+        space: the workspace.
+        look: at the symptom, by an interpreter and under variables.
+        log: what a test printed, by its variant's name.
+
+    Raises:
+        SmithError: its sanitizer's runtime is missing.
+    """
+    folder, said = build.env.path / "triage", ""
+    if variant.build == _ASAN:
+        before, variables = sanitized_run.environment(_ASAN, build.env, folder, space)
+        space.run(before, "triage", quiet=True)
+        variant = replace(variant, variables={**variant.variables, **variables})
+    seen = look(replace(variant, says=""), build.env.python)
+    if variant.build == _ASAN:
+        said = short(*sanitized_run.first_error(folder, _ASAN))
+    elif found := re.search(variant.says, log(variant.name)):
+        said = found[1]
+    if said:
+        return replace(seen, seen=Seen.OTHER, figures=f"{said}, {build.about}", why="")
+    if seen.seen in (Seen.OTHER, Seen.UNTESTED):
+        why = f"{variant.name} does not report it: {seen.why or seen.figures}"
+        return replace(seen, seen=Seen.UNTESTED, figures=build.about, why=why)
+    return replace(seen, figures=f"it reports nothing, {build.about}")
+
+
+def short(head: str, lines: Sequence[str]) -> str:
+    """`heap-buffer-overflow: READ of size 4 in f Coalesce.cpp:100:44`; empty without an error.
+
+    The frame is the first one with a line that is not the runtime's own, as of `memcpy`.
+    """
+    kind = _HEAD.search(head)
+    if not kind:
+        return head
+    access = next((line.strip().partition(" at ")[0] for line in lines if " of size " in line), "")
+    frames = (found for line in lines if (found := _FRAME.search(line)))
+    mine = next((found for found in frames if "sanitizer" not in found["place"]), None)
+    place = f"in {_name(mine['name'])} {Path(mine['place']).name}" if mine else ""
+    return f"{kind[1]}: {' '.join(filter(None, (access, place)))}".removesuffix(": ")
+
+
+def _name(signature: str) -> str:
+    """`a::f` of `a::f(int) const`; `(anonymous namespace)` has a parenthesis of its own."""
+    return re.sub(r"(?<!^)(?<!:)\(.*", "", signature)
+
+
+def _builds(space: Workspace) -> Iterator[tuple[EnvDir, Mapping[str, Any]]]:
+    """Environments with the receipt of what made their library last: a build of some targets did not."""
+    for path in sorted((space.root / "envs").glob("*/receipts/build-triton.json")):
+        env = space.env(path.parent.parent.name)
+        built, installed = receipts.read(path), receipts.read(env.receipt("install-triton"))
+        every = [one for one in (installed, built) if one and (one is installed or not one.get("targets"))]
+        if every:
+            yield env, max(every, key=lambda one: str(one["finished"]))
+
+
+def _is(kind: BuildKind, receipt: Mapping[str, Any] | None, python: Path) -> bool:
+    """Whether the library that an interpreter loads has it: an install elsewhere may have replaced it."""
+    package = Path(receipt.get("source", "")) / "python" / "triton" if receipt else spec.package(python)
+    if not spec.installed(python):
+        return False
+    try:
+        libraries = [libtriton.read(path) for path in libtriton.find(package)]
+    except OSError:
+        return False
+    if kind == _ASAN:
+        return any(one.asan for one in libraries)
+    known = configs.load("triage")["builds"]["assertions"]
+    return any(one.asserts and not one.asan for one in libraries) and (
+        not receipt or receipt.get("build_type") in known
+    )
+
+
+def _title(kind: BuildKind) -> str:
+    return "a build with AddressSanitizer" if kind == _ASAN else "a build with assertions"
+
+
+def _about(env: EnvDir, receipt: Mapping[str, Any], mine: str, triton: str) -> str:
+    commit = str(receipt.get("commit", ""))[:_DIGITS] or "no commit"
+    changed = " with changes" if receipt.get("dirty") else ""
+    if mine and mine == receipt.get("commit"):
+        same = ", as the one under test" if not changed else ""
+    elif mine:
+        same = f", not {mine[:_DIGITS]} as the one under test"
+    else:
+        same = f", which need not be that of {triton}"
+    return f"by env {env.name} of {commit}{changed}{same}"

@@ -1,0 +1,86 @@
+"""A kernel whose result is wrong, under triage without a GPU: the first pass that changes it is the cause."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tritonsmith.check import report
+from tritonsmith.check.kernel_check import check_kernel
+from tritonsmith.check.predicate import WRONG
+from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.core.errors import InterruptedRunError, SmithError
+from tritonsmith.lab.triage.kernel import BASELINE, KernelSubject
+from tritonsmith.lab.triage.observation import Observation, Seen
+from tritonsmith.lab.triage.variant import TriageVariant
+
+
+@dataclass
+class WrongKernelSubject(KernelSubject):
+    """A kernel; its symptom is that a pass changes its result, as `passes.check` sees it."""
+
+    _cause: str = field(default="", init=False)  # of the baseline
+
+    @property
+    def kind(self) -> str:
+        """Of the symptom."""
+        return WRONG
+
+    @property
+    def when(self) -> list[str]:
+        """What `--when` says of it."""
+        return [WRONG]
+
+    def baseline(self) -> Observation:
+        """As it is."""
+        seen = self._checked(self.where, BASELINE)
+        self._cause = seen.cause
+        return seen
+
+    def test(self, variant: TriageVariant) -> Observation:
+        """By another release: no other change tells more than the pass does."""
+        try:
+            return self._checked(self.place(variant), variant.name)
+        except InterruptedRunError:
+            raise
+        except SmithError as error:
+            return Observation(Seen.UNTESTED, why=error.what)
+
+    def check(
+        self, asked: CompileRequest, folder: Path, stop: Callable[[], bool] = lambda: False
+    ) -> Observation:
+        """Another kernel: whether the same pass changes its result in the same way; not if it has to stop."""
+        seen = self._observed_of(asked, self.where, folder, stop)
+        if seen.seen is Seen.SHOWS and seen.cause != self._cause:
+            return replace(seen, seen=Seen.OTHER)
+        return seen
+
+    def _checked(self, where: Toolchain, name: str) -> Observation:
+        return self._observed_of(self.asked, where, self.out / folder_name(name))
+
+    def _observed_of(
+        self,
+        asked: CompileRequest,
+        where: Toolchain,
+        folder: Path,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Observation:
+        began = time.monotonic()
+        try:
+            _, answer = check_kernel(asked, where, folder, silent=self.silent, stop=stop)
+        except InterruptedRunError:
+            raise
+        except SmithError as error:
+            why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
+            return Observation(Seen.UNTESTED, why=why, seconds=time.monotonic() - began)
+        said, seconds = report.verdict(answer), time.monotonic() - began
+        if answer.culprit:
+            notes = tuple(line.strip() for line in report.lines(answer) if line.strip() != said)
+            return Observation(Seen.SHOWS, said, seconds=seconds, notes=notes, cause=said)
+        if answer.open:
+            return Observation(Seen.UNTESTED, why=said, seconds=seconds)
+        return Observation(Seen.GONE, said, seconds=seconds)

@@ -1,1 +1,0 @@
-"""What each pass of the compiler does to a kernel: dumps taken apart, compared, replayed, reduced."""

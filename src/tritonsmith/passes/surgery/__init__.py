@@ -1,1 +1,0 @@
-"""`passes.run`: a program whose kernels are compiled by changed pipelines."""

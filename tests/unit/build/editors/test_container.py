@@ -1,0 +1,68 @@
+"""Containers: the plan of a build with the paths of a container, and nothing of this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.unit.build import made
+from tritonsmith.build.editors import container
+from tritonsmith.build.triton import recipe
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import Write
+
+
+def _texts(version: str) -> dict[str, str]:
+    plan = container.plan(made.inputs(version), made.python(), "12.11", Path("/out"))
+    steps = [step for step in plan.steps if isinstance(step, Write)]
+    assert len(steps) == len(plan.steps)
+    return {step.path.relative_to("/out").as_posix(): step.text for step in steps}
+
+
+def _variables(script: str) -> list[str]:
+    """Names of CMake's variables, in order."""
+    return re.findall(r"^set\((\w+)", script, re.MULTILINE)
+
+
+@pytest.mark.parametrize("version", ["2.1", "3.2", "3.5", "main"])
+def test_its_script_is_the_plan_of_the_build(version: str, tmp_path: Path) -> None:
+    texts = _texts(version)
+    script = texts["build.sh"]
+    here = made.inputs(version)
+    for folder in (here.workspace.root, here.checkout.root, made.tool_checkout("linux")):
+        assert str(folder) not in script
+    assert "src/tritonsmith" not in script
+    (tmp_path / "build.sh").write_text(script)
+    subprocess.run(["sh", "-n", str(tmp_path / "build.sh")], check=True)
+    wanted = recipe.plan(here).shell()
+    assert script.count("\n(cd ") == wanted.count("\n(cd ")
+    assert _variables(script) == _variables(wanted)
+    for name in (name for name in texts if name.startswith("files/")):
+        assert f"/opt/tritonsmith-{name}" in script
+
+
+def test_its_image_is_pinned() -> None:
+    texts = _texts("3.5")
+    lines = texts["Dockerfile"].splitlines()
+    assert "FROM debian:12.11" in lines
+    assert 'RUN test "$(/usr/lib/llvm-19/bin/llvm-config --version)" = 19.1.7' in lines
+    assert f"RUN git -C /opt/triton checkout --quiet --detach {made.inputs('3.5').checkout.commit}" in lines
+    assert any("clang-19 lld-19" in line and "libmlir-19-dev" in line for line in lines)
+    assert json.loads(texts["devcontainer.json"])["workspaceFolder"] == "/opt/triton"
+
+
+@pytest.mark.parametrize("what", ["an LLVM of one's own", "another system", "another compiler"])
+def test_what_no_package_brings_is_refused(what: str) -> None:
+    inputs, debian = made.inputs(), "12.11"
+    if what == "an LLVM of one's own":
+        inputs = made.inputs(tree=made.llvm(Path("/home/me/llvm")))
+    elif what == "another system":
+        debian = ""
+    else:
+        inputs = made.inputs(compilers=made.compilers("macos"))
+    with pytest.raises(FactError, match="cannot be put into a container"):
+        container.plan(inputs, made.python(), debian, Path("/out"))

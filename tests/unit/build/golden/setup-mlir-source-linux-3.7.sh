@@ -1,0 +1,172 @@
+#!/bin/sh
+# LLVM/MLIR from source in /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a
+set -eu
+
+# store
+rm -rf -- /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a.json
+
+# LLVM sources
+# skipped if /home/dev/.local/share/tritonsmith/sources/.llvm-7f77ca0dbda4.done is up to date:
+git init --quiet /home/dev/.local/share/tritonsmith/sources/llvm-project
+git -C /home/dev/.local/share/tritonsmith/sources/llvm-project fetch --depth=1 --filter=blob:none -- https://github.com/llvm/llvm-project 7f77ca0dbda4abbf9af06537b2c475f20ccd6007 || git -C /home/dev/.local/share/tritonsmith/sources/llvm-project fetch --depth=1 --filter=blob:none -- https://github.com/triton-lang/llvm-project 7f77ca0dbda4abbf9af06537b2c475f20ccd6007
+mkdir -p /home/dev/.local/share/tritonsmith/sources
+rm -rf -- /home/dev/.local/share/tritonsmith/sources/llvm-7f77ca0dbda4
+(cd /home/dev/.local/share/tritonsmith/sources && git -C /home/dev/.local/share/tritonsmith/sources/llvm-project worktree add --force --force --detach --no-checkout /home/dev/.local/share/tritonsmith/sources/llvm-7f77ca0dbda4 7f77ca0dbda4abbf9af06537b2c475f20ccd6007)
+(cd /home/dev/.local/share/tritonsmith/sources && git -C /home/dev/.local/share/tritonsmith/sources/llvm-7f77ca0dbda4 sparse-checkout set cmake llvm mlir third-party lld libunwind clang)
+(cd /home/dev/.local/share/tritonsmith/sources && git -C /home/dev/.local/share/tritonsmith/sources/llvm-7f77ca0dbda4 checkout --force --detach 7f77ca0dbda4abbf9af06537b2c475f20ccd6007)
+
+# configure LLVM
+# always:
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a
+cat > /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/tritonsmith-native.cmake <<'EOF'
+set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[env;CCACHE_SLOPPINESS=pch_defines,time_macros;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[env;CCACHE_SLOPPINESS=pch_defines,time_macros;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
+set(CMAKE_PROJECT_LLVM_INCLUDE [[/home/dev/tritonsmith/src/tritonsmith/build/llvm/precompiled_headers.cmake]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH [[base;ir;codegen;mlir]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_WITHOUT [[RustDemangle.cpp;Support/TypeID.cpp]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_base_OF [[LLVMSupport]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_base_HEADERS [[<algorithm>;<functional>;<map>;<memory>;<optional>;<set>;<string>;<tuple>;<vector>;"llvm/ADT/ArrayRef.h";"llvm/ADT/DenseMap.h";"llvm/ADT/DenseSet.h";"llvm/ADT/STLExtras.h";"llvm/ADT/SmallPtrSet.h";"llvm/ADT/SmallVector.h";"llvm/ADT/StringExtras.h";"llvm/ADT/StringMap.h";"llvm/ADT/StringRef.h";"llvm/ADT/StringSwitch.h";"llvm/ADT/TypeSwitch.h";"llvm/Support/Casting.h";"llvm/Support/CommandLine.h";"llvm/Support/Error.h";"llvm/Support/FormatVariadic.h";"llvm/Support/MemoryBuffer.h";"llvm/Support/raw_ostream.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_base_FOLDERS [[.;../mlir/lib/Support;../mlir/lib/TableGen;../mlir/lib/Tools;../mlir/tools/mlir-linalg-ods-gen;../mlir/tools/mlir-pdll;../mlir/tools/mlir-src-sharder;../mlir/tools/mlir-tblgen;../mlir/tools/tblgen-lsp-server;../mlir/tools/tblgen-to-irdl]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_ir_OF [[LLVMAnalysis]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_ir_HEADERS [["llvm/IR/Constants.h";"llvm/IR/DataLayout.h";"llvm/IR/DebugInfoMetadata.h";"llvm/IR/Function.h";"llvm/IR/IRBuilder.h";"llvm/IR/Instructions.h";"llvm/IR/IntrinsicInst.h";"llvm/IR/LLVMContext.h";"llvm/IR/Module.h";"llvm/IR/PassManager.h";"llvm/ADT/MapVector.h";"llvm/ADT/SetVector.h";"llvm/ADT/Statistic.h";"llvm/Support/CommandLine.h";"llvm/Support/raw_ostream.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_ir_FOLDERS [[lib/Analysis;lib/AsmParser;lib/Bitcode;lib/Frontend;lib/FuzzMutate;lib/IR;lib/IRReader;lib/Linker;lib/LTO;lib/Passes;lib/ProfileData;lib/Transforms]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_codegen_OF [[LLVMSelectionDAG]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_codegen_HEADERS [["llvm/CodeGen/MachineFunction.h";"llvm/CodeGen/MachineFunctionPass.h";"llvm/CodeGen/MachineInstrBuilder.h";"llvm/CodeGen/MachineRegisterInfo.h";"llvm/CodeGen/SelectionDAG.h";"llvm/CodeGen/TargetInstrInfo.h";"llvm/CodeGen/TargetLowering.h";"llvm/CodeGen/TargetRegisterInfo.h";"llvm/CodeGen/TargetSubtargetInfo.h";"llvm/IR/Function.h";"llvm/IR/Instructions.h";"llvm/IR/Module.h";"llvm/Support/CommandLine.h";"llvm/Support/raw_ostream.h";"llvm/Target/TargetMachine.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_codegen_FOLDERS [[lib/CodeGen;lib/Target]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_mlir_OF [[MLIRIR]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_mlir_HEADERS [["llvm/ADT/STLExtras.h";"llvm/ADT/TypeSwitch.h";"llvm/Support/Debug.h";"llvm/Support/FormatVariadic.h";"mlir/IR/AffineMap.h";"mlir/IR/Builders.h";"mlir/IR/BuiltinAttributes.h";"mlir/IR/BuiltinOps.h";"mlir/IR/BuiltinTypes.h";"mlir/IR/Diagnostics.h";"mlir/IR/DialectImplementation.h";"mlir/IR/IRMapping.h";"mlir/IR/Matchers.h";"mlir/IR/OpImplementation.h";"mlir/IR/PatternMatch.h";"mlir/IR/SymbolTable.h";"mlir/IR/TypeUtilities.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_mlir_FOLDERS [[../mlir/lib;../mlir/test/lib;../mlir/tools]] CACHE STRING "" FORCE)
+EOF
+# skipped if /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/.tritonsmith-configured is up to date:
+rm -rf -- /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/CMakeFiles/3.31.10
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a
+cat > /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/tritonsmith-cache.cmake <<'EOF'
+# Written by tritonsmith. To configure by hand, in this folder:
+#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-7f77ca0dbda4/llvm -B /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a
+set(CMAKE_MAKE_PROGRAM [[/home/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
+set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[env;CCACHE_SLOPPINESS=pch_defines,time_macros;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[env;CCACHE_SLOPPINESS=pch_defines,time_macros;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_PROJECTS [[mlir;lld;clang]] CACHE STRING "" FORCE)
+set(LLVM_TARGETS_TO_BUILD [[Native;NVPTX;AMDGPU]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_ASSERTIONS [[ON]] CACHE STRING "" FORCE)
+set(LLVM_OPTIMIZED_TABLEGEN [[ON]] CACHE STRING "" FORCE)
+set(LLVM_PARALLEL_COMPILE_JOBS [[16]] CACHE STRING "" FORCE)
+set(LLVM_PARALLEL_LINK_JOBS [[16]] CACHE STRING "" FORCE)
+set(LLVM_USE_SPLIT_DWARF [[ON]] CACHE STRING "" FORCE)
+set(LLVM_INSTALL_UTILS [[ON]] CACHE STRING "" FORCE)
+set(LLVM_BUILD_TESTS [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_BENCHMARKS [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DOCS [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_EXAMPLES [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_LIBXML2 [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_TERMINFO [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_ZSTD [[OFF]] CACHE STRING "" FORCE)
+set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
+set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
+set(CMAKE_C_ARCHIVE_CREATE [[<CMAKE_AR> DqcT <TARGET> <LINK_FLAGS> <OBJECTS>]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_ARCHIVE_CREATE [[<CMAKE_AR> DqcT <TARGET> <LINK_FLAGS> <OBJECTS>]] CACHE STRING "" FORCE)
+set(CMAKE_PROJECT_LLVM_INCLUDE [[/home/dev/tritonsmith/src/tritonsmith/build/llvm/precompiled_headers.cmake]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH [[base;ir;codegen;mlir]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_WITHOUT [[RustDemangle.cpp;Support/TypeID.cpp]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_base_OF [[LLVMSupport]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_base_HEADERS [[<algorithm>;<functional>;<map>;<memory>;<optional>;<set>;<string>;<tuple>;<vector>;"llvm/ADT/ArrayRef.h";"llvm/ADT/DenseMap.h";"llvm/ADT/DenseSet.h";"llvm/ADT/STLExtras.h";"llvm/ADT/SmallPtrSet.h";"llvm/ADT/SmallVector.h";"llvm/ADT/StringExtras.h";"llvm/ADT/StringMap.h";"llvm/ADT/StringRef.h";"llvm/ADT/StringSwitch.h";"llvm/ADT/TypeSwitch.h";"llvm/Support/Casting.h";"llvm/Support/CommandLine.h";"llvm/Support/Error.h";"llvm/Support/FormatVariadic.h";"llvm/Support/MemoryBuffer.h";"llvm/Support/raw_ostream.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_base_FOLDERS [[.;../mlir/lib/Support;../mlir/lib/TableGen;../mlir/lib/Tools;../mlir/tools/mlir-linalg-ods-gen;../mlir/tools/mlir-pdll;../mlir/tools/mlir-src-sharder;../mlir/tools/mlir-tblgen;../mlir/tools/tblgen-lsp-server;../mlir/tools/tblgen-to-irdl]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_ir_OF [[LLVMAnalysis]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_ir_HEADERS [["llvm/IR/Constants.h";"llvm/IR/DataLayout.h";"llvm/IR/DebugInfoMetadata.h";"llvm/IR/Function.h";"llvm/IR/IRBuilder.h";"llvm/IR/Instructions.h";"llvm/IR/IntrinsicInst.h";"llvm/IR/LLVMContext.h";"llvm/IR/Module.h";"llvm/IR/PassManager.h";"llvm/ADT/MapVector.h";"llvm/ADT/SetVector.h";"llvm/ADT/Statistic.h";"llvm/Support/CommandLine.h";"llvm/Support/raw_ostream.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_ir_FOLDERS [[lib/Analysis;lib/AsmParser;lib/Bitcode;lib/Frontend;lib/FuzzMutate;lib/IR;lib/IRReader;lib/Linker;lib/LTO;lib/Passes;lib/ProfileData;lib/Transforms]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_codegen_OF [[LLVMSelectionDAG]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_codegen_HEADERS [["llvm/CodeGen/MachineFunction.h";"llvm/CodeGen/MachineFunctionPass.h";"llvm/CodeGen/MachineInstrBuilder.h";"llvm/CodeGen/MachineRegisterInfo.h";"llvm/CodeGen/SelectionDAG.h";"llvm/CodeGen/TargetInstrInfo.h";"llvm/CodeGen/TargetLowering.h";"llvm/CodeGen/TargetRegisterInfo.h";"llvm/CodeGen/TargetSubtargetInfo.h";"llvm/IR/Function.h";"llvm/IR/Instructions.h";"llvm/IR/Module.h";"llvm/Support/CommandLine.h";"llvm/Support/raw_ostream.h";"llvm/Target/TargetMachine.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_codegen_FOLDERS [[lib/CodeGen;lib/Target]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_mlir_OF [[MLIRIR]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_mlir_HEADERS [["llvm/ADT/STLExtras.h";"llvm/ADT/TypeSwitch.h";"llvm/Support/Debug.h";"llvm/Support/FormatVariadic.h";"mlir/IR/AffineMap.h";"mlir/IR/Builders.h";"mlir/IR/BuiltinAttributes.h";"mlir/IR/BuiltinOps.h";"mlir/IR/BuiltinTypes.h";"mlir/IR/Diagnostics.h";"mlir/IR/DialectImplementation.h";"mlir/IR/IRMapping.h";"mlir/IR/Matchers.h";"mlir/IR/OpImplementation.h";"mlir/IR/PatternMatch.h";"mlir/IR/SymbolTable.h";"mlir/IR/TypeUtilities.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_mlir_FOLDERS [[../mlir/lib;../mlir/test/lib;../mlir/tools]] CACHE STRING "" FORCE)
+set(LLVM_USE_LINKER [[lld]] CACHE STRING "" FORCE)
+set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
+EOF
+(cd /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-7f77ca0dbda4/llvm -B /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a)
+
+# build LLVM
+# always:
+(cd /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a && env NINJA_STATUS='[%f/%t] ' /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a -j16 FileCheck clang)
+
+# Python environment: as in install-triton-linux-3.7.sh
+
+# CUDA headers and tools: as in install-triton-linux-3.7.sh
+
+# what Triton uses of LLVM
+# always:
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about is up to date:
+rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.ninja_deps
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured is up to date:
+rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/CMakeCache.txt /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/CMakeFiles/3.31.10
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
+cat > /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/tritonsmith-cache.cmake <<'EOF'
+# Written by tritonsmith. To configure by hand, in this folder:
+#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/triton -B /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
+# LLVM: version unknown, commit unknown, RelWithDebInfo, assertions ON, RTTI OFF, shared libLLVM OFF, targets AMDGPU NVPTX Native, configuration 
+# compiler: clang++ 19.1.7
+set(CMAKE_MAKE_PROGRAM [[/home/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
+set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY [[/home/dev/triton/python/triton/_C]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(Python3_EXECUTABLE [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
+set(Python3_INCLUDE_DIR [[/usr/include/python3.11]] CACHE STRING "" FORCE)
+set(LLVM_EXTERNAL_LIT [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
+set(pybind11_DIR [[/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11/share/cmake/pybind11]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PYTHON_MODULE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PROTON [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_UT [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_WITH_CCACHE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
+set(TRITON_PARALLEL_LINK_JOBS [[16]] CACHE STRING "" FORCE)
+set(TRITON_WHEEL_DIR [[/home/dev/triton/python/triton]] CACHE STRING "" FORCE)
+set(TRITON_CACHE_PATH [[/home/dev/.local/share/tritonsmith/triton-home/7f77ca0d/.triton]] CACHE STRING "" FORCE)
+set(TRITON_OFFLINE_BUILD [[ON]] CACHE STRING "" FORCE)
+set(JSON_SYSPATH [[/home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json]] CACHE STRING "" FORCE)
+set(TRITON_PTXAS_PATH [[/home/dev/triton/third_party/nvidia/backend/bin/ptxas]] CACHE STRING "" FORCE)
+set(TRITON_PTXAS_BLACKWELL_PATH [[/home/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell]] CACHE STRING "" FORCE)
+set(TRITON_CUOBJDUMP_PATH [[/home/dev/triton/third_party/nvidia/backend/bin/cuobjdump]] CACHE STRING "" FORCE)
+set(TRITON_NVDISASM_PATH [[/home/dev/triton/third_party/nvidia/backend/bin/nvdisasm]] CACHE STRING "" FORCE)
+set(TRITON_CUDACRT_PATH [[/home/dev/triton/third_party/nvidia/backend/include]] CACHE STRING "" FORCE)
+set(TRITON_CUDART_PATH [[/home/dev/triton/third_party/nvidia/backend/include]] CACHE STRING "" FORCE)
+EOF
+(cd /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/tritonsmith-cache.cmake -G Ninja -S /home/dev/triton -B /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure)
+
+# build LLVM
+# always:
+/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure build.ninja
+set -- $(/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure -t inputs -E all | sed -n 's|^/home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/||p')
+for name in FileCheck opt; do
+  ! /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+done
+/home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a -j16 "$@"
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/tritonsmith-built
+cp /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/build.ninja /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/tritonsmith-built/build.ninja
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/tritonsmith-built/CMakeFiles
+cp /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/tritonsmith-built/CMakeFiles/rules.ninja

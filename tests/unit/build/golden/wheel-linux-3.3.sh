@@ -1,0 +1,113 @@
+#!/bin/sh
+# wheel of /home/dev/triton in /home/dev/.local/share/tritonsmith/envs/dev/wheels
+set -eu
+
+# Python environment: as in install-triton-linux-3.3.sh
+
+# CUDA headers and tools: as in install-triton-linux-3.3.sh
+
+# configure Triton: as in install-triton-linux-3.3.sh
+
+# build Triton: as in install-triton-linux-main.sh
+
+# wheel
+mkdir -p /home/dev/triton/python/build
+mkdir -p /home/dev/triton/python/build
+[ -L /home/dev/triton/python/build/cmake.linux-x86_64-cpython-3.11 ] || [ ! -e /home/dev/triton/python/build/cmake.linux-x86_64-cpython-3.11 ]
+ln -sfn /home/dev/.local/share/tritonsmith/envs/dev/triton /home/dev/triton/python/build/cmake.linux-x86_64-cpython-3.11
+rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/wheel-build
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/wheel-build
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/wheel-build
+cat > /home/dev/.local/share/tritonsmith/envs/dev/wheel-build/tritonsmith-cache.cmake <<'EOF'
+set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[sh;/home/dev/tritonsmith/src/tritonsmith/build/retry_without_header.sh;env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_IGNOREOPTIONS=-Xclang=-isysroot*;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[sh;/home/dev/tritonsmith/src/tritonsmith/build/retry_without_header.sh;env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_IGNOREOPTIONS=-Xclang=-isysroot*;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(Python3_EXECUTABLE [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
+set(Python3_INCLUDE_DIR [[/usr/include/python3.11]] CACHE STRING "" FORCE)
+set(LLVM_EXTERNAL_LIT [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
+set(pybind11_DIR [[/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11/share/cmake/pybind11]] CACHE STRING "" FORCE)
+set(CMAKE_PROJECT_INCLUDE [[/home/dev/tritonsmith/src/tritonsmith/build/llvm/precompiled_headers.cmake]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH [[compiler]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_compiler_FOLDERS [[bin;lib;third_party/nvidia/lib]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_compiler_HEADERS [["mlir/IR/BuiltinOps.h";"triton/Dialect/Triton/IR/Dialect.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_WITHOUT [[bin/triton-llvm-opt.cpp]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_OPTIONS [[SHELL:-Xclang -relocatable-pch;-Xclang=-isysroot/home/dev/.local/share/tritonsmith/envs/dev/triton;-fdebug-prefix-map=/home/dev/.local/share/tritonsmith/envs/dev/triton=.;-DTRITONSMITH_WORKSPACE_87c6d2aabec301f9]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PYTHON_MODULE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_TUTORIALS [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PROTON [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_UT [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_WITH_CCACHE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
+set(TRITON_PARALLEL_LINK_JOBS [[16]] CACHE STRING "" FORCE)
+EOF
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/wheel-build
+cat > /home/dev/.local/share/tritonsmith/envs/dev/wheel-build/setup.cfg <<'EOF'
+[build]
+build_base = /home/dev/.local/share/tritonsmith/envs/dev/wheel-build/build
+EOF
+# always:
+(cd /home/dev/.local/share/tritonsmith/envs/dev && env -u DEBUG -u LLVM_BUILD_SHARED_LIBS -u REL_WITH_DEB_INFO -u ROCTRACER_INCLUDE_PATH -u TRITON_BUILD_DIR -u TRITON_BUILD_TUTORIALS -u TRITON_BUILD_WITH_ASAN -u TRITON_BUILD_WITH_O1 -u TRITON_EXT_ENABLED -u TRITON_LLVM_SYSTEM_SUFFIX -u TRITON_PLUGIN_DIRS -u TRITON_ROCM_INCLUDE_PATH -u TRITON_ROCPROFILER_SDK_INCLUDE_PATH -u TRITON_ROCTRACER_INCLUDE_PATH -u TRITON_STABLE_ABI -u TRITON_WHEEL_NAME -u TRITON_WHEEL_VERSION_SUFFIX CFLAGS='-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.' CXXFLAGS='-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.' DIST_EXTRA_CONFIG=/home/dev/.local/share/tritonsmith/envs/dev/wheel-build/setup.cfg JSON_SYSPATH=/home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json LLVM_SYSPATH=/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601 MAX_JOBS=16 PYBIND11_SYSPATH=/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11 TRITON_APPEND_CMAKE_ARGS='-C /home/dev/.local/share/tritonsmith/envs/dev/wheel-build/tritonsmith-cache.cmake' TRITON_BUILD_PROTON=OFF TRITON_BUILD_WITH_CCACHE=ON TRITON_BUILD_WITH_CLANG_LLD=ON TRITON_CUDACRT_PATH=/home/dev/triton/third_party/nvidia/backend/include TRITON_CUDART_PATH=/home/dev/triton/third_party/nvidia/backend/include TRITON_CUOBJDUMP_PATH=/home/dev/triton/third_party/nvidia/backend/bin/cuobjdump TRITON_HOME=/home/dev/.local/share/tritonsmith/triton-home/a66376b0 TRITON_NVDISASM_PATH=/home/dev/triton/third_party/nvidia/backend/bin/nvdisasm TRITON_OFFLINE_BUILD=ON TRITON_PARALLEL_LINK_JOBS=16 TRITON_PTXAS_BLACKWELL_PATH=/home/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell TRITON_PTXAS_PATH=/home/dev/triton/third_party/nvidia/backend/bin/ptxas TRITON_REL_BUILD_WITH_ASSERTS=ON PATH=/usr/lib/llvm-19/bin:/home/dev/.local/share/tritonsmith/envs/dev/venv/bin:/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/bin:/home/dev/tritonsmith/.venv/bin:/home/dev/tritonsmith/.venv/bin:"$PATH" /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir /home/dev/.local/share/tritonsmith/envs/dev/wheels /home/dev/triton/python)
+
+# configure Triton as before the wheel
+# always:
+rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeCache.txt /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeFiles/3.31.10
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake <<'EOF'
+# Written by tritonsmith. To configure by hand, in this folder:
+#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/triton -B /home/dev/.local/share/tritonsmith/envs/dev/triton
+# LLVM: 19.1.7, commit a66376b0dc3b2ea8a84fda26faca287980986f78, RelWithDebInfo, assertions ON, RTTI ON, shared libLLVM OFF, targets AMDGPU NVPTX X86, configuration 
+# compiler: clang++ 19.1.7
+set(CMAKE_MAKE_PROGRAM [[/home/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
+set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY [[/home/dev/triton/python/triton/_C]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[sh;/home/dev/tritonsmith/src/tritonsmith/build/retry_without_header.sh;env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_IGNOREOPTIONS=-Xclang=-isysroot*;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[sh;/home/dev/tritonsmith/src/tritonsmith/build/retry_without_header.sh;env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_IGNOREOPTIONS=-Xclang=-isysroot*;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/home/dev/.local/share/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-242b2601/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(Python3_EXECUTABLE [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
+set(Python3_INCLUDE_DIR [[/usr/include/python3.11]] CACHE STRING "" FORCE)
+set(LLVM_EXTERNAL_LIT [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
+set(pybind11_DIR [[/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11/share/cmake/pybind11]] CACHE STRING "" FORCE)
+set(CMAKE_PROJECT_INCLUDE [[/home/dev/tritonsmith/src/tritonsmith/build/llvm/precompiled_headers.cmake]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH [[compiler]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_compiler_FOLDERS [[bin;lib;third_party/nvidia/lib]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_compiler_HEADERS [["mlir/IR/BuiltinOps.h";"triton/Dialect/Triton/IR/Dialect.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_WITHOUT [[bin/triton-llvm-opt.cpp]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_OPTIONS [[SHELL:-Xclang -relocatable-pch;-Xclang=-isysroot/home/dev/.local/share/tritonsmith/envs/dev/triton;-fdebug-prefix-map=/home/dev/.local/share/tritonsmith/envs/dev/triton=.;-DTRITONSMITH_WORKSPACE_87c6d2aabec301f9]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PYTHON_MODULE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_TUTORIALS [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PROTON [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_UT [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_WITH_CCACHE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
+set(TRITON_PARALLEL_LINK_JOBS [[16]] CACHE STRING "" FORCE)
+EOF
+(cd /home/dev/.local/share/tritonsmith/envs/dev/triton && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake -G Ninja -S /home/dev/triton -B /home/dev/.local/share/tritonsmith/envs/dev/triton)

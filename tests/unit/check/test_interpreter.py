@@ -1,0 +1,135 @@
+"""The first text beside answers that are written down, in place of those of Triton's process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.check.texts import ADD
+from tritonsmith.check.check import inputs_of
+from tritonsmith.check.interpreter import TritonInterpreter
+from tritonsmith.check.kernel import parsed
+from tritonsmith.check.runs import ReferenceRuns
+from tritonsmith.compiler import targets
+from tritonsmith.compiler.points import CompilePoint
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import PreparedCompile, Toolchain
+from tritonsmith.compiler.signature import BoundSignature
+from tritonsmith.core.plan import Plan
+from tritonsmith.worker.interpreted_memory import InterpretedMemory, MemoryModule
+
+pytestmark = pytest.mark.unit
+
+KINDS = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "MORE": "constexpr"}
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class WrittenDown(TritonInterpreter):
+    """Answers by a function of a run, and not by a process."""
+
+    answer: Callable[[Row], Row] = dict
+
+    def _run(self, runs: list[Row]) -> list[Row]:
+        rows = []
+        for one in runs:
+            rows.append(self.answer(one))
+            if not rows[-1]:
+                return rows[:-1]
+        return rows
+
+
+def added(run: Row, more: float = 0.0, elsewhere: int = 0) -> Row:
+    """x * y + x of 16 elements, by the memory that the worker has."""
+    memory = InterpretedMemory(run["memory"])
+    module = MemoryModule(None, memory)
+    x, y, out, n = run["arguments"]
+    at = run["program"][0] * 16 + np.arange(16)
+    mask = at < n
+    places = [(base + 4 * (at + elsewhere)).astype(np.uint64) for base in (x, y)]
+    one, other = (module.load(place, mask, np.float32(0), np.float32) for place in places)
+    with np.errstate(invalid="ignore"):  # infinity times 0
+        found = one * other + one + np.float32(more)
+    module.store((out + 4 * at).astype(np.uint64), found, mask)
+    return {"status": "ok", "value": {"written": list(memory.written()), "outside": memory.outside}}
+
+
+def compared(answer: Callable[[Row], Row], text: str = ADD, kinds: dict[str, str] | None = None) -> Any:
+    kernel = parsed(text)
+    assert kernel
+    reference = ReferenceRuns(inputs_of(3))
+    reference.refer(kernel)
+    target = targets.parse("cuda:80")
+    bound = BoundSignature(kinds or KINDS, {"MORE": 1})
+    asked = CompileRequest(Path("k.py"), "add", "", (target,))
+    made = PreparedCompile(Plan("", ()), asked, "add", (CompilePoint("p", target, bound),), Path(), Path())
+    where: Toolchain = None  # type: ignore[assignment] # no process is started
+    return WrittenDown(made, where, answer=answer).compare(reference)
+
+
+def test_the_same_is_equal() -> None:
+    assert compared(added).status == "equal"
+
+
+def test_another_sum_differs_and_is_named() -> None:
+    found = compared(lambda run: added(run, more=0.5))
+    assert (found.status, found.store) == ("differs", "out")
+    assert found.difference
+    assert found.difference.after == found.difference.before + 0.5
+
+
+def test_memory_that_the_first_text_does_not_read_differs() -> None:
+    assert compared(lambda run: added(run, elsewhere=1 << 20)).status == "differs"
+
+
+def test_nothing_written_differs() -> None:
+    empty = {"status": "ok", "value": {"written": [], "outside": 0}}
+    assert compared(lambda _: empty).status == "differs"
+
+
+def test_an_error_is_no_verdict() -> None:
+    found = compared(lambda _: {"status": "failed", "error": "InterpreterError: no\nKeyError: 'tt'"})
+    assert (found.status, found.why) == ("unknown", "KeyError: 'tt'")
+    known = compared(lambda _: {"status": "failed", "error": "AssertionError: base must be 16-byte aligned"})
+    assert "i32:16" in known.hints[0]
+
+
+def test_fewer_runs_are_no_verdict() -> None:
+    left = iter(range(3))
+    found = compared(lambda run: added(run) if next(left, None) is not None else {})
+    assert (found.status, found.why) == ("unknown", "the interpreter ended after 3 of 14 runs")
+
+
+def test_inputs_under_which_the_text_does_not_end_are_no_verdict() -> None:
+    """A loop for larger sizes."""
+    endless = ADD.replace(
+        '    %pid = "tt.get',
+        '    %many = "arith.constant"() <{value = 20 : i32}> : () -> i32\n'
+        '    %zero = "arith.constant"() <{value = 0 : i32}> : () -> i32\n'
+        '    %step = "arith.cmpi"(%n, %many) <{predicate = 2 : i64}> : (i32, i32) -> i1\n'
+        '    %by = "arith.extui"(%step) : (i1) -> i32\n'
+        '    "scf.for"(%zero, %many, %by) ({\n    ^bb0(%i: i32):\n      "scf.yield"() : () -> ()\n'
+        '    }) : (i32, i32, i32) -> ()\n    %pid = "tt.get',
+    )
+    found = compared(added, endless)
+    assert found.status == "unknown"
+    assert found.why.startswith("under 8 inputs the first text does not end")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "why"),
+    [
+        ({**KINDS, "more": "i32"}, "other parameters"),
+        ({"x": "*fp32", "y": "*fp32", "n": "i32"}, "other parameters"),
+        ({**KINDS, "n": "(i32,i32)"}, "a tuple"),
+    ],
+)
+def test_other_parameters_are_no_verdict(kinds: dict[str, str], why: str) -> None:
+    found = compared(added, kinds=kinds)
+    assert found.status == "unknown"
+    assert why in found.why

@@ -1,0 +1,90 @@
+"""`--when wrong`: an answer of the check as a predicate of bisect, and as a symptom under triage."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.check.texts import ADD, checked
+from tritonsmith.check import predicate
+from tritonsmith.compiler import run as compile_run
+from tritonsmith.compiler import targets, wheel_env
+from tritonsmith.compiler.dump.index import DumpIndex
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.lab.bisect.outcome import Verdict
+from tritonsmith.lab.bisect.predicate import wrong_result
+from tritonsmith.lab.bisect.predicate.wrong_result import WrongResultPredicate
+from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.triage import verdict, wrong_kernel
+from tritonsmith.lab.triage.verdict import Answer
+from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
+
+TEXTS = {
+    "right": (ADD, ADD.replace("%sum", "%other")),
+    "wrong": (ADD, ADD.replace('"arith.mulf"', '"arith.divf"')),
+    "open": (ADD, ADD.replace('"arith.mulf"', '"tt.strange"')),
+    "none": (ADD.replace('"arith.mulf"', '"tt.strange"'),),
+}
+
+
+def asked() -> CompileRequest:
+    return CompileRequest(Path("add.py"), "add", "*fp32", targets.parse_all(("cuda:90",)))
+
+
+@pytest.fixture(params=list(TEXTS))
+def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The check is real; what it is about was not compiled."""
+
+    def check_kernel(*_: object, **__: object) -> object:
+        return DumpIndex(Path()), checked(*TEXTS[request.param])
+
+    for module in (wrong_result, wrong_kernel):
+        monkeypatch.setattr(module, "check_kernel", check_kernel)
+    monkeypatch.setattr(wheel_env, "place_of", lambda *_: compile_run.toolchain("", sys.executable))
+    return str(request.param)
+
+
+def test_a_predicate(told: str, tmp_path: Path) -> None:
+    kernel = ComparedKernel("add", asked())
+    outcome = WrongResultPredicate((kernel,), tmp_path).test(CompilerSpec("3.8.0", version="3.8.0"))
+    expected = {"right": Verdict.GOOD, "wrong": Verdict.BAD}.get(told, Verdict.SKIP)
+    assert outcome.verdict is expected
+    assert ("pass-0 changes the result" in outcome.figures) == (told == "wrong")
+    assert bool(outcome.why) == (expected is Verdict.SKIP)
+
+
+def test_nothing_to_check_is_no_good_triton(tmp_path: Path) -> None:
+    outcome = WrongResultPredicate((), tmp_path).test(CompilerSpec("3.8.0", version="3.8.0"))
+    assert outcome.verdict is Verdict.SKIP
+
+
+def test_a_symptom(told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = compile_run.toolchain("", sys.executable)
+    monkeypatch.setattr(WrongKernelSubject, "triton", "3.8.0")
+    subject = WrongKernelSubject(asked(), where, (), tmp_path)
+    found = verdict.run(subject, lambda _name, _seen: None)
+    assert found.decided == (told in ("right", "wrong"))
+    assert found.answer is {"right": Answer.NOTHING, "wrong": Answer.DECIDED}.get(told, Answer.NONE)
+    if told == "wrong":
+        assert found.text == "k: pass-0 changes the result"
+        assert {one.variant.name for one in found.tried} == {"the newest release", "the release before"}
+        assert any(reason.startswith("first: out[") for reason in found.reasons)
+        assert "--when wrong" in subject.bisect("3.9.0")
+
+
+def test_wrong_and_a_limit_are_two_searches() -> None:
+    assert predicate.asked_for(["wrong"])
+    assert not predicate.asked_for(["spills>0"])
+    with pytest.raises(UsageError, match="contradict"):
+        predicate.asked_for(["wrong", "spills>0"])
+
+
+def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predicate, "_NEEDED", ("no_such_package",))
+    with pytest.raises(FactError, match="needs packages that are not installed: no_such_package") as caught:
+        predicate.require()
+    assert "tritonsmith[check]" in str(caught.value.hints)

@@ -1,0 +1,146 @@
+"""A compile from what is asked to the manifest, with the stand-in for Triton of `tests/unit/worker`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.worker.test_compile import append, place
+from tritonsmith.compiler import output_lock, request, run, targets
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, LockedError, SmithError, UsageError
+from tritonsmith.core.plan import Run
+
+__all__ = ["place"]  # the fixture
+PARAMS = """
+class Param:
+    def __init__(self, name):
+        self.name, self.is_constexpr = name, name.isupper()
+JITFunction.params = property(lambda self: [Param(name) for name in self.arg_names])
+"""
+
+
+@pytest.fixture
+def where(place: Path) -> Toolchain:
+    """An interpreter that has the stand-in."""
+    python = place / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{place}/site" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    return Toolchain(
+        python, Workspace(place / "home"), place / "home" / "kernels", 1, 30, {"python": str(python)}
+    )
+
+
+def wanted(
+    place: Path, kernel: str = "k", signature: str = "*fp32,WHAT='x'", **more: object
+) -> CompileRequest:
+    return CompileRequest(place / "kernel.py", kernel, signature, targets.parse_all(["a100"]), **more)  # type: ignore[arg-type]
+
+
+def test_variables_that_change_the_code_are_in_the_command(
+    place: Path, where: Toolchain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = place / "site/triton/_C/libtriton.py"
+    library.parent.mkdir()
+    (library.parent / "__init__.py").touch()
+    library.write_text("def get_cache_invalidating_env_vars(): return {'DISABLE_PTXAS_OPT': 'true'}\n")
+    monkeypatch.setenv("DISABLE_PTXAS_OPT", "on and on")
+    made = run.compile_all(wanted(place), where, place / "out", silent=True)
+    assert made.command.startswith("DISABLE_PTXAS_OPT='on and on' tritonsmith kernel.compile ")
+
+
+def test_variables_that_hold_stages_back_or_share_a_cache_do_not_reach_the_compiler(
+    place: Path, where: Toolchain
+) -> None:
+    (step,) = (one for one in run.prepare(wanted(place), where).plan.steps if isinstance(one, Run))
+    gone = {name for name, value in step.env if value is None}
+    assert gone == {"TRITON_INTERPRET", "TRITON_STORE_BINARY_ONLY", "TRITON_CACHE_MANAGER"}
+
+
+def test_a_link_to_a_folder_is_that_folder(place: Path, where: Toolchain) -> None:
+    (place / "real").mkdir()
+    (place / "link").symlink_to(place / "real")
+    works = {run.prepare(wanted(place), where, place / name).work for name in ("real", "link")}
+    assert len(works) == 1, "two runs would not see each other's lock"
+
+
+def test_a_stage_that_none_of_the_targets_has_is_told(place: Path, where: Toolchain) -> None:
+    made = run.execute(run.prepare(wanted(place, stages=("ttir", "hsaco")), where), where, silent=True)
+    assert made.notes[-1] == "no point has a stage hsaco: none of these targets produces it"
+    made = run.execute(run.prepare(wanted(place, stages=("ttir",)), where), where, silent=True)
+    assert not [text for text in made.notes if "no point" in text]
+
+
+def test_without_triton_the_interpreter_is_named(place: Path, where: Toolchain) -> None:
+    (place / "site" / "triton" / "__init__.py").write_text("import no_such_thing")
+    with pytest.raises(FactError, match="cannot import Triton") as caught:
+        run.compile_all(wanted(place), where, silent=True)
+    assert caught.value.where == str(where.python)
+
+
+def test_a_file_that_ends_the_process_is_suspected(place: Path, where: Toolchain) -> None:
+    append(place / "site/triton/runtime/jit.py", "import os; os._exit(9)\n")
+    with pytest.raises(SmithError, match="exit code 9") as caught:
+        run.compile_all(wanted(place), where, silent=True)
+    assert "while importing" in caught.value.hints[0]
+
+
+def test_a_swept_name_that_nobody_has_may_be_a_parameters(place: Path, where: Toolchain) -> None:
+    sweeps, _ = request.sweeps_of(["WHA=1,2"])
+    with pytest.raises(UsageError, match="neither a parameter of the kernel nor an option") as caught:
+        run.compile_all(wanted(place, sweeps=sweeps), where, silent=True)
+    assert "did you mean 'WHAT'?" in caught.value.hints
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"kernel": "kk"}, "this file has no kernel 'kk'"),
+        ({"signature": "*fp32"}, "does not set WHAT"),
+        ({"signature": "*fp33,1"}, "which Triton does not have"),
+        ({"autotune": True}, "has no @triton.autotune"),
+    ],
+)
+def test_what_the_text_tells_needs_no_triton(place: Path, more: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        run.check(wanted(place, **more))  # type: ignore[arg-type]
+    run.check(wanted(place))
+
+
+def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: Toolchain) -> None:
+    """Both would end well, and the points of one would be missing from the manifest."""
+    out = place / "out"
+    other = replace(where, space=Workspace(place / "another home"))
+    first, second = (run.prepare(wanted(place), one, out) for one in (where, other))
+    assert first.work != second.work
+    with (
+        output_lock.held(first.out, where.space, "kernel.compile"),
+        pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
+    ):
+        run.execute(second, other, silent=True)
+    assert caught.value.where == str(out)
+    assert run.execute(second, other, silent=True).manifest.points[0].status == "ok"
+
+
+@pytest.mark.parametrize("order", [("h100", "a100"), ("a100", "h100")])
+def test_a_file_that_one_gpu_cannot_look_at_compiles_for_the_others(
+    place: Path, where: Toolchain, order: tuple[str, ...]
+) -> None:
+    """The default is no literal: the file is run to know the parameters, for each target."""
+    append(place / "site/triton/runtime/jit.py", PARAMS)
+    arch = "triton.runtime.driver.active.get_current_target().arch"
+    (place / "kernel.py").write_text(
+        f"import triton\ndef size():\n    assert {arch} >= 90, 'too old'\n    return 1\n"
+        "N = size()\n@triton.jit\ndef k(x, WHAT=N): pass\n"
+    )
+    one = replace(wanted(place), targets=targets.parse_all(order))
+    rows = run.compile_all(one, where, place / "out", silent=True).points
+    assert {row.target: row.status for row in rows} == {"cuda:90:32": "ok", "cuda:80:32": "failed"}
+    old = replace(one, targets=targets.parse_all(["a100"]))
+    with pytest.raises(FactError, match="AssertionError: too old"):
+        run.compile_all(old, where, place / "out", silent=True)

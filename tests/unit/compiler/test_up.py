@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.compiler import smoke_test, targets, up
+from tritonsmith.compiler.disassemblers import HostPrograms
+from tritonsmith.core.envs import receipts, session, settings, workspace
+from tritonsmith.core.errors import ConfigError, StepError
+from tritonsmith.core.plan import Plan, Run, Write
+from tritonsmith.wheels import venv
+
+
+@pytest.mark.parametrize(("wheel", "requirement"), [("newest", "triton"), ("3.5.0", "triton==3.5.0")])
+def test_prepare(tmp_path: Path, wheel: str, requirement: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'[triton]\nwheel = "{wheel}"\n')
+    env = workspace.default().env("mine")
+    prepared = up.prepare(settings.load(str(file)), env, HostPrograms())
+    assert prepared.plan.phases == (venv.PHASE, smoke_test.PHASE)
+    runs = [step for step in prepared.plan.steps if isinstance(step, Run)]
+    assert runs[1].argv[-1] == requirement
+    assert prepared.targets == targets.default()
+    assert not env.path.exists()
+
+
+@pytest.mark.parametrize(("torch", "wanted"), [("cpu", "torch"), ("2.13.0+cpu", "torch==2.13.0+cpu")])
+def test_torch_is_installed_before_triton(tmp_path: Path, torch: str, wanted: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'[triton]\nwheel = "3.5.0"\n[python]\ntorch = "{torch}"\n')
+    plan = up.prepare(settings.load(str(file)), workspace.default().env("mine"), HostPrograms()).plan
+    installs = [step.argv for step in plan.steps if isinstance(step, Run) and "install" in step.argv]
+    assert [wanted in argv for argv in installs] == [True, False]
+    assert installs[1][-1] == "triton==3.5.0"
+
+
+def test_torch_for_a_gpu_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[triton]\nwheel = "3.5.0"\n[python]\ntorch = "2.13.0"\n')
+    with pytest.raises(ConfigError, match=r"python\.torch: '2\.13\.0' is not `none`, `cpu` or a version"):
+        settings.load(str(file))
+
+
+def test_act_leaves_the_answer_in_the_receipt() -> None:
+    head = {"triton": "3.5.0", "python": "3.12.1"}
+    answer = {**head, "results": []}
+    with session.opened("up", "wheel") as running:
+        write = Write(smoke_test.results_file(running.env.path), json.dumps(head), phase="p")
+        assert up.execute(up.PreparedUp(Plan("x", (write,)), ()), running) == answer
+    receipt = receipts.read(workspace.default().env("wheel").receipt("up"))
+    assert receipt is not None
+    assert (receipt["env"], receipt["answer"]) == ("wheel", answer)
+
+
+@pytest.mark.parametrize(
+    ("phase", "hint"), [(venv.PHASE, "apt install python3-venv"), (smoke_test.PHASE, "full log: ")]
+)
+def test_act_explains_a_failure(phase: str, hint: str) -> None:
+    script = "for i in 1 2 3; do echo line $i; echo; done; exit 4"
+    with session.opened("up", "wheel") as running:
+        step = Run(("/bin/sh", "-c", script), cwd=running.env.path, phase=phase)
+        with pytest.raises(StepError, match=r"failed \(exit code 4\)") as caught:
+            up.execute(up.PreparedUp(Plan("x", (step,)), ()), running)
+        assert running.log.is_file()
+    assert hint in caught.value.hints[0] + caught.value.hints[-1]
+    assert caught.value.hints[-1] == f"full log: {running.log}"
+    assert caught.value.why == "line 1\nline 2\nline 3"
+    assert receipts.read(running.env.receipt("up")) is None
+
+
+def test_why_there_is_no_pip_is_told(tmp_path: Path) -> None:
+    """`venv` says that ensurepip failed, and not why."""
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"
+    python.write_text("#!/bin/sh\necho 'OSError: [Errno 28] No space left on device' >&2; exit 1\n")
+    python.chmod(0o755)
+    script = "echo \"Error: Command '[... -m, ensurepip]' returned non-zero exit status 1.\"; exit 1"
+    with session.opened("up", "wheel") as running:
+        argv = ("/bin/sh", "-c", script, "-m", "venv", "--clear", str(tmp_path))
+        step = Run(argv, cwd=running.env.path, phase=venv.PHASE)
+        with pytest.raises(StepError) as caught:
+            up.execute(up.PreparedUp(Plan("x", (step,)), ()), running)
+    assert (caught.value.why or "").splitlines()[-1] == "OSError: [Errno 28] No space left on device"

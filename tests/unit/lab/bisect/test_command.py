@@ -1,0 +1,297 @@
+"""A bisect over releases by a test that is not a compile: what it answers, and where it goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.versions import version_key
+from tritonsmith.lab.bisect import ends, report, session
+from tritonsmith.lab.bisect.command import BisectAnswer, NotReproducedError, TritonBisect
+from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab.bisect.predicate.protocol import ConfirmedPredicate, Outcomes, one_by_one
+from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
+
+pytestmark = pytest.mark.unit
+
+GOOD, BAD, SKIP = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
+QUESTION = BisectQuestion(
+    good="3.0.0", bad="3.9.0", kernel="/k.py:k", when=("spills>0",), flags={"sweep": ["a"]}
+)
+
+
+@dataclass
+class FakePredicate:
+    """Bad from one release on; remembers what it tested.
+
+    Attributes:
+        culprit: the first bad release.
+        others: verdicts that are not so.
+        asked: in order.
+        stops: after how many tests ^C comes; never if negative.
+    """
+
+    culprit: str
+    others: Mapping[str, Verdict] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    stops: int = -1
+
+    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+        """One by one."""
+        return one_by_one(self.test)(tritons)
+
+    def test(self, triton: CompilerSpec) -> BisectOutcome:
+        """By number."""
+        if len(self.asked) == self.stops:
+            raise KeyboardInterrupt
+        self.asked.append(triton.label)
+        bad = version_key(triton.version) >= version_key(self.culprit)
+        verdict = self.others.get(triton.label, BAD if bad else GOOD)
+        return BisectOutcome(verdict, f"spills {int(bad)}", "broken" if verdict is SKIP else "")
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+
+
+def bisect(
+    predicate: FakePredicate, question: BisectQuestion = QUESTION, *, jobs: int = 1
+) -> tuple[BisectAnswer, BisectSession]:
+    told: list[str] = []
+    good, bad = ends.parse(question.good, "--good"), ends.parse(question.bad, "--bad")
+    one = TritonBisect(session.begin(question), predicate, good, bad, jobs=jobs, tell=told.append)
+    answer = one.run()
+    assert len(told) == len(set(told)) == len(predicate.asked)
+    return answer, one.session
+
+
+RELEASES = ends.releases_between("3.0.0", "3.9.0")
+
+
+@pytest.mark.parametrize("culprit", RELEASES[1:])
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_the_first_bad_release_is_found_and_nothing_is_tested_twice(culprit: str, jobs: int) -> None:
+    predicate = FakePredicate(culprit)
+    answer, made = bisect(predicate, jobs=jobs)
+    step = answer.step
+    assert (step.good, step.bad, step.decided) == (RELEASES[RELEASES.index(culprit) - 1], culprit, True)
+    assert predicate.asked[:2] == ["3.0.0", "3.9.0"]
+    assert len(predicate.asked) == len(set(predicate.asked)) <= (7 if jobs == 1 else len(RELEASES))
+    assert made.answer == f"first bad: {culprit}"
+    assert report.verdict(answer) == f"first bad release: {culprit}; last good: {step.good}"
+
+
+@pytest.mark.parametrize("mended", RELEASES[1:])
+def test_the_release_that_mended_it_is_found(mended: str) -> None:
+    """The good end is the newer one: bad below `mended`."""
+    predicate = FakePredicate("0", dict.fromkeys(RELEASES[RELEASES.index(mended) :], GOOD))
+    answer, made = bisect(predicate, replace(QUESTION, good="3.9.0", bad="3.0.0"))
+    last = RELEASES[RELEASES.index(mended) - 1]
+    assert (answer.step.good, answer.step.bad, answer.step.fix) == (mended, last, True)
+    assert answer.step.suspects == (mended,)
+    assert report.verdict(answer) == f"the fix is in release {mended}; last bad: {last}"
+    assert made.answer == f"the fix: {mended}"
+    assert any("release/" in note for note in answer.notes)
+    assert len(predicate.asked) <= 7
+
+
+def test_patch_releases_stand_in_order() -> None:
+    assert ends.releases_between("3.3.0", "3.6.0") == ("3.3.0", "3.3.1", "3.4.0", "3.5.0", "3.5.1", "3.6.0")
+
+
+@pytest.mark.parametrize(
+    ("culprit", "others", "what"),
+    [
+        ("9.0.0", {}, "does not reproduce at the bad end, 3.9.0"),
+        ("3.0.0", {}, "reproduces at the good end, 3.0.0"),
+        ("3.5.0", {"3.0.0": SKIP}, "the good end, 3.0.0, cannot be tested"),
+        ("3.5.0", {"3.9.0": SKIP}, "the bad end, 3.9.0, cannot be tested"),
+    ],
+)
+def test_an_end_that_is_not_what_it_was_said_to_be_is_an_answer(
+    culprit: str, others: Mapping[str, Verdict], what: str
+) -> None:
+    predicate = FakePredicate(culprit, others)
+    with pytest.raises(NotReproducedError, match=what) as error:
+        bisect(predicate)
+    assert error.value.exit_code == 4
+    assert error.value.why
+    assert "spills" in error.value.why
+    assert predicate.asked == ["3.0.0", "3.9.0"]
+    assert session.find().answer == what
+
+
+def test_where_only_skips_are_left_the_answer_is_a_set() -> None:
+    answer, made = bisect(FakePredicate("3.4.0", {"3.4.0": SKIP, "3.3.1": SKIP}))
+    assert answer.step.suspects == ("3.3.1", "3.4.0", "3.5.0")
+    assert not answer.step.decided
+    assert report.verdict(answer) == "undecided: one of 3.3.1, 3.4.0, 3.5.0; all but 3.5.0 were skipped"
+    assert "  skipped: 3.4.0: spills 1, broken" in report.lines(made, answer)
+    assert made.answer == "one of: 3.3.1, 3.4.0, 3.5.0"
+
+
+@pytest.mark.parametrize("stops", range(6))
+def test_what_was_stopped_goes_on_and_tests_nothing_again(stops: int) -> None:
+    first = FakePredicate("3.5.0", stops=stops)
+    with pytest.raises(KeyboardInterrupt):
+        bisect(first)
+    again = FakePredicate("3.5.0")
+    answer, made = bisect(again)
+    whole = FakePredicate("3.5.0")
+    bisect(whole)  # of a finished question: from the beginning
+    assert first.asked + again.asked == whole.asked
+    assert answer.step.bad == "3.5.0"
+    assert session.read(made.folder).outcomes == made.outcomes
+
+
+def test_a_skip_by_hand_counts_and_the_log_has_it() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        bisect(FakePredicate("3.5.0", stops=2))
+    found = session.find()
+    assert [one.triton for one in found.tested] == ["3.0.0", "3.9.0"]
+    name = session.known_name(found, "3.5.0")
+    found.having(name, BisectOutcome(SKIP, why=session.BY_HAND)).having("ab" * 20, BisectOutcome(BAD, "x\ny"))
+    answer, made = bisect(FakePredicate("3.5.0"))
+    assert answer.step.suspects == ("3.5.0", "3.5.1")
+    lines = list(report.git_log(made))
+    assert "# skip: 3.5.0: skipped by hand" in lines
+    assert [line for line in lines if not line.startswith("#")] == [
+        "git bisect start", f"git bisect bad {'ab' * 20}",
+    ]  # fmt: skip
+
+
+def test_sessions_are_found_by_the_beginning_of_their_names() -> None:
+    with pytest.raises(UsageError, match="no bisect was started"):
+        session.find()
+    one = session.begin(QUESTION).saved()
+    two = session.begin(BisectQuestion(good="pytorch:2.9", bad="3.9.0")).saved()
+    assert session.find("3.0.0").folder == one.folder
+    assert session.find("pytorch_2.9").question == two.question
+    assert session.read(one.folder).question.when == ("spills>0",)
+    assert session.read(one.folder).question == QUESTION
+    with pytest.raises(UsageError, match="no bisect 'x'"):
+        session.find("x")
+    with pytest.raises(UsageError, match="cannot skip"):
+        session.known_name(one, "abc")
+    (one.folder / session.FILE).write_text('{"schema": 1}')
+    with pytest.raises(FactError, match="cannot read this bisect"):
+        session.find("3.0.0")
+
+
+def test_ends_are_releases_or_what_pytorch_depends_on() -> None:
+    assert ends.parse("v3.4", "--good").release == "3.4.0"
+    assert ends.parse("pytorch:2.9", "--good").release == "3.5.1"
+    for text in ("", "abc", "debug"):
+        with pytest.raises(UsageError, match="--good"):
+            ends.parse(text, "--good")
+    with pytest.raises(UsageError, match=r"the same release, 3.9.0"):
+        ends.releases_between("3.9.0", "3.9.0")
+    upwards = ends.releases_between("3.6.0", "3.9.0")
+    assert ends.releases_between("3.9.0", "3.6.0") == upwards[::-1]
+    assert (upwards[0], upwards[-1]) == ("3.6.0", "3.9.0")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"), [([BAD, BAD, BAD], BAD), ([GOOD, GOOD, GOOD], GOOD), ([BAD, GOOD, BAD], SKIP)]
+)
+def test_a_flaky_test_is_a_skip(verdicts: list[Verdict], expected: Verdict) -> None:
+    left = iter(verdicts)
+    inner = FakePredicate("3.5.0")
+    flaky: Callable[[CompilerSpec], BisectOutcome] = lambda _: BisectOutcome(next(left), "exit code 1")  # noqa: E731
+    object.__setattr__(inner, "test", flaky)
+    outcome = ConfirmedPredicate(inner, 3).test(CompilerSpec("3.5.0", version="3.5.0"))
+    assert outcome.verdict is expected
+    if expected is SKIP:
+        assert outcome.why == "flaky: 2 bad, 1 good of 3 tests"
+
+
+def test_the_block_for_upstream_has_the_table_and_the_command() -> None:
+    answer, made = bisect(FakePredicate("3.5.0"))
+    block = report.upstream(made, answer, "passes: they part at tritongpu-pipeline")
+    assert block.startswith("**first bad release: 3.5.0; last good: 3.4.0**")
+    assert "| 3.5.0 | bad | spills 1 |" in block
+    assert "main between the branch points: 5389ed797..abce3c88f" in block
+    assert re.search(r"LLVM moved as well: \S+/compare/[0-9a-f]+\.\.\.[0-9a-f]+; --source CLONE", block)
+    assert "- passes: they part at tritongpu-pipeline" in block
+    again = "invoke bisect --good 3.0.0 --bad 3.9.0 --kernel /k.py:k --sweep a --when 'spills>0'"
+    assert block.endswith(f"To repeat: `{again.replace('/k.py', 'k.py')}`")
+    content = report.as_json(made, answer)
+    assert (content["decided"], content["release"]["bad"], content["repeat"]) == (True, "3.5.0", again)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"kernel": "/home/me/work/sub/k.py:k"}, {"kernel": "sub/k.py:k"}),
+        ({"kernel": "/home/me/workshop/k.py:k"}, {"kernel": "k.py:k"}),
+        ({"kernel": "package.module:k"}, {"kernel": "package.module:k"}),
+        ({"test": "/home/me/t.py::test_a[x/y]"}, {"test": "t.py::test_a[x/y]"}),
+        ({"test": "test/TritonGPU/loop.mlir"}, {"test": "test/TritonGPU/loop.mlir"}),
+        (
+            {"kernel": "/home/me/work/k.py", "source": "/home/me/triton"},
+            {"kernel": "k.py", "source": "CLONE"},
+        ),
+    ],
+)
+def test_what_others_read_names_no_folder_of_the_user(given: dict[str, str], shown: dict[str, str]) -> None:
+    asked = BisectQuestion(good="3.0.0", bad="3.9.0", folder="/home/me/work", **given)  # type: ignore[arg-type]
+    assert report.without_places(asked) == replace(asked, **shown)  # type: ignore[arg-type]
+    assert "/home" not in report.repeat(report.without_places(asked))
+
+
+HOSTILE = ("../../x", "/etc/passwd", "--output=x", "a\nrm -rf x", "a\x1b]0;x\x07", "a\0b", "", 5, None, ["a"])
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_an_outcome_of_no_triton_is_refused(value: object) -> None:
+    _refused({"tested": [{"triton": value, "verdict": "bad"}]})
+
+
+@pytest.mark.parametrize("key", ["good", "bad", "env", "nightlies"])
+@pytest.mark.parametrize("value", ["--upload-pack=x", "a\nb", "a\x1b[2Jb", "a\0b", 5, None, ["a"]])
+def test_values_of_a_question_are_checked_when_they_are_read(key: str, value: object) -> None:
+    _refused({"question": {key: value}})
+
+
+@pytest.mark.parametrize("key", ["kernel", "test", "folder", "source", "llvm_source"])
+@pytest.mark.parametrize("value", ["-c core.pager=x", "a\0b", 5, None])
+def test_paths_of_a_question_are_checked_when_they_are_read(key: str, value: object) -> None:
+    _refused({"question": {key: value}})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": 5},
+        {"tested": [{"triton": "3.6.0", "verdict": "bad", "seconds": "x"}]},
+        {"tested": [{"triton": "3.6.0", "verdict": "bad", "figures": 5}]},
+        {"tested": [5]},
+        {"question": {"command": [5]}},
+        {"question": {"command": ["a\0b"]}},
+        {"question": {"confirm": "x"}},
+        {"question": {"flags": 5}},
+        {"question": {"unknown": 5}},
+    ],
+)
+def test_a_session_of_another_shape_is_refused(change: dict[str, Any]) -> None:
+    _refused(change)
+
+
+def _refused(change: dict[str, Any]) -> None:
+    """A session with another value cannot be read, which is told in one error."""
+    file = session.begin(QUESTION).saved().folder / session.FILE
+    content = json.loads(file.read_text())
+    for key, value in change.items():
+        content[key] = {**content[key], **value} if isinstance(value, dict) else value
+    file.write_text(json.dumps(content))
+    with pytest.raises(FactError, match="cannot read this bisect"):
+        session.read(file.parent)

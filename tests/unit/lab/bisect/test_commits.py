@@ -1,0 +1,294 @@
+"""The search over commits: which are tested, which are left aside, and what a failing build means."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.core.errors import LockedError, StepError
+from tritonsmith.facts.triton_history import TritonCommit
+from tritonsmith.lab.bisect.commits import CommitSearch, NoLlvmError
+from tritonsmith.lab.bisect.cost import CostModel, LlvmState, likelihood
+from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
+
+pytestmark = pytest.mark.unit
+
+OLD, NEW = "a" * 40, "b" * 40
+
+
+def history(*kinds: str) -> list[TritonCommit]:
+    """Commits of these kinds: `common`, `nvidia`, `amd`, `python`, `tests`, `bump`."""
+    made: list[TritonCommit] = []
+    pin = OLD
+    for number, kind in enumerate(kinds):
+        pin = NEW if kind == "bump" else pin
+        native = kind in {"common", "nvidia", "amd", "bump"}
+        areas = {"nvidia": "nvidia", "amd": "amd"}.get(kind, "common")
+        commit = hashlib.sha1(f"{number}".encode(), usedforsecurity=False).hexdigest()
+        made.append(
+            TritonCommit(
+                commit=commit,
+                parents=(made[-1].commit if made else "",),
+                date="2026-01-01T00:00:00+00:00",
+                subject=f"{kind} (#{number})",
+                pin=pin,
+                bump=kind == "bump",
+                native=commit if native or not made else made[-1].native,
+                areas=frozenset() if kind == "tests" else frozenset({areas}),  # type: ignore[arg-type]
+                sources=int(native),
+                headers=0,
+            )
+        )
+    return made
+
+
+class Workshop:
+    """Builds in no time; of these commits not at all."""
+
+    def __init__(self, *broken: str, error: Exception | None = None) -> None:
+        self.broken, self.error = broken, error or StepError("cannot compile", why="A.cpp:1: error: no\nmore")
+        self.libraries: set[str] = set()
+        self.made: list[str] = []
+        self.at: dict[str, str] = {}
+
+    def llvm_state(self, pin: str) -> LlvmState:
+        return "ready" if pin == OLD else "source"
+
+    def built(self, commit: TritonCommit) -> dict[str, Any] | None:
+        return {} if commit.native in self.libraries else None
+
+    def last(self, pin: str) -> str:
+        return self.at.get(pin, "")
+
+    def make(self, commit: TritonCommit) -> CompilerSpec:
+        self.made.append(commit.commit)
+        if commit.commit in self.broken:
+            raise self.error
+        self.libraries.add(commit.native)
+        return CompilerSpec(commit.commit, python="/usr/bin/python3")
+
+
+def searched(
+    commits: list[TritonCommit], culprit: int, workshop: Workshop, vendor: str = "nvidia"
+) -> tuple[CommitSearch, list[int]]:
+    """A search that has ended, and the commits that it tested."""
+    numbers = {commit.commit: number for number, commit in enumerate(commits)}
+    tested: list[int] = []
+
+    def test(triton: CompilerSpec) -> BisectOutcome:
+        return BisectOutcome(Verdict.BAD if numbers[triton.label] >= culprit else Verdict.GOOD)
+
+    search = CommitSearch(
+        commits,
+        workshop,
+        one_by_one(test),
+        vendor,
+        record=lambda commit, _: tested.append(numbers[commit.commit]),
+    )
+    search.run()
+    return search, tested
+
+
+def test_the_other_vendors_commits_cost_no_tests_but_the_one_before_the_culprit_is_confirmed() -> None:
+    commits = history("common", *["amd", "amd", "tests", "nvidia"] * 8)
+    search, tested = searched(commits, 16, Workshop())
+    assert list(search.state.culprits) == [16]
+    assert 15 in tested
+    assert len(tested) <= 4  # 8 of 32 matter: three halvings, and one to confirm
+
+
+@pytest.mark.parametrize("culprit", range(1, 13))
+def test_one_that_should_not_matter_is_found_all_the_same(culprit: int) -> None:
+    search, _ = searched(history("common", *["amd", "tests", "nvidia"] * 4), culprit, Workshop())
+    assert list(search.state.culprits) == [culprit]
+
+
+def test_python_only_commits_share_one_build() -> None:
+    workshop = Workshop()
+    commits = history("common", *["python"] * 20)
+    search, tested = searched(commits, 7, workshop)
+    assert list(search.state.culprits) == [7]
+    assert len(tested) == 4 or len(tested) == 5
+    assert workshop.libraries == {commits[0].native}
+
+
+def test_commits_whose_llvm_would_have_to_be_built_come_last() -> None:
+    commits = history("common", *["common"] * 10, "bump", *["common"] * 10)
+    _, tested = searched(commits, 4, Workshop())
+    assert max(tested) < 11
+    search, tested = searched(commits, 17, Workshop())
+    assert list(search.state.culprits) == [17]
+    assert tested[0] < 11
+
+
+def test_what_cannot_be_built_is_skipped_with_the_reason_and_left_in_the_answer() -> None:
+    commits = history(*["common"] * 12)
+    workshop = Workshop(*(commit.commit for commit in commits[5:8]))
+    search, tested = searched(commits, 6, workshop)
+    assert list(search.state.culprits) == [5, 6, 7, 8]
+    skips = [outcome for outcome in search.outcomes.values() if outcome.verdict is Verdict.SKIP]
+    assert {skip.why for skip in skips} == {"cannot compile: A.cpp:1: error: no"}
+    assert len(tested) == len(set(tested))
+
+
+def test_a_native_tree_that_cannot_be_built_is_tried_once() -> None:
+    commits = history("common", "common", *["python"] * 8, "common", "common")
+    workshop = Workshop(*(commit.commit for commit in commits[1:10]))
+    search, tested = searched(commits, 6, workshop)
+    assert list(search.state.culprits) == list(range(1, 11))
+    assert len([number for number in tested if 1 <= number < 10]) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [StepError("cannot link", why="ld: No space left on device"), LockedError("somebody builds there")],
+)
+def test_what_is_no_fault_of_a_commit_ends_the_search(error: Exception) -> None:
+    commits = history(*["common"] * 5)
+    workshop = Workshop(*(commit.commit for commit in commits), error=error)
+    with pytest.raises(type(error)):
+        searched(commits, 3, workshop)
+
+
+def test_a_search_goes_on_with_what_is_known() -> None:
+    commits = history(*["common"] * 33)
+    known = {
+        commits[16].commit: BisectOutcome(Verdict.BAD),
+        commits[8].commit: BisectOutcome(Verdict.SKIP),
+    }
+    search = CommitSearch(commits, Workshop(), one_by_one(lambda _: BisectOutcome(Verdict.BAD)), known=known)
+    assert (search.state.bad, search.state.skipped) == (16, (8,))
+    assert list(search.run().culprits) == [1]
+
+
+def test_expected_costs_follow_what_was_built() -> None:
+    commits = history("common", "common", "python", "nvidia", "bump")
+    built: set[str] = set()
+    costs = CostModel(commits, Workshop().llvm_state, lambda commit: commit.native in built)
+    assert costs.of(1).reasons == ("a whole build",)
+    costs.record_build(1, 700.0)
+    costs.record_test(2.0)
+    built.add(commits[1].native)
+    assert costs.of(2).seconds == 2.0
+    assert costs.of(3).reasons == (f"1 native files differ from the last build, {commits[1].commit[:9]}",)
+    assert costs.of(2).seconds < costs.of(3).seconds < 700
+    assert costs.of(4).seconds > 3600
+    assert "to be built" in costs.of(4).reasons[0]
+    headers = CostModel(
+        [replace(commit, headers=commit.sources) for commit in commits],
+        Workshop().llvm_state,
+        lambda _: False,
+    )
+    headers.record_build(1, 700.0)
+    assert headers.of(3).seconds > costs.of(3).seconds
+
+
+def test_a_search_that_goes_on_knows_what_the_build_folder_holds() -> None:
+    commits = history(*["common"] * 9)
+    workshop = Workshop()
+    workshop.at[OLD] = commits[6].commit
+    search = CommitSearch(commits, workshop, one_by_one(lambda _: BisectOutcome(Verdict.GOOD)))
+    assert search.seconds(5) == search.seconds(7) < search.seconds(2)
+    assert search.next() == (6,)  # nothing to compile
+    assert search.table()[0][1].reasons[0].endswith(commits[6].commit[:9])
+
+
+def test_a_bump_is_the_likeliest_culprit_and_tests_the_unlikeliest() -> None:
+    _, bump, nvidia, amd, tests = history("common", "bump", "nvidia", "amd", "tests")
+    assert likelihood(bump, "nvidia") > likelihood(nvidia, "nvidia") > likelihood(amd, "nvidia")
+    assert likelihood(amd, "") == likelihood(nvidia, "")
+    assert likelihood(tests, "") == likelihood(amd, "nvidia")
+
+
+class NoLlvm(Workshop):
+    """Builds what does not pin NEW, whose LLVM cannot be had."""
+
+    def make(self, commit: TritonCommit) -> CompilerSpec:
+        if commit.pin == NEW:
+            self.made.append(commit.commit)
+            raise NoLlvmError("no LLVM", why="no archive has it")
+        return super().make(commit)
+
+
+def with_a_missing_pin() -> list[TritonCommit]:
+    """60 commits, 100 of a pin that cannot be had, and 60 of the first pin, which came back."""
+    commits = history(*["common"] * 60, "bump", *["common"] * 159)
+    return [replace(one, pin=OLD) if number >= 160 else one for number, one in enumerate(commits)]
+
+
+@pytest.mark.parametrize("culprit", [20, 60, 100, 159, 160, 161, 200])
+def test_a_pin_whose_llvm_cannot_be_had_is_tried_once(culprit: int) -> None:
+    commits, workshop = with_a_missing_pin(), NoLlvm()
+    search, tested = searched(commits, culprit, workshop)
+    assert culprit in search.state.culprits
+    assert len(tested) <= 12
+    assert sum(commits[index].pin == NEW for index in tested) <= 1
+    between = range(60, 161)
+    assert search.state.culprits == (between if culprit in between else range(culprit, culprit + 1))
+    if culprit in between:
+        assert search.missing == {NEW: "no LLVM: no archive has it"}
+        assert search.state.skipped == tuple(range(60, 160))
+
+
+def test_a_resumed_search_tries_a_missing_pin_again() -> None:
+    commits = with_a_missing_pin()
+    first, _ = searched(commits, 100, NoLlvm())
+    known = {commits[index].commit: outcome for index, outcome in first.outcomes.items()}
+    workshop = Workshop()
+    again = CommitSearch(commits, workshop, one_by_one(lambda _: BisectOutcome(Verdict.GOOD)), known=known)
+    again.run()
+    assert workshop.made
+
+
+def test_the_seconds_of_an_llvm_are_not_those_of_a_build() -> None:
+    class Slow(Workshop):
+        def built(self, commit: TritonCommit) -> dict[str, Any] | None:
+            seconds = {"configure": 1.0, "build": 99.0}
+            return {"seconds": seconds} if commit.native in self.libraries else None
+
+    commits = history(*["common"] * 9)
+    search = CommitSearch(commits, Slow(), one_by_one(lambda _: BisectOutcome(Verdict.GOOD)))
+    search.test(4)
+    assert search.seconds(0) <= 100 + search.costs.of(4).seconds
+
+
+@pytest.mark.parametrize("culprit", range(1, 24))
+def test_commits_that_need_no_build_are_tested_at_once(culprit: int) -> None:
+    commits = history("common", *["python"] * 11, "common", *["python"] * 11)
+    workshop, numbers = Workshop(), {commit.commit: number for number, commit in enumerate(commits)}
+    rounds: list[tuple[int, ...]] = []
+
+    def tests(tritons: Sequence[CompilerSpec]) -> Outcomes:
+        indices = [numbers[one.label] for one in tritons]
+        rounds.append(tuple(indices))
+        for one in reversed(tritons):  # the last one ends first
+            yield one, BisectOutcome(Verdict.BAD if numbers[one.label] >= culprit else Verdict.GOOD)
+
+    search = CommitSearch(commits, workshop, tests, jobs=3)
+    search.test(0, len(commits) - 1)
+    assert list(search.run().culprits) == [culprit]
+    tested = [index for indices in rounds for index in indices]
+    assert len(tested) == len(set(tested))
+    assert max(map(len, rounds)) == 3
+    assert len(rounds) <= 5  # one by one it takes up to seven
+    assert len(workshop.libraries) == 2
+
+
+def test_commits_that_must_be_built_are_tested_one_by_one() -> None:
+    commits = history(*["common"] * 20)
+    rounds: list[int] = []
+
+    def tests(tritons: Sequence[CompilerSpec]) -> Outcomes:
+        rounds.append(len(tritons))
+        return one_by_one(lambda _: BisectOutcome(Verdict.GOOD))(tritons)
+
+    search = CommitSearch(commits, Workshop(), tests, jobs=4)
+    assert not search.shared_trees
+    assert list(search.run().culprits) == [19]
+    assert set(rounds) == {1}

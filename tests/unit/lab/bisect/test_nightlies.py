@@ -1,0 +1,121 @@
+"""Pages of wheels: which of them are nightlies that can be installed here, and their order."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from git import Repo
+from packaging.version import Version
+
+from tritonsmith.core.errors import DownloadError, FactError, UsageError
+from tritonsmith.lab.bisect import nightlies, nightly_commits
+from tritonsmith.lab.bisect.nightlies import NightlyWheel
+
+pytestmark = pytest.mark.unit
+
+HERE = f"cp{sys.version_info.major}{sys.version_info.minor}"
+FILES = (
+    f"triton-3.5.0%2Bgit12345678-{HERE}-{HERE}-linux_x86_64.whl#sha256=aa",
+    "triton-3.5.0+git12345678-py3-none-any.whl",
+    "triton-3.5.0+gitabcdef01-cp27-cp27m-linux_x86_64.whl",
+    "pytorch_triton-3.6.0.dev20251103+git0badcafe-py3-none-any.whl",
+    "pytorch_triton-3.6.0.dev20251012+gitfeedf00d-py3-none-any.whl",
+    "triton_nightly-3.0.0.dev20240101-py3-none-any.whl",
+    "triton-3.5.0-py3-none-any.whl",
+    "torch-2.9.0.dev20251012-py3-none-any.whl",
+    "broken.whl",
+)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> str:
+    file = tmp_path / "nightly.html"
+    file.write_text("".join(f"<a href='{name}'>{name}</a>" for name in FILES))
+    return file.as_uri()
+
+
+def test_nightlies_that_fit_this_python_are_found(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("packaging.tags.platform_tags", lambda: iter(["linux_x86_64"]))
+    found = {wheel.label: wheel for wheel in nightlies.read(page)}
+    assert {label: wheel.commit for label, wheel in found.items()} == {
+        "3.5.0+git12345678": "12345678",
+        "3.6.0.dev20251103+git0badcafe": "0badcafe",
+        "3.6.0.dev20251012+gitfeedf00d": "feedf00d",
+        "3.0.0.dev20240101": "",
+    }
+    assert found["3.5.0+git12345678"].url.endswith("#sha256=aa")  # the wheel of this Python before any other
+
+
+def test_dates_order_what_names_them(page: str) -> None:
+    found = nightlies.by_date(nightlies.read(page), "3.5.0", "3.6.0")
+    assert [wheel.commit for wheel in found] == ["feedf00d", "0badcafe"]
+
+
+def test_history_orders_commits_and_leaves_out_what_it_lacks() -> None:
+    def wheel(commit: str) -> NightlyWheel:
+        return NightlyWheel(Version(f"3.5.0+git{commit}"), "", commit)
+
+    commits = [f"{digit}" * 40 for digit in "9512"]
+    found = nightlies.by_history(
+        [wheel(one) for one in ("22222222", "11111111", "77777777", "5555555")], commits
+    )
+    assert [one.commit[0] for one in found] == ["5", "1", "2"]
+    assert nightlies.by_history([wheel("99999999")], commits) == ()  # the good end
+
+
+def test_what_is_no_index_of_nightlies_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--nightlies is no URL"):
+        nightlies.read("nightly.html")
+    with pytest.raises(DownloadError):
+        nightlies.read((tmp_path / "none.html").as_uri())
+    (tmp_path / "empty.html").write_text("<a href='triton-3.5.0-py3-none-any.whl'>")
+    with pytest.raises(UsageError, match="no nightly of Triton"):
+        nightlies.read((tmp_path / "empty.html").as_uri())
+
+
+def _clone(folder: Path) -> tuple[Path, list[str]]:
+    """Three commits on main and one beside the second, oldest first."""
+    made = Repo.init(folder, initial_branch="main")
+    commits = []
+    for number in range(3):
+        date = f"2025-10-{number + 1:02d}T00:00:00 +0000"
+        made.index.commit(str(number), author_date=date, commit_date=date)
+        commits.append(made.head.commit.hexsha)
+    made.git.checkout("-q", "-b", "side", commits[0])
+    made.index.commit(
+        "side", author_date="2025-10-09T00:00:00 +0000", commit_date="2025-10-09T00:00:00 +0000"
+    )
+    return folder, [*commits, made.head.commit.hexsha]
+
+
+def test_which_nightlies_have_a_commit(tmp_path: Path) -> None:
+    clone, (old, middle, new, side) = _clone(tmp_path / "clone")
+    wheels = [
+        NightlyWheel(Version(f"3.5.0+git{one[:8]}"), "", one[:8])
+        for one in (side, new, middle, old, "f" * 40)
+    ]
+    found = nightly_commits.of(wheels, middle[:10], clone)
+    told = {one.wheel.commit: str(one.standing) for one in found}
+    expected = {
+        old: "lacks it",
+        middle: "built from it",
+        new: "has it",
+        side: "lacks it",
+        "f" * 40: "unknown",
+    }
+    assert told == {commit[:8]: said for commit, said in expected.items()}
+    assert [one.wheel.commit for one in found if one.time] == [one[:8] for one in (old, middle, new, side)]
+    first = nightly_commits.first(found)
+    assert first
+    assert first.wheel.commit == middle[:8]
+    with pytest.raises(FactError, match="no commit deadbeef"):
+        nightly_commits.of(wheels, "deadbeef", clone)
+
+
+def test_without_a_clone_only_a_name_tells() -> None:
+    wheels = [NightlyWheel(Version(f"3.5.0+git{one * 8}"), "", one * 8) for one in "12"]
+    found = nightly_commits.of(wheels, "1" * 40, None)
+    assert [str(one.standing) for one in found] == ["built from it", "unknown"]
+    assert nightly_commits.first(nightly_commits.of(wheels, "3" * 8, None)) is None

@@ -1,0 +1,59 @@
+"""The first pass after which a text is there."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.compiler.replay.dumps import dump
+from tritonsmith.compiler.dump.index import DumpIndex
+from tritonsmith.core.errors import UsageError
+from tritonsmith.lab.isolate import first_pass_with
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> DumpIndex:
+    made = []
+    texts = ["a\n", 'a b b loc("c")\n', "a b\n"]
+    for number, text in enumerate(texts):
+        against = number + 1 if number + 1 < len(texts) else None
+        one = replace(
+            dump(number, f"pass{number}"), sha256=hashlib.sha256(text.encode()).hexdigest(), against=against
+        )
+        (tmp_path / "k").mkdir(exist_ok=True)
+        (tmp_path / one.path).write_text(text)
+        made.append(one)
+    return DumpIndex(tmp_path, "", "", "", 0, (), tuple(made))
+
+
+def said(index: DumpIndex, text: str, *stages: tuple[str, str]) -> str:
+    found = first_pass_with.texts(index, "k", first_pass_with.compiled_pattern(text, regex=False), stages)
+    return first_pass_with.sentence(found, text)
+
+
+def test_the_pass_that_brought_it_in(index: DumpIndex) -> None:
+    assert said(index, "b") == "b: pass 0 pass0 of ttgir: 0 before, 2 after"
+    assert said(index, "a") == "a occurs before the first pass: 1 times"
+
+
+def test_locations_are_not_searched(index: DumpIndex) -> None:
+    assert "does not occur" in said(index, "c")
+
+
+def test_steps_after_the_passes(index: DumpIndex) -> None:
+    stages = (("ptx", "ld x"), ("sass", "LDG x x"))
+    assert said(index, "ld", *stages) == "ld: LLVM's backend, from llir to ptx: 0 before, 1 after"
+    assert said(index, "LDG", *stages) == "LDG: ptxas, from ptx to machine code: 0 before, 1 after"
+    assert "does not occur" in said(index, "ST", *stages)
+
+
+def test_patterns_that_are_none() -> None:
+    assert first_pass_with.compiled_pattern("a.b", regex=False).pattern == "a\\.b"
+    for text, regex in (("", False), ("(", True)):
+        with pytest.raises(UsageError):
+            first_pass_with.compiled_pattern(text, regex=regex)

@@ -1,0 +1,93 @@
+"""`passes.knockout --llvm`: what each of LLVM's passes does, read off compiles that stop after it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.lab.compare.making import point, written
+from tritonsmith.compiler import run, targets
+from tritonsmith.compiler.manifest import Manifest, Status
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.lab.knockout import llvm_passes
+from tritonsmith.lab.knockout.llvm_passes import LlvmKnockout
+from tritonsmith.worker import llvm_options
+
+LOG = """BISECT: running pass (1) sroa on function (k)
+other
+BISECT: running pass (2) Loop Strength Reduction on loop
+BISECT: NOT running pass (3) nothing
+BISECT: running pass (3) instcombine on loop %<unnamed loop> in function k
+"""
+CODES = {0: "a", 1: "a", 2: "b", 3: "c", -1: "c"}  # machine code by the limit
+
+
+def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str = LOG, fails: int = 9) -> LlvmKnockout:
+    """Of a compiler that makes these codes; it fails at one limit."""
+
+    def compile_all(asked: CompileRequest, _where: Toolchain, out: Path, **_: Any) -> Manifest:
+        limits = [int(one.llvm[0].partition("=")[2]) for one in asked.variants]
+        status: dict[bool, Status] = {True: "failed", False: "ok"}
+        points = [
+            replace(point(rest=f"-{limit}", status=status[limit == fails]), log=log) for limit in limits
+        ]
+        made = written(out, points, texts={"ptx": ""})
+        for limit, one in zip(limits, made.points, strict=True):
+            if "ptx" in one.stages:
+                (out / one.stages["ptx"].path).write_text(f"mov {CODES[limit]};\n", encoding="utf-8")
+        return made
+
+    monkeypatch.setattr(run, "compile_all", compile_all)
+    asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(("sm_90",)))
+    where = Toolchain(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
+    (found,) = llvm_passes.execute(asked, where, tmp_path / "out")
+    return found
+
+
+def test_each_run_is_held_against_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = result(tmp_path, monkeypatch)
+    assert [(one.number, one.name, one.unit, one.effect) for one in found.runs] == [
+        (0, "no pass", "", "no effect"),
+        (1, "sroa", "function (k)", "no effect"),
+        (2, "Loop Strength Reduction", "loop", "changes the code"),
+        (3, "instcombine", "loop %<unnamed loop> in function k", "changes the code"),
+    ]
+
+
+def test_a_limit_at_which_nothing_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = result(tmp_path, monkeypatch, fails=1)
+    assert [one.effect for one in found.runs[1:]] == [
+        "does not compile",
+        "changes the code",
+        "changes the code",
+    ]
+
+
+@pytest.mark.parametrize("log", ["", "BISECT: running pass (2) sroa on function (k)"])
+def test_a_list_that_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str) -> None:
+    with pytest.raises(FactError, match="LLVM's passes cannot be counted"):
+        result(tmp_path, monkeypatch, log=log)
+
+
+def test_a_kernel_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SmithError, match="does not compile with all its passes"):
+        result(tmp_path, monkeypatch, fails=-1)
+
+
+@pytest.mark.parametrize(("flag", "short"), [("opt-bisect-limit=-1", True), ("disable-lsr", False)])
+def test_a_log_with_dumps_keeps_the_list_alone(tmp_path: Path, flag: str, short: bool) -> None:
+    log, text = tmp_path / "log", f"{LOG}# Machine code for function k\n" + "  S_ENDPGM 0\n" * 40000
+    log.write_text(text, encoding="utf-8")
+    llvm_options.shorten(str(log), [flag])
+    listed = "".join(line for line in LOG.splitlines(keepends=True) if line.startswith("BISECT"))
+    assert log.read_text(encoding="utf-8") == (listed if short else text)
+    log.write_text(LOG, encoding="utf-8")
+    llvm_options.shorten(str(log), [flag])
+    assert log.read_text(encoding="utf-8") == LOG

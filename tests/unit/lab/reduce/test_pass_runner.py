@@ -1,0 +1,79 @@
+"""Pipelines that a person writes, and the bindings for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.compiler.replay import bindings
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.lab.isolate import issue_folder
+from tritonsmith.lab.reduce import pass_runner
+
+pytestmark = pytest.mark.unit
+
+PYTHON = Path("python")
+KNOWN = bindings.read(
+    [
+        {
+            "binding": "passes.add_pipeline",
+            "error": "",
+            "forms": [
+                {
+                    "arguments": [7001, False],
+                    "form": "any(tritongpu-pipeline{dump=false num-stages=7001 fixed=3})",
+                },
+                {
+                    "arguments": [7002, False],
+                    "form": "any(tritongpu-pipeline{dump=false num-stages=7002 fixed=3})",
+                },
+                {
+                    "arguments": [7001, True],
+                    "form": "any(tritongpu-pipeline{dump=true num-stages=7001 fixed=3})",
+                },
+            ],
+        },
+        {"binding": "passes.add_cse", "error": "", "forms": [{"arguments": [], "form": "any(cse)"}]},
+    ]
+)
+
+
+def test_a_pipeline_is_spelled_as_triton_opt_takes_it() -> None:
+    assert pass_runner.spelled("cse") == "builtin.module(cse)"
+    assert pass_runner.spelled("builtin.module(any(cse), tt.func(canonicalize{  a=1 b}))") == (
+        "builtin.module(cse,tt.func(canonicalize{a=1 b}))"
+    )
+    with pytest.raises(UsageError):
+        pass_runner.spelled("builtin.module()")
+
+
+def test_options_become_arguments_and_the_rest_is_the_bindings_own() -> None:
+    (first, second) = pass_runner.calls("tritongpu-pipeline{num-stages=3 dump=true},cse", KNOWN, PYTHON)
+    assert (first.binding, first.arguments) == ("passes.add_pipeline", (3, True))
+    assert (second.binding, second.arguments) == ("passes.add_cse", ())
+
+
+def test_an_option_that_is_missing_is_named() -> None:
+    with pytest.raises(UsageError) as error:
+        pass_runner.calls("tritongpu-pipeline", KNOWN, PYTHON)
+    assert "tritongpu-pipeline{dump=... num-stages=...}" in str(error.value)
+
+
+def test_an_option_that_no_binding_gives_is_refused() -> None:
+    with pytest.raises(UsageError) as error:
+        pass_runner.calls("tritongpu-pipeline{num-stages=3 dump=true fixed=4}", KNOWN, PYTHON)
+    assert "fixed=3, not 4" in str(error.value)
+
+
+def test_a_pass_without_a_binding_names_triton_opt() -> None:
+    with pytest.raises(FactError) as error:
+        pass_runner.calls("tritongpu-pipelin", KNOWN, PYTHON)
+    assert "--triton-opt" in str(error.value)
+    assert "did you mean 'tritongpu-pipeline'?" in str(error.value)
+
+
+def test_the_run_line_is_read_back() -> None:
+    pipeline = "builtin.module(tritongpu-pipeline{num-stages=3})"
+    assert issue_folder.pipeline_of(issue_folder.headed("module {\n}\n", pipeline)) == pipeline
+    assert not issue_folder.pipeline_of("module {\n}\n")

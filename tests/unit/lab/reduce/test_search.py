@@ -1,0 +1,111 @@
+"""The search on an oracle without a compiler: what it leaves is interesting, small, and always the same."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.lab.reduce.programs import operations, programs, valid
+from tritonsmith.ir.ir_text import parse
+from tritonsmith.lab.reduce.reductions import attributes, control_flow, loops
+from tritonsmith.lab.reduce.reductions.operations import Cutter
+from tritonsmith.lab.reduce.search import OutOfTimeError, Search, size_of
+
+pytestmark = pytest.mark.unit
+
+
+def interesting(wanted: dict[str, int], text: str) -> bool:
+    """Well formed, and with at least so many of these operations."""
+    found = operations(text)
+    return valid(text) and all(found[name] >= count for name, count in wanted.items())
+
+
+@settings(deadline=None, max_examples=60)
+@given(programs(), st.data())
+def test_the_result_is_interesting_no_larger_and_minimal(text: str, data: st.DataObject) -> None:
+    here = operations(text)
+    assert valid(text)
+    names = data.draw(st.lists(st.sampled_from(sorted(here)), max_size=3)) if here else []
+    wanted = {name: min(here[name], names.count(name)) for name in names}
+    search = Search(text, lambda one: interesting(wanted, one))
+    best = search.run()
+    search.close()
+    assert interesting(wanted, best)
+    assert size_of(best) <= size_of(text)
+    source = parse(best)
+    cutter = Cutter(source)
+    candidates = [
+        *(cutter.cut([op]) for op in cutter.items),
+        *loops.unwrapped(source),
+        *loops.lighter(source),
+        *control_flow.straighter(source),
+        *(attributes.without(source, [one]) for one in attributes.attributes(source)),
+        attributes.without_aliases(source),
+    ]
+    for one in candidates:
+        assert one is None or size_of(one) >= size_of(best) or not interesting(wanted, one)
+
+
+@settings(deadline=None, max_examples=20)
+@given(programs())
+def test_the_result_does_not_depend_on_how_many_ask_at_once(text: str) -> None:
+    wanted = dict.fromkeys(list(operations(text))[:2], 1)
+
+    def reduced(jobs: int) -> tuple[str, int]:
+        search = Search(text, lambda one: interesting(wanted, one), jobs=jobs)
+        best = search.run()
+        search.close()
+        return best, search.tried
+
+    assert reduced(1)[0] == reduced(3)[0]
+    assert reduced(2) == reduced(2)
+
+
+PROGRAM = """\
+module {
+  tt.func public @f(%lo: i32, %hi: i32, %on: i1) {
+    %v1 = test.a %lo, %hi : i32
+    %v2 = scf.for %i = %lo to %hi step %lo iter_args(%c = %v1) -> (i32)  : i32 {
+      %v3 = test.b %c, %v1 : i32
+      %v4 = test.c %v3, %i : i32
+      scf.yield %v4 : i32
+    }
+    test.store %v2, %v1 : i32
+    tt.return
+  }
+}
+"""
+
+
+def test_one_operation_deep_inside_is_all_that_is_left() -> None:
+    search = Search(PROGRAM, lambda one: interesting({"test.c": 1}, one))
+    best = search.run()
+    assert [op.name for op in parse(best).ops()] == ["module", "tt.func", "test.c", "tt.return"]
+    assert "scf.for" not in best
+
+
+def test_the_best_so_far_is_kept_when_time_is_up() -> None:
+    asked = 0
+
+    def slow(text: str) -> bool:
+        nonlocal asked
+        asked += 1
+        time.sleep(0.05)
+        return interesting({"test.b": 1, "test.store": 1}, text)
+
+    search = Search(PROGRAM, slow, until=time.monotonic() + 0.1)
+    with pytest.raises(OutOfTimeError):
+        search.run()
+    assert asked
+    assert interesting({"test.b": 1, "test.store": 1}, search.best)
+
+
+def test_what_an_oracle_raises_comes_out() -> None:
+    def broken(_: str) -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Search(PROGRAM, broken).run()

@@ -1,0 +1,266 @@
+"""Rehearsals: what is compiled, what is kept, and what is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from invoke.context import Context
+from invoke.exceptions import Exit
+
+from tests.unit.lab.compare import compiler
+from tests.unit.lab.compare.making import point, written
+from tritonsmith.cli.tasks import cache
+from tritonsmith.cli.tasks.rehearse import rehearse
+from tritonsmith.compiler import spec, targets
+from tritonsmith.compiler.kernels import kernel_list
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError, LockedError, UsageError
+from tritonsmith.lab.compare import kept_metrics
+from tritonsmith.lab.rehearse import kept, rehearsal
+from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
+
+LIST = """
+[[kernel]]
+file = "one.py"
+signature = "*fp32,64"
+targets = ["a100", "mi300x"]
+
+[[kernel]]
+file = "two.py"
+name = "the second"
+signature = "*fp32,64"
+
+[[kernel]]
+file = "two.py"
+name = "old"
+signature = "*fp32,64"
+versions = "<3.6"
+"""
+pytestmark = pytest.mark.usefixtures("in_threads")
+
+
+@pytest.fixture
+def tritons(tmp_path: Path) -> tuple[Path, Path]:
+    """Two interpreters."""
+    return compiler.make(tmp_path / "old", "3.4.0"), compiler.make(tmp_path / "new", "3.6.0")
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    """A list of three kernels, the last of which is not for the new one."""
+    for name in ("one", "two"):
+        compiler.kernel(tmp_path, name)
+    path = tmp_path / "kernels.toml"
+    path.write_text(LIST)
+    return path
+
+
+Prepare = Callable[..., UpgradeRehearsal]
+
+
+@pytest.fixture
+def prepared(listed: Path, tritons: tuple[Path, Path]) -> Prepare:
+    def prepare(file: Path = listed, **more: object) -> UpgradeRehearsal:
+        flags = CompileRequest(Path(), "", "", targets.parse_all(["h100"]), **more)  # type: ignore[arg-type]
+        sides = (rehearsal.parse_side(str(python), "--from") for python in tritons)
+        return rehearsal.prepare(kernel_list.read(file), file, flags, *sides)
+
+    return prepare
+
+
+def run(wanted: UpgradeRehearsal) -> RehearsalResult:
+    return rehearsal.execute(wanted, count=2, silent=True)
+
+
+def counts(tritons: tuple[Path, Path]) -> list[int]:
+    return [len(compiler.compiled(python)) for python in tritons]
+
+
+def test_what_did_not_change_is_not_compiled_again(
+    prepared: Prepare, listed: Path, tritons: tuple[Path, Path], tmp_path: Path
+) -> None:
+    made = run(prepared())
+    assert [(one.pair.kernel, one.pair.point) for one in made.comparison.compared] == [
+        ("one", "cuda-80-32"),
+        ("one", "hip-gfx942-64"),
+        ("the second", "cuda-90-32"),
+    ]
+    assert (made.compiled, made.kept, made.skipped) == (4, 0, ("old",))
+    assert counts(tritons) == [3, 3]
+    assert (run(prepared()).kept, counts(tritons)) == (4, [3, 3])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("one", "two"):
+        compiler.kernel(elsewhere, name)
+    (elsewhere / "list.toml").write_text(LIST)
+    assert (run(prepared(elsewhere / "list.toml")).kept, counts(tritons)) == (4, [3, 3])  # the content counts
+    listed.write_text(LIST.replace('"a100", "mi300x"', '"a100", "mi300x", "h100"'))
+    assert (run(prepared()).kept, counts(tritons)) == (2, [4, 4])  # the target that is new
+    compiler.kernel(tmp_path, "two", "edited")
+    assert (run(prepared()).kept, counts(tritons)) == (2, [5, 5])
+    run(prepared(options={"num_warps": 8}))
+    assert counts(tritons) == [9, 9]
+
+
+def test_a_change_of_what_a_kernel_imports_counts(
+    prepared: Prepare, tritons: tuple[Path, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "one.py").write_text("import near\n\n@triton.jit\ndef one(p, N):\n    near.f(p)\n")
+    (tmp_path / "near.py").write_text("f = 1\n")
+    run(prepared())
+    (tmp_path / "near.py").write_text("f = 2\n")
+    assert (run(prepared()).kept, counts(tritons)) == (2, [5, 5])
+
+
+def test_a_refused_kernel_is_refused_once_and_a_crash_is_tried_again(
+    prepared: Prepare, tritons: tuple[Path, Path], tmp_path: Path
+) -> None:
+    compiler.kernel(tmp_path, "one", "refuse")
+    compiler.kernel(tmp_path, "two", "crash")
+    assert (run(prepared()).kept, counts(tritons)) == (0, [3, 3])
+    made = run(prepared())
+    assert (made.kept, counts(tritons)) == (2, [4, 4])
+    assert [one.pair.b.point.status for one in made.comparison.compared] == ["failed", "failed", "crashed"]
+
+
+def test_variables_that_change_what_is_compiled_leave_nothing_behind(
+    prepared: Prepare, tritons: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(prepared())
+    monkeypatch.setenv("DISABLE_LLVM_OPT", "1")
+    assert (run(prepared()).kept, counts(tritons)) == (0, [6, 6])
+
+
+def test_entries_that_ask_for_the_same_share_a_compile(
+    prepared: Prepare, listed: Path, tritons: tuple[Path, Path]
+) -> None:
+    listed.write_text(LIST.replace('versions = "<3.6"', ""))
+    made = run(prepared())
+    assert [one.pair.kernel for one in made.comparison.compared] == ["one", "one", "the second", "old"]
+    assert counts(tritons) == [3, 3]
+
+
+def test_one_rehearsal_at_a_time(prepared: Prepare) -> None:
+    busy = kept.held(prepared().folders, workspace.default(), "a test")
+    with busy, pytest.raises(LockedError, match="another run is busy in the results"):
+        run(prepared())
+
+
+def test_what_is_kept_is_listed_and_cleared(
+    prepared: Prepare, tritons: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(prepared())
+    cache.listing(Context(), json=True)
+    listed = json.loads(capsys.readouterr().out)["rehearsed"]
+    assert [(Path(one["path"]), one["kernels"]) for one in listed] == [
+        (folder, 2) for folder in sorted(prepared().folders)
+    ]
+    cache.clear_cache(Context(), rehearsed=True, dry_run=True)
+    assert f"rm -rf -- {listed[0]['path']}" in capsys.readouterr().out
+    with pytest.raises(Exit, match="--rehearsed is for all"):
+        cache.clear_cache(Context(), rehearsed=True, kernel="one")
+    cache.clear_cache(Context(), rehearsed=True, yes=True)
+    assert not any(folder.exists() for folder in prepared().folders)
+    cache.clear_cache(Context(), rehearsed=True, yes=True)
+    assert capsys.readouterr().out.endswith("nothing to clear\n")
+    assert (run(prepared()).kept, counts(tritons)) == (0, [6, 6])
+
+
+def test_sides(listed: Path) -> None:
+    for text in ("3.6.0,h100", "3.6.0,num_warps=8", "h100"):
+        with pytest.raises(UsageError, match="--to cannot be"):
+            rehearsal.parse_side(text, "--to")
+    with pytest.raises(UsageError, match="--from is missing"):
+        rehearsal.parse_side("", "--from")
+    release = spec.parse("3.6")
+    flags = CompileRequest(Path(), "", "", ())
+    with pytest.raises(UsageError, match="are the same Triton"):
+        rehearsal.prepare(kernel_list.read(listed), listed, flags, release, release)
+    with pytest.raises(UsageError, match=r"no kernel is for both 3\.6 and 3\.9"):
+        rehearsal.prepare(kernel_list.read(listed)[2:], listed, flags, release, spec.parse("3.9"))
+    made = rehearsal.prepare(kernel_list.read(listed), listed, flags, release, spec.parse("3.9"))
+    place = workspace.default().root / "kernels" / "releases" / "3.9.0"
+    assert [one.b.out.parent for one in made.kernels] == [place, place]
+    script = made.plan().shell()
+    assert script.index("triton==3.6.0") < script.index("kernel.compile")
+
+
+def test_a_list_of_files_in_a_checkout_wants_that_checkout(listed: Path, tmp_path: Path) -> None:
+    checkout = tmp_path / "a checkout"
+    checkout.mkdir()
+    kernels, flags = kernel_list.read(listed), CompileRequest(Path(), "", "", ())
+    sides = (spec.parse("3.6.0"), spec.parse("3.9.0"))
+    for path in listed.parent.glob("*.py"):
+        path.rename(checkout / path.name)
+    with pytest.raises(FactError, match="no such file") as failure:
+        rehearsal.prepare(kernels, listed, flags, *sides)
+    assert failure.value.hints[-1].endswith("--source DIR")
+    assert rehearsal.prepare(kernels, listed, flags, *sides, base=checkout).kernels
+
+
+def test_metrics_are_kept_as_long_as_the_compile_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "out"
+    one = written(folder, [point(), point("hip:gfx942:64", status="failed")])
+    made = kept_metrics.of(one)
+    assert made.points["cuda-90-32"]["registers_per_thread"]
+    assert made.points["hip-gfx942-64"] == {}
+    (folder / "cuda-90-32" / "k.cubin").unlink()
+    assert kept_metrics.of(one) == made
+    (folder / kept_metrics.FILE).write_text("{")
+    again = written(folder, [point()])
+    assert list(kept_metrics.of(again).points) == ["cuda-90-32"]
+    more = written(folder, [point(seconds=2.0)])
+    assert kept_metrics.of(more).points["cuda-90-32"]["compile_seconds"] == 2.0
+    (folder / "cuda-90-32" / "k.sass").unlink()
+    monkeypatch.setattr(kept_metrics, "_SCHEMA", 99)
+    assert kept_metrics.of(more).points["cuda-90-32"]["instructions all"] is None
+
+
+def test_the_task(
+    listed: Path, tritons: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = {"from_": str(tritons[0]), "to": str(tritons[1]), "kernels": str(listed), "jobs": "2"}
+    rehearse(Context(), **flags)
+    assert (
+        "warning: not sure: 2 kernels have unknown values" in capsys.readouterr().err
+    )  # nobody disassembles
+    flags["fail_on"] = "ptx>+10%"
+    rehearse(Context(), out=f"{tmp_path}/", **flags)
+    said = capsys.readouterr()
+    assert "no finding by these terms in 4 compiles of 2 kernels" in said.out
+    assert "not for both Tritons, by the list: old" in said.out
+    (page,) = tmp_path.glob("*.html")
+    assert page.name in said.err.replace("\n", "")
+    assert "no finding by these terms in 4 compiles of 2 kernels" in page.read_text()
+    compiler.kernel(tmp_path, "two", "crash")
+    rehearse(Context(), json=True, **flags)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["sure"]) == ("not sure: 1 kernel compiles by neither", False)
+    assert [one["kernel"] for one in told["kernels"]] == ["one", "one", "the second", "the second"]
+    rehearse(Context(), dry_run=True, **flags)
+    assert capsys.readouterr().out.count("kernel.compile") == 4
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "this corpus has no kernels yet"),
+        ({"kernels": "k.py"}, "'k.py' is not a kernels file"),
+        ({"kernels": "k.toml", "corpus": "c"}, "contradict each other"),
+        ({"fail_on": "speed>1"}, "no metric 'speed'"),
+    ],
+)
+def test_wrong_words(more: dict[str, str], said: str) -> None:
+    with pytest.raises(Exit) as caught:
+        rehearse(Context(), **{"from_": "3.6.0", "to": "3.9.0", **more})
+    assert caught.value.code == 2
+    assert said in str(caught.value)
+
+
+def test_a_page_needs_its_suffix(listed: Path) -> None:
+    with pytest.raises(Exit, match="needs the suffix"):
+        rehearse(Context(), kernels=str(listed), from_="3.6.0", to="3.9.0", out="page.toml")

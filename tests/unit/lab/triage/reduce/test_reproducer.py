@@ -1,0 +1,89 @@
+"""The file that is written: what stands above the kernel, and what compiles it."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.compiler import targets
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.lab.bisect.predicate import limit
+from tritonsmith.lab.triage.reduce import reproducer
+from tritonsmith.lab.triage.reduce.reproducer import Symptom
+
+pytestmark = pytest.mark.unit
+
+TEXT = (
+    "import triton\nimport triton.language as tl\n\n"
+    "@triton.jit\ndef k(a, n, b, B: tl.constexpr):\n    tl.store(a, n)\n"
+)
+SYMPTOM = Symptom("3.6.0", "error: it\nbroke", 99, "big.py")
+
+
+def asked(signature: str = "*fp16:16,i32:1,*fp32:16:r32,B=64", *, target: str = "gfx942") -> CompileRequest:
+    return CompileRequest(
+        Path("/somewhere/small k.py"), "k", signature, (targets.parse(target),), {"num_stages": 4}
+    )
+
+
+def head(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("#")]
+
+
+def test_the_head_says_what_to_expect_and_how_to_see_it() -> None:
+    text = reproducer.render(TEXT, SYMPTOM, asked())
+    assert "/somewhere" not in text
+    (command,) = (line for line in head(text) if "invoke" in line)
+    assert shlex.split(command.removeprefix("#"))[1:4] == ["kernel.compile", "small k.py:k", "--signature"]
+    assert "# Triton 3.6.0, hip:gfx942:64, num_stages=4; no GPU is needed." in text
+    assert ast.unparse(ast.parse(text)) == ast.unparse(ast.parse(TEXT))
+
+
+@pytest.mark.parametrize(
+    ("when", "task"),
+    [
+        ("spills>0", ["kernel.resources"]),
+        ("ptx contains mma", ["kernel.show"]),
+        ("registers>9,spills>0", ["kernel.resources"]),
+    ],
+)
+def test_each_symptom_has_the_command_that_shows_it(when: str, task: list[str]) -> None:
+    symptom = Symptom("3.6.0", when, 99, "big.py", limit.parse([when]))
+    text = reproducer.render(TEXT, symptom, asked())
+    assert [line.split()[2] for line in head(text) if "invoke" in line] == task
+
+
+def test_the_main_program_compiles_as_was_asked() -> None:
+    made = reproducer.main_program(TEXT, SYMPTOM, asked())
+    assert "signature={'a': '*fp16', 'n': 'constexpr', 'b': '*fp32', 'B': 'constexpr'}" in made
+    assert "constexprs={(3,): 64, (1,): 1}" in made
+    assert "(2,): [['tt.divisibility', 16], ['tt.pointer_range', 32]]" in made
+    assert "GPUTarget('hip', 'gfx942', 64)" in made
+    assert "options={'num_stages': 4}" in made
+    text = reproducer.render(TEXT, SYMPTOM, asked(), made)
+    compile(text, "made", "exec")
+    assert "#   python 'small k.py'" in text
+
+
+def test_a_text_is_looked_for() -> None:
+    symptom = Symptom("3.6.0", "", 9, "big.py", limit.parse(["ptx contains a", "llir not contains 'b"]))
+    made = reproducer.main_program(TEXT, symptom, asked(target="sm_90"))
+    assert "print('a' in compiled.asm['ptx'])" in made
+    assert "print('b' not in compiled.asm['llir'])" in made
+    assert "pointer_range" not in made
+
+
+def test_no_main_program_where_none_is_known_to_do() -> None:
+    old = Symptom("3.2.0", "", 9, "big.py")
+    assert reproducer.main_program(TEXT, old, asked()) == ""
+    assert reproducer.main_program(TEXT, SYMPTOM, None) == ""
+    assert reproducer.main_program(TEXT, SYMPTOM, asked("*fp16,(i32,i32),*fp32,B=64")) == ""
+
+
+def test_a_command_with_the_variables_that_were_set() -> None:
+    symptom = Symptom("", "", 9, "big.py", argv=("python", "a b.py"), variables=(("TRITON_INTERPRET", "1"),))
+    text = reproducer.render(TEXT, symptom, None)
+    assert "#   TRITON_INTERPRET=1 python 'a b.py'" in text

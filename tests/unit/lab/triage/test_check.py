@@ -1,0 +1,134 @@
+"""`--check`: real scripts, whose values hold, differ, or cannot be had."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.core.errors import UsageError
+from tritonsmith.lab.triage import check, verdict
+from tritonsmith.lab.triage.observation import Seen
+from tritonsmith.lab.triage.program import CommandSubject
+from tritonsmith.lab.triage.verdict import Answer, TriageVerdict
+
+COMPILED = (  # as Triton leaves it
+    "import os, pathlib\nfolder = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\n"
+    "folder.mkdir(parents=True, exist_ok=True)\n(folder / 'k.ptx').touch()\n"
+)
+INTERPRETED = "import os\nassert os.environ.get('TRITON_INTERPRET'), 'no GPU'\n"
+
+
+def subject(folder: Path, text: str, asked: str = "out ~ reference") -> CommandSubject:
+    """A script that is to be checked."""
+    (folder / "script.py").write_text(text, encoding="utf-8")
+    argv = ("python", "script.py")
+    return CommandSubject(argv, Path(sys.executable), folder, folder / "out", 0, check.parse(asked))
+
+
+def judged(folder: Path, text: str, asked: str = "out ~ reference") -> TriageVerdict:
+    """Its verdict."""
+    return verdict.run(subject(folder, text, asked), lambda _name, _seen: None)
+
+
+@pytest.mark.parametrize(
+    ("values", "asked", "seen"),
+    [
+        ("out, reference = 2, 2", "out ~ reference", Seen.GONE),
+        ("out, reference = 2, 3", "out ~ reference", Seen.SHOWS),
+        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1, 1.000001]", Seen.GONE),
+        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1, 1.01]", Seen.SHOWS),
+        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1, 1.01], atol=0.1", Seen.GONE),
+        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1]", Seen.SHOWS),
+        ("import numpy\nout = numpy.array([numpy.nan])", "out ~ out", Seen.SHOWS),
+        ("def out():\n    return 5", "out ~ 5", Seen.GONE),
+        ("def same():\n    assert 1 == 2, 'no'", "same", Seen.SHOWS),
+        ("def same():\n    assert 1 == 1", "same", Seen.GONE),
+        ("out = 1", "out == 1", Seen.GONE),
+        ("import sys\nout = 1\nsys.exit(0)", "out ~ 1", Seen.GONE),
+        ("out = 1", "out ~ reference", Seen.UNTESTED),
+        ("import os\nout = reference = 1\nos._exit(0)", "out ~ reference", Seen.UNTESTED),
+        ("out = 1\nreference = 2\nraise KeyError", "out ~ reference", Seen.UNTESTED),
+        ("import sys\nout = reference = 1\nsys.exit(3)", "out ~ reference", Seen.UNTESTED),
+    ],
+)
+def test_what_a_check_says(tmp_path: Path, values: str, asked: str, seen: Seen) -> None:
+    assert subject(tmp_path, COMPILED + values, asked).baseline().seen is seen
+
+
+def test_a_cause_of_wrong_values(tmp_path: Path) -> None:
+    helps = "any(map(os.environ.get, ('DISABLE_LLVM_OPT', 'TRITON_INTERPRET')))"
+    found = judged(tmp_path, f"{COMPILED}out = 1 if {helps} else 2\nreference = 1")
+    assert found.answer is Answer.DECIDED
+    assert found.text == "LLVM's optimizations"
+    seen = {one.variant.name: one.observation for one in found.tried}
+    assert seen["num_warps=1"].seen is Seen.UNTESTED, "nothing was compiled by Triton's own compile"
+    assert found.baseline.figures == "2 is not 1, and neither torch nor numpy compares them"
+
+
+def test_another_failure_under_a_variant_is_not_a_wrong_value(tmp_path: Path) -> None:
+    text = f"{COMPILED}assert 'DISABLE_LLVM_OPT' not in os.environ\nout, reference = 1, 2"
+    found = judged(tmp_path, text)
+    seen = {one.variant.name: one.observation for one in found.tried}
+    assert seen["LLVM not optimizing"].seen is Seen.OTHER
+    assert seen["ptxas not optimizing"].seen is Seen.SHOWS
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "reason"),
+    [
+        (
+            f"{INTERPRETED}out = reference = 1",
+            "it ends before the check",
+            "the check holds there: what is left",
+        ),
+        (f"{INTERPRETED}out, reference = 1, 2", "it ends before the check", "does not hold there, either"),
+        ("raise KeyError('x')", "it ends before the check", "exit code 1: KeyError: 'x'"),
+        ("out = reference = 1", "no kernel was compiled for a GPU", "the check holds there: what is left"),
+        ("out, reference = 1, 2", "no kernel was compiled for a GPU", "does not hold there, either"),
+    ],
+)
+def test_without_a_gpu_nothing_is_decided(tmp_path: Path, text: str, why: str, reason: str) -> None:
+    found = judged(tmp_path, text)
+    assert not found.decided
+    assert why in found.text
+    assert [one.variant.name for one in found.tried] == ["interpreter"]
+    assert reason in found.reasons[0]
+
+
+def test_the_script_is_the_main_module(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("value = 7", encoding="utf-8")
+    text = (
+        f"{COMPILED}import sys, beside\nmain = sys.modules['__main__']\n"
+        "out = (__name__, sys.argv, pathlib.Path(__file__).name, beside.value, main.sys is sys)"
+    )
+    asked = "out == ('__main__', ['script.py'], 'script.py', 7, True)"
+    assert subject(tmp_path, text, asked).baseline().seen is Seen.GONE
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("out ~", "is not Python"),
+        ("", "is not Python"),
+        ("out~reference", "is not Python"),
+        ("a ~ b ~ c", "--check compares two, not 3"),
+        ("a ~ b, eps=3", "'eps=3' is not a tolerance"),
+        ("a ~ b, rtol=x", "'rtol=x' is not a tolerance"),
+    ],
+)
+def test_what_is_no_check(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        check.parse(text)
+
+
+@pytest.mark.parametrize("argv", [("make",), ("python", "-m", "pytest"), ("make", "x.py"), ()])
+def test_a_check_needs_a_script(argv: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="about a Python script"):
+        check.script_of(argv)
+
+
+def test_commas_of_an_expression_are_no_tolerances() -> None:
+    made = check.parse("f(a, b) ~ g([1, 2], c), rtol=1e-2")
+    assert (made.left, made.right, made.rtol, made.atol) == ("f(a, b)", "g([1, 2], c)", 0.01, None)
