@@ -6,11 +6,39 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import files, locks
+
+_READERS = 60.0  # seconds to wait for another command that compiles the same kernel into a folder of ours
+
+
+@dataclass(frozen=True)
+class _Kept:
+    stack: ExitStack
+    paths: set[Path] = field(default_factory=set)
+
+
+_kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Keep the locks that `held` takes in the body of the `with` until that body ends.
+
+    A command that compiles into a folder and then reads it is not disturbed by another command that compiles
+    the same kernel for another target meanwhile.
+    """
+    with ExitStack() as stack:
+        token = _kept.set(_Kept(stack))
+        try:
+            yield
+        finally:
+            _kept.reset(token)
 
 
 def scratch(out: Path, space: Workspace) -> Path:
@@ -42,8 +70,12 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
             files.make_folder(out)
         except OSError as error:
             raise UsageError("cannot create the folder of --out", where=out, why=error.strerror) from error
+    keeping = _kept.get()
+    patience = _READERS if keeping and out.is_relative_to(space.root) else 0.0
     with ExitStack() as stack:
         for path in paths:
+            if keeping and path in keeping.paths:
+                continue
             lock = locks.hold(
                 path,
                 purpose=f"{task} --out {out}",
@@ -52,6 +84,10 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
                     "wait for it to end, or stop it with ^C in its terminal",
                     "choose another folder: --out DIR",
                 ],
+                patience=patience,
             )
             stack.enter_context(lock)
         yield
+        if keeping:
+            keeping.paths.update(paths)
+            keeping.stack.push(stack.pop_all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,6 +126,18 @@ def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: T
         run.execute(second, other, silent=True)
     assert caught.value.where == str(out)
     assert run.execute(second, other, silent=True).manifest.points[0].status == "ok"
+
+
+def test_a_command_that_reads_its_output_folder_keeps_others_out(place: Path, where: Toolchain) -> None:
+    """The next compile of this kernel begins with the removal of the folder."""
+    out = place / "out"
+    other = replace(where, space=Workspace(place / "another home"))
+    with output_lock.kept():
+        run.execute(run.prepare(wanted(place), where, out), where, silent=True)
+        run.execute(run.prepare(wanted(place), where, out), where, silent=True)
+        with ThreadPoolExecutor() as another, pytest.raises(LockedError, match="in this output folder"):
+            another.submit(run.execute, run.prepare(wanted(place), other, out), other, silent=True).result()
+    assert run.execute(run.prepare(wanted(place), other, out), other, silent=True).manifest.points
 
 
 @pytest.mark.parametrize("order", [("h100", "a100"), ("a100", "h100")])

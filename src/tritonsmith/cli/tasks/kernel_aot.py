@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _WARPS = 1  # as upstream's triton/tools/compile.py, whose scripts should mean the same here
 
 
-@task(tables=True)
+@task(tables=True, reads_outputs=True)
 def aot(
     context: Any,
     backend: BackendOptions,

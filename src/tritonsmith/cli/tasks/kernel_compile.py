@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tritonsmith.compiler.run import Toolchain
 
 
-@task(tables=True, name="compile")
+@task(tables=True, reads_outputs=True, name="compile")
 def compile_(
     context: Any,
     what: CompileOptions,

@@ -11,7 +11,7 @@ from tritonsmith.cli.tasks.options import DRY_RUN, OUT_FILE
 from tritonsmith.cli.tasks.task import task
 
 
-@task(name="inline-ptx")
+@task(name="inline-ptx", reads_outputs=True)
 def inline_ptx(
     context: Any,
     what: CompileOptions,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tritonsmith.inspect.lint.run import LintResult
 
 
-@task(tables=True, name="lint")
+@task(tables=True, reads_outputs=True, name="lint")
 def lint_(
     context: Any,
     what: CompileOptions,

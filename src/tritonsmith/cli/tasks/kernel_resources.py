@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tritonsmith.compiler.run import Toolchain
 
 
-@task(tables=True)
+@task(tables=True, reads_outputs=True)
 def resources(
     context: Any,
     what: CompileOptions,

@@ -17,7 +17,7 @@ from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.errors import UsageError
 
 
-@task(name="show")
+@task(name="show", reads_outputs=True)
 def show_(
     context: Any,
     what: CompileOptions,

@@ -7,6 +7,7 @@ import io
 import signal
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ from tritonsmith.core.plan.stopping import stoppable
 
 
 def task(
-    *, name: str | None = None, aliases: Iterable[str] = (), tables: bool = False
+    *,
+    name: str | None = None,
+    aliases: Iterable[str] = (),
+    tables: bool = False,
+    reads_outputs: bool = False,
 ) -> Callable[[Callable[..., Any]], OptionTask]:
     """Declare a task whose parameters are its options, and whose body may raise this project's errors.
 
@@ -27,6 +32,7 @@ def task(
         name: if it is not the body's.
         aliases: other whole names.
         tables: it prints some, and so it takes `--wide`.
+        reads_outputs: it compiles into folders and reads them: no other run may write there until it ends.
     """
 
     def decorate(body: Callable[..., Any]) -> OptionTask:
@@ -39,7 +45,7 @@ def task(
             _print_anything()
             _write_bytecode()
             try:
-                with stoppable():
+                with stoppable(), _outputs_kept() if reads_outputs else nullcontext():
                     _need_folder()
                     result = body(context, **option_fields.bind(made.options, given))
                     if sys.stdout:  # None where the shell closed it: >&-
@@ -53,6 +59,12 @@ def task(
         return made
 
     return decorate
+
+
+def _outputs_kept() -> AbstractContextManager[None]:
+    from tritonsmith.compiler import output_lock
+
+    return output_lock.kept()
 
 
 def _widen(wide: bool) -> None:
