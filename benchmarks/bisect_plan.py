@@ -32,8 +32,8 @@ from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras, triton_history
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect.cost import CostModel, LlvmState, likelihood
-from tritonsmith.lab.bisect.outcome import Verdict
 from tritonsmith.lab.bisect.search import Suspects, choose, suspects
+from tritonsmith.lab.model import Verdict
 
 VENDOR: Literal["nvidia"] = "nvidia"
 TIP = "main"

@@ -19,10 +19,10 @@ from tritonsmith.facts import triton_history
 from tritonsmith.lab.bisect import tested_file
 from tritonsmith.lab.bisect.build import CommitBuilds
 from tritonsmith.lab.bisect.commits import CommitSearch
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
 from tritonsmith.lab.bisect.predicate.protocol import one_by_one
 from tritonsmith.lab.bisect.tested_file import TestFile
+from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.xdist_group("bisect commits")
 
@@ -59,9 +59,9 @@ class History:
     def searched(self, shows: str, good: str, bad: str = "docs again") -> CommitSearch:
         """A search for the commit from which on a Triton prints this, at its end."""
 
-        def test(triton: CompilerSpec) -> BisectOutcome:
+        def test(triton: CompilerSpec) -> Observation:
             told = printed(triton)
-            return BisectOutcome(Verdict.BAD if shows in told else Verdict.GOOD, told)
+            return Observation(Verdict.BAD if shows in told else Verdict.GOOD, told)
 
         commits = triton_history.read(self.clone, self.hashes[good], self.hashes[bad])
         search, last = CommitSearch(commits, self.builds, one_by_one(test)), len(commits) - 1
@@ -153,7 +153,7 @@ def test_python_alone_is_found_over_one_library(history: History, found: CommitS
 def test_what_does_not_compile_is_a_skip_with_the_compilers_words(history: History) -> None:
     commits = triton_history.read(history.clone, history.hashes["docs"], history.hashes["docs again"])
     numbers = {commit.commit: index for index, commit in enumerate(commits)}
-    search = CommitSearch(commits, history.builds, one_by_one(lambda _: BisectOutcome(Verdict.GOOD)))
+    search = CommitSearch(commits, history.builds, one_by_one(lambda _: Observation(Verdict.GOOD)))
     wanted = [numbers[history.hashes[name]] for name in ("broken", "broken still", "mended")]
     broken, still, mended = search.test(*wanted)
     for outcome in (broken, still):

@@ -13,7 +13,7 @@ from tests.integration.harness import Smith
 from tritonsmith import worker
 from tritonsmith.facts import gpus
 from tritonsmith.inspect.profile.profilers import Profiler
-from tritonsmith.lab.triage.observation import Seen
+from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageVariant
 from tritonsmith.wheels import ptxas
@@ -135,14 +135,14 @@ def test_a_program_without_a_pass(smith: Smith) -> None:
     (smith.cwd / "launch.py").write_text(text, encoding="utf-8")
     python = smith.env("wheel") / "venv" / "bin" / "python"
     subject = CommandSubject(("python", "launch.py"), python, smith.cwd, smith.cwd / "out")
-    assert subject.baseline().seen is Seen.GONE
+    assert subject.baseline().verdict is Verdict.GOOD
     names = subject.passes()
     assert names.index("tritongpu-coalesce#1") < names.index("tritongpu-accelerate-matmul#1")
-    for name, seen in (("tritongpu-accelerate-matmul#1", Seen.OTHER), ("canonicalize#1", Seen.GONE)):
+    for name, seen in (("tritongpu-accelerate-matmul#1", Verdict.OTHER), ("canonicalize#1", Verdict.GOOD)):
         variant = TriageVariant(f"without {name}", "cause", name, "", skip=name)
-        assert subject.observe(variant).seen is seen, name
+        assert subject.observe(variant).verdict is seen, name
     absent = TriageVariant("without nothing", "cause", "", "", skip="no-such-pass")
-    assert subject.observe(absent).seen is Seen.UNTESTED
+    assert subject.observe(absent).verdict is Verdict.SKIP
 
 
 def test_a_profile_without_a_gpu(smith: Smith) -> None:

@@ -15,10 +15,10 @@ from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.lab.bisect.outcome import Verdict
 from tritonsmith.lab.bisect.predicate import wrong_result
 from tritonsmith.lab.bisect.predicate.wrong_result import WrongResultPredicate
 from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage import verdict, wrong_kernel
 from tritonsmith.lab.triage.verdict import Answer
 from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject

@@ -132,7 +132,7 @@ def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
 
     found = session.find(bisect)
     if json:
-        tested = [{"triton": one.triton, **asdict(one.outcome)} for one in found.tested]
+        tested = [one.row() for one in found.tested]
         about = {"session": found.folder.name, "question": asdict(found.question)}
         output.json({"schema": 1, **about, "tested": tested, "answer": found.answer or None})
         return
@@ -159,7 +159,7 @@ def skip(
 ) -> None:
     """Skip a Triton in a bisect: it is not tested, or its outcome is dropped."""
     from tritonsmith.lab.bisect import session
-    from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+    from tritonsmith.lab.model import Observation, Verdict
 
     found = session.find(bisect)
     with found.held():
@@ -167,7 +167,7 @@ def skip(
         of_llvm = session.llvm_commit(found, candidate)
         name = of_llvm or session.known_name(found, candidate)
         for one in session.of_llvm(found) if of_llvm else (found,):
-            one.having(name, BisectOutcome(Verdict.SKIP, why=session.BY_HAND))
+            one.having(name, Observation(Verdict.SKIP, why=session.BY_HAND))
     console.note(f"{name} is skipped in {found.folder.name}")
 
 

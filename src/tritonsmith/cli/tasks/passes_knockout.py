@@ -74,8 +74,8 @@ def _of_program(argv: Sequence[str], check: str, by: PoolOptions, out: Path | No
     from tritonsmith.cli.tasks.triage import command_subject, emptied
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.ui import console
+    from tritonsmith.lab.model import Observation
     from tritonsmith.lab.triage import knockout as program_knockout
-    from tritonsmith.lab.triage.observation import Observation
 
     space = workspace.default()
     space.claim()

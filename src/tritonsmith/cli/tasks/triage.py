@@ -19,8 +19,8 @@ from tritonsmith.core.ui import console
 if TYPE_CHECKING:
     from tritonsmith.core.envs.workspace import Workspace
     from tritonsmith.core.plan import Plan
+    from tritonsmith.lab.model import Observation
     from tritonsmith.lab.triage.kernel import KernelSubject
-    from tritonsmith.lab.triage.observation import Observation
     from tritonsmith.lab.triage.program import CommandSubject
 
 
@@ -42,6 +42,7 @@ def triage(
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import Plan, Write
     from tritonsmith.lab.triage import report, verdict
+    from tritonsmith.lab.triage.observation import SYMPTOM
 
     _, argv = command_line()
     if bool(kernel) == bool(argv):
@@ -64,7 +65,7 @@ def triage(
     def tell(name: str, seen: Observation) -> None:
         text = report.in_short(seen)
         if not json:
-            console.note(": ".join(filter(None, (name, str(seen.seen), "" if text in told else text))))
+            console.note(": ".join(filter(None, (name, SYMPTOM[seen.verdict], "" if text in told else text))))
         told.add(text)  # each message once
 
     space.run(emptied(subject.out, space), "triage", quiet=True)

@@ -18,11 +18,11 @@ from tritonsmith.lab.bisect.commits import CommitSearch
 from tritonsmith.lab.bisect.cost import ExpectedCost
 from tritonsmith.lab.bisect.ends import BisectEnd
 from tritonsmith.lab.bisect.nightlies import NightlyWheel
-from tritonsmith.lab.bisect.outcome import BisectOutcome
 from tritonsmith.lab.bisect.predicate.protocol import Predicate
 from tritonsmith.lab.bisect.releases import ReleaseSearch
 from tritonsmith.lab.bisect.search import Suspects
 from tritonsmith.lab.bisect.session import FIX, BisectSession
+from tritonsmith.lab.model import Observation
 
 SHORT = 12  # digits of a commit
 
@@ -46,7 +46,7 @@ class Candidate:
 
     triton: str
     subject: str
-    outcome: BisectOutcome | None
+    outcome: Observation | None
     cost: ExpectedCost
 
 
@@ -66,7 +66,7 @@ class BisectStep:
     good: str
     bad: str
     suspects: tuple[str, ...]
-    outcomes: Mapping[str, BisectOutcome]
+    outcomes: Mapping[str, Observation]
     later_good: tuple[str, ...] = ()
     fix: bool = False
 
@@ -341,7 +341,7 @@ class TritonBisect:
             fix,
         )
 
-    def _record(self, triton: str, outcome: BisectOutcome) -> None:
+    def _record(self, triton: str, outcome: Observation) -> None:
         self.session = self.session.having(triton, outcome)
         seen = ", ".join(filter(None, (outcome.figures, outcome.why)))
         self.tell(f"{_short(triton)}: {outcome.verdict}: {seen} ({outcome.seconds:.0f} s)")
@@ -357,7 +357,7 @@ def triton_of(end: BisectEnd, builds: CommitBuilds | None) -> CompilerSpec:
     return builds.make(commit)
 
 
-def _not_reproduced(what: str, outcome: BisectOutcome, hints: list[str] | None = None) -> NotReproducedError:
+def _not_reproduced(what: str, outcome: Observation, hints: list[str] | None = None) -> NotReproducedError:
     why = ", ".join(filter(None, (outcome.figures, outcome.why)))
     return NotReproducedError(what, why=why, hints=hints or ["choose another end, or another --when"])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import release_branches, triton_history
 from tritonsmith.lab.bisect import releases
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab.model import Observation, Verdict
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CommitRange:
         return not self.fix and self.bad.startswith("release")
 
 
-def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, BisectOutcome]) -> CommitRange:
+def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, Observation]) -> CommitRange:
     """The range to search, by what is known.
 
     A release is cut from main at its branch point. So main is searched first, from one branch point to the

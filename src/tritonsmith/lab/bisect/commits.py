@@ -16,9 +16,9 @@ from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.errors import FactError, PreflightError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect.cost import CostModel, ExpectedCost, LlvmState, likelihood
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate.protocol import CandidateTests
 from tritonsmith.lab.bisect.search import Suspects, choose, suspects
+from tritonsmith.lab.model import Observation, Verdict
 
 _OURS = ("No space left on device", "Disk quota exceeded", "out of memory")  # no fault of the commit
 
@@ -75,8 +75,8 @@ class CommitSearch:
         builds: Builds,
         tests: CandidateTests,
         vendor: str = "",
-        known: Mapping[str, BisectOutcome] | None = None,
-        record: Callable[[TritonCommit, BisectOutcome], None] = lambda _commit, _outcome: None,
+        known: Mapping[str, Observation] | None = None,
+        record: Callable[[TritonCommit, Observation], None] = lambda _commit, _outcome: None,
         jobs: int = 1,
     ) -> None:
         self.commits, self.costs = commits, CostModel(commits, builds.llvm_state, self._is_built, builds.last)
@@ -130,7 +130,7 @@ class CommitSearch:
         """What each commit that is left would cost, for `--explain`."""
         return [(index, self.costs.of(index)) for index in self.state.left]
 
-    def test(self, *indices: int) -> list[BisectOutcome]:
+    def test(self, *indices: int) -> list[Observation]:
         """Build commits one by one where need be, then test them at once, and record each outcome.
 
         One that cannot be built is a skip with the reason.
@@ -172,7 +172,7 @@ class CommitSearch:
                 self.missing[commit.pin] = why
             elif not was_built:
                 self.unbuildable.add(commit.native)
-            self._have(index, BisectOutcome(Verdict.SKIP, why=why, seconds=time.monotonic() - started))
+            self._have(index, Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - started))
             return None
         seconds = time.monotonic() - started
         if not was_built:
@@ -182,7 +182,7 @@ class CommitSearch:
             self.costs.record_build(index, sum(took.values()) if took else seconds)
         return _MadeCommit(index, triton, seconds)
 
-    def _have(self, index: int, outcome: BisectOutcome) -> None:
+    def _have(self, index: int, outcome: Observation) -> None:
         self.outcomes[index] = outcome
         self._record(self.commits[index], outcome)
 

@@ -23,10 +23,10 @@ from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect import session as sessions
 from tritonsmith.lab.bisect.commits import CommitSearch, reason
 from tritonsmith.lab.bisect.llvm_build import LlcBuilds
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate.llc_compiles import LlcTest
 from tritonsmith.lab.bisect.predicate.protocol import one_by_one
 from tritonsmith.lab.bisect.session import BisectSession
+from tritonsmith.lab.model import Observation, Verdict
 
 LLC, OPT = "llc", "opt and llc"  # what is tested of LLVM
 _AND = " and "
@@ -208,7 +208,7 @@ class LlvmBisect:
         }
 
     def _searched(self, every: tuple[TritonCommit, ...], kept: BisectSession) -> Iterator[str]:
-        def record(commit: TritonCommit, outcome: BisectOutcome) -> None:
+        def record(commit: TritonCommit, outcome: Observation) -> None:
             nonlocal kept
             kept = self._told(commit, kept, outcome)
 
@@ -255,7 +255,7 @@ class LlvmBisect:
         try:
             llc = self._builds().make(commit)
         except (FactError, PreflightError, StepError) as error:
-            failed = BisectOutcome(Verdict.SKIP, why=reason(error), seconds=time.monotonic() - began)
+            failed = Observation(Verdict.SKIP, why=reason(error), seconds=time.monotonic() - began)
             return {side: self._told(commit, one, failed) for side, one in kept.items()}
         built = time.monotonic() - began
         outcomes = {side: self.tests[self.by][side](llc) for side in kept}
@@ -264,13 +264,13 @@ class LlvmBisect:
             for side, one in kept.items()
         }
 
-    def _told(self, commit: TritonCommit, kept: BisectSession, outcome: BisectOutcome) -> BisectSession:
+    def _told(self, commit: TritonCommit, kept: BisectSession, outcome: Observation) -> BisectSession:
         seen = ", ".join(filter(None, (outcome.figures, outcome.why)))
         self.tell(f"LLVM {commit.commit[:_SHORT]}: {outcome.verdict}: {seen} ({outcome.seconds:.0f} s)")
         return kept.having(commit.commit, outcome)
 
 
-def _not_alone(by: str, seen: Mapping[str, Sequence[BisectOutcome]], *, tested: bool) -> Iterator[str]:
+def _not_alone(by: str, seen: Mapping[str, Sequence[Observation]], *, tested: bool) -> Iterator[str]:
     """What both ends say, where neither llir shows it; nothing follows from that where one was not tested."""
     what = "LLVM's O3 and code generator do not" if _AND in by else "LLVM's code generator alone does not"
     said = f"{what} show it" if tested else f"LLVM's commits are not searched with {by}"

@@ -19,7 +19,7 @@ from tritonsmith.core.ui.units import counted, duration
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.ir.normalize import diff as normalize_diff
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab.model import Observation, Verdict
 
 PointKind = Literal["release", "nightly", "pin", "commit"]
 
@@ -47,7 +47,7 @@ class BisectPoint:
 
     name: str
     kind: PointKind
-    outcome: BisectOutcome
+    outcome: Observation
     date: str = ""
     subject: str = ""
 
@@ -98,7 +98,7 @@ class BisectFindings:
 
 
 def points_of(
-    outcomes: Mapping[str, BisectOutcome],
+    outcomes: Mapping[str, Observation],
     commits: Sequence[TritonCommit] = (),
     nightlies: Sequence[str] = (),
 ) -> tuple[BisectPoint, ...]:

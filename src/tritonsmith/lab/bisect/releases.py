@@ -13,9 +13,9 @@ from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import eras, git_history, release_branches, triton_history
 from tritonsmith.lab.bisect.cost import ExpectedCost
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate.protocol import Predicate
 from tritonsmith.lab.bisect.search import Suspects, choose, suspects
+from tritonsmith.lab.model import Observation, Verdict
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class ReleaseSearch:
 
     tritons: tuple[CompilerSpec, ...]
     predicate: Predicate
-    known: dict[str, BisectOutcome]
-    record: Callable[[str, BisectOutcome], None]
+    known: dict[str, Observation]
+    record: Callable[[str, Observation], None]
     jobs: int = 1
     install: Callable[[CompilerSpec], str] = lambda _: ""
 
@@ -48,7 +48,7 @@ class ReleaseSearch:
         }
         return suspects(len(self.tritons), verdicts)
 
-    def ends(self) -> tuple[BisectOutcome, BisectOutcome]:
+    def ends(self) -> tuple[Observation, Observation]:
         """The outcomes of both ends."""
         first, last = self.tritons[0], self.tritons[-1]
         self._test([first, last])
@@ -83,7 +83,7 @@ class ReleaseSearch:
             if one.label in self.known:
                 continue
             if why := self.install(one):
-                self.known[one.label] = BisectOutcome(Verdict.SKIP, why=why)
+                self.known[one.label] = Observation(Verdict.SKIP, why=why)
                 self.record(one.label, self.known[one.label])
             else:
                 todo.append(one)
@@ -147,8 +147,8 @@ def about_fix(bad: str, good: str, clone: Path | None) -> Iterator[str]:
 
 
 def verdict_of_ends(
-    good: BisectOutcome, bad: BisectOutcome, names: Mapping[str, str]
-) -> tuple[str, BisectOutcome] | None:
+    good: Observation, bad: Observation, names: Mapping[str, str]
+) -> tuple[str, Observation] | None:
     """What the ends say against a search, and the outcome that does; None if nothing.
 
     Args:

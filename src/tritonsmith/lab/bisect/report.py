@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ from tritonsmith.core.command_line import flag_words
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab.bisect.command import SHORT, BisectAnswer, BisectStep, Candidate
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.session import FIX, BisectQuestion, BisectSession
+from tritonsmith.lab.model import Observation, Verdict
 
 _UPSTREAM = "https://github.com/triton-lang/triton"
 _PULL = f"{_UPSTREAM}/pull"
@@ -155,7 +155,7 @@ def as_json(session: BisectSession, answer: BisectAnswer, passes: str = "") -> d
         },
         "passes": passes or None,
         "notes": list(answer.notes),
-        "tested": [{"triton": one.triton, **asdict(one.outcome)} for one in session.tested],
+        "tested": [one.row() for one in session.tested],
         "session": session.folder.name,
         "repeat": repeat(session.question),
     }
@@ -232,11 +232,11 @@ def _step(step: BisectStep | None) -> dict[str, Any] | None:
     }
 
 
-def _seen(outcome: BisectOutcome) -> str:
+def _seen(outcome: Observation) -> str:
     return ", ".join(filter(None, (outcome.figures, outcome.why)))
 
 
-def _cell(outcome: BisectOutcome) -> str:
+def _cell(outcome: Observation) -> str:
     return _seen(outcome).replace("|", "\\|").replace("\n", " ")
 
 

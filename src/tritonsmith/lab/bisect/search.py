@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import log2
 
-from tritonsmith.lab.bisect.outcome import Verdict
+from tritonsmith.lab.model import Verdict
 
 
 @dataclass(frozen=True)

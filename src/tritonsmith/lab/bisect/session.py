@@ -15,7 +15,7 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import digest, files, locks
 from tritonsmith.facts import git_history
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab.model import Observation, Verdict
 
 FILE = "session.json"
 SCHEMA = 1
@@ -88,7 +88,18 @@ class TestedTriton:
     __test__ = False  # no test class of pytest's
 
     triton: str
-    outcome: BisectOutcome
+    outcome: Observation
+
+    def row(self) -> dict[str, Any]:
+        """Return it as session.json and `--json` have it."""
+        seen = self.outcome
+        return {
+            "triton": self.triton,
+            "verdict": seen.verdict,
+            "figures": seen.figures,
+            "why": seen.why,
+            "seconds": seen.seconds,
+        }
 
 
 @dataclass(frozen=True)
@@ -108,11 +119,11 @@ class BisectSession:
     answer: str = ""
 
     @property
-    def outcomes(self) -> dict[str, BisectOutcome]:
+    def outcomes(self) -> dict[str, Observation]:
         """Triton to outcome."""
         return {one.triton: one.outcome for one in self.tested}
 
-    def having(self, triton: str, outcome: BisectOutcome) -> BisectSession:
+    def having(self, triton: str, outcome: Observation) -> BisectSession:
         """This session with one more outcome, on disk."""
         return replace(self, tested=(*self.tested, TestedTriton(triton, outcome))).saved()
 
@@ -121,7 +132,7 @@ class BisectSession:
         content = {
             "schema": SCHEMA,
             "question": asdict(self.question),
-            "tested": [{"triton": one.triton, **asdict(one.outcome)} for one in self.tested],
+            "tested": [one.row() for one in self.tested],
             "answer": self.answer,
         }
         files.write_atomically(self.folder / FILE, f"{json.dumps(content, indent=2)}\n")
@@ -251,10 +262,15 @@ def _check(question: BisectQuestion) -> None:
         raise ValueError("a word of the command has a NUL")
 
 
-def _tested(triton: str, verdict: str, **more: Any) -> TestedTriton:
+def _tested(
+    triton: str, verdict: str, figures: str = "", why: str = "", seconds: float = 0.0
+) -> TestedTriton:
     if not _TRITON.fullmatch(triton):
         raise ValueError(f"{triton[:80]!r} is neither a release nor a commit")
-    return TestedTriton(triton, untrusted.shaped(BisectOutcome, more, verdict=Verdict(verdict)))
+    if (kind := Verdict(verdict)) is Verdict.OTHER:
+        raise ValueError(f"no bisect has the verdict {verdict!r}")
+    row = {"figures": figures, "why": why, "seconds": seconds}
+    return TestedTriton(triton, untrusted.shaped(Observation, row, verdict=kind))
 
 
 def _plain(text: str) -> str:

@@ -19,8 +19,8 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.ir import strip_locations
-from tritonsmith.lab.reduce import failure
-from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab import failure
+from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.reduce.interestingness import OracleAnswer
 from tritonsmith.lab.reduce.pass_runner import PassRunner
 

@@ -16,8 +16,8 @@ from tritonsmith.core.plan.process import capture
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import distributions, installed_tritons, libtriton, python_env
 from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.lab import failure
 from tritonsmith.lab.isolate.failing_pass import Isolated
-from tritonsmith.lab.reduce import failure
 from tritonsmith.lab.reduce.command import Reduced
 
 TEMPLATE = Path(__file__).with_name("reproduce.py.in")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.lab import failure
 from tritonsmith.lab.isolate.failing_pass import Isolated
-from tritonsmith.lab.reduce import failure, report
+from tritonsmith.lab.reduce import report
 from tritonsmith.lab.reduce.command import Reduced
 
 

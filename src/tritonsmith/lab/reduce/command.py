@@ -14,8 +14,8 @@ from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.core.plan import files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.ir import strip_locations
+from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.reduce import mlir_reduce
-from tritonsmith.lab.reduce.failure import Failure
 from tritonsmith.lab.reduce.interestingness import Oracle, OracleAnswer, OraclePool
 from tritonsmith.lab.reduce.pass_runner import PassRunner
 from tritonsmith.lab.reduce.search import OutOfTimeError, Search, Size, size_of

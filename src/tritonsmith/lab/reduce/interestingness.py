@@ -17,8 +17,8 @@ from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import files, process
 from tritonsmith.core.plan.line_process import LineProcess
 from tritonsmith.ir import strip_locations
-from tritonsmith.lab.reduce import failure
-from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab import failure
+from tritonsmith.lab.failure import Failure
 from tritonsmith.worker.reduce import MARK
 
 _SIGNALLED = 128  # a shell's exit code for a signal

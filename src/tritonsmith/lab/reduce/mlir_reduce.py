@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from tritonsmith.core.plan import MakeDir, Plan, Run, Write
-from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.reduce.pass_runner import PassRunner
 
 

@@ -27,15 +27,14 @@ from tritonsmith.core.plan import digest
 from tritonsmith.core.versions import version_key
 from tritonsmith.inspect.show import source_lines
 from tritonsmith.inspect.show import stage as show_stage
-from tritonsmith.lab.bisect.outcome import Verdict
+from tritonsmith.lab import failure
 from tritonsmith.lab.bisect.predicate import failing_compile, limit
 from tritonsmith.lab.bisect.predicate.limit import TextTerm
 from tritonsmith.lab.compare import metrics
 from tritonsmith.lab.compare.thresholds import Limit
-from tritonsmith.lab.reduce import failure
-from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import observation, other_ptxas, where_time_goes, witness_build
-from tritonsmith.lab.triage.observation import Observation, Seen
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageVariant
 
@@ -118,7 +117,7 @@ class KernelSubject:
         self._baseline = run.compile_all(self.asked, where, out, silent=True)
         seen = self.look(self._baseline)
         self._least = min(self._least, where_time_goes.total(self._baseline))
-        if self._timed and seen.seen is Seen.SHOWS:
+        if self._timed and seen.verdict is Verdict.BAD:
             seen = replace(seen, notes=tuple(where_time_goes.sentences(self._baseline.points)))
         return replace(seen, seconds=time.monotonic() - began)
 
@@ -146,7 +145,7 @@ class KernelSubject:
         """By another ptxas, where its own is reached at all."""
         began, points = time.monotonic(), self._baseline.points if self._baseline else ()
         if self.kind == "failure" and not any(_PTXAS in f"{one.log}{one.error}" for one in points):
-            return Observation(Seen.UNTESTED, why="it fails before ptxas")
+            return Observation(Verdict.SKIP, why="it fails before ptxas")
         arches = {target.arch for target in self.asked.targets if target.backend == variant.backend}
         capabilities = frozenset(f"{int(arch) // 10}.{int(arch) % 10}" for arch in arches)
         package = Path(self._baseline.origin if self._baseline else "")
@@ -179,7 +178,7 @@ class KernelSubject:
             raise
         except SmithError as error:
             why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
-            return Observation(Seen.UNTESTED, why=why, seconds=time.monotonic() - began)
+            return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
         seen = self.look(made)
         same = bool(seen.code) and self._baseline is not None and seen.code == _code(self._baseline)
         self._least = min(self._least, where_time_goes.total(made)) if same else self._least
@@ -218,23 +217,22 @@ class KernelSubject:
             if self._timed:
                 made = where_time_goes.by_cpu(made)
             found = limit.judge(self.terms, (made,), (made,))
-            seen = {Verdict.BAD: Seen.SHOWS, Verdict.GOOD: Seen.GONE, Verdict.SKIP: Seen.UNTESTED}
             changed = self._baseline is not None and self._baseline.folder != made.folder
             near = self._timed and changed and where_time_goes.near(self._least, made)
             if near and found.verdict is Verdict.GOOD:
                 why = "below the limit, but close to the unchanged compile"
-                return Observation(Seen.UNTESTED, found.figures, why)
-            return Observation(seen[found.verdict], found.figures, found.why, code=code)
+                return Observation(Verdict.SKIP, found.figures, why)
+            return replace(found, code=code)
         if self._baseline and len(made.points) != len(self._baseline.points):
             why = f"{len(made.points)} compiles, not {len(self._baseline.points)}"
-            return Observation(Seen.UNTESTED, why=why)
+            return Observation(Verdict.SKIP, why=why)
         before, now = _failed(self._baseline), _failed(made)
         every = [(target, one) for target, mine in now.items() if target in before for one in mine]
         if not every:
-            return Observation(Seen.GONE, "it compiles", code=code)
+            return Observation(Verdict.GOOD, "it compiles", code=code)
         same = [one for target, one in every if one in before[target]]
         shown = (same or [one for _, one in every])[0]
-        symptom = Seen.SHOWS if same else Seen.OTHER
+        symptom = Verdict.BAD if same else Verdict.OTHER
         refused = _refused_launches(made).values()
         figures = next((text for kind, text in refused if kind == shown), str(shown))
         failing, notes = _failed_in(made), _place(made)

@@ -9,7 +9,7 @@ from typing import Any
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.lab.triage.observation import Observation, Seen
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageVariant
 
@@ -43,7 +43,7 @@ def run(subject: CommandSubject, tell: Callable[[str, Observation], None]) -> Pr
     """
     baseline = subject.baseline()
     tell("all passes", baseline)
-    if baseline.seen is Seen.UNTESTED:
+    if baseline.verdict is Verdict.SKIP:
         raise FactError("the program cannot be tested as it is", why=f"{baseline.why}: {baseline.figures}")
     names = subject.passes()
     if not names:
@@ -92,7 +92,7 @@ def as_json(found: ProgramKnockout, *, check: bool) -> dict[str, Any]:
 
 def _word(one: Observation, *, check: bool) -> str:
     return {
-        Seen.GONE: "right" if check else "succeeds",
-        Seen.SHOWS: "wrong" if check else "fails",
-        Seen.OTHER: "fails",
-    }.get(one.seen, f"not tested: {one.why}")
+        Verdict.GOOD: "right" if check else "succeeds",
+        Verdict.BAD: "wrong" if check else "fails",
+        Verdict.OTHER: "fails",
+    }.get(one.verdict, f"not tested: {one.why}")

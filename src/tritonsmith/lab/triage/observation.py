@@ -1,59 +1,26 @@
-"""What was seen under one variant, and what can be put under variants."""
+"""A subject that can be put under variants, and the words for what becomes of its symptom."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
 from tritonsmith.core.errors import SmithError
-from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.variant import TriageVariant
 
-
-class Seen(StrEnum):
-    """Whether the symptom is there."""
-
-    SHOWS = "shows"
-    GONE = "gone"
-    OTHER = "another failure"
-    UNTESTED = "not tested"
-
-
-@dataclass(frozen=True)
-class Observation:
-    """One test.
-
-    Attributes:
-        seen: whether the symptom is there.
-        figures: what was seen, as it is shown: `spills 4472`, `exit code 1: ...`.
-        why: the reason why it was not tested.
-        seconds: that it took.
-        failure: how it failed; None if it did not.
-        code: digest of the machine code that came of it; empty if none did.
-        swapped: versions of ptxas: its own, and the one in its place.
-        cause: what is to blame, where the test itself says so.
-        notes: what else the compiler said: the pass in which it failed, where the time goes; each a sentence.
-        failed_in: class of the pass in which it failed, as MLIR names it; empty if that is unknown.
-    """
-
-    seen: Seen
-    figures: str = ""
-    why: str = ""
-    seconds: float = 0.0
-    failure: Failure | None = None
-    code: str = ""
-    notes: tuple[str, ...] = ()
-    cause: str = ""
-    swapped: tuple[str, ...] = ()
-    failed_in: str = ""
+SYMPTOM = {  # in tables, triage.json and configs/triage.toml
+    Verdict.BAD: "shows",
+    Verdict.GOOD: "gone",
+    Verdict.OTHER: "another failure",
+    Verdict.SKIP: "not tested",
+}
 
 
 def refused(error: SmithError) -> Observation:
     """Why something was not tested, and what to do."""
     why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
-    return Observation(Seen.UNTESTED, why="; ".join((why, *error.hints)))
+    return Observation(Verdict.SKIP, why="; ".join((why, *error.hints)))
 
 
 class Subject(Protocol):
@@ -76,7 +43,7 @@ class Subject(Protocol):
         """Whether the symptom is that values of a script are wrong."""
 
     def baseline(self) -> Observation:
-        """As it is, with caches of its own; SHOWS or GONE. It decides what the symptom is."""
+        """As it is, with caches of its own; BAD or GOOD. It decides what the symptom is."""
 
     def test(self, variant: TriageVariant) -> Observation:
         """Under a variant."""

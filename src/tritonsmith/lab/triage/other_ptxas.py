@@ -13,8 +13,8 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import machine
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import observation
-from tritonsmith.lab.triage.observation import Observation, Seen
 from tritonsmith.lab.triage.variant import TriageVariant
 from tritonsmith.wheels import ptxas
 from tritonsmith.wheels.ptxas import RegistryPtxas
@@ -80,16 +80,16 @@ def test(
     told = replace(
         seen, figures=", ".join(filter(None, (seen.figures, by))), swapped=(version, other.version)
     )
-    if seen.seen is not Seen.GONE:  # a refusal may look like the failure that is tested
+    if seen.verdict is not Verdict.GOOD:  # a refusal may look like the failure that is tested
         if refused := _TOO_OLD.search(log(variant.name)):
             return replace(
-                told, seen=Seen.UNTESTED, figures="", why=f"ptxas {other.version}: {refused[0].strip()}"
+                told, verdict=Verdict.SKIP, figures="", why=f"ptxas {other.version}: {refused[0].strip()}"
             )
     else:
         control = look(replace(variant, name=f"{variant.name}, the PTX", options=options))
-        if control.seen is not Seen.SHOWS:
+        if control.verdict is not Verdict.BAD:
             why = "with its own ptxas, this version of PTX does not show it either"
-            return replace(told, seen=Seen.UNTESTED, why=why)
+            return replace(told, verdict=Verdict.SKIP, why=why)
     return told
 
 

@@ -22,12 +22,12 @@ from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, 
 from tritonsmith.core.plan import files, process
 from tritonsmith.facts import compute_sanitizer, gpus
 from tritonsmith.facts.installed_tritons import version_of
-from tritonsmith.lab.reduce import failure
-from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab import failure
+from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import check, observation, other_ptxas, witness_build
 from tritonsmith.lab.triage.check import ResultCheck
 from tritonsmith.lab.triage.kernel import BASELINE, lines_of
-from tritonsmith.lab.triage.observation import Observation, Seen
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageVariant
 
@@ -39,9 +39,9 @@ _PYTHON = re.compile(r"python(3(\.\d+)?)?$")
 _COUNTED = "passes counted"
 _INTERPRETED = "TRITON_INTERPRET"
 _CHECKED = {
-    "holds": Observation(Seen.GONE),
-    "differs": Observation(Seen.SHOWS, failure=Failure("failure", "the check does not hold")),
-    "error": Observation(Seen.UNTESTED, why="the check cannot be evaluated"),
+    "holds": Observation(Verdict.GOOD),
+    "differs": Observation(Verdict.BAD, failure=Failure("failure", "the check does not hold")),
+    "error": Observation(Verdict.SKIP, why="the check cannot be evaluated"),
 }
 
 
@@ -98,9 +98,9 @@ class CommandSubject:
     def baseline(self) -> Observation:
         """As it is, in an empty cache."""
         seen = self._run(BASELINE, {})
-        if self.check and seen.seen in (Seen.SHOWS, Seen.GONE) and not self._compiled():
+        if self.check and seen.verdict in (Verdict.BAD, Verdict.GOOD) and not self._compiled():
             why = f"{seen.figures}, but no kernel was compiled for a GPU"
-            seen = replace(seen, seen=Seen.UNTESTED, why=why)
+            seen = replace(seen, verdict=Verdict.SKIP, why=why)
         if self._first is None:
             self._first = seen
         return seen
@@ -117,7 +117,7 @@ class CommandSubject:
         """What a build says of it that says more: its interpreter runs the script."""
         space = workspace.default()
         if not _PYTHON.match(Path(self.argv[0]).name):
-            return Observation(Seen.UNTESTED, why=f"{self.argv[0]} is not a Python that another can replace")
+            return Observation(Verdict.SKIP, why=f"{self.argv[0]} is not a Python that another can replace")
 
         def look(one: TriageVariant, python: Path) -> Observation:
             other = replace(self, argv=(str(python), *self.argv[1:]), python=python)
@@ -145,17 +145,17 @@ class CommandSubject:
 
     def _steady(self, variant: TriageVariant) -> Observation:
         seen = self.observe(variant)
-        if seen.seen is Seen.GONE:
+        if seen.verdict is Verdict.GOOD:
             again = self.observe(variant)
-            if again.seen is not Seen.GONE:
+            if again.verdict is not Verdict.GOOD:
                 why = f"it is flaky: {seen.figures}, then {again.figures}"
-                return replace(again, seen=Seen.UNTESTED, why=why)
+                return replace(again, verdict=Verdict.SKIP, why=why)
         return seen
 
     def observe(self, variant: TriageVariant) -> Observation:
         """Under a variant, once."""
         if variant.needs and not (variant.needs == "a GPU" and gpus.read().all):
-            return Observation(Seen.UNTESTED, why=f"needs {variant.needs}")
+            return Observation(Verdict.SKIP, why=f"needs {variant.needs}")
         if variant.tool:
             return self._watched(variant)
         variables, results = {**variant.variables}, self._folder(variant.name) / "results"
@@ -166,16 +166,16 @@ class CommandSubject:
         except UsageError as error:
             return observation.refused(error)
         said = re.search(variant.says, self._log(variant.name)) if variant.says else None
-        if said and seen.seen is not Seen.GONE:
-            return replace(seen, seen=Seen.OTHER, figures=said[1])
+        if said and seen.verdict is not Verdict.GOOD:
+            return replace(seen, verdict=Verdict.OTHER, figures=said[1])
         why = self._unmet(variant, seen, results)
-        return replace(seen, seen=Seen.UNTESTED, why=why) if why else seen
+        return replace(seen, verdict=Verdict.SKIP, why=why) if why else seen
 
     def _unmet(self, variant: TriageVariant, seen: Observation, results: Path) -> str:
         """Why a run tells nothing of a variant; empty if it does."""
         if _INTERPRETED in variant.variables and self._compiled(variant.name):
             return "kernels are compiled all the same: Gluon's, say, are not interpreted"
-        if variant.says and seen.seen is Seen.OTHER:
+        if variant.says and seen.verdict is Verdict.OTHER:
             return f"{variant.name} does not report it: {seen.figures}"
         pinned = variant.assembler and variant.options  # not only variables of it tell
         if (variant.variables and not pinned) or not (variant.options or variant.skip):
@@ -200,17 +200,19 @@ class CommandSubject:
         try:
             program = compute_sanitizer.locate()
         except FactError as error:
-            return Observation(Seen.UNTESTED, why=error.what)
+            return Observation(Verdict.SKIP, why=error.what)
         log = self._folder(variant.name) / "report"
         seen = self._run(variant.name, {}, compute_sanitizer.argv(program, variant.tool, log))
         text = untrusted.text_if_any(log)
         head, lines = compute_sanitizer.first_error(text)
         said = " ".join(filter(None, (head, compute_sanitizer.place(lines))))
         if head:
-            return replace(seen, seen=Seen.OTHER, figures=said)
+            return replace(seen, verdict=Verdict.OTHER, figures=said)
         if not compute_sanitizer.finished(text):
-            return replace(seen, seen=Seen.UNTESTED, why=f"{variant.tool} did not finish")
-        return replace(seen, seen=Seen.SHOWS, figures="it found nothing") if seen.seen is Seen.OTHER else seen
+            return replace(seen, verdict=Verdict.SKIP, why=f"{variant.tool} did not finish")
+        if seen.verdict is Verdict.OTHER:
+            return replace(seen, verdict=Verdict.BAD, figures="it found nothing")
+        return seen
 
     def _folder(self, name: str) -> Path:
         return self.out / folder_name(name)
@@ -290,18 +292,18 @@ class CommandSubject:
             if status:
                 return replace(_CHECKED[status], figures=text, seconds=seconds)
             figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
-            seen = Seen.OTHER if self._first else Seen.UNTESTED
+            seen = Verdict.OTHER if self._first else Verdict.SKIP
             return Observation(seen, figures, "it ends before the check", seconds)
         if code == 0:
-            return Observation(Seen.GONE, "exit code 0", seconds=seconds)
+            return Observation(Verdict.GOOD, "exit code 0", seconds=seconds)
         if code == SKIP:
-            return Observation(Seen.UNTESTED, f"exit code {SKIP}", f"exit code {SKIP}", seconds)
+            return Observation(Verdict.SKIP, f"exit code {SKIP}", f"exit code {SKIP}", seconds)
         died = signal.Signals(-code).name if code < 0 and not late else ""
         failed = failure.of(untrusted.read_text(log), crashed=died, timeout=late, code=code)
         figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
         same = self._first is None or failed == self._first.failure
         failing = failure.pass_of(untrusted.read_text(log))
-        symptom = Seen.SHOWS if same else Seen.OTHER
+        symptom = Verdict.BAD if same else Verdict.OTHER
         return Observation(symptom, figures, seconds=seconds, failure=failed, failed_in=failing)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.lab.triage.observation import Observation
+from tritonsmith.lab.model import Observation
+from tritonsmith.lab.triage.observation import SYMPTOM
 from tritonsmith.lab.triage.verdict import TriageVerdict
 
 _LONGEST = 72  # characters of what was seen
@@ -60,7 +61,7 @@ def as_json(found: TriageVerdict, about: dict[str, Any]) -> dict[str, Any]:
 
 def _seen(one: Observation) -> dict[str, Any]:
     return {
-        "symptom": str(one.seen),
+        "symptom": SYMPTOM[one.verdict],
         "figures": one.figures,
         "why": one.why,
         "notes": list(one.notes),
@@ -80,4 +81,4 @@ def _text(observation: Observation) -> str:
 
 def _row(name: str, one: Observation, first: str = "") -> list[str]:
     text = _SAME if first and _text(one) == first else in_short(one)
-    return [name, str(one.seen), text, f"{one.seconds:.1f}"]
+    return [name, SYMPTOM[one.verdict], text, f"{one.seconds:.1f}"]

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import variant as variants
-from tritonsmith.lab.triage.observation import Observation, Seen, Subject
+from tritonsmith.lab.triage.observation import SYMPTOM, Subject
 from tritonsmith.lab.triage.variant import TriageVariant
 
 
@@ -27,6 +28,11 @@ class Tried:
 
     variant: TriageVariant
     observation: Observation
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the symptom is there under it."""
+        return self.observation.verdict
 
 
 @dataclass(frozen=True)
@@ -66,28 +72,28 @@ def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVer
     """
     first = subject.baseline()
     tell("nothing changed", first)
-    if first.seen is Seen.UNTESTED:
+    if first.verdict is Verdict.SKIP:
         return _untested(subject, first, tell)
-    unsteady = subject.is_command or (subject.kind == "slow" and first.seen is Seen.SHOWS)
+    unsteady = subject.is_command or (subject.kind == "slow" and first.verdict is Verdict.BAD)
     again = [subject.baseline() for _ in range(variants.baselines() - 1)] if unsteady else []
     for one in again:
         tell("nothing changed, again", one)
-    if {one.seen for one in again} - {first.seen} or {one.failure for one in again} - {first.failure}:
+    if {one.verdict for one in again} - {first.verdict} or {one.failure for one in again} - {first.failure}:
         said = "; ".join(dict.fromkeys(one.figures for one in (first, *again)))
         reasons = (f"with nothing changed, the tests disagree: {said}",)
         return TriageVerdict(Answer.FLAKY, str(Answer.FLAKY), reasons, (), first)
-    if first.seen is Seen.GONE:
+    if first.verdict is Verdict.GOOD:
         text = f"nothing found: {first.figures}"
         return TriageVerdict(Answer.NOTHING, text, (), (), first)
     tried: list[Tried] = []
     for row in variants.ordered(first.failed_in):
         fits = row.fits(subject.triton, subject.backends, command=subject.is_command, symptom=subject.kind)
-        gone = {one.variant.name for one in tried if one.observation.seen is Seen.GONE}
+        gone = {one.variant.name for one in tried if one.verdict is Verdict.GOOD}
         causes = any(
             one.variant.role == "cause" and not one.variant.last and one.variant.name in gone for one in tried
         )
         # The interpreter compiles nothing: what it shows is not the work of a pass.
-        stays = any(one.variant.stays and one.observation.seen is Seen.SHOWS for one in tried)
+        stays = any(one.variant.stays and one.verdict is Verdict.BAD for one in tried)
         if fits and (not row.after or row.after in gone) and not (row.last and (causes or stays)):
             tried.append(Tried(row, subject.test(row)))
             tell(row.name, tried[-1].observation)
@@ -107,7 +113,7 @@ def _untested(
     reasons = []
     for one in tried:
         seen = one.observation
-        meaning = one.variant.alone.get(seen.seen.name.lower()) or f"{seen.why}, {seen.figures}"
+        meaning = one.variant.alone.get(SYMPTOM[seen.verdict]) or f"{seen.why}, {seen.figures}"
         reasons.append(f"{one.variant.name}: {meaning}")
     hints = ["run it on a machine that has its GPU"] if tried else []
     return TriageVerdict(Answer.NONE, text, tuple(reasons), tuple(hints), baseline, tuple(tried))
@@ -119,13 +125,13 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     One cause: if the variants that make the symptom go are of one family. A variant that changes no machine
     code and yet makes it go shows that the symptom comes and goes by itself.
     """
-    gone = [row for row in tried if row.observation.seen is Seen.GONE and row.variant.role != "witness"]
+    gone = [row for row in tried if row.verdict is Verdict.GOOD and row.variant.role != "witness"]
     names = {row.variant.name for row in gone}
     causes = [row for row in gone if row.variant.role == "cause"]
     narrow = [row for row in causes if not any(other.variant.after == row.variant.name for other in causes)]
     sides = [row for row in gone if row.variant.role == "side"]
-    stays = [row.variant.stays for row in tried if row.variant.stays and row.observation.seen is Seen.SHOWS]
-    heard = [row for row in tried if row.variant.role == "witness" and row.observation.seen is Seen.OTHER]
+    stays = [row.variant.stays for row in tried if row.variant.stays and row.verdict is Verdict.BAD]
+    heard = [row for row in tried if row.variant.role == "witness" and row.verdict is Verdict.OTHER]
     families = list(dict.fromkeys(row.variant.family for row in narrow))
     if families:  # a race goes with the timing, and so under many a change
         families += [row.variant.family for row in heard if row.variant.family]
@@ -134,10 +140,9 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     reasons += [
         f"{row.variant.name} says: {row.observation.figures}"
         for row in tried
-        if (row.variant.release == "newest" or row.variant.role == "witness")
-        and row.observation.seen is Seen.OTHER
+        if (row.variant.release == "newest" or row.variant.role == "witness") and row.verdict is Verdict.OTHER
     ]
-    untested = [row.variant.name for row in tried if row.observation.seen is Seen.UNTESTED]
+    untested = [row.variant.name for row in tried if row.verdict is Verdict.SKIP]
     notes = [f"not tested: {', '.join(untested)}"] if untested else []
     same = [row for row in narrow if baseline.code and row.observation.code == baseline.code]
     if same:

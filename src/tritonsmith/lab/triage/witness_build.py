@@ -16,7 +16,7 @@ from tritonsmith.core.envs import receipts
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import libtriton
-from tritonsmith.lab.triage.observation import Observation, Seen
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.variant import TriageVariant
 
 BuildKind = Literal["", "assertions", "address"]
@@ -97,10 +97,10 @@ def test(
     elif found := re.search(variant.says, log(variant.name)):
         said = found[1]
     if said:
-        return replace(seen, seen=Seen.OTHER, figures=f"{said}, {build.about}", why="")
-    if seen.seen in (Seen.OTHER, Seen.UNTESTED):
+        return replace(seen, verdict=Verdict.OTHER, figures=f"{said}, {build.about}", why="")
+    if seen.verdict in (Verdict.OTHER, Verdict.SKIP):
         why = f"{variant.name} does not report it: {seen.why or seen.figures}"
-        return replace(seen, seen=Seen.UNTESTED, figures=build.about, why=why)
+        return replace(seen, verdict=Verdict.SKIP, figures=build.about, why=why)
     return replace(seen, figures=f"it reports nothing, {build.about}")
 
 

@@ -14,8 +14,8 @@ from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.errors import InterruptedRunError, SmithError
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.kernel import BASELINE, KernelSubject
-from tritonsmith.lab.triage.observation import Observation, Seen
 from tritonsmith.lab.triage.variant import TriageVariant
 
 
@@ -48,15 +48,15 @@ class WrongKernelSubject(KernelSubject):
         except InterruptedRunError:
             raise
         except SmithError as error:
-            return Observation(Seen.UNTESTED, why=error.what)
+            return Observation(Verdict.SKIP, why=error.what)
 
     def check(
         self, asked: CompileRequest, folder: Path, stop: Callable[[], bool] = lambda: False
     ) -> Observation:
         """Another kernel: whether the same pass changes its result in the same way; not if it has to stop."""
         seen = self._observed_of(asked, self.where, folder, stop)
-        if seen.seen is Seen.SHOWS and seen.cause != self._cause:
-            return replace(seen, seen=Seen.OTHER)
+        if seen.verdict is Verdict.BAD and seen.cause != self._cause:
+            return replace(seen, verdict=Verdict.OTHER)
         return seen
 
     def _checked(self, where: Toolchain, name: str) -> Observation:
@@ -76,11 +76,11 @@ class WrongKernelSubject(KernelSubject):
             raise
         except SmithError as error:
             why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
-            return Observation(Seen.UNTESTED, why=why, seconds=time.monotonic() - began)
+            return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
         said, seconds = report.verdict(answer), time.monotonic() - began
         if answer.culprit:
             notes = tuple(line.strip() for line in report.lines(answer) if line.strip() != said)
-            return Observation(Seen.SHOWS, said, seconds=seconds, notes=notes, cause=said)
+            return Observation(Verdict.BAD, said, seconds=seconds, notes=notes, cause=said)
         if answer.open:
-            return Observation(Seen.UNTESTED, why=said, seconds=seconds)
-        return Observation(Seen.GONE, said, seconds=seconds)
+            return Observation(Verdict.SKIP, why=said, seconds=seconds)
+        return Observation(Verdict.GOOD, said, seconds=seconds)

@@ -88,7 +88,6 @@ from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab.bisect import report as bisect_report
 from tritonsmith.lab.bisect.command import Candidate
 from tritonsmith.lab.bisect.cost import ExpectedCost
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession, TestedTriton
 from tritonsmith.lab.blame import components
 from tritonsmith.lab.blame import report as blame
@@ -103,6 +102,7 @@ from tritonsmith.lab.corpus import report as corpus_report
 from tritonsmith.lab.knockout import report as knockout_report
 from tritonsmith.lab.knockout.knockout import KnockedOut, Knockout
 from tritonsmith.lab.knockout.llvm_passes import LlvmKnockout, LlvmPassRun
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import report as reduce
 from tritonsmith.lab.reduce.search import Size
 from tritonsmith.lab.rehearse import findings as rehearse_findings
@@ -114,7 +114,6 @@ from tritonsmith.lab.triage import knockout as program_knockout
 from tritonsmith.lab.triage import report as triage
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.knockout import ProgramKnockout
-from tritonsmith.lab.triage.observation import Observation, Seen
 from tritonsmith.lab.triage.reduce import report as kernel_reduce
 from tritonsmith.lab.triage.reduce.candidate import SourceCounts
 from tritonsmith.lab.triage.reduce.command import KernelReduced
@@ -220,8 +219,8 @@ def _knockout(_: World) -> Iterable[Grid]:
     ]
     yield from knockout_report.tables_of(found)
     yield knockout_report.summary(found)
-    seen = Observation(Seen.OTHER, f"exit code 1: {error}", seconds=375.5)
-    ran = ProgramKnockout("3.9.0", seen, {f"{name}#1": seen, "cse#2": Observation(Seen.UNTESTED, why=error)})
+    seen = Observation(Verdict.OTHER, f"exit code 1: {error}", seconds=375.5)
+    ran = ProgramKnockout("3.9.0", seen, {f"{name}#1": seen, "cse#2": Observation(Verdict.SKIP, why=error)})
     yield program_knockout.table(ran, check=True)
     runs = (
         LlvmPassRun(0, "no pass", "", "no effect", rows["no effect"]),
@@ -321,7 +320,7 @@ def _store_gc(_: World) -> Iterable[Grid]:
 
 
 def _bisect_costs(_: World) -> Iterable[Grid]:
-    outcome = BisectOutcome(Verdict.SKIP, "spills 4472", KERNEL * 3, 12.0)
+    outcome = Observation(Verdict.SKIP, "spills 4472", KERNEL * 3, 12.0)
     cost = ExpectedCost(912.0, ("LLVM 86b69c31 to be built", "39 native files differ from the last build"))
     subject = "[AMD] Reland 'Prefer direct-to-LDS loads' behind a knob (#12345)"
     rows = [Candidate("ab" * 20, subject, outcome, cost), Candidate("3.7.1", "", None, cost)]
@@ -329,7 +328,7 @@ def _bisect_costs(_: World) -> Iterable[Grid]:
 
 
 def _bisect_status(_: World) -> Iterable[Grid]:
-    outcome = BisectOutcome(Verdict.SKIP, "spills 4472", KERNEL * 3, 12.0)
+    outcome = Observation(Verdict.SKIP, "spills 4472", KERNEL * 3, 12.0)
     tested = (TestedTriton("ab" * 20, outcome), TestedTriton("3.7.1", outcome))
     question = BisectQuestion(good="3.6.0", bad="3.9.0")
     yield bisect_report.tested(BisectSession(Path("/"), question, tested))
@@ -365,7 +364,7 @@ def _ci_replay(_: World) -> Iterable[Grid]:
 
 
 def _triage(_: World) -> Iterable[Grid]:
-    seen = Observation(Seen.SHOWS, "error: " + KERNEL * 3, "spills: unknown", 12.0)
+    seen = Observation(Verdict.BAD, "error: " + KERNEL * 3, "spills: unknown", 12.0)
     tried = tuple(Tried(one, seen) for one in variants.every())
     yield triage.table(TriageVerdict(Answer.NONE, "", (), (), seen, tried))
 

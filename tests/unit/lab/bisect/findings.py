@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.page import BisectFindings, BisectPoint, BisectTexts
+from tritonsmith.lab.model import Observation, Verdict
 
 PTX = """.visible .entry k(
 \t.param .u64 k_param_0
@@ -44,15 +44,11 @@ FINDINGS = BisectFindings(
     command="tritonsmith bisect --good 3.6.0 --bad 3.9.0 --kernel attention.py:bwd --when 'spills>0'",
     question="spills>0",
     points=(
-        BisectPoint(
-            "3.6.0", "release", BisectOutcome(Verdict.GOOD, "spills 980", seconds=12.0), "2025-11-01"
-        ),
-        BisectPoint(
-            "1" * 40, "pin", BisectOutcome(Verdict.GOOD, "spills 980", seconds=420.0), subject="Bump"
-        ),
-        BisectPoint("4" * 40, "commit", BisectOutcome(Verdict.SKIP, why="cannot build: <error>")),
-        BisectPoint("2" * 40, "commit", BisectOutcome(Verdict.BAD, "spills 4472", seconds=65.0)),
-        BisectPoint("3.9.0", "release", BisectOutcome(Verdict.BAD, "spills 4472", seconds=12.0)),
+        BisectPoint("3.6.0", "release", Observation(Verdict.GOOD, "spills 980", seconds=12.0), "2025-11-01"),
+        BisectPoint("1" * 40, "pin", Observation(Verdict.GOOD, "spills 980", seconds=420.0), subject="Bump"),
+        BisectPoint("4" * 40, "commit", Observation(Verdict.SKIP, why="cannot build: <error>")),
+        BisectPoint("2" * 40, "commit", Observation(Verdict.BAD, "spills 4472", seconds=65.0)),
+        BisectPoint("3.9.0", "release", Observation(Verdict.BAD, "spills 4472", seconds=12.0)),
     ),
     suspects=(CULPRIT,),
     stage=BisectTexts("ptx", "ptx", PTX.format(width="b32"), PTX.format(width="b8")),

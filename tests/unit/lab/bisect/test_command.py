@@ -16,9 +16,9 @@ from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.versions import version_key
 from tritonsmith.lab.bisect import ends, report, session
 from tritonsmith.lab.bisect.command import BisectAnswer, NotReproducedError, TritonBisect
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate.protocol import ConfirmedPredicate, Outcomes, one_by_one
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
+from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -48,14 +48,14 @@ class FakePredicate:
         """One by one."""
         return one_by_one(self.test)(tritons)
 
-    def test(self, triton: CompilerSpec) -> BisectOutcome:
+    def test(self, triton: CompilerSpec) -> Observation:
         """By number."""
         if len(self.asked) == self.stops:
             raise KeyboardInterrupt
         self.asked.append(triton.label)
         bad = version_key(triton.version) >= version_key(self.culprit)
         verdict = self.others.get(triton.label, BAD if bad else GOOD)
-        return BisectOutcome(verdict, f"spills {int(bad)}", "broken" if verdict is SKIP else "")
+        return Observation(verdict, f"spills {int(bad)}", "broken" if verdict is SKIP else "")
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +159,7 @@ def test_a_skip_by_hand_counts_and_the_log_has_it() -> None:
     found = session.find()
     assert [one.triton for one in found.tested] == ["3.0.0", "3.9.0"]
     name = session.known_name(found, "3.5.0")
-    found.having(name, BisectOutcome(SKIP, why=session.BY_HAND)).having("ab" * 20, BisectOutcome(BAD, "x\ny"))
+    found.having(name, Observation(SKIP, why=session.BY_HAND)).having("ab" * 20, Observation(BAD, "x\ny"))
     answer, made = bisect(FakePredicate("3.5.0"))
     assert answer.step.suspects == ("3.5.0", "3.5.1")
     lines = list(report.git_log(made))
@@ -206,7 +206,7 @@ def test_ends_are_releases_or_what_pytorch_depends_on() -> None:
 def test_a_flaky_test_is_a_skip(verdicts: list[Verdict], expected: Verdict) -> None:
     left = iter(verdicts)
     inner = FakePredicate("3.5.0")
-    flaky: Callable[[CompilerSpec], BisectOutcome] = lambda _: BisectOutcome(next(left), "exit code 1")  # noqa: E731
+    flaky: Callable[[CompilerSpec], Observation] = lambda _: Observation(next(left), "exit code 1")  # noqa: E731
     object.__setattr__(inner, "test", flaky)
     outcome = ConfirmedPredicate(inner, 3).test(CompilerSpec("3.5.0", version="3.5.0"))
     assert outcome.verdict is expected

@@ -14,8 +14,8 @@ from tritonsmith.core.errors import LockedError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect.commits import CommitSearch, NoLlvmError
 from tritonsmith.lab.bisect.cost import CostModel, LlvmState, likelihood
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
+from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -81,8 +81,8 @@ def searched(
     numbers = {commit.commit: number for number, commit in enumerate(commits)}
     tested: list[int] = []
 
-    def test(triton: CompilerSpec) -> BisectOutcome:
-        return BisectOutcome(Verdict.BAD if numbers[triton.label] >= culprit else Verdict.GOOD)
+    def test(triton: CompilerSpec) -> Observation:
+        return Observation(Verdict.BAD if numbers[triton.label] >= culprit else Verdict.GOOD)
 
     search = CommitSearch(
         commits,
@@ -159,10 +159,10 @@ def test_what_is_no_fault_of_a_commit_ends_the_search(error: Exception) -> None:
 def test_a_search_goes_on_with_what_is_known() -> None:
     commits = history(*["common"] * 33)
     known = {
-        commits[16].commit: BisectOutcome(Verdict.BAD),
-        commits[8].commit: BisectOutcome(Verdict.SKIP),
+        commits[16].commit: Observation(Verdict.BAD),
+        commits[8].commit: Observation(Verdict.SKIP),
     }
-    search = CommitSearch(commits, Workshop(), one_by_one(lambda _: BisectOutcome(Verdict.BAD)), known=known)
+    search = CommitSearch(commits, Workshop(), one_by_one(lambda _: Observation(Verdict.BAD)), known=known)
     assert (search.state.bad, search.state.skipped) == (16, (8,))
     assert list(search.run().culprits) == [1]
 
@@ -193,7 +193,7 @@ def test_a_search_that_goes_on_knows_what_the_build_folder_holds() -> None:
     commits = history(*["common"] * 9)
     workshop = Workshop()
     workshop.at[OLD] = commits[6].commit
-    search = CommitSearch(commits, workshop, one_by_one(lambda _: BisectOutcome(Verdict.GOOD)))
+    search = CommitSearch(commits, workshop, one_by_one(lambda _: Observation(Verdict.GOOD)))
     assert search.seconds(5) == search.seconds(7) < search.seconds(2)
     assert search.next() == (6,)  # nothing to compile
     assert search.table()[0][1].reasons[0].endswith(commits[6].commit[:9])
@@ -241,7 +241,7 @@ def test_a_resumed_search_tries_a_missing_pin_again() -> None:
     first, _ = searched(commits, 100, NoLlvm())
     known = {commits[index].commit: outcome for index, outcome in first.outcomes.items()}
     workshop = Workshop()
-    again = CommitSearch(commits, workshop, one_by_one(lambda _: BisectOutcome(Verdict.GOOD)), known=known)
+    again = CommitSearch(commits, workshop, one_by_one(lambda _: Observation(Verdict.GOOD)), known=known)
     again.run()
     assert workshop.made
 
@@ -253,7 +253,7 @@ def test_the_seconds_of_an_llvm_are_not_those_of_a_build() -> None:
             return {"seconds": seconds} if commit.native in self.libraries else None
 
     commits = history(*["common"] * 9)
-    search = CommitSearch(commits, Slow(), one_by_one(lambda _: BisectOutcome(Verdict.GOOD)))
+    search = CommitSearch(commits, Slow(), one_by_one(lambda _: Observation(Verdict.GOOD)))
     search.test(4)
     assert search.seconds(0) <= 100 + search.costs.of(4).seconds
 
@@ -268,7 +268,7 @@ def test_commits_that_need_no_build_are_tested_at_once(culprit: int) -> None:
         indices = [numbers[one.label] for one in tritons]
         rounds.append(tuple(indices))
         for one in reversed(tritons):  # the last one ends first
-            yield one, BisectOutcome(Verdict.BAD if numbers[one.label] >= culprit else Verdict.GOOD)
+            yield one, Observation(Verdict.BAD if numbers[one.label] >= culprit else Verdict.GOOD)
 
     search = CommitSearch(commits, workshop, tests, jobs=3)
     search.test(0, len(commits) - 1)
@@ -286,7 +286,7 @@ def test_commits_that_must_be_built_are_tested_one_by_one() -> None:
 
     def tests(tritons: Sequence[CompilerSpec]) -> Outcomes:
         rounds.append(len(tritons))
-        return one_by_one(lambda _: BisectOutcome(Verdict.GOOD))(tritons)
+        return one_by_one(lambda _: Observation(Verdict.GOOD))(tritons)
 
     search = CommitSearch(commits, Workshop(), tests, jobs=4)
     assert not search.shared_trees

@@ -8,10 +8,10 @@ from tests.unit.lab.bisect.findings import CULPRIT, MLIR
 from tritonsmith.lab.bisect import findings
 from tritonsmith.lab.bisect.command import BisectAnswer, BisectStep
 from tritonsmith.lab.bisect.culprit import Level, PartingPass
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession, TestedTriton
+from tritonsmith.lab.model import Observation, Verdict
 
-GOOD, BAD = BisectOutcome(Verdict.GOOD, "spills 980"), BisectOutcome(Verdict.BAD, "spills 4472")
+GOOD, BAD = Observation(Verdict.GOOD, "spills 980"), Observation(Verdict.BAD, "spills 4472")
 SESSION = BisectSession(
     Path("bisects/one"),
     BisectQuestion(good="3.6.0", bad="3.9.0", kernel="/k.py:k", when=("spills>0",)),

@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.lab.bisect.findings import CULPRIT, FINDINGS, commit
 from tritonsmith.lab.bisect import page
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.page import BisectFindings
+from tritonsmith.lab.model import Observation, Verdict
 
 
 class Reader(HTMLParser):
@@ -117,7 +117,7 @@ def test_a_long_diff_is_folded_and_cut(made: Path) -> None:
 
 
 def test_commits_stand_where_a_bad_release_follows_a_good_one() -> None:
-    good, bad = BisectOutcome(Verdict.GOOD), BisectOutcome(Verdict.BAD)
+    good, bad = Observation(Verdict.GOOD), Observation(Verdict.BAD)
     first, bump, last = commit("1", "First"), replace(commit("3", "Bump"), bump=True), CULPRIT
     outcomes = {
         "3.10.0": bad,

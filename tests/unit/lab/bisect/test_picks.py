@@ -17,9 +17,9 @@ from tritonsmith.lab.bisect import commit_range, ends, nightlies, report, sessio
 from tritonsmith.lab.bisect.build import CommitBuilds
 from tritonsmith.lab.bisect.command import BisectAnswer, BisectStep, TritonBisect
 from tritonsmith.lab.bisect.cost import LlvmState
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.lab.bisect.session import BisectQuestion
+from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -65,11 +65,11 @@ class InTree:
         """One by one."""
         return one_by_one(self.test)(tritons)
 
-    def test(self, triton: CompilerSpec) -> BisectOutcome:
+    def test(self, triton: CompilerSpec) -> Observation:
         self.asked.append(triton.label)
         name = f"v{triton.version}" if triton.version else triton.label.rpartition("git")[2]
         bad = HERE in self.made.git("ls-tree", "-r", "--name-only", name)
-        return BisectOutcome(Verdict.BAD if bad else Verdict.GOOD)
+        return Observation(Verdict.BAD if bad else Verdict.GOOD)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def test_a_fix_is_not_searched_where_the_clone_lacks_its_branch(
     point = made.commits["point 3.6"]
     made.made.git("branch", "--force", "release/3.6.x", point)
     made.made.git("tag", "--delete", "v3.6.0")
-    known = {point: BisectOutcome(Verdict.BAD)}
+    known = {point: Observation(Verdict.BAD)}
     found = commit_range.between("3.6.0", "3.7.0", made.made.path, known)
     assert (found.first, found.last, found.fix) == (point, made.commits["point 3.7"], False)
 
@@ -204,7 +204,7 @@ def test_a_release_that_the_clone_lacks_is_an_error(branches: Callable[[str], Br
         commit_range.between("3.7.0", "3.7.1", made.made.path, {})
     made.made.git("tag", "--delete", "v3.7.1")
     point, tip = made.commits["point 3.7"], made.commits["version 3.7.1"]
-    known = {point: BisectOutcome(Verdict.GOOD)}
+    known = {point: Observation(Verdict.GOOD)}
     found = commit_range.between("3.6.0", "3.7.1", made.made.path, known)
     assert (found.first, found.last, found.picked) == (point, tip, True)  # the end of its branch
 

@@ -15,7 +15,6 @@ from tritonsmith.build.suites import isolated_run
 from tritonsmith.compiler import wheel_env
 from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.errors import StepError, UsageError
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate import command, limit
 from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
 from tritonsmith.lab.bisect.predicate.command import CommandPredicate
@@ -24,6 +23,7 @@ from tritonsmith.lab.bisect.predicate.kernel_compiles import KernelCompiles, Man
 from tritonsmith.lab.bisect.predicate.limit import LimitPredicate
 from tritonsmith.lab.bisect.predicate.protocol import ConfirmedPredicate
 from tritonsmith.lab.bisect.tested_file import TestFile
+from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -120,7 +120,7 @@ def test_a_failure_counts_if_it_is_the_same(
     assert bool(outcome.why) == (verdict is SKIP)
 
 
-def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> BisectOutcome:
+def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> Observation:
     python = tmp_path / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True, exist_ok=True)
     python.unlink(missing_ok=True)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonsmith.lab.bisect.outcome import Verdict
 from tritonsmith.lab.bisect.search import Suspects, choose, suspects
+from tritonsmith.lab.model import Verdict
 
 pytestmark = pytest.mark.unit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tritonsmith.compiler.dump.index import DumpedKernel
+from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.isolate import failing_pass
-from tritonsmith.lab.reduce.failure import Failure
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import script_of_python
 from tritonsmith.core.errors import UsageError
-from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.reduce.interestingness import OptOracle
 
 pytestmark = pytest.mark.unit

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core.errors import UsageError
+from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage import check, verdict
-from tritonsmith.lab.triage.observation import Seen
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.verdict import Answer, TriageVerdict
 
@@ -35,26 +35,26 @@ def judged(folder: Path, text: str, asked: str = "out ~ reference") -> TriageVer
 @pytest.mark.parametrize(
     ("values", "asked", "seen"),
     [
-        ("out, reference = 2, 2", "out ~ reference", Seen.GONE),
-        ("out, reference = 2, 3", "out ~ reference", Seen.SHOWS),
-        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1, 1.000001]", Seen.GONE),
-        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1, 1.01]", Seen.SHOWS),
-        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1, 1.01], atol=0.1", Seen.GONE),
-        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1]", Seen.SHOWS),
-        ("import numpy\nout = numpy.array([numpy.nan])", "out ~ out", Seen.SHOWS),
-        ("def out():\n    return 5", "out ~ 5", Seen.GONE),
-        ("def same():\n    assert 1 == 2, 'no'", "same", Seen.SHOWS),
-        ("def same():\n    assert 1 == 1", "same", Seen.GONE),
-        ("out = 1", "out == 1", Seen.GONE),
-        ("import sys\nout = 1\nsys.exit(0)", "out ~ 1", Seen.GONE),
-        ("out = 1", "out ~ reference", Seen.UNTESTED),
-        ("import os\nout = reference = 1\nos._exit(0)", "out ~ reference", Seen.UNTESTED),
-        ("out = 1\nreference = 2\nraise KeyError", "out ~ reference", Seen.UNTESTED),
-        ("import sys\nout = reference = 1\nsys.exit(3)", "out ~ reference", Seen.UNTESTED),
+        ("out, reference = 2, 2", "out ~ reference", Verdict.GOOD),
+        ("out, reference = 2, 3", "out ~ reference", Verdict.BAD),
+        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1, 1.000001]", Verdict.GOOD),
+        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1, 1.01]", Verdict.BAD),
+        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1, 1.01], atol=0.1", Verdict.GOOD),
+        ("import numpy\nout = numpy.ones(3)", "out ~ [1, 1]", Verdict.BAD),
+        ("import numpy\nout = numpy.array([numpy.nan])", "out ~ out", Verdict.BAD),
+        ("def out():\n    return 5", "out ~ 5", Verdict.GOOD),
+        ("def same():\n    assert 1 == 2, 'no'", "same", Verdict.BAD),
+        ("def same():\n    assert 1 == 1", "same", Verdict.GOOD),
+        ("out = 1", "out == 1", Verdict.GOOD),
+        ("import sys\nout = 1\nsys.exit(0)", "out ~ 1", Verdict.GOOD),
+        ("out = 1", "out ~ reference", Verdict.SKIP),
+        ("import os\nout = reference = 1\nos._exit(0)", "out ~ reference", Verdict.SKIP),
+        ("out = 1\nreference = 2\nraise KeyError", "out ~ reference", Verdict.SKIP),
+        ("import sys\nout = reference = 1\nsys.exit(3)", "out ~ reference", Verdict.SKIP),
     ],
 )
-def test_what_a_check_says(tmp_path: Path, values: str, asked: str, seen: Seen) -> None:
-    assert subject(tmp_path, COMPILED + values, asked).baseline().seen is seen
+def test_what_a_check_says(tmp_path: Path, values: str, asked: str, seen: Verdict) -> None:
+    assert subject(tmp_path, COMPILED + values, asked).baseline().verdict is seen
 
 
 def test_a_cause_of_wrong_values(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_cause_of_wrong_values(tmp_path: Path) -> None:
     assert found.answer is Answer.DECIDED
     assert found.text == "LLVM's optimizations"
     seen = {one.variant.name: one.observation for one in found.tried}
-    assert seen["num_warps=1"].seen is Seen.UNTESTED, "nothing was compiled by Triton's own compile"
+    assert seen["num_warps=1"].verdict is Verdict.SKIP, "nothing was compiled by Triton's own compile"
     assert found.baseline.figures == "2 is not 1, and neither torch nor numpy compares them"
 
 
@@ -71,8 +71,8 @@ def test_another_failure_under_a_variant_is_not_a_wrong_value(tmp_path: Path) ->
     text = f"{COMPILED}assert 'DISABLE_LLVM_OPT' not in os.environ\nout, reference = 1, 2"
     found = judged(tmp_path, text)
     seen = {one.variant.name: one.observation for one in found.tried}
-    assert seen["LLVM not optimizing"].seen is Seen.OTHER
-    assert seen["ptxas not optimizing"].seen is Seen.SHOWS
+    assert seen["LLVM not optimizing"].verdict is Verdict.OTHER
+    assert seen["ptxas not optimizing"].verdict is Verdict.BAD
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_script_is_the_main_module(tmp_path: Path) -> None:
         "out = (__name__, sys.argv, pathlib.Path(__file__).name, beside.value, main.sys is sys)"
     )
     asked = "out == ('__main__', ['script.py'], 'script.py', 7, True)"
-    assert subject(tmp_path, text, asked).baseline().seen is Seen.GONE
+    assert subject(tmp_path, text, asked).baseline().verdict is Verdict.GOOD
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.envs import workspace
+from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage.kernel import KernelSubject
-from tritonsmith.lab.triage.observation import Seen
 
 pytestmark = pytest.mark.unit
 
@@ -38,14 +38,14 @@ def subject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelSubject:
 
 def test_code_that_cannot_be_launched_is_a_symptom(subject: KernelSubject) -> None:
     seen = subject.baseline()
-    assert (seen.seen, seen.figures) == (Seen.SHOWS, "cannot launch: shared 262144 > 166912 B")
+    assert (seen.verdict, seen.figures) == (Verdict.BAD, "cannot launch: shared 262144 > 166912 B")
     assert "it compiles" in seen.notes[0]
     assert subject.kind == "limit"
 
 
 def test_less_of_too_much_is_the_same_symptom(subject: KernelSubject, tmp_path: Path) -> None:
     subject.baseline()
-    assert subject.look(compiled(tmp_path / "less", 3 * 64 * 1024)).seen is Seen.SHOWS
-    assert subject.look(compiled(tmp_path / "fits", 64 * 1024)).seen is Seen.GONE
+    assert subject.look(compiled(tmp_path / "less", 3 * 64 * 1024)).verdict is Verdict.BAD
+    assert subject.look(compiled(tmp_path / "fits", 64 * 1024)).verdict is Verdict.GOOD
     failed = compiled(tmp_path / "fails", 0, status="failed", error="error: no")
-    assert subject.look(failed).seen is Seen.OTHER
+    assert subject.look(failed).verdict is Verdict.OTHER

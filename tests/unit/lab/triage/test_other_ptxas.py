@@ -9,15 +9,15 @@ import pytest
 
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import Plan
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import other_ptxas
 from tritonsmith.lab.triage import variant as variants
-from tritonsmith.lab.triage.observation import Observation, Seen
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageVariant
 from tritonsmith.wheels import ptxas
 from tritonsmith.wheels.ptxas import RegistryPtxas
 
-SHOWS, GONE = Observation(Seen.SHOWS, "it fails"), Observation(Seen.GONE, "it compiles")
+SHOWS, GONE = Observation(Verdict.BAD, "it fails"), Observation(Verdict.GOOD, "it compiles")
 Look = Callable[[TriageVariant], Observation]
 
 
@@ -71,20 +71,20 @@ def tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Obs
 
 def test_the_same_ptx_by_a_newer_one(tested: Callable[..., Observation]) -> None:
     seen = tested("a newer ptxas")
-    assert seen.seen is Seen.GONE
+    assert seen.verdict is Verdict.GOOD
     assert seen.swapped == ("12.9.86", ptxas.known()[-1])
     assert seen.figures == f"it compiles, PTX 8.8 by ptxas {ptxas.known()[-1]} instead of 12.9.86"
 
 
 def test_an_older_one_is_that_of_the_release_before(tested: Callable[..., Observation]) -> None:
     seen = tested("an older ptxas")
-    assert (seen.seen, seen.swapped) == (Seen.GONE, ("12.9.86", "12.8.93"))
+    assert (seen.verdict, seen.swapped) == (Verdict.GOOD, ("12.9.86", "12.8.93"))
     assert "PTX 8.7 by ptxas 12.8.93" in seen.figures
 
 
 def test_what_an_older_ptx_makes_right_is_not_ptxas(tested: Callable[..., Observation]) -> None:
     seen = tested("an older ptxas", by_version)
-    assert seen.seen is Seen.UNTESTED
+    assert seen.verdict is Verdict.SKIP
     assert seen.why == "with its own ptxas, this version of PTX does not show it either"
 
 
@@ -97,17 +97,17 @@ def test_what_an_older_ptx_makes_right_is_not_ptxas(tested: Callable[..., Observ
         "ptxas fatal   : Unknown option '--regAllocOptLevel'",
     ],
 )
-@pytest.mark.parametrize("seen", [SHOWS, Observation(Seen.OTHER, "another"), Observation(Seen.UNTESTED)])
+@pytest.mark.parametrize("seen", [SHOWS, Observation(Verdict.OTHER, "another"), Observation(Verdict.SKIP)])
 def test_a_refusal_is_no_test(tested: Callable[..., Observation], said: str, seen: Observation) -> None:
     found = tested("an older ptxas", lambda _variant: seen, log=f"Internal error\n{said}\n")
-    assert found.seen is Seen.UNTESTED
+    assert found.verdict is Verdict.SKIP
     assert found.why.startswith("ptxas 12.8.93: ")
     assert found.why.endswith(said.partition("Unsupported")[2] or said.partition(": ")[2] or said)
 
 
 def test_what_stays_stays(tested: Callable[..., Observation]) -> None:
     seen = tested("a newer ptxas", lambda _variant: SHOWS, log="ptxas fatal   : Memory allocation failure")
-    assert seen.seen is Seen.SHOWS
+    assert seen.verdict is Verdict.BAD
     assert "instead of 12.9.86" in seen.figures
 
 
@@ -133,7 +133,7 @@ def test_without_a_package_index_it_says_how_to_get_it(
 
     monkeypatch.setattr(ptxas, "install", install)
     seen = tested("an older ptxas")
-    assert seen.seen is Seen.UNTESTED
+    assert seen.verdict is Verdict.SKIP
     assert seen.why.startswith("no ptxas 12.8.93 is available: pip failed; ")
     assert seen.why.endswith("toolchain.ptxas 12.8.93 gets it")
 

@@ -10,10 +10,10 @@ import pytest
 
 from tritonsmith.core.errors import StepError
 from tritonsmith.facts import gpus
+from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage import check as result_check
 from tritonsmith.lab.triage import knockout, program, verdict
 from tritonsmith.lab.triage import variant as variants
-from tritonsmith.lab.triage.observation import Seen
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageVariant
 from tritonsmith.lab.triage.verdict import Answer, TriageVerdict
@@ -46,8 +46,8 @@ def test_a_variable_that_helps(tmp_path: Path) -> None:
 def test_the_cache_is_always_empty(tmp_path: Path) -> None:
     text = "import os, pathlib\np = pathlib.Path(os.environ['TRITON_CACHE_DIR'])\np.mkdir(parents=True)"
     runner = subject(tmp_path, text)
-    assert runner.baseline().seen is Seen.GONE
-    assert runner.baseline().seen is Seen.GONE, "mkdir fails where the folder is there"
+    assert runner.baseline().verdict is Verdict.GOOD
+    assert runner.baseline().verdict is Verdict.GOOD, "mkdir fails where the folder is there"
 
 
 def test_what_comes_and_goes(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_change_that_helps_only_once_does_not_count(tmp_path: Path) -> None:
     )
     found = judged(tmp_path, text)
     [row] = [one for one in found.tried if one.variant.name == "LLVM not optimizing"]
-    assert row.observation.seen is Seen.UNTESTED
+    assert row.observation.verdict is Verdict.SKIP
     assert "flaky" in row.observation.why
 
 
@@ -70,13 +70,13 @@ def test_another_failure_is_not_the_symptom(tmp_path: Path) -> None:
     text = "import os\nif os.environ.get('DISABLE_LLVM_OPT'):\n    raise KeyError('x')\nassert False"
     found = judged(tmp_path, text)
     [row] = [one for one in found.tried if one.variant.name == "LLVM not optimizing"]
-    assert row.observation.seen is Seen.OTHER
+    assert row.observation.verdict is Verdict.OTHER
 
 
 def test_a_hang_says_where(tmp_path: Path) -> None:
     runner = subject(tmp_path, "import time\ndef stuck():\n    time.sleep(60)\nstuck()", timeout=1)
     seen = runner.baseline()
-    assert seen.seen is Seen.SHOWS
+    assert seen.verdict is Verdict.BAD
     assert runner.kind == "hang"
     assert seen.figures == "no end after 1 s"
     assert "in stuck" in (tmp_path / "out" / "nothing_changed" / "log").read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def test_what_was_compiled_tells_the_backend(tmp_path: Path) -> None:
 
 
 def test_a_command_that_asks_to_be_skipped(tmp_path: Path) -> None:
-    assert subject(tmp_path, "raise SystemExit(125)").baseline().seen is Seen.UNTESTED
+    assert subject(tmp_path, "raise SystemExit(125)").baseline().verdict is Verdict.SKIP
 
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_kernels_that_are_compiled_all_the_same_are_not_interpreted(tmp_path: Pa
     )
     found = judged(tmp_path, text)
     [row] = [one for one in found.tried if one.variant.name == "interpreter"]
-    assert row.observation.seen is Seen.UNTESTED
+    assert row.observation.verdict is Verdict.SKIP
     assert "not interpreted" in row.observation.why
 
 
@@ -122,7 +122,7 @@ def test_what_a_witness_says(tmp_path: Path) -> None:
     runner = subject(tmp_path, text)
     runner.baseline()
     seen = runner.test(witness)
-    assert (seen.seen, seen.figures) == (Seen.OTHER, "no wait")
+    assert (seen.verdict, seen.figures) == (Verdict.OTHER, "no wait")
 
 
 def test_a_witness_that_cannot_run_says_nothing(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_witness_that_cannot_run_says_nothing(tmp_path: Path) -> None:
         tmp_path, "import os\nif os.environ.get('SAN'):\n    raise RuntimeError('x')\nassert False"
     )
     runner.baseline()
-    assert runner.test(witness).seen is Seen.UNTESTED
+    assert runner.test(witness).verdict is Verdict.SKIP
 
 
 @pytest.mark.parametrize("checked", ["", "out ~ 1"])
@@ -151,9 +151,9 @@ def test_a_launcher_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     runner = subject(tmp_path, text)
     runner.argv = (*runner.argv, "more")
     runner.check = result_check.parse(checked) if checked else None
-    assert runner.baseline().seen is Seen.SHOWS
+    assert runner.baseline().verdict is Verdict.BAD
     seen = runner.test(replace(gsan, launcher="launched"))
-    assert (seen.seen, seen.figures) == (Seen.OTHER, "Write after read race detected")
+    assert (seen.verdict, seen.figures) == (Verdict.OTHER, "Write after read race detected")
 
 
 def test_a_launcher_needs_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_a_launcher_needs_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     runner = CommandSubject(("false",), None, tmp_path, tmp_path / "out")
     runner.baseline()
     seen = runner.test(gsan)
-    assert seen.seen is Seen.UNTESTED
+    assert seen.verdict is Verdict.SKIP
     assert "about a Python script" in seen.why
 
 
@@ -178,7 +178,7 @@ def test_a_tool_of_compute_sanitizer(tmp_path: Path, monkeypatch: pytest.MonkeyP
     runner.baseline()
     seen = runner.test(memcheck)
     assert seen.figures == "Invalid __global__ write of size 8 bytes at k+0x1 in k.py:6"
-    assert seen.seen is Seen.OTHER
+    assert seen.verdict is Verdict.OTHER
 
 
 def test_a_program_without_each_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

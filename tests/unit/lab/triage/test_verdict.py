@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import report, verdict
 from tritonsmith.lab.triage import variant as variants
-from tritonsmith.lab.triage.observation import Observation, Seen
 from tritonsmith.lab.triage.variant import TriageVariant
 from tritonsmith.lab.triage.verdict import Answer, TriageVerdict, Tried
 
-SHOWS = Observation(Seen.SHOWS, "error: wrong", failure=Failure("error", "wrong"))
-GONE = Observation(Seen.GONE, "exit code 0")
+SHOWS = Observation(Verdict.BAD, "error: wrong", failure=Failure("error", "wrong"))
+GONE = Observation(Verdict.GOOD, "exit code 0")
 
 
 @dataclass
@@ -42,9 +42,9 @@ class Fake:
     def test(self, variant: TriageVariant) -> Observation:
         """Gone if it is named."""
         self.tested.append(variant.name)
-        seen = Seen.GONE if variant.name in self.gone else Seen.SHOWS
+        seen = Verdict.GOOD if variant.name in self.gone else Verdict.BAD
         if variant.name in self.otherwise:
-            return Observation(Seen.OTHER, "error: needs 4 warps")
+            return Observation(Verdict.OTHER, "error: needs 4 warps")
         return Observation(seen, code=self.code, swapped=self.swaps.get(variant.name, ()))
 
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def test_another_release_is_no_cause() -> None:
 
 def test_where_it_fails_and_what_a_newer_release_says() -> None:
     first = Observation(
-        Seen.SHOWS, "assertion: !empty()", notes=("it fails in the pass TritonGPUAllocateWarpGroups",)
+        Verdict.BAD, "assertion: !empty()", notes=("it fails in the pass TritonGPUAllocateWarpGroups",)
     )
     found, _ = judged(runs=[first], otherwise=frozenset(["the newest release"]))
     assert found.answer is Answer.NONE
@@ -222,13 +222,13 @@ def test_a_slow_compile_is_timed_twice() -> None:
 
 
 def test_the_same_machine_code_cannot_mend_anything() -> None:
-    first = Observation(Seen.SHOWS, code="1")
+    first = Observation(Verdict.BAD, code="1")
     found, _ = judged("num_stages=1", runs=[first], code="1")
     assert found.answer is Answer.FLAKY
 
 
 def test_what_cannot_be_tested_at_all() -> None:
-    found, tested = judged(runs=[Observation(Seen.UNTESTED, why="no such file")])
+    found, tested = judged(runs=[Observation(Verdict.SKIP, why="no such file")])
     assert not found.decided
     assert "no such file" in found.text
     assert tested == []

@@ -13,9 +13,9 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import libtriton
 from tritonsmith.facts.libtriton import Libtriton
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage import witness_build
-from tritonsmith.lab.triage.observation import Observation, Seen
 from tritonsmith.lab.triage.variant import TriageVariant
 from tritonsmith.lab.triage.witness_build import WitnessBuild
 
@@ -132,18 +132,23 @@ def test_a_triton_with_assertions_has_said_it(make: Callable[..., Path]) -> None
     ("seen", "log", "answer", "figures"),
     [
         (
-            Seen.SHOWS,
+            Verdict.BAD,
             ASSERTED,
-            Seen.OTHER,
+            Verdict.OTHER,
             "Coalesce.cpp:100: void f(int): Assertion `!x.empty()' failed, by env",
         ),
-        (Seen.OTHER, UNREACHABLE, Seen.OTHER, "UNREACHABLE executed at /src/lib/Utility.cpp:12!, by env"),
-        (Seen.SHOWS, "RuntimeError: PassManager::run failed", Seen.SHOWS, "it reports nothing, by env"),
-        (Seen.GONE, "", Seen.GONE, "it reports nothing, by env"),
-        (Seen.OTHER, "No module named 'torch'", Seen.UNTESTED, "by env"),
+        (
+            Verdict.OTHER,
+            UNREACHABLE,
+            Verdict.OTHER,
+            "UNREACHABLE executed at /src/lib/Utility.cpp:12!, by env",
+        ),
+        (Verdict.BAD, "RuntimeError: PassManager::run failed", Verdict.BAD, "it reports nothing, by env"),
+        (Verdict.GOOD, "", Verdict.GOOD, "it reports nothing, by env"),
+        (Verdict.OTHER, "No module named 'torch'", Verdict.SKIP, "by env"),
     ],
 )
-def test_what_is_an_answer(tmp_path: Path, seen: Seen, log: str, answer: Seen, figures: str) -> None:
+def test_what_is_an_answer(tmp_path: Path, seen: Verdict, log: str, answer: Verdict, figures: str) -> None:
     space = Workspace(tmp_path)
     build = WitnessBuild(space.env("dev"), "by env dev")
     [row] = [one for one in variants.every() if one.build == "assertions"]
@@ -153,9 +158,9 @@ def test_what_is_an_answer(tmp_path: Path, seen: Seen, log: str, answer: Seen, f
         return Observation(seen, "exit code 1")
 
     told = witness_build.test(row, build, space, look, lambda _name: log)
-    assert told.seen is answer
+    assert told.verdict is answer
     assert told.figures.startswith(figures)
-    assert answer is not Seen.UNTESTED or told.why == "an assertions build does not report it: exit code 1"
+    assert answer is not Verdict.SKIP or told.why == "an assertions build does not report it: exit code 1"
 
 
 @pytest.mark.parametrize(

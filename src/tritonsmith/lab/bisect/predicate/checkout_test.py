@@ -17,11 +17,11 @@ from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import files, process
 from tritonsmith.facts import lit_tests
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab import failure
 from tritonsmith.lab.bisect.predicate import pool
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes
 from tritonsmith.lab.bisect.tested_file import TestFile
-from tritonsmith.lab.reduce import failure
+from tritonsmith.lab.model import Observation, Verdict
 
 Failures = dict[str, str]  # name of a test to how it fails
 
@@ -81,26 +81,26 @@ class TestPredicate:
             for triton, mine in runs:
                 yield triton, self._outcome(triton, mine)
 
-    def test(self, triton: CompilerSpec) -> BisectOutcome:
+    def test(self, triton: CompilerSpec) -> Observation:
         """Run them, and compare the failures with those of the bad end."""
         return self._outcome(triton, _run(self.file, self.scratch, triton))
 
-    def _outcome(self, triton: CompilerSpec, mine: TestRun) -> BisectOutcome:
+    def _outcome(self, triton: CompilerSpec, mine: TestRun) -> Observation:
         seconds = mine.seconds
         if mine.why:
-            return BisectOutcome(Verdict.SKIP, mine.figures, mine.why, seconds)
+            return Observation(Verdict.SKIP, mine.figures, mine.why, seconds)
         if not mine.failures:
-            return BisectOutcome(Verdict.GOOD, mine.figures, seconds=seconds)
+            return Observation(Verdict.GOOD, mine.figures, seconds=seconds)
         good, bad = self._end("good", self.good, triton, mine), self._end("bad", self.bad, triton, mine)
         if bad.why:
             why = f"it is not known how the bad end fails: {bad.why}"
-            return BisectOutcome(Verdict.SKIP, mine.figures, why, seconds)
+            return Observation(Verdict.SKIP, mine.figures, why, seconds)
         searched = dict(bad.failures.items() - good.failures.items()) or bad.failures
         if searched.items() & mine.failures.items():
-            return BisectOutcome(Verdict.BAD, mine.figures, seconds=seconds)
+            return Observation(Verdict.BAD, mine.figures, seconds=seconds)
         if searched.keys() & mine.failures.keys():
-            return BisectOutcome(Verdict.SKIP, mine.figures, "it fails in another way", seconds)
-        return BisectOutcome(Verdict.GOOD, mine.figures, seconds=seconds)
+            return Observation(Verdict.SKIP, mine.figures, "it fails in another way", seconds)
+        return Observation(Verdict.GOOD, mine.figures, seconds=seconds)
 
     def _end(
         self, name: str, end: Callable[[], CompilerSpec], triton: CompilerSpec, mine: TestRun

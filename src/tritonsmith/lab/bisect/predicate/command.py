@@ -13,9 +13,9 @@ from tritonsmith.compiler import wheel_env
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.errors import StepError, UsageError
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate import pool
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes
+from tritonsmith.lab.model import Observation, Verdict
 
 SKIP = 125
 ABORT = 128  # and above; below zero where a signal ended it
@@ -43,7 +43,7 @@ class CommandPredicate:
         """Run it for several Tritons, as many at once as was asked for."""
         return pool.results(self.test, tritons, self.scheduler, self.jobs)
 
-    def test(self, triton: CompilerSpec) -> BisectOutcome:
+    def test(self, triton: CompilerSpec) -> Observation:
         """Run it.
 
         Raises:
@@ -52,7 +52,7 @@ class CommandPredicate:
         try:
             python = wheel_env.place_of(triton).python
         except UsageError as error:
-            return BisectOutcome(Verdict.SKIP, why=error.what)
+            return Observation(Verdict.SKIP, why=error.what)
         began = time.monotonic()
         scratch = self.scratch / folder_name(triton.label)
         code, log, last = isolated_run.run(self.argv, python, self.cwd, scratch)
@@ -61,8 +61,8 @@ class CommandPredicate:
         if code < 0 or code >= ABORT:
             raise StepError(f"the command ended the bisect: exit code {code}", where=log, why=last or None)
         if code == SKIP:
-            return BisectOutcome(Verdict.SKIP, figures, f"the command skips it: exit code {SKIP}", seconds)
-        return BisectOutcome(Verdict.BAD if code else Verdict.GOOD, figures, seconds=seconds)
+            return Observation(Verdict.SKIP, figures, f"the command skips it: exit code {SKIP}", seconds)
+        return Observation(Verdict.BAD if code else Verdict.GOOD, figures, seconds=seconds)
 
 
 def check() -> None:

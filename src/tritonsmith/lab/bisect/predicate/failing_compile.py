@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from tritonsmith.compiler.manifest import Point
 from tritonsmith.compiler.spec import CompilerSpec
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab import failure
 from tritonsmith.lab.bisect.predicate.kernel_compiles import CompilesOf, Manifests, UntestableError
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
-from tritonsmith.lab.reduce import failure
-from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.model import Observation, Verdict
 
 _DIED = re.compile(r"the compiler died: (\w+)")
 
@@ -37,26 +37,26 @@ class FailurePredicate:
             self.compiles.prepare(tritons)
         return one_by_one(self.test)(tritons)
 
-    def test(self, triton: CompilerSpec) -> BisectOutcome:
+    def test(self, triton: CompilerSpec) -> Observation:
         """Compile, and compare the failures with those of the bad end."""
         try:
             searched = dict(failures(self.compiles.of(self.bad())))
             mine = self.compiles.of(triton)
         except UntestableError as error:
-            return BisectOutcome(Verdict.SKIP, why=error.what)
+            return Observation(Verdict.SKIP, why=error.what)
         seconds = sum(point.seconds for manifest in mine for point in manifest.points)
         found = dict(failures(mine))
         same = [str(found[key]) for key, one in searched.items() if found.get(key) == one]
         if same:
-            return BisectOutcome(Verdict.BAD, same[0], seconds=seconds)
+            return Observation(Verdict.BAD, same[0], seconds=seconds)
         other = [str(one) for key, one in found.items() if key in searched]
         if other:
-            return BisectOutcome(Verdict.SKIP, other[0], "it fails in another way", seconds)
+            return Observation(Verdict.SKIP, other[0], "it fails in another way", seconds)
         known = {(manifest.folder.name, point.id) for manifest in mine for point in manifest.points}
         if absent := [key for key in searched if key not in known]:
             why = f"{absent[0][0]} has no compile {absent[0][1]} here"
-            return BisectOutcome(Verdict.SKIP, why=why, seconds=seconds)
-        return BisectOutcome(Verdict.GOOD, "compiles", seconds=seconds)
+            return Observation(Verdict.SKIP, why=why, seconds=seconds)
+        return Observation(Verdict.GOOD, "compiles", seconds=seconds)
 
 
 def failures(compiled: Manifests) -> Iterator[tuple[_Key, Failure]]:

@@ -10,13 +10,13 @@ from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.inspect.show import stage as show_stage
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate.kernel_compiles import CompilesOf, UntestableError
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.lab.compare import kept_metrics, matching, metrics, thresholds
 from tritonsmith.lab.compare.diff import TEXTS, Compared
 from tritonsmith.lab.compare.matching import Paired
 from tritonsmith.lab.compare.thresholds import Limit
+from tritonsmith.lab.model import Observation, Verdict
 
 _CONTAINS = re.compile(r"(?P<stage>\w+)\s+(?P<lacks>(does\s+)?not\s+)?contains?\s+(?P<text>.+)", re.DOTALL)
 
@@ -67,12 +67,12 @@ class LimitPredicate:
             self.compiles.prepare(tritons)
         return one_by_one(self.test)(tritons)
 
-    def test(self, triton: CompilerSpec) -> BisectOutcome:
+    def test(self, triton: CompilerSpec) -> Observation:
         """Compile, measure, and look at each term."""
         try:
             mine = self.compiles.of(triton)
         except UntestableError as error:
-            return BisectOutcome(Verdict.SKIP, why=error.what)
+            return Observation(Verdict.SKIP, why=error.what)
         signed = any(isinstance(term, Limit) and term.change for term in self.terms)
         base = self.compiles.of(self.good()) if signed else mine
         return judge(self.terms, base, mine)
@@ -80,7 +80,7 @@ class LimitPredicate:
 
 def judge(
     terms: Sequence[Limit | TextTerm], base: Sequence[Manifest], mine: Sequence[Manifest]
-) -> BisectOutcome:
+) -> Observation:
     """What terms say of compiles.
 
     Args:
@@ -91,7 +91,7 @@ def judge(
     seconds = sum(point.seconds for manifest in mine for point in manifest.points)
     paired = matching.pair(base, mine)
     if why := next(_missing(paired), ""):
-        return BisectOutcome(Verdict.SKIP, why=why, seconds=seconds)
+        return Observation(Verdict.SKIP, why=why, seconds=seconds)
     measured = {one.folder: kept_metrics.of(one).points for one in (*base, *mine)}
     compared = [
         Compared(
@@ -154,13 +154,13 @@ def _findings(term: Limit | TextTerm, compared: Iterable[Compared]) -> Iterator[
 
 def _outcome(
     found: Sequence[Sequence[_Finding]], terms: Sequence[Limit | TextTerm], seconds: float
-) -> BisectOutcome:
+) -> Observation:
     """Bad if one finding is, even where others are unknown; good if all are."""
     every = [finding for row in found for finding in row]
     shown = [next((one for one in row if one.bad), row[0]) for row in found if row]
     figures = ", ".join(dict.fromkeys(one.figures for one in shown if one.figures))
     if any(one.bad for one in every):
-        return BisectOutcome(Verdict.BAD, figures, seconds=seconds)
+        return Observation(Verdict.BAD, figures, seconds=seconds)
     unknown = [one.why for one in every if one.why]
     unknown += [
         f"no compile has the metric of {term.text!r}"
@@ -168,4 +168,4 @@ def _outcome(
         if not row
     ]
     verdict = Verdict.SKIP if unknown else Verdict.GOOD
-    return BisectOutcome(verdict, figures, unknown[0] if unknown else "", seconds)
+    return Observation(verdict, figures, unknown[0] if unknown else "", seconds)

@@ -14,7 +14,6 @@ from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
-from tritonsmith.lab.bisect.outcome import BisectOutcome
 from tritonsmith.lab.bisect.predicate.failing_compile import FailurePredicate
 from tritonsmith.lab.bisect.predicate.kernel_compiles import CompilesOf, Manifests
 from tritonsmith.lab.bisect.predicate.limit import LimitPredicate
@@ -22,11 +21,12 @@ from tritonsmith.lab.bisect.predicate.protocol import ConfirmedPredicate, Predic
 from tritonsmith.lab.blame import components
 from tritonsmith.lab.blame import llc as of_llc
 from tritonsmith.lab.blame.pipeline import BlameSide, MixedPipeline
+from tritonsmith.lab.model import Observation
 
 _BINARY = {"cuda": "cubin", "hip": "hsaco"}
 
 
-LlcTest = Callable[[CompilerSpec], BisectOutcome]
+LlcTest = Callable[[CompilerSpec], Observation]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def tests(
     found = inner
 
     def of(name: str, whose: CompilerSpec) -> LlcTest:
-        def test(llc: CompilerSpec) -> BisectOutcome:
+        def test(llc: CompilerSpec) -> Observation:
             compiles = LlcCompiles(found.compiles, whose, llc, out / name, optimizes)
             return replace(found, compiles=compiles).test(llc)
 

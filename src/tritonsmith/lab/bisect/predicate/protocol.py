@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tritonsmith.compiler.spec import CompilerSpec
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.lab.model import Observation, Verdict
 
-Outcomes = Generator[tuple[CompilerSpec, BisectOutcome], None, None]
+Outcomes = Generator[tuple[CompilerSpec, Observation], None, None]
 CandidateTests = Callable[[Sequence[CompilerSpec]], Outcomes]
 
 
-def one_by_one(test: Callable[[CompilerSpec], BisectOutcome]) -> CandidateTests:
+def one_by_one(test: Callable[[CompilerSpec], Observation]) -> CandidateTests:
     """Tests of several Tritons, one after another."""
     return lambda tritons: ((one, test(one)) for one in tritons)
 
@@ -30,7 +30,7 @@ class Predicate(Protocol):
             SmithError: as `test` does.
         """
 
-    def test(self, triton: CompilerSpec) -> BisectOutcome:
+    def test(self, triton: CompilerSpec) -> Observation:
         """Whether a Triton is bad.
 
         Raises:
@@ -54,22 +54,22 @@ class ConfirmedPredicate:
     def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
         """One outcome of all tests of each."""
         began = time.monotonic()
-        every: dict[str, list[BisectOutcome]] = defaultdict(list)
+        every: dict[str, list[Observation]] = defaultdict(list)
         for _ in range(self.times):
             for triton, outcome in self.inner.outcomes(tritons):
                 every[triton.label].append(outcome)
                 if len(every[triton.label]) == self.times:
                     yield triton, self._agreed(every[triton.label], time.monotonic() - began)
 
-    def test(self, triton: CompilerSpec) -> BisectOutcome:
+    def test(self, triton: CompilerSpec) -> Observation:
         """One outcome of all tests."""
         ((_, outcome),) = self.outcomes((triton,))
         return outcome
 
-    def _agreed(self, every: Sequence[BisectOutcome], seconds: float) -> BisectOutcome:
+    def _agreed(self, every: Sequence[Observation], seconds: float) -> Observation:
         seen = Counter(one.verdict for one in every)
         if len(seen) == 1:
             return replace(every[-1], seconds=seconds)
         counts = ", ".join(f"{number} {verdict}" for verdict, number in sorted(seen.items()))
         figures = "; ".join(dict.fromkeys(one.figures for one in every if one.figures))
-        return BisectOutcome(Verdict.SKIP, figures, f"flaky: {counts} of {self.times} tests", seconds)
+        return Observation(Verdict.SKIP, figures, f"flaky: {counts} of {self.times} tests", seconds)

@@ -13,9 +13,9 @@ from tritonsmith.compiler import spec, wheel_env
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.errors import InterruptedRunError, SmithError
-from tritonsmith.lab.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.model import Observation, Verdict
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class WrongResultPredicate:
         """One after another."""
         return one_by_one(self.test)(tritons)
 
-    def test(self, triton: CompilerSpec) -> BisectOutcome:
+    def test(self, triton: CompilerSpec) -> Observation:
         """Dump, and run the IR after each pass."""
         began, why = time.monotonic(), "" if self.kernels else "no kernel"
         for kernel, target in ((one, target) for one in self.kernels for target in one.asked.targets):
@@ -53,10 +53,10 @@ class WrongResultPredicate:
                 why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
                 continue
             if answer.culprit:
-                return BisectOutcome(Verdict.BAD, report.verdict(answer), seconds=time.monotonic() - began)
+                return Observation(Verdict.BAD, report.verdict(answer), seconds=time.monotonic() - began)
             if answer.open:
                 why = report.verdict(answer)
         seconds = time.monotonic() - began
         if why:
-            return BisectOutcome(Verdict.SKIP, why=why, seconds=seconds)
-        return BisectOutcome(Verdict.GOOD, "no pass changes the result", seconds=seconds)
+            return Observation(Verdict.SKIP, why=why, seconds=seconds)
+        return Observation(Verdict.GOOD, "no pass changes the result", seconds=seconds)

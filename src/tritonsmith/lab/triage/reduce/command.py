@@ -21,9 +21,10 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import Plan, Remove, files, process
 from tritonsmith.facts import variables
-from tritonsmith.lab.reduce import failure
+from tritonsmith.lab import failure
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.kernel import KernelSubject
-from tritonsmith.lab.triage.observation import Observation, Seen
+from tritonsmith.lab.triage.observation import SYMPTOM
 from tritonsmith.lab.triage.reduce import reproducer
 from tritonsmith.lab.triage.reduce.candidate import KernelCandidate, SourceCounts, counts
 from tritonsmith.lab.triage.reduce.reproducer import Symptom
@@ -273,11 +274,11 @@ def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter) -> Ker
     best = search.best
     _write(start, best, file)
     seen = start.again(file, best)
-    if seen.seen is not Seen.SHOWS:
+    if seen.verdict is not Verdict.BAD:
         raise SmithError(
             "the reduced kernel does not show it in a new process",
             where=file,
-            why=": ".join(filter(None, (str(seen.seen), seen.figures, seen.why))),
+            why=": ".join(filter(None, (SYMPTOM[seen.verdict], seen.figures, seen.why))),
             hints=["a flaky symptom cannot be reduced", "--jobs 1 may help, if it is about time"],
         )
     start = replace(start, symptom=replace(start.symptom, expected=seen.figures))
@@ -308,14 +309,14 @@ def _variables(*, without: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
 
 
 def _shown(seen: Observation, file: Path) -> Observation:
-    if seen.seen is Seen.SHOWS:
+    if seen.verdict is Verdict.BAD:
         return seen
-    if seen.seen is Seen.UNTESTED:
+    if seen.verdict is Verdict.SKIP:
         raise UndecidedError("it could not be decided whether the symptom is there", where=file, why=seen.why)
     raise SmithError(
         "the symptom is not there",
         where=file,
-        why="\n".join(filter(None, (str(seen.seen), seen.figures, seen.why))),
+        why="\n".join(filter(None, (SYMPTOM[seen.verdict], seen.figures, seen.why))),
         hints=[
             'without --when, a compile that fails; --when "spills>0" for a limit',
             "for a command, exit code 0 means that the symptom is there",

@@ -17,13 +17,13 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import Toolchain
 from tritonsmith.compiler.warm import WarmCompiler
 from tritonsmith.core.plan import files, process
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.kernel import KernelSubject
-from tritonsmith.lab.triage.observation import Observation, Seen
 from tritonsmith.lab.triage.reduce.candidate import KernelCandidate
 from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
 
 _SAID = 4000  # characters of what a command printed
-_NOTHING = Observation(Seen.OTHER, "the kernel, its signature or the file is rejected")
+_NOTHING = Observation(Verdict.OTHER, "the kernel, its signature or the file is rejected")
 
 
 class Tester(Protocol):
@@ -136,9 +136,9 @@ class CommandTester:
         program = process.which(argv[0], change["PATH"]) or argv[0]
         answer = process.query((program, *argv[1:]), change=change, timeout=self.timeout)
         if answer is None:
-            return Observation(Seen.OTHER, f"no end after {self.timeout:.0f} s, or no such program")
+            return Observation(Verdict.OTHER, f"no end after {self.timeout:.0f} s, or no such program")
         said = "\n".join(filter(None, (answer.out, answer.err)))[-_SAID:]
-        seen = Seen.SHOWS if answer.code == 0 else Seen.GONE
+        seen = Verdict.BAD if answer.code == 0 else Verdict.GOOD
         return Observation(seen, f"exit code {answer.code}", said)
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class TesterPool:
         """Whether a candidate shows the symptom."""
         one = self._free.get()
         try:
-            return one.test(candidate).seen is Seen.SHOWS
+            return one.test(candidate).verdict is Verdict.BAD
         finally:
             self._free.put(one)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.lab.reduce import failure
-from tritonsmith.lab.reduce.failure import Failure
+from tritonsmith.lab import failure
+from tritonsmith.lab.failure import Failure
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,49 @@
+"""The words of every experiment: what a test observed, and whether that shows what is searched for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tritonsmith.lab.failure import Failure
+
+
+class Verdict(StrEnum):
+    """Whether a test shows what is searched for, in the words of `git bisect`.
+
+    `OTHER` is a failure that is not the one searched for: a bisect steps over it as over `SKIP`.
+    """
+
+    GOOD = "good"
+    BAD = "bad"
+    OTHER = "another failure"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The result of one test.
+
+    Attributes:
+        verdict: whether it shows the symptom.
+        figures: the evidence, as it is shown: `spills 4472`, `exit code 1: ...`.
+        why: the reason why it could not be tested.
+        seconds: wall time of the test.
+        failure: how it failed; None if it did not.
+        code: digest of the machine code; empty if there is none.
+        notes: sentences about the compile: the pass in which it failed, where the time goes.
+        cause: the culprit, where the test itself names it.
+        swapped: versions of ptxas: Triton's own, and the one in its place.
+        failed_in: class of the pass in which it failed, as MLIR names it; empty if that is unknown.
+    """
+
+    verdict: Verdict
+    figures: str = ""
+    why: str = ""
+    seconds: float = 0.0
+    failure: Failure | None = None
+    code: str = ""
+    notes: tuple[str, ...] = ()
+    cause: str = ""
+    swapped: tuple[str, ...] = ()
+    failed_in: str = ""
