@@ -23,7 +23,7 @@ _LAST = ("ptx", "amdgcn")  # the last stage of text
 _KEPT = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
 _OWN = ("hash", "cache_dir")  # of a compile's metadata: what differs though the code is the same
 
-Verdict = Literal["needed", "no effect", "changes the code", "timed out"]
+Effect = Literal["no effect", "changes the code", "needed", "does not compile", "timed out"]  # of a pass
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class KnockedOut:
         number: which of its runs, from 1.
         binding: that adds it: `passes.common.add_canonicalizer`.
         stage: that it is part of: `ttgir`.
-        verdict: `needed` where nothing compiles without it.
+        effect: `needed` where nothing compiles without it.
         row: the resources, or why there is no code.
         seconds: of the compile.
     """
@@ -44,7 +44,7 @@ class KnockedOut:
     number: int
     binding: str
     stage: str
-    verdict: Verdict
+    effect: Effect
     row: ResourceRow
     seconds: float
 
@@ -137,11 +137,11 @@ def _results(base: Manifest, whole: Point, made: Manifest) -> Iterator[KnockedOu
     expected = code_of(base, whole)
     rows = measure.of_manifest(made).rows
     for one, point, row in zip(whole.passes or (), made.points, rows, strict=True):
-        verdict: Verdict = "timed out" if point.status == "timeout" else "needed"
+        effect: Effect = "timed out" if point.status == "timeout" else "needed"
         if point.status == "ok":
-            verdict = "no effect" if code_of(made, point) == expected else "changes the code"
+            effect = "no effect" if code_of(made, point) == expected else "changes the code"
         about = (str(one["pass"]), int(one["number"]), str(one["binding"]), str(one["stage"]))
-        yield KnockedOut(*about, verdict, row, point.seconds)
+        yield KnockedOut(*about, effect, row, point.seconds)
 
 
 def code_of(manifest: Manifest, point: Point) -> tuple[str, dict[str, object]]:
@@ -164,11 +164,11 @@ def folder_of(asked: CompileRequest, where: Toolchain, out: Path | None) -> Path
     return (out or where.space.root / "passes" / "knockout").absolute() / name
 
 
-def removable(found: Sequence[Knockout]) -> dict[tuple[str, str], dict[str, list[Verdict]]]:
-    """What each pass is to several kernels: target and pass to the verdicts of its runs, by kernel."""
-    table: dict[tuple[str, str], dict[str, list[Verdict]]] = {}
+def removable(found: Sequence[Knockout]) -> dict[tuple[str, str], dict[str, list[Effect]]]:
+    """What each pass is to several kernels: target and pass to the effects of its runs, by kernel."""
+    table: dict[tuple[str, str], dict[str, list[Effect]]] = {}
     for one in found:
         for knocked in one.passes:
             kernels = table.setdefault((one.target, knocked.name), {})
-            kernels.setdefault(one.kernel, []).append(knocked.verdict)
+            kernels.setdefault(one.kernel, []).append(knocked.effect)
     return table

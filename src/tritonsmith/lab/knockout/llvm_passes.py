@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from tritonsmith.compiler import run
 from tritonsmith.compiler.folder_name import folder_name
@@ -21,12 +20,11 @@ from tritonsmith.compiler.run import PreparedCompile, Toolchain
 from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.lab.knockout import knockout
+from tritonsmith.lab.knockout.knockout import Effect
 
 # `BISECT: running pass (31) sroa on function (matmul_kernel)`
 _RUN = re.compile(r"^BISECT: running pass \((?P<number>\d+)\) (?P<name>.+?) on (?P<unit>.+)$", re.MULTILINE)
 _ALL = -1
-
-Effect = Literal["no effect", "changes the code", "does not compile"]
 
 
 @dataclass(frozen=True)
