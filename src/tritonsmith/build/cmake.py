@@ -1,4 +1,4 @@
-"""CMake calls that a person can replay: all variables in an initial-cache file, handed over with `-C`."""
+"""CMake calls that a person can replay: all variables are in an initial-cache file, passed with `-C`."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def configure(
     root: Path | None = None,
     again: bool = False,
 ) -> tuple[Step, ...]:
-    """Steps that configure `source` into `build`, skipped while nothing about the call changed.
+    """Return the steps that configure `source` into `build`, skipped while nothing about the call changed.
 
     A changed call starts from a fresh cache: stale `-D` values and a cached `LLVM_DIR` are among
     the hardest bugs to see. `--fresh` would also remove the objects of the top folder's targets, Triton's
     Python module and LLVM's precompiled headers among them; where the root is known, only CMake's own memory
     goes.
 
-    Where something is another than before though its path is the same (`about`), Ninja forgets which
-    headers the objects read, and builds them again: an LLVM that was unpacked over another one may have
-    headers older than the objects. What did not change comes from the compiler cache.
+    If something has changed though its path has not (`about`), Ninja forgets which headers the objects read,
+    and builds the objects again: an LLVM that was unpacked over another one may have headers older than the
+    objects. Unchanged objects come from the compiler cache.
 
     Args:
         source: folder of the top CMakeLists.txt.
@@ -62,7 +62,7 @@ def configure(
         variables: cache variables, in the order in which they should be read.
         tools: CMake and Ninja.
         phase: name of the phase.
-        about: what the variables name by its path only, in words: name to version, commit, options.
+        about: facts about what the variables name only by path: name to version, commit, options.
         root: the marked folder that `build` lies in.
         again: configure even if nothing changed.
     """
@@ -91,14 +91,14 @@ def configure(
 
 
 def keep_graph(build: Path, *, phase: str) -> tuple[Copy, ...]:
-    """Steps that keep Ninja's graph of a build that succeeded: `build.explain` tells what changed since."""
+    """Return the steps that keep Ninja's graph of a successful build, for `build.explain` to compare."""
     kept = build / BUILT_FOLDER
     files = ("build.ninja", "CMakeFiles/rules.ninja")
     return tuple(Copy(build / name, kept / name, phase=phase) for name in files)
 
 
 def build_targets(build: Path, tools: CmakeTools, *, targets: tuple[str, ...], jobs: int, phase: str) -> Run:
-    """The step that builds targets (all, if none is named)."""
+    """Return the step that builds targets (all, if none is named)."""
     argv = (str(tools.ninja), "-C", str(build), f"-j{jobs}", *targets)
     return Run(argv, cwd=build, env=(("NINJA_STATUS", NINJA_STATUS),), phase=phase)
 
@@ -110,7 +110,7 @@ def render(
     tools: CmakeTools,
     about: Mapping[str, str] | None = None,
 ) -> str:
-    """The text of the initial-cache file, with the command that replays it."""
+    """Return the text of the initial-cache file, with the command that replays it."""
     command = shlex.join(
         (str(tools.cmake), "-C", CACHE_FILE, "-G", "Ninja", "-S", str(source), "-B", str(build))
     )
@@ -124,7 +124,7 @@ def render(
 
 
 def settings(variables: Mapping[str, str]) -> str:
-    """The lines of an initial-cache file."""
+    """Return the lines of an initial-cache file."""
     return "".join(f"{_set(name, value)}\n" for name, value in variables.items())
 
 
@@ -137,15 +137,15 @@ def compiler_variables(
     linker_flags: bool = True,
     gdb_index: bool = False,
 ) -> dict[str, str]:
-    """Cache variables for compilers, launcher and linker.
+    """Return cache variables for compilers, launcher and linker.
 
     Args:
-        compilers: what was found.
+        compilers: the compilers and the linker of this machine.
         system: `Linux` or `Darwin`; on macOS the platform's own linker is left alone.
-        launcher: words before each compile: `compiler_cache.launcher`.
-        flags: for C and C++ alike.
-        linker_flags: say `-fuse-ld` here (LLVM has a variable of its own for that).
-        gdb_index: the linker makes gdb's index, without which gdb reads all debug information at its start.
+        launcher: words before each compile, from `compiler_cache.launcher`.
+        flags: flags for both C and C++.
+        linker_flags: pass `-fuse-ld` here (LLVM has a variable of its own for that).
+        gdb_index: have the linker write gdb's index; without it, gdb reads all debug information at startup.
     """
     variables: dict[str, str] = {}
     if compilers.cc and compilers.cxx:
@@ -165,13 +165,14 @@ def compiler_variables(
 
 
 def linker_name(compilers: Compilers) -> str:
-    """What `-fuse-ld=` takes: `lld`, `mold`, or the path of a linker with a version in its name."""
+    """Return the value for `-fuse-ld=`: `lld`, `mold`, or the path of a linker with a version in its name."""
     assert compilers.linker is not None  # noqa: S101 - callers check
     path = compilers.linker.path
     return {"ld.lld": "lld", "mold": "mold"}.get(path.name, str(path))
 
 
 def _set(name: str, value: str) -> str:
+    # CMake's bracket arguments need more `=` than any closing bracket in the value.
     fence = ""
     while f"]{fence}]" in f"{value}]":
         fence += "="
@@ -179,7 +180,7 @@ def _set(name: str, value: str) -> str:
 
 
 def own_tools() -> CmakeTools:
-    """CMake and Ninja of the tool's own `.venv`.
+    """Return CMake and Ninja from the tool's own `.venv`.
 
     Raises:
         SmithError: one is missing.

@@ -1,4 +1,4 @@
-"""`link-compile-commands`: one database from Triton's and LLVM's, linked at the checkout's root."""
+"""`link-compile-commands`: one merged database of Triton's and LLVM's, linked at the checkout's root."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NAME = "compile_commands.json"
 
 @dataclass(frozen=True)
 class DatabaseLink:
-    """What lies where the link should be.
+    """The current state of the path where the link belongs.
 
     Attributes:
-        path: in the checkout.
+        path: the path in the checkout.
         state: nothing, a link (right, wrong or dangling alike), a plain file, or a folder.
     """
 
@@ -30,7 +30,7 @@ class DatabaseLink:
 
 
 def look(checkout: Path) -> DatabaseLink:
-    """What lies at the checkout's root under the database's name."""
+    """Return what is at the checkout's root under the database's name."""
     path = checkout / NAME
     if path.is_symlink():
         return DatabaseLink(path, "link")
@@ -40,7 +40,7 @@ def look(checkout: Path) -> DatabaseLink:
 
 
 def plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
-    """The recipe: merge the databases that exist, Triton's first, keep a plain file as a backup, link.
+    """Return the recipe: merge the databases, Triton's first, back up a plain file, and link.
 
     Raises:
         FactError: there is no database yet, or a folder lies in the way.

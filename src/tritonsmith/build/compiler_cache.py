@@ -40,12 +40,12 @@ Problem = tuple[str, str, str]  # id, what, remedy
 
 @dataclass(frozen=True)
 class Folders:
-    """Where something is compiled, in such a way that other folders can have the results.
+    """The folders of a compile, named so that compiles in other folders can reuse its results.
 
     Attributes:
         source: the sources.
-        build: the build folder, which compiles run in.
-        base: what holds the build folder and whatever else of the tool's own it includes: the workspace.
+        build: the build folder, in which compiles run.
+        base: the workspace, which holds the build folder and the tool's other folders that it includes.
     """
 
     source: Path
@@ -54,14 +54,14 @@ class Folders:
 
     @property
     def link(self) -> Path:
-        """The link to the sources that compiles go through."""
+        """The link through which compiles reach the sources."""
         return self.build / "source"
 
 
 def shared(compilers: Compilers, system: str, folders: Folders) -> Folders | None:
-    """The folders, if compiles there can be shared with others; None otherwise.
+    """Return the folders if compiles there can be shared with others; None otherwise.
 
-    None on Darwin, too, where debuggers and relative debug info were not tried.
+    Darwin gets None too: debuggers and relative debug info were not tried there.
     """
     ccache = compilers.launcher is not None and compilers.launcher.name == "ccache"
     clang = compilers.cxx is not None and "clang" in compilers.cxx.path.name
@@ -76,13 +76,13 @@ def launcher(
     precompiled_headers: bool = False,
     relocated: bool = False,
 ) -> tuple[str, ...]:
-    """The words before each compile, for `CMAKE_<LANG>_COMPILER_LAUNCHER`; none without a cache.
+    """Return the words before each compile, for `CMAKE_<LANG>_COMPILER_LAUNCHER`; none without a cache.
 
-    `folders` is from `shared`; None leaves paths and keys as they are. Precompiled headers are `relocated` if
-    they are made with the options of `relocatable`.
+    `folders` is from `shared`; None leaves paths and keys as they are. Set `relocated` if precompiled headers
+    are built with the options of `relocatable`.
 
     Raises:
-        ConfigError: `remote` is no storage that an env file may name, or the launcher has none.
+        ConfigError: `remote` is not a storage that an env file may name, or the launcher has none.
         FactError: this ccache is too old for it.
     """
     _check(settings)
@@ -104,20 +104,20 @@ def launcher(
 
 
 def flags(folders: Folders | None) -> tuple[str, ...]:
-    """Flags of the compiler that keep the build folder out of what it writes.
+    """Return compiler flags that keep the build folder out of the compiler's output.
 
-    With `-Xclang`, because icecc tells the machine that compiles the real folder by `-Xclang` too, which
+    They use `-Xclang` because icecc passes the real folder to the remote machine by `-Xclang` too, which
     would win over the driver's own option (icecc 1.4).
     """
     return ("-Xclang", "-fdebug-compilation-dir=.") if folders else ()
 
 
 def relocatable(folders: Folders | None) -> tuple[str, ...]:
-    """Options under which a precompiled header is the same in every build folder, for its users too.
+    """Return the options under which a precompiled header is identical in every build folder.
 
-    A relocatable header is read relative to the reader's sysroot, which on Linux serves nothing else in
-    clang's frontend. Debug information names what it declares by absolute paths; the map makes them relative.
-    Other paths, the LLVM's above all, stay as they are: a workspace elsewhere must not be given this header.
+    Files that use it need them too. It is read relative to the reader's sysroot, which on Linux serves
+    nothing else in clang's frontend. The map makes the absolute paths of debug information relative. Other
+    paths, above all the LLVM's, stay absolute, so the define keeps the header from other workspaces.
     """
     if not folders:
         return ()
@@ -131,7 +131,7 @@ def relocatable(folders: Folders | None) -> tuple[str, ...]:
 
 
 def steps(folders: Folders | None, *, phase: str, venv: Path | None = None) -> tuple[Step, ...]:
-    """The links that a build folder needs before the first compile; `venv` is where bindings' headers are."""
+    """Return the links that a build folder needs before it compiles; `venv` has the bindings' headers."""
     if not folders:
         return ()
     link = Link(folders.link, folders.source, phase=phase)
@@ -143,7 +143,7 @@ def problems(
 ) -> Iterator[Problem]:
     """Report settings of `[cache]` that would fail or have no effect, for the preflight.
 
-    `icecc` says whether there is such a program on PATH.
+    `icecc` tells whether that program is on PATH.
     """
     clang = compilers.cxx is not None and "clang" in compilers.cxx.path.name
     if compilers.launcher and compilers.launcher.name == "sccache" and clang and debug_info == "split":
@@ -175,7 +175,7 @@ def _relative(folders: Folders) -> dict[str, str]:
 
 
 def _remote(settings: CacheSettings, ccache: Tool) -> dict[str, str]:
-    """Where else to look; and a key that tells compilers of several machines apart by their content."""
+    """Return ccache's variables for remote storage."""
     version = version_key(ccache.version)
     if version and version < _OLDEST_WITH_REMOTE:
         raise FactError(
@@ -186,6 +186,7 @@ def _remote(settings: CacheSettings, ccache: Tool) -> dict[str, str]:
     old = bool(version) and version < _REMOTE_STORAGE
     name = "CCACHE_SECONDARY_STORAGE" if old else "CCACHE_REMOTE_STORAGE"
     attribute = "" if settings.remote_write else "|read-only=true"
+    # Compilers are identified by content: on several machines, the same compiler has different time stamps.
     return {name: f"{settings.remote}{attribute}", "CCACHE_COMPILERCHECK": "content"}
 
 
@@ -193,14 +194,14 @@ def _check(settings: CacheSettings) -> None:
     if not settings.remote:
         if settings.remote_write:
             raise ConfigError("[cache] remote-write = true needs a remote, and none is set")
-        wanted = "distribute" if settings.distribute else ""
+        option = "distribute" if settings.distribute else ""
     else:
-        wanted = "remote"
+        option = "remote"
         check_remote(settings.remote)
-    if wanted and settings.launcher != "ccache":
+    if option and settings.launcher != "ccache":
         raise ConfigError(
-            f"[cache] {wanted} works through ccache, but the launcher is {settings.launcher!r}",
-            hints=[f'remove {wanted}, or set launcher = "ccache"', "docs/scale-out.md lists the choices"],
+            f"[cache] {option} works through ccache, but the launcher is {settings.launcher!r}",
+            hints=[f'remove {option}, or set launcher = "ccache"', "docs/scale-out.md lists the choices"],
         )
 
 

@@ -14,7 +14,7 @@ from tritonsmith.core.plan.steps.base import CommandFailedError
 
 MAX_LINES = 20  # of a first error, on the screen
 _COMPILED = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".td")
-_TAIL = 200  # lines that are matched where the first error does not tell enough
+_TAIL = 200  # lines to match where the first error is not specific enough
 
 # A line on which an error begins, most telling first.
 _STARTS = (
@@ -27,9 +27,9 @@ _STARTS = (
     re.compile(r"^\S*Error: "),
     re.compile(r"^FAILED: "),
 )
-# What leads to the next error: it is not this one's any more.
+# Lines that lead to the next error, and no longer belong to this one.
 _LEADS = re.compile(r"^(?:In file included from |\s+from )|: (?:In|At) [^:]*.*:$")
-# A line that ends an error's block: the next command's, or the next error's.
+# A line that ends an error's block: output of the next command, or the next error.
 _ENDS = re.compile(
     r"^(\[\d+/\d+\]|FAILED: |ninja: |-- Configuring incomplete|"
     r"\d+ (warning|error)s? (and \d+ errors? )?generated)"
@@ -42,9 +42,9 @@ class FirstError:
 
     Attributes:
         lines: at most `MAX_LINES`, the error first.
-        file: that it is in; may be empty.
-        line: in that file; 0 if unknown.
-        block: all of its lines, however many its notes have.
+        file: file of the error; may be empty.
+        line: line in that file; 0 if unknown.
+        block: all of its lines, including every note.
     """
 
     lines: tuple[str, ...]
@@ -58,10 +58,10 @@ class Diagnosis:
     """A known failure.
 
     Attributes:
-        id: row of `configs/diagnoses.toml`.
-        cause: in a sentence.
-        remedy: things to try.
-        unsure: why it may be something else; empty if it is certain.
+        id: id of a row in `configs/diagnoses.toml`.
+        cause: the cause, in a sentence.
+        remedy: remedies to try.
+        unsure: reason why the cause may be another; empty if it is certain.
     """
 
     id: str
@@ -71,7 +71,7 @@ class Diagnosis:
 
     @property
     def in_words(self) -> str:
-        """The cause, and how certain it is."""
+        """The cause and its certainty."""
         return f"possibly {self.cause}; uncertain: {self.unsure}" if self.unsure else self.cause
 
 
@@ -100,36 +100,36 @@ def _block(output: Sequence[str], start: int) -> tuple[str, ...]:
 
 
 def failing(output: Sequence[str]) -> tuple[tuple[str, FirstError], ...]:
-    """The output and the first error of each failed command of `ninja -k 0`, which goes on after failures."""
+    """Return each failed output of `ninja -k 0`, which continues after failures, with its first error."""
     starts = [number for number, line in enumerate(output) if line.startswith("FAILED: ")]
-    found = []
+    failures = []
     for start, end in zip(starts, [*starts[1:], len(output)], strict=True):
-        made = re.sub(r"^FAILED: (\[code=\d+\] )?", "", output[start]).strip()
+        target = re.sub(r"^FAILED: (\[code=\d+\] )?", "", output[start]).strip()
         stop = next((at for at in range(start + 1, end) if _ENDS.match(output[at])), end)
         error = first_error(output[start + 1 : stop]) or first_error(output[start:stop])
-        found += [(made, error)] if error else []
-    return tuple(found)
+        failures += [(target, error)] if error else []
+    return tuple(failures)
 
 
 def diagnose(output: Sequence[str], *, near_pin: bool = False) -> Diagnosis | None:
-    """Match the output against known failures; `near_pin`: the LLVM is known not to be the pin."""
+    """Match the output against known failures. Set `near_pin` if the LLVM is known not to be the pin."""
     text = "\n".join(output)
     for row in configs.load("diagnoses")["diagnosis"]:
         if "pattern" in row and re.search(row["pattern"], text):
             return Diagnosis(row["id"], row["cause"], tuple(row["remedy"]))
-        if row.get("structure") == "near-pin" and near_pin and (seen := evidence_in(output)):
-            return of_near_pin("" if seen.sure else seen.why)
+        if row.get("structure") == "near-pin" and near_pin and (evidence := evidence_in(output)):
+            return of_near_pin("" if evidence.sure else evidence.why)
     return None
 
 
 def evidence_in(output: Sequence[str]) -> Evidence | None:
-    """Evidence in an error's lines that the LLVM is not the pin."""
-    found = first_error(output)
-    return near_pin.evidence(found.block) if found else None
+    """Return evidence in the first error's lines that the LLVM is not the pin."""
+    error = first_error(output)
+    return near_pin.evidence(error.block) if error else None
 
 
 def of_near_pin(unsure: str = "") -> Diagnosis:
-    """The diagnosis "this LLVM is near the pin"."""
+    """Return the diagnosis "this LLVM is near the pin"."""
     rows = configs.load("diagnoses")["diagnosis"]
     row = next(row for row in rows if row.get("structure") == "near-pin")
     return Diagnosis(row["id"], row["cause"], tuple(row["remedy"]), unsure)
@@ -138,22 +138,22 @@ def of_near_pin(unsure: str = "") -> Diagnosis:
 def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "", dirty: bool = False) -> StepError:
     """Build the error that the user sees.
 
-    `llvm` and `pin` are in words; `llvm` is empty if it is the pin. Local changes (`dirty`) may be the reason
-    as well.
+    `llvm` and `pin` are descriptions; `llvm` is empty if it is the pin. `dirty`: local changes are another
+    possible cause.
     """
-    found = first_error(failure.output)
-    known = diagnose(_telling(failure.output, found), near_pin=bool(llvm))
-    if known is None and not (found and found.file):  # pip and a crashed clang tell the cause above
+    first = first_error(failure.output)
+    known = diagnose(_telling(failure.output, first), near_pin=bool(llvm))
+    if known is None and not (first and first.file):  # pip and a crashed clang tell the cause above
         known = diagnose(failure.output[-_TAIL:], near_pin=bool(llvm))
-    if llvm and found and found.file.endswith(_COMPILED):
+    if llvm and first and first.file.endswith(_COMPILED):
         known = weighed(known, dirty=dirty)
     lines: list[str] = []
     if known:
         lines.append(f"{known.in_words} [{known.id}]")
         if known.id == of_near_pin().id:
             lines += both(llvm, pin)
-    lines += found.lines if found else failure.output[-MAX_LINES:]
-    where = f"{found.file}:{found.line}" if found and found.file else failure.log
+    lines += first.lines if first else failure.output[-MAX_LINES:]
+    where = f"{first.file}:{first.line}" if first and first.file else failure.log
     hints = [*(known.remedy if known else ()), f"full log: {failure.log}"]
     return StepError(
         f"{failure.step.phase} failed (exit code {failure.code})",
@@ -164,7 +164,7 @@ def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "", dirty
 
 
 def weighed(known: Diagnosis | None, *, dirty: bool) -> Diagnosis | None:
-    """The diagnosis of a compile error against an LLVM that is not the pin, with other possible causes."""
+    """Adjust the diagnosis of a compile error against an LLVM that is not the pin."""
     if known is None:
         clean = "the sources are unmodified, and nothing in the error points to LLVM"
         return None if dirty else of_near_pin(clean)
@@ -174,10 +174,11 @@ def weighed(known: Diagnosis | None, *, dirty: bool) -> Diagnosis | None:
 
 
 def both(llvm: str, pin: str) -> tuple[str, str]:
-    """The two LLVMs, in words."""
+    """Return a line for each of the two LLVMs."""
     return f"  this LLVM: {llvm}", f"  the pin:   {pin}"
 
 
 def _telling(output: Sequence[str], found: FirstError | None) -> Sequence[str]:
-    """What to match: the first error's block, so that a later consequence does not win; else the tail."""
+    """Return the lines to match: the first error's block, or the tail."""
+    # A consequence of the first error, further down, must not match first.
     return found.block if found and not found.lines[0].startswith("FAILED") else output[-_TAIL:]

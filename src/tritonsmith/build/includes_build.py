@@ -26,23 +26,25 @@ _ESCAPED = re.compile(r"([$ :])")
 def render(
     database: Iterable[Mapping[str, Any]], sources: Iterable[str], headers: Iterable[tuple[str, str]] = ()
 ) -> str:
-    """The text of the Ninja file; sources that the database does not have are passed over.
+    """Return the text of the Ninja file; sources that are not in the database are skipped.
 
     Args:
-        database: compile_commands.json.
-        sources: to be compiled.
-        headers: to be compiled, each with a source that includes it.
+        database: entries of compile_commands.json.
+        sources: sources to compile.
+        headers: headers to compile, each with a source that includes it.
     """
-    wanted = {source: [source] for source in sources}
+    checks = {source: [source] for source in sources}
     for header, source in headers:
-        wanted.setdefault(source, []).append(header)
+        checks.setdefault(source, []).append(header)
     lines = ["rule check", "  command = cd $folder && $argv", "  description = Checking $source"]
     for entry in database:
-        for file in wanted.pop(entry["file"], ()):
+        for file in checks.pop(entry["file"], ()):
             name = _ESCAPED.sub(r"$\1", file)
             words = _kept(shlex.split(entry["command"]))
-            given = _AS_SOURCE if file != entry["file"] else ()
-            argv = [part for word in words for part in ((*given, file) if word == entry["file"] else (word,))]
+            language = _AS_SOURCE if file != entry["file"] else ()
+            argv = [
+                part for word in words for part in ((*language, file) if word == entry["file"] else (word,))
+            ]
             values = {
                 "folder": shlex.quote(entry["directory"]),
                 "argv": shlex.join((*argv, "-fsyntax-only")),
@@ -54,7 +56,7 @@ def render(
 
 
 def _kept(words: list[str]) -> Iterator[str]:
-    """A compile's words, without those of the header (`-Xclang -include-pch -Xclang FILE`) and of outputs."""
+    """Yield a compile's words, without its header (`-Xclang -include-pch -Xclang FILE`) and its outputs."""
     at = 0
     while at < len(words):
         word, following = words[at], words[at + 1 : at + 2]
@@ -69,7 +71,7 @@ def _kept(words: list[str]) -> Iterator[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line; prints how many sources will be compiled."""
+    """Run the command line: print how many sources will be compiled."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("database", type=Path)
@@ -80,8 +82,8 @@ def main(argv: list[str] | None = None) -> int:
         json.loads(arguments.database.read_text(encoding="utf-8")), arguments.sources, arguments.header
     )
     files.write_atomically(arguments.output, text)
-    given = len(arguments.sources) + len(arguments.header)
-    print(f"{text.count('.checked: check')} of {given} files are compiled by this build")
+    requested = len(arguments.sources) + len(arguments.header)
+    print(f"{text.count('.checked: check')} of {requested} files are compiled by this build")
     return 0
 
 

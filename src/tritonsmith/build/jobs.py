@@ -1,4 +1,4 @@
-"""How many compiles and links may run at once, each bounded by cores and by memory."""
+"""The numbers of parallel compiles and links, each bounded by cores and by memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tritonsmith.facts.machine import Machine
 
 @dataclass(frozen=True)
 class Jobs:
-    """Bounds for one build, each at least 1."""
+    """The bounds for one build, each at least 1."""
 
     compile: int
     link: int
 
 
 def bound(machine: Machine, settings: ToolchainSettings, debug_info: DebugInfo) -> Jobs:
-    """Jobs that cores and memory (the cgroup's limit included) allow; settings override unless 0."""
+    """Return the jobs that cores and memory (with the cgroup's limit) allow; settings override unless 0."""
     need = configs.load("resources")["memory"]
     by_memory = int(machine.memory_gib / need["compile-job"])
     compile_jobs = settings.jobs or max(1, min(machine.cores, by_memory))

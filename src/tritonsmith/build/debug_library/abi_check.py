@@ -1,4 +1,4 @@
-"""What must agree between an LLVM and a recompiled library of it; every point is read, none assumed."""
+"""Comparison of an LLVM with a recompiled library of it; every value is read, none is assumed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PATCHED = (
 
 @dataclass(frozen=True)
 class AbiRow:
-    """One point.
+    """One compared property.
 
     Attributes:
-        what: it is about.
-        llvm: what the LLVM has.
-        here: what the sources, or the new objects, have.
+        what: name of the property.
+        llvm: value in the LLVM.
+        here: value in the sources, or in the new objects.
         agrees: whether they may be linked together.
     """
 
@@ -45,9 +45,9 @@ def before(
     old: Traits,
     members: tuple[str, ...],
 ) -> tuple[AbiRow, ...]:
-    """Compare an LLVM with sources, and with itself, before anything is compiled.
+    """Compare an LLVM with sources, and with its own archive, before anything is compiled.
 
-    `old` and `members` are of the LLVM's own archive of the library, `reached` is what the library includes.
+    `old` and `members` describe the LLVM's own archive; `reached` is what the library includes.
     """
     commits = (tree.commit[:12] or "not recorded", sources.commit[:12] or "not under git")
     known = bool(tree.commit and sources.commit)
@@ -95,16 +95,16 @@ def after(old: Traits, new: Traits) -> tuple[AbiRow, ...]:
 
 
 def enforce(rows: Iterable[AbiRow], what: str, where: Path, hints: Iterable[str]) -> None:
-    """Raise an error if a point does not agree.
+    """Raise an error if a row does not agree.
 
     Args:
-        rows: from the functions above.
-        what: the refusal, in a sentence.
-        where: what it is about.
-        hints: things to try.
+        rows: results of `before` or `after`.
+        what: message of the error, a sentence.
+        where: path that the error names.
+        hints: remedies.
 
     Raises:
-        FactError: names every point that differs.
+        FactError: some rows differ; it names all of them.
     """
     wrong = [row for row in rows if not row.agrees]
     if wrong:
@@ -113,11 +113,12 @@ def enforce(rows: Iterable[AbiRow], what: str, where: Path, hints: Iterable[str]
 
 
 def _headers(tree: LlvmTree, sources: LlvmSources, reached: Reached) -> tuple[int, list[str]]:
-    """How many public headers are the same in both, and which differ; generated ones are in one only."""
+    """Return the number of identical public headers and the names of those that differ."""
     same, differing = 0, []
     for name in sorted(reached.public):
         project = "mlir" if name.startswith("mlir") else "llvm"
         theirs, ours = tree.prefix / "include" / name, sources.path / project / "include" / name
+        # Generated headers exist on one side only; there is nothing to compare.
         if not theirs.is_file() or not ours.is_file():
             continue
         if theirs.read_bytes() == ours.read_bytes():
@@ -128,7 +129,7 @@ def _headers(tree: LlvmTree, sources: LlvmSources, reached: Reached) -> tuple[in
 
 
 def _claim(what: str, claimed: bool, *, seen: bool) -> AbiRow:
-    """What the CMake package claims; objects that show the opposite refute it, silent ones do not."""
+    """Compare a claim of the CMake package with the objects, which can only refute that it is off."""
     return AbiRow(what, _in(claimed), "found in its objects" if seen else "not found", claimed or not seen)
 
 

@@ -1,4 +1,4 @@
-"""How an archive of objects was compiled, as far as its members and symbols show."""
+"""Facts about how an archive's objects were compiled, read from its members and symbols."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _PATIENCE = 120.0  # seconds; the largest archives hold 100,000 symbols
 
 @dataclass(frozen=True)
 class Traits:
-    """How an archive's objects were compiled, as far as their symbols tell; None where they do not.
+    """The way an archive's objects were compiled, as far as their symbols show; None where they do not.
 
     Attributes:
         strong: external symbols that only this archive defines.
         hidden: those of them that are hidden.
-        assertions: it calls what a failed `assert` calls.
-        checks: it asks for an LLVM with (True) or without (False) ABI-breaking checks.
+        assertions: it calls the function that a failed `assert` calls.
+        checks: it requires an LLVM with (True) or without (False) ABI-breaking checks.
         rtti: it defines type information.
-        exceptions: it has code that runs when an exception passes.
+        exceptions: it has code that runs during exception unwinding.
         cxx11: it names the `std::string` of libstdc++'s new ABI (True) or of its old one (False).
         libcxx: it names libc++'s namespace.
     """
@@ -47,16 +47,18 @@ class Traits:
 
 
 def members(archive: Path) -> tuple[Path, ...]:
-    """The objects in an archive: their names; where they lie, if it is a thin one, which holds nothing else.
+    """Return the objects in an archive: their names, or their paths if the archive is thin.
 
     Raises:
         FactError: it cannot be read.
     """
     try:
-        found = ar_archive.read(archive)
+        contents = ar_archive.read(archive)
     except (OSError, ar_archive.BadArchiveError) as error:
         raise FactError("cannot read this archive", where=archive, why=str(error)) from error
-    return tuple(found.object_path(one) if found.thin else Path(one.name) for one in found.objects)
+    return tuple(
+        contents.object_path(member) if contents.thin else Path(member.name) for member in contents.objects
+    )
 
 
 def read(archive: Path, tree: LlvmTree) -> Traits:

@@ -1,4 +1,4 @@
-"""What LLVM's CMake files say about a library: sources, include folders, definitions, generated headers.
+"""Facts about a library from LLVM's CMake files: sources, include folders, definitions, generated headers.
 
 CMake itself reads them (`read_lists.cmake`), so conditions, loops and variables mean what they mean in LLVM's
 build.
@@ -38,11 +38,11 @@ class Table:
     """One generated header: a call of TableGen.
 
     Attributes:
-        project: whose program makes it: `LLVM` or `MLIR`.
+        project: `LLVM` or `MLIR`: the project whose TableGen program generates it.
         definitions: the `.td` file.
         output: the header.
         arguments: `-gen-instr-info` and the like.
-        folder: of the CMakeLists.txt that asks for it.
+        folder: folder of the CMakeLists.txt that requests it.
     """
 
     project: str
@@ -54,14 +54,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Library:
-    """What the CMake files say about one library.
+    """One library as the CMake files describe it.
 
     Attributes:
-        name: as CMake's packages call it: `MLIRTransforms`.
-        folder: of its CMakeLists.txt.
+        name: name in CMake's packages: `MLIRTransforms`.
+        folder: folder of its CMakeLists.txt.
         sources: absolute paths.
         includes: private include folders, the nearest first; some hold generated headers only.
-        definitions: of the preprocessor, as `-D` flags.
+        definitions: preprocessor definitions, as `-D` flags.
         hidden: compiled with hidden visibility.
         tables: headers that may have to be generated.
     """
@@ -76,19 +76,21 @@ class Library:
 
 
 def index(project: Path) -> dict[str, Path]:
-    """Library to the folder of its CMakeLists.txt, for all of LLVM and MLIR; read as text, conditions aside.
+    """Return the folder of each library's CMakeLists.txt, for all of LLVM and MLIR.
+
+    The files are read as text, so conditions have no effect.
 
     Args:
         project: folder of llvm-project.
     """
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for root in _ROOTS:
         for file in sorted((project / root).rglob("CMakeLists.txt")):
             text = untrusted.text_if_any(file)
             for command, name in _ADDS.findall(text):
                 if command not in _NO_LIBRARY:
-                    found.setdefault(_full_name(command, name), file.parent)
-    return found
+                    folders.setdefault(_full_name(command, name), file.parent)
+    return folders
 
 
 def _full_name(command: str, name: str) -> str:
@@ -96,15 +98,15 @@ def _full_name(command: str, name: str) -> str:
 
 
 def read(name: str, folder: Path, project: Path, tree: LlvmTree, generated: Path, cmake: Path) -> Library:
-    """Have CMake read what a library is made of.
+    """Have CMake read the description of a library.
 
     Args:
         name: the library.
-        folder: of its CMakeLists.txt.
+        folder: folder of its CMakeLists.txt.
         project: folder of llvm-project.
-        tree: the LLVM whose options the conditions in the files ask for.
+        tree: the LLVM whose options decide the conditions in the files.
         generated: folder for generated headers.
-        cmake: the program.
+        cmake: path of CMake.
 
     Raises:
         FactError: CMake cannot read the files, or this LLVM's options leave the library out.
@@ -143,7 +145,7 @@ def read(name: str, folder: Path, project: Path, tree: LlvmTree, generated: Path
 
 
 def _commands(root: Path, folder: Path) -> set[str]:
-    """Every command that the files on the way call."""
+    """Return every command called by the files from the root down to the folder."""
     files = [root / "CMakeLists.txt"]
     for part in folder.relative_to(root).parts:
         files.append(files[-1].parent / part / "CMakeLists.txt")
@@ -163,12 +165,12 @@ def _library(name: str, root: Path, generated: Path, records: list[tuple[str, ..
     if parts.folder is None:
         return None
     beside = [up for up in (parts.folder, *parts.folder.parents) if up.is_relative_to(root) and up != root]
-    made = [table.output.parent for table in tables]
+    generated_folders = [table.output.parent for table in tables]
     return Library(
         name=name,
         folder=parts.folder,
         sources=tuple(parts.sources),
-        includes=tuple(dict.fromkeys((*beside, *reversed(made), *reversed(parts.includes)))),
+        includes=tuple(dict.fromkeys((*beside, *reversed(generated_folders), *reversed(parts.includes)))),
         definitions=tuple(dict.fromkeys(parts.definitions)),
         hidden=parts.hidden,
         tables=tuple(tables),
@@ -177,7 +179,7 @@ def _library(name: str, root: Path, generated: Path, records: list[tuple[str, ..
 
 @dataclass
 class _Parts:
-    """What the records say about one library, merged."""
+    """The records about one library, merged."""
 
     name: str
     folder: Path | None = None
@@ -187,7 +189,7 @@ class _Parts:
     definitions: list[str] = field(default_factory=list)
 
     def take(self, kind: str, here: Path, visibility: str, words: list[str]) -> None:
-        """One call of a command: which, in which folder, with which default visibility and arguments."""
+        """Add one call of a command: its kind, folder, default visibility and arguments."""
         if kind == "include_directories":
             self.includes += _folders(here, words)
         elif kind in ("add_definitions", "add_compile_definitions"):
@@ -228,7 +230,7 @@ def _table(here: Path, root: Path, generated: Path, fields: list[str]) -> Table:
 
 
 def _own(words: list[str]) -> Iterator[str]:
-    """What a `target_...` command says of the target itself, and not only of those who link it."""
+    """Yield the words of a `target_...` command that apply to the target itself, not only to its users."""
     section = ""
     for word in words:
         if word in _WORDS:

@@ -33,19 +33,19 @@ PHASE = "put into Triton's links"
 PHASE_UNDO = "remove debug libraries"
 _PURPOSES: dict[str, Purpose] = {"llvm": "python", "mlir": "opt"}  # where passes of a project run
 
-Objects = dict[str, tuple[str, ...]]  # library to its objects that are meant; none for all of them
+Objects = dict[str, tuple[str, ...]]  # library to its selected objects; none for all of them
 
 
 @dataclass(frozen=True)
 class LibraryRequest:
-    """What the command line names.
+    """The libraries, passes and files that the command line names.
 
     Attributes:
-        libraries: by their names.
-        passes: by the arguments of passes.
-        files: by names of sources.
-        whole: passes and files stand for their libraries.
-        narrow: link only the programs that passes and files run in, if the env names none.
+        libraries: names of libraries.
+        passes: arguments of passes.
+        files: names of source files.
+        whole: select the whole libraries of the passes and files.
+        narrow: link only the programs in which the passes and files run, if the env names none.
     """
 
     libraries: tuple[str, ...] = ()
@@ -60,15 +60,15 @@ class LibraryRequest:
 
 @dataclass(frozen=True)
 class DebugLibraryOutcome:
-    """What will be done.
+    """The prepared operation and what it changes.
 
     Attributes:
         prepared: plan, warnings and receipt.
         operations: libraries that are compiled, or looked at again.
-        fresh: those of them that the command line named.
-        found: for each pass and file, where it is, in words.
-        replaced: library to what replaces it, after the plan.
-        inputs: of Triton's build, with the targets that are linked.
+        fresh: names of the libraries that the command line selects.
+        found: location of each pass and file, in words.
+        replaced: library to its replacement, after the plan has run.
+        inputs: inputs of Triton's build, with the targets that are linked.
         places: sources that the command line named, or whose passes it named.
     """
 
@@ -81,13 +81,15 @@ class DebugLibraryOutcome:
     places: tuple[LibrarySource, ...] = ()
 
     def unused(self) -> tuple[str, ...]:
-        """Libraries that the programs do not link, as Ninja says after the run."""
+        """Return the libraries that the programs do not link, as Ninja reports after the run."""
         linked = _linked(self.inputs)
-        return tuple(name for name, one in self.replaced.items() if str(one.archive) not in linked)
+        return tuple(
+            name for name, replacement in self.replaced.items() if str(replacement.archive) not in linked
+        )
 
 
 def gather(settings: Settings, space: Workspace, located: TritonSource) -> Inputs:
-    """Facts of the env's Triton and of its LLVM.
+    """Read the facts about the env's Triton and its LLVM.
 
     Raises:
         FactError: there is no Triton, or no LLVM.
@@ -103,12 +105,12 @@ def gather(settings: Settings, space: Workspace, located: TritonSource) -> Input
 
 
 def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> DebugLibraryContext:
-    """What all libraries of a run have in common; the sources are there.
+    """Collect the context that all libraries of a run share; the sources must exist.
 
     Args:
-        inputs: of the env's Triton.
+        inputs: facts about the env's Triton.
         tree: LLVM's sources.
-        jobs: compiles at once; None for as many as the env has.
+        jobs: number of parallel compiles; None for the env's own number.
     """
     settings, compilers = inputs.settings, inputs.compilers
     precompile = precompiled_headers.used(settings, compilers)
@@ -125,10 +127,10 @@ def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> DebugLib
 def _named(
     wanted: LibraryRequest, table: DebugLibraryContext
 ) -> tuple[Objects, tuple[str, ...], tuple[LibrarySource, ...]]:
-    """The objects that are meant, for each pass and file the words that say why, and where they are.
+    """Return the selected objects, the reason for each pass and file, and their locations.
 
     Raises:
-        UsageError: a name that does not exist, with the nearest ones.
+        UsageError: a name does not exist; the hints have the nearest ones.
     """
     project = table.sources.path
     resolve.check(wanted.libraries, table.folders)
@@ -136,17 +138,17 @@ def _named(
     words = []
     places = [(argument, resolve.by_pass(argument, project)) for argument in wanted.passes]
     places += [(file, resolve.by_file(file, project)) for file in wanted.files]
-    for given, place in places:
+    for name, place in places:
         library = _library_of(place.file, table)
         objects = () if wanted.whole else (ninja_file.object_of(place.file, library),)
         chosen = _merged(chosen, {library.name: objects})
-        words.append(f"{given}: {place.file.relative_to(project)} ({place.words}) is in {library.name}")
+        words.append(f"{name}: {place.file.relative_to(project)} ({place.words}) is in {library.name}")
     return chosen, tuple(words), tuple(place for _, place in places)
 
 
 def _merged(*selections: Objects) -> Objects:
     merged: Objects = {}
-    for name, objects in (item for one in selections for item in one.items()):
+    for name, objects in (item for selection in selections for item in selection.items()):
         before = merged.get(name, objects)
         merged[name] = tuple(sorted({*before, *objects})) if before and objects else ()
     return merged
@@ -170,17 +172,17 @@ def operate(
     """Prepare libraries in debug, those of earlier runs and of the env file included.
 
     Args:
-        wanted: by the command line.
-        inputs: of the env's Triton.
-        tree: the sources, which are there.
-        jobs: compiles at once; not a setting of Triton's build, which would be configured anew.
+        wanted: selection of the command line.
+        inputs: facts about the env's Triton.
+        tree: the sources, which must exist.
+        jobs: number of parallel compiles; not a setting of Triton's build, which would be reconfigured.
 
     Raises:
         UsageError: a name that does not exist.
         FactError: something does not agree.
     """
     table = bench(inputs, tree, jobs)
-    fresh, found, places = _named(wanted, table)
+    fresh, explanations, places = _named(wanted, table)
     if places and wanted.narrow and not (wanted.libraries or wanted.whole or inputs.settings.triton.targets):
         inputs = _narrowed(inputs, places, table.sources.path)
     operations = _operations(fresh, table)
@@ -194,16 +196,16 @@ def operate(
     }
     warnings = tuple(_warnings(operations, inputs))
     prepared = PreparedBuild(plan, warnings, receipt)
-    return DebugLibraryOutcome(prepared, operations, tuple(fresh), found, replaced, inputs, places)
+    return DebugLibraryOutcome(prepared, operations, tuple(fresh), explanations, replaced, inputs, places)
 
 
 def _operations(fresh: Objects, table: DebugLibraryContext) -> tuple[Operation, ...]:
-    """What is compiled, or looked at again: the new libraries, the env file's, and those of earlier runs."""
+    """Prepare every library: the new ones, those in the env file, and those of earlier runs."""
     inputs = table.inputs
     listed = inputs.settings.llvm.debug_libraries
     resolve.check(listed, table.folders)
     there = relink.read(inputs.env, inputs.llvm)
-    earlier = {name: one.objects for name, one in there.items() if name in table.folders}
+    earlier = {name: replacement.objects for name, replacement in there.items() if name in table.folders}
     chosen = _merged(fresh, dict.fromkeys(listed, ()), earlier)
     return tuple(debug_library_plan.prepare(name, objects, table) for name, objects in chosen.items())
 
@@ -222,10 +224,12 @@ def _narrowed(inputs: Inputs, places: Iterable[LibrarySource], project: Path) ->
 
 
 def in_words(replaced: Mapping[str, Replacement]) -> str:
-    """What is in debug: `LICM.cpp of LLVMScalarOpts, MLIRTransforms`."""
+    """Describe the libraries that are in debug: `LICM.cpp of LLVMScalarOpts, MLIRTransforms`."""
     return ", ".join(
-        f"{' and '.join(Path(path).stem for path in one.objects)} of {name}" if one.objects else name
-        for name, one in replaced.items()
+        f"{' and '.join(Path(path).stem for path in replacement.objects)} of {name}"
+        if replacement.objects
+        else name
+        for name, replacement in replaced.items()
     )
 
 
@@ -233,20 +237,20 @@ def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None)
     """Prepare the removal of debug libraries, or of files from them.
 
     Args:
-        wanted: what is removed; everything if it names nothing.
-        inputs: of the env's Triton.
-        tree: the sources, which are there; None if only libraries are named.
+        wanted: libraries and files to remove; everything if it names nothing.
+        inputs: facts about the env's Triton.
+        tree: the sources, which must exist; None if only libraries are named.
 
     Raises:
-        UsageError: a library or a file that is not in debug, or that the env file wants so.
-        FactError: something does not agree any more.
+        UsageError: a library or file is not in debug, or the env file requests it.
+        FactError: the sources no longer match the LLVM.
     """
     env = inputs.env
     table = bench(inputs, tree) if tree else None
     chosen: Objects = dict.fromkeys(wanted.libraries, ())
-    found: tuple[str, ...] = ()
+    explanations: tuple[str, ...] = ()
     if table:
-        chosen, found, _ = _named(wanted, table)
+        chosen, explanations, _ = _named(wanted, table)
     linked = relink.read(env, inputs.llvm)
     present = tuple(dict.fromkeys((*linked, *relink.made(env))))
     operations = []
@@ -265,21 +269,21 @@ def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None)
             hints=["remove them from debug-libraries under [llvm]"],
         )
     gone = tuple(name for name in chosen or present if name not in (*listed, *narrowed))
-    left = {name: one for name, one in linked.items() if name not in gone} | narrowed
+    left = {name: replacement for name, replacement in linked.items() if name not in gone} | narrowed
     steps = [step for operation in operations for step in operation.steps]
-    plan = relinked(inputs, left, steps, f"{', '.join(gone or found) or 'nothing'} as LLVM built it")
+    plan = relinked(inputs, left, steps, f"{', '.join(gone or explanations) or 'nothing'} as LLVM built it")
     folders = tuple(relink.folder(env) / name for name in gone)
     remove = (Remove(folders, env.root, phase=PHASE_UNDO),) if folders else ()
     receipt = _receipt(inputs, left, (receipts.read(env.receipt(TASK)) or {}).get("sources", ""))
     prepared = PreparedBuild(Plan(plan.title, (*plan.steps, *remove)), (), receipt)
-    return DebugLibraryOutcome(prepared, tuple(operations), (), found, left, inputs)
+    return DebugLibraryOutcome(prepared, tuple(operations), (), explanations, left, inputs)
 
 
 def _without(objects: Iterable[str], name: str, linked: Mapping[str, Replacement]) -> tuple[str, ...]:
-    """The objects of a library that stay in debug.
+    """Return the objects of a library that stay in debug.
 
     Raises:
-        UsageError: one is not in debug, or all of the library is.
+        UsageError: an object is not in debug, or the whole library is.
     """
     there = linked[name].objects if name in linked else ()
     if strange := sorted(set(objects).difference(there)):
@@ -289,11 +293,11 @@ def _without(objects: Iterable[str], name: str, linked: Mapping[str, Replacement
             f"{file} is not in debug by itself; of {name} that is {now}",
             hints=[f"restore the whole library: {command('debug-library', name, undo=True)}"],
         )
-    return tuple(one for one in there if one not in objects)
+    return tuple(path for path in there if path not in objects)
 
 
 def with_listed(prepared: PreparedBuild) -> PreparedBuild:
-    """Extend `commands.prepare_build` by the env file's debug libraries; unchanged where it lists none.
+    """Extend `commands.prepare_build` with the env file's debug libraries; unchanged if it lists none.
 
     Raises:
         FactError: LLVM's sources are not here yet, or something does not agree.
@@ -316,7 +320,7 @@ def with_listed(prepared: PreparedBuild) -> PreparedBuild:
 
 
 def missing(settings: Settings, space: Workspace, located: TritonSource) -> tuple[str, ...]:
-    """The note of `install-triton` where debug libraries of the env file are not built yet.
+    """Return the note of `install-triton` if debug libraries of the env file are not built yet.
 
     Raises:
         FactError: there is no Triton, or no LLVM.
@@ -325,10 +329,10 @@ def missing(settings: Settings, space: Workspace, located: TritonSource) -> tupl
         return ()
     inputs = gather(settings, space, located)
     linked = relink.read(inputs.env, inputs.llvm)
-    wanted = [name for name in settings.llvm.debug_libraries if name not in linked]
-    if not wanted:
+    unbuilt = [name for name in settings.llvm.debug_libraries if name not in linked]
+    if not unbuilt:
         return ()
-    names_ = ", ".join(wanted)
+    names_ = ", ".join(unbuilt)
     return (f"the env file lists {names_} in debug-libraries; run build-triton to build them",)
 
 
@@ -337,9 +341,9 @@ class ListedLibrary:
     """A library that can be selected.
 
     Attributes:
-        name: of the library.
+        name: name of the library.
         state: `debug`, `linked` (Triton's build names it) or `there`.
-        folder: of its sources, below llvm-project.
+        folder: folder of its sources, relative to llvm-project.
     """
 
     name: str
@@ -351,19 +355,19 @@ def listing(inputs: Inputs, tree: SourceTree) -> list[ListedLibrary]:
     """List every library that has both sources and an archive."""
     table, present = bench(inputs, tree), relink.read(inputs.env, inputs.llvm)
     linked = _linked(inputs)
-    found = []
+    rows = []
     for name, folder in sorted(table.folders.items()):
         own = inputs.llvm.prefix / "lib" / ninja_file.archive_name(name)
         if own.is_file():
             state = "debug" if name in present else "linked" if str(own) in linked else "there"
-            found.append(ListedLibrary(name, state, folder.relative_to(table.sources.path)))
-    return found
+            rows.append(ListedLibrary(name, state, folder.relative_to(table.sources.path)))
+    return rows
 
 
 def relinked(
     inputs: Inputs, replaced: Mapping[str, Replacement], steps: Iterable[Step] = (), title: str = ""
 ) -> Plan:
-    """Triton's build with these archives in its links, after the steps that make them."""
+    """Return the plan of Triton's build with these archives in its links, after the steps that build them."""
     build = recipe.plan(replace(inputs, after_project=relink.file(inputs.env)))
     return Plan(title, (*steps, _write(inputs, replaced), *build.steps))
 
@@ -379,8 +383,10 @@ def _receipt(inputs: Inputs, replaced: Mapping[str, Replacement], llvm: str) -> 
         "llvm_version": inputs.llvm.version,
         "llvm_commit": inputs.llvm.commit,
         "sources": llvm,
-        "libraries": {name: str(one.archive) for name, one in replaced.items()},
-        "objects": {name: one.objects for name, one in replaced.items() if one.objects},
+        "libraries": {name: str(replacement.archive) for name, replacement in replaced.items()},
+        "objects": {
+            name: replacement.objects for name, replacement in replaced.items() if replacement.objects
+        },
         "compiler": inputs.compilers.cxx,
         "build": inputs.env.build,
     }
@@ -405,7 +411,7 @@ def _warnings(operations: Iterable[Operation], inputs: Inputs) -> Iterable[str]:
 
 
 def _linked(inputs: Inputs) -> frozenset[str]:
-    """The files that the targets of Triton's build are made of; none if Ninja does not know them yet."""
+    """Return the files that the targets of Triton's build depend on; none if Ninja does not know them yet."""
     targets = inputs.settings.triton.targets or ("all",)
     argv = (str(inputs.tools.ninja), "-C", str(inputs.env.build), "-t", "inputs", "-E", *targets)
     return frozenset((capture(argv) or "").splitlines())

@@ -15,7 +15,7 @@ from tritonsmith.facts import llvm_tree
 
 
 def main(argv: list[str]) -> int:
-    """Compare; the exit code says whether they agree."""
+    """Compare the two archives; the exit code is 0 if they agree."""
     llvm, old, new = map(Path, argv)
     tree = llvm_tree.read(llvm)
     rows = abi_check.after(archive.read(old, tree), archive.read(new, tree))

@@ -1,4 +1,4 @@
-"""Which headers a library's sources reach: followed as text, conditions aside.
+"""The headers that a library's sources reach: includes are followed as text, without conditions.
 
 It finds the generated headers that a library needs before anything is compiled, and which of LLVM's own
 headers it depends on.
@@ -19,12 +19,12 @@ _OF_LLVM = ("llvm/", "llvm-c/", "mlir/", "mlir-c/")
 
 @dataclass(frozen=True)
 class Reached:
-    """The headers that includes reach.
+    """The headers reached through includes.
 
     Attributes:
-        public: names of LLVM's own headers, as written: `mlir/IR/Operation.h`.
-        missing: names that are nowhere: generated headers, and those of other systems.
-        private: headers of the library's own.
+        public: names of LLVM's own headers, as they are included: `mlir/IR/Operation.h`.
+        missing: names that do not exist: generated headers, and those of other systems.
+        private: the library's own headers.
     """
 
     public: frozenset[str]
@@ -33,16 +33,16 @@ class Reached:
 
 
 def follow(sources: Iterable[Path], private: tuple[Path, ...], public: tuple[Path, ...]) -> Reached:
-    """Follow the includes of sources, and of every header that they lead to.
+    """Follow the includes of sources and of every header that they reach.
 
     Args:
-        sources: where to begin.
+        sources: files to start from.
         private: include folders of the library itself.
-        public: include folders of the LLVM that it is compiled against.
+        public: include folders of the LLVM that the library is compiled against.
     """
     own: set[Path] = set()
     todo = list(sources)
-    seen: set[Path] = set(todo)
+    visited: set[Path] = set(todo)
     headers: set[str] = set()
     missing: set[str] = set()
     places: dict[str, Path | None] = {}
@@ -51,20 +51,20 @@ def follow(sources: Iterable[Path], private: tuple[Path, ...], public: tuple[Pat
         for name in _names(file):
             beside = file.parent / name
             if beside.is_file() and not name.startswith(_OF_LLVM):
-                found: Path | None = beside
+                header: Path | None = beside
             else:
                 if name not in places:
                     places[name] = _find(name, private, public)
-                found = places[name]
-                if found is None:
+                header = places[name]
+                if header is None:
                     missing.add(name)
                 elif name.startswith(_OF_LLVM):
                     headers.add(name)
-            if found is not None and found not in seen:
-                seen.add(found)
-                todo.append(found)
+            if header is not None and header not in visited:
+                visited.add(header)
+                todo.append(header)
                 if not name.startswith(_OF_LLVM):
-                    own.add(found)
+                    own.add(header)
     return Reached(frozenset(headers), frozenset(missing), frozenset(own))
 
 

@@ -1,4 +1,4 @@
-"""How an LLVM was built, as far as it decides how one of its libraries must be compiled again."""
+"""Facts about an LLVM's build that decide how to recompile one of its libraries."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _CXX = re.compile(r"set\((?:LLVM_REQUIRED_)?(?:CMAKE_)?CXX_STANDARD (\d+)")
 
 @dataclass(frozen=True)
 class LlvmOptions:
-    """What an LLVM records about itself besides the facts in `LlvmTree`.
+    """Build options that an LLVM records, besides the facts in `LlvmTree`.
 
     Attributes:
         checks: ABI-breaking checks are in (`llvm/Config/abi-breaking.h`).
         exceptions: compiled with exceptions.
         pic: position-independent.
-        definitions: `-D` flags that every file of it got.
+        definitions: `-D` flags with which every file was compiled.
         includes: folders of its headers.
     """
 
@@ -36,13 +36,13 @@ class LlvmOptions:
 
 @dataclass(frozen=True)
 class LlvmSources:
-    """An llvm-project on this disk.
+    """A local llvm-project source tree.
 
     Attributes:
         path: the folder that holds `llvm/` and `mlir/`.
         version: `19.1.7`.
         commit: HEAD; empty if it is not under git.
-        standard: of C++, that its files are written in: `17`.
+        standard: C++ standard of its files: `17`.
     """
 
     path: Path
@@ -52,7 +52,7 @@ class LlvmSources:
 
 
 def read(tree: LlvmTree) -> LlvmOptions:
-    """Read what an LLVM's CMake package and headers say.
+    """Read an LLVM's CMake package and headers.
 
     Raises:
         FactError: a header is missing.
@@ -79,7 +79,7 @@ def sources(path: Path) -> LlvmSources:
     """Read the version and commit of sources.
 
     Raises:
-        FactError: they do not tell their version.
+        FactError: they do not contain their version.
     """
     texts = [untrusted.read_text(path / name) for name in _VERSION_FILES if (path / name).is_file()]
     text = "\n".join(texts)

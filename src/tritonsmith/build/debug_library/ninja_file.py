@@ -17,8 +17,8 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.tools import Compilers
 
 _C = (".c",)
-# Without time stamps for the compiler cache, which knows the header by its content. Templates that the
-# headers instantiate are instantiated once: that saves half as much again as the parsing.
+# No time stamps: the compiler cache identifies the header by its content. Templates that the headers
+# instantiate are instantiated once, which saves half as much time again as the parsing.
 _PRECOMPILE = ("-Xclang", "-fno-pch-timestamp", "-fpch-instantiate-templates", "-x", "c++-header")
 _FIRST = "first.a"  # an archive, because Triton hides the symbols of archives, not those of objects
 _COMPARE = "tritonsmith.build.debug_library.compare"
@@ -26,23 +26,23 @@ _COMPARE = "tritonsmith.build.debug_library.compare"
 
 @dataclass(frozen=True)
 class Compilation:
-    """Everything that the file depends on.
+    """Everything that the Ninja file depends on.
 
     Attributes:
-        library: what is compiled: all of its sources, or some.
+        library: the library to compile, with all of its sources or some.
         tree: the LLVM that it is compiled against.
-        options: how that was built.
-        sources: where it comes from.
-        old: what the LLVM's own archive of it shows.
-        kept: objects of that archive that come from none of these sources: they are taken as they are, after
-            the new ones. An absolute path is where one lies; others are extracted.
+        options: the build options of that LLVM.
+        sources: the llvm-project that the library comes from.
+        old: traits of the LLVM's own archive of it.
+        kept: objects of that archive that come from none of these sources. They are reused, and follow the
+            new ones. An absolute path is the location of an object; others are extracted.
         tables: generated headers that it needs.
-        headers: more include folders.
-        compilers: what compiles.
+        headers: additional include folders.
+        compilers: the compilers.
         launcher: words before each compile: the compiler cache.
         archiver: `llvm-ar` or `ar`.
-        header: that is precompiled, if that pays; `precompiled.HEADER` in the folder has its text.
-        some: not all of the library; `relink.cmake` puts what is compiled first in each link.
+        header: the header to precompile, if that pays; `precompiled.HEADER` in the folder has its text.
+        some: only part of the library is compiled; `relink.cmake` puts that part first in each link.
     """
 
     library: Library
@@ -61,18 +61,18 @@ class Compilation:
 
 
 def archive_name(name: str) -> str:
-    """Name of a library's archive."""
+    """Return the file name of a library's archive."""
     return f"lib{name}.a"
 
 
 def object_of(source: Path, library: Library) -> str:
-    """Where the object of a library's source lies, relative to the file."""
+    """Return the path of a source's object, relative to the Ninja file."""
     relative = os.path.relpath(source, library.folder)
     return f"objects/{relative.replace('..', '__')}.o"
 
 
 def render(made: Compilation) -> str:
-    """The text of the file; it lies in the folder that it is run in."""
+    """Return the text of the Ninja file, which must lie in the folder in which it is run."""
     objects = [(source, object_of(source, made.library)) for source in made.library.sources]
     extracted = [f"kept/{path}" for path in _extracted(made)]
     kept = [*extracted, *(str(path) for path in made.kept if path.is_absolute())]
@@ -111,15 +111,15 @@ def render(made: Compilation) -> str:
 
 
 def flags(made: Compilation) -> tuple[str, ...]:
-    """How every file is compiled: as the LLVM was, but unoptimised and with debug information."""
+    """Return the flags of every file: as in the LLVM's build, but unoptimised and with debug information."""
     library, options = made.library, made.options
     folders = dict.fromkeys((*library.includes, *made.headers, *options.includes))
     cxx, string = made.compilers.cxx, None if made.old.libcxx else made.old.cxx11
     return (
         "-O0",
         "-g",
-        "-ggnu-pubnames",  # from which Triton's link makes gdb's index: what it lacks, gdb cannot name
-        # This library is the only one with debug information: nothing of it may be left to another's objects.
+        "-ggnu-pubnames",  # Triton's link makes gdb's index from these: gdb cannot name what is missing there
+        # Only this library has debug information, so none of it may be left to the objects of another.
         *(("-fstandalone-debug",) if cxx is None or "clang" in cxx.path.name else ()),
         *(("-fPIC",) if options.pic else ()),
         *(("-fvisibility=hidden",) if library.hidden else ()),
@@ -158,9 +158,9 @@ def _rules(made: Compilation) -> list[str]:
     table = ("deps = gcc", "depfile = $out.d", "restat = 1")
     lines += _rule("table", "$arguments -o $out -d $out.d", "generate $out", *table)
     archiver = _command((str(made.archiver),))
-    # Made anew, because an archive that is added to keeps objects whose sources are gone. It gets its name
-    # after the comparison, because Triton's build links what has that name. The shell's number in the other
-    # name is for what outlives a run that was killed: it cannot rename what the next run is writing.
+    # Rebuilt from scratch: appending to an archive keeps objects whose sources are gone. It is renamed after
+    # the comparison, because Triton's build links whatever has the final name. The shell's process id in the
+    # temporary name keeps it apart from that of a killed run, whose commands may still be running.
     fresh = "$out.new.$$$$"
     compare = _command((sys.executable, "-m", _COMPARE, str(made.tree.prefix), str(_archive_of(made))))
     archive = (
@@ -191,7 +191,7 @@ def _program(made: Compilation, table: Table) -> Path:
 
 
 def _table_arguments(made: Compilation, table: Table) -> tuple[str, ...]:
-    """As LLVM's `tablegen()` calls it: the folder of the lists first, then LLVM's own headers."""
+    """Return the command that LLVM's `tablegen()` uses: the lists' folder first, then LLVM's own headers."""
     project = made.sources.path  # whose `.td` files an installed LLVM need not have
     folders = (table.folder, *made.options.includes, project / "llvm/include", project / "mlir/include")
     program = str(_program(made, table))

@@ -1,4 +1,4 @@
-"""The recipe of one debug library: what is read and checked first, and how its archive is built."""
+"""The recipe of one debug library: the facts that are checked first, and the build of its archive."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _CONFIG_HEADER = "llvm/Config/config.h"  # LLVM's only header that it does not i
 
 @dataclass(frozen=True)
 class DebugLibraryContext:
-    """What all libraries of one run have in common.
+    """The context that all libraries of one run share.
 
     Attributes:
-        inputs: of the env's Triton, whose LLVM it is.
+        inputs: facts about the env's Triton and its LLVM.
         sources: the llvm-project that the libraries come from.
         launcher: words before each compile: the compiler cache.
-        folder: of the env's debug libraries.
-        jobs: compiles at once.
-        precompile: headers, where that pays.
+        folder: folder of the env's debug libraries.
+        jobs: number of parallel compiles.
+        precompile: whether to precompile headers where that pays.
     """
 
     inputs: Inputs
@@ -57,11 +57,11 @@ class DebugLibraryContext:
 
     @cached_property
     def options(self) -> LlvmOptions:
-        """How the LLVM was built."""
+        """The build options of the LLVM."""
         return llvm_options.read(self.inputs.llvm)
 
     def library(self, name: str) -> Library:
-        """What CMake's files say of a library."""
+        """Read a library's description from CMake's files."""
         generated = self.folder / name / "generated"
         tree, cmake = self.inputs.llvm, self.inputs.tools.cmake
         return cmake_lists.read(name, self.folders[name], self.sources.path, tree, generated, cmake)
@@ -72,13 +72,13 @@ class Operation:
     """One library, ready to be compiled.
 
     Attributes:
-        library: what CMake's files say of it; of its sources, those that are compiled.
-        replacement: what will stand in for the LLVM's own.
-        rows: what was compared.
-        kept: objects that are taken from the LLVM's own archive, or from where that names them.
-        tables: generated headers that are made.
-        steps: what makes the archive.
-        edited: the library's own headers that changed since, where only some of its files are compiled.
+        library: its description; of its sources, those that are compiled.
+        replacement: the archive that replaces the LLVM's own.
+        rows: the compared properties.
+        kept: objects taken from the LLVM's own archive, or from the paths that a thin archive names.
+        tables: headers to generate.
+        steps: steps that build the archive.
+        edited: the library's own headers changed since then, if only some of its files are compiled.
     """
 
     library: Library
@@ -94,9 +94,9 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
     """Read a library's sources and flags, check that it can be rebuilt, and plan the build.
 
     Args:
-        name: of the library, one of `bench.folders`.
-        objects: those that are compiled; empty for all.
-        bench: what all of them have in common.
+        name: name of the library, one of `bench.folders`.
+        objects: objects to compile; empty for all.
+        bench: context that all libraries of the run share.
 
     Raises:
         FactError: the LLVM has no archive of it, or one with two objects of the same name that are reused, or
@@ -133,7 +133,7 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
     if len({member.name for member in kept}) != len(kept):
         raise FactError("two objects in this archive have the same name", where=own)
     folder = bench.folder / name
-    made = Compilation(
+    compilation = Compilation(
         library=library,
         tree=tree,
         options=bench.options,
@@ -153,13 +153,13 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
         some=bool(objects),
     )
     new = folder / own.name
-    steps = (*(_configure(bench) if made.headers else ()), *_compile(made, bench, folder))
+    steps = (*(_configure(bench) if compilation.headers else ()), *_compile(compilation, bench, folder))
     edited = _edited(reached.private, new) if objects else ()
     return Operation(library, Replacement(new, objects), rows, kept, tables, steps, edited)
 
 
 def _edited(headers: Iterable[Path], archive: Path) -> tuple[Path, ...]:
-    """Headers that are newer than an archive: its other objects were compiled with what they were."""
+    """Return headers newer than an archive, whose other objects were compiled with the old contents."""
     since = archive.stat().st_mtime_ns if archive.is_file() else None
     return tuple(sorted(path for path in headers if since and path.stat().st_mtime_ns > since))
 
@@ -177,7 +177,7 @@ def _compile(made: Compilation, bench: DebugLibraryContext, folder: Path) -> tup
 
 
 def _configure(bench: DebugLibraryContext) -> tuple[Step, ...]:
-    """LLVM's own checks of this machine, for the one header that no LLVM installs."""
+    """Run LLVM's own checks of this machine, for the one header that no LLVM installs."""
     build = bench.folder / relink.CONFIG_HEADER
     inputs, compilers = bench.inputs, bench.inputs.compilers
     values = {

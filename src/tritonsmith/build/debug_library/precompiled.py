@@ -16,11 +16,11 @@ COMPILED = f"{HEADER}.pch"
 
 @dataclass(frozen=True)
 class Header:
-    """What is parsed once.
+    """The header that is parsed once.
 
     Attributes:
-        text: of the header that is compiled.
-        sources: those that compile with it.
+        text: content of the header.
+        sources: files that are compiled with it.
     """
 
     text: str
@@ -28,15 +28,15 @@ class Header:
 
 
 def choose(library: Library, project: Path, includes: Iterable[Path]) -> Header | None:
-    """The header for a library, of the level that its folder has in the configuration.
+    """Choose the header for a library, by the level that the configuration gives to its folder.
 
     Args:
-        library: what is compiled.
+        library: the library to compile.
         project: folder of llvm-project.
-        includes: folders of the LLVM's own headers; one that this LLVM does not have is left out.
+        includes: folders of the LLVM's own headers; headers that this LLVM lacks are left out.
 
     Returns:
-        None where it costs more than it saves: for a few files.
+        None if the header costs more than it saves, as it does for a few files.
     """
     table = configs.load("precompiled-headers")
     without = tuple(f"/{name}" for name in table["without"])
@@ -58,12 +58,12 @@ def choose(library: Library, project: Path, includes: Iterable[Path]) -> Header 
 
 
 def _level(levels: list[dict[str, Any]], folder: Path, llvm: Path) -> dict[str, Any] | None:
-    """The level with the longest folder that this one lies in."""
+    """Return the level with the longest folder that contains this one."""
     here = folder.resolve()
-    found = [
+    matches = [
         (len(start.parts), level)
         for level in levels
         for start in ((llvm / name).resolve() for name in level["folders"])
         if here.is_relative_to(start)
     ]
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+    return max(matches, key=lambda pair: pair[0])[1] if matches else None

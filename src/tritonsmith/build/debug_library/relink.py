@@ -1,7 +1,7 @@
 """The file of an environment that replaces LLVM's libraries by debug libraries.
 
-CMake includes it after Triton's `project()`. Ninja runs CMake again when it changes, without `--fresh`, and
-then does the links again whose libraries changed; no file of Triton's is compiled.
+CMake includes it after Triton's `project()`. When it changes, Ninja runs CMake again, without `--fresh`, and
+then repeats the links whose libraries changed; no file of Triton's is compiled.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _LINE = re.compile(r"tritonsmith_debug_library \[\[(.+?)\]\] (\S+) (\[\[.+\]\])\
 
 @dataclass(frozen=True)
 class Replacement:
-    """What Triton links in place of a library of LLVM's.
+    """A debug library that Triton links in place of one of LLVM's.
 
     Attributes:
         archive: the debug library.
-        objects: those of it that are in debug, relative to the archive's folder; empty if all are.
+        objects: the objects in debug, relative to the archive's folder; empty if all are.
     """
 
     archive: Path
@@ -33,60 +33,63 @@ class Replacement:
 
 
 def folder(env: EnvDir) -> Path:
-    """Where an environment's debug libraries lie, one folder each."""
+    """Return the folder of an environment's debug libraries, which holds one folder for each."""
     return env.path / "debug-libraries"
 
 
 def file(env: EnvDir) -> Path:
-    """The file that CMake includes; it stays when the last library is undone: nothing is configured anew."""
+    """Return the file that CMake includes.
+
+    It stays when the last library is undone, so CMake need not run.
+    """
     return folder(env) / "relink.cmake"
 
 
 def existing(env: EnvDir) -> Path | None:
-    """That file, if this environment ever had a debug library."""
+    """Return that file if this environment ever had a debug library; None otherwise."""
     path = file(env)
     return path if path.is_file() else None
 
 
 def variables(path: Path) -> dict[str, str]:
-    """What Triton's CMake is given to include that file; one_llvm.cmake comes with it where need be."""
+    """Return the CMake variables that make Triton include that file, with one_llvm.cmake if needed."""
     return {"CMAKE_PROJECT_triton_INCLUDE": str(_CMAKE), "TRITONSMITH_DEBUG_LIBRARIES": str(path)}
 
 
 def render(tree: LlvmTree, replaced: Mapping[str, Replacement]) -> str:
-    """The text of the file.
+    """Return the text of the file.
 
     Args:
         tree: the LLVM whose libraries these are.
-        replaced: library to what replaces it; may be empty.
+        replaced: library to its replacement; may be empty.
     """
     lines = ["# Written by tritonsmith: `invoke debug-library`; to remove: `invoke debug-library --undo`."]
-    for name, one in sorted(replaced.items()):
-        files = " ".join(f"[[{path}]]" for path in (one.archive, *one.objects))
+    for name, replacement in sorted(replaced.items()):
+        files = " ".join(f"[[{path}]]" for path in (replacement.archive, *replacement.objects))
         words = f"[[{tree.cmake_dir('llvm')}]] {name} {files}"
         lines.append(f"cmake_language(DEFER CALL tritonsmith_debug_library {words})")
     return "\n".join(lines) + "\n"
 
 
 def read(env: EnvDir, tree: LlvmTree) -> dict[str, Replacement]:
-    """Libraries of an LLVM that an environment's Triton has in debug, and what replaces them.
+    """Return the libraries of an LLVM that an environment's Triton has in debug, with their replacements.
 
-    Read from the file and not from a receipt, which a run that was killed does not leave.
+    They are read from the file rather than from a receipt, which a killed run does not leave.
     """
     try:
         text = file(env).read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
-    of, found = str(tree.cmake_dir("llvm")), {}
+    of, replaced = str(tree.cmake_dir("llvm")), {}
     for llvm, name, files in _LINE.findall(text):
         if llvm == of:
             archive, *objects = files[2:-2].split("]] [[")
-            found[name] = Replacement(Path(archive), tuple(objects))
-    return found
+            replaced[name] = Replacement(Path(archive), tuple(objects))
+    return replaced
 
 
 def made(env: EnvDir) -> tuple[str, ...]:
-    """Libraries that have a folder in an environment: finished or not, of this LLVM or of another."""
+    """Return the libraries that have a folder in an environment: finished or not, of any LLVM."""
     place = folder(env)
     if not place.is_dir():
         return ()
@@ -96,5 +99,5 @@ def made(env: EnvDir) -> tuple[str, ...]:
 
 
 def of_llvm(name: str) -> bool:
-    """Whether a library is one of LLVM itself, whose code the shared libLLVM holds too."""
+    """Report whether a library is one of LLVM itself, whose code is also in the shared libLLVM."""
     return name.startswith("LLVM")

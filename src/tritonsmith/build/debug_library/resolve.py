@@ -25,12 +25,12 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class LibrarySource:
-    """Where a pass or a file is.
+    """The location of a pass or a file.
 
     Attributes:
-        file: the source.
-        words: why this one, for the screen.
-        function: of the pass, to stop in; empty if unknown.
+        file: the source file.
+        words: reason for this choice, for the screen.
+        function: function of the pass to stop in; empty if unknown.
     """
 
     file: Path
@@ -42,13 +42,13 @@ def check(names: Iterable[str], known: Iterable[str]) -> None:
     """Reject names that are not libraries of LLVM or MLIR.
 
     Raises:
-        UsageError: names the nearest.
+        UsageError: a name is unknown; the hints have the nearest ones.
     """
     libraries = sorted(known)
     for name in names:
         if name not in libraries:
             near = get_close_matches(name, libraries, n=3, cutoff=0.5)
-            folded = [one for one in libraries if name.lower() in one.lower()][:_SHOWN]
+            folded = [library for library in libraries if name.lower() in library.lower()][:_SHOWN]
             candidates = list(dict.fromkeys((*near, *folded)))
             raise UsageError(
                 f"LLVM has no library {name!r}",
@@ -61,18 +61,18 @@ def check(names: Iterable[str], known: Iterable[str]) -> None:
 
 
 def by_pass(argument: str, project: Path) -> LibrarySource:
-    """The source of the pass with this argument: `cse`, `early-cse`, `nvptx-lower-args`.
+    """Return the source of the pass with this argument: `cse`, `early-cse`, `nvptx-lower-args`.
 
     Args:
-        argument: as `mlir-opt`, `opt` or a dump's banner writes it, whole.
+        argument: full argument, as `mlir-opt`, `opt` or a dump's banner writes it.
         project: folder of llvm-project.
 
     Raises:
-        UsageError: there is none, or more than one.
+        UsageError: no pass matches, or more than one.
     """
     known: set[str] = set()
-    found = [*_mlir_pass(argument, project, known), *_llvm_pass(argument, project, known)]
-    files = {place.file: place for place in reversed(found)}
+    places = [*_mlir_pass(argument, project, known), *_llvm_pass(argument, project, known)]
+    files = {place.file: place for place in reversed(places)}
     if len(files) == 1:
         return next(iter(files.values()))
     if not files:
@@ -94,23 +94,23 @@ def by_pass(argument: str, project: Path) -> LibrarySource:
 
 
 def by_file(name: str, project: Path) -> LibrarySource:
-    """A source by its name or the end of its path: `CSE.cpp`, `mlir/lib/Transforms/CSE.cpp`.
+    """Return a source by its name or the end of its path: `CSE.cpp`, `mlir/lib/Transforms/CSE.cpp`.
 
     Raises:
-        UsageError: there is none, or more than one.
+        UsageError: no file matches, or more than one.
     """
     whole = Path(name).expanduser()
     if whole.is_absolute() and whole.resolve().is_relative_to(project.resolve()) and whole.is_file():
         return LibrarySource(whole, "named")
     parts = whole.parts
     files = [file for root in _lib_folders(project) for file in root.rglob(whole.name)]
-    found = sorted(file for file in files if file.parts[-len(parts) :] == parts)
-    if len(found) == 1:
-        return LibrarySource(found[0], "named")
-    if found:
+    matches = sorted(file for file in files if file.parts[-len(parts) :] == parts)
+    if len(matches) == 1:
+        return LibrarySource(matches[0], "named")
+    if matches:
         raise UsageError(
             f"more than one file is named {name!r}",
-            why="\n".join(str(file.relative_to(project)) for file in found),
+            why="\n".join(str(file.relative_to(project)) for file in matches),
             hints=["give more of its path: --file mlir/lib/Transforms/CSE.cpp"],
         )
     sources = {file.name for root in _lib_folders(project) for file in root.rglob("*.cpp")}
@@ -123,10 +123,10 @@ def by_file(name: str, project: Path) -> LibrarySource:
 
 
 def candidates(file: Path, folders: Mapping[str, Path]) -> tuple[str, ...]:
-    """Libraries that a file may belong to: those of its folder, then those of the folders above.
+    """Return libraries that a file may belong to: those of its folder, then those of the folders above.
 
     Args:
-        file: a source.
+        file: a source file.
         folders: library to its folder.
     """
     by_folder: dict[Path, list[str]] = {}
@@ -140,7 +140,7 @@ def _lib_folders(project: Path) -> tuple[Path, ...]:
 
 
 def _mlir_pass(argument: str, project: Path, known: set[str]) -> Iterator[LibrarySource]:
-    """A definition in TableGen, then the file that asks for its base class."""
+    """Find a definition in TableGen, then the file that uses its base class."""
     for definitions in sorted((project / "mlir" / "include").rglob("*.td")):
         text = untrusted.read_text(definitions)
         for name, its_argument in _MLIR_PASS.findall(text):
@@ -152,7 +152,7 @@ def _mlir_pass(argument: str, project: Path, known: set[str]) -> Iterator[Librar
 
 
 def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[LibrarySource]:
-    """An entry of a PassRegistry.def, then the file with its `run`; else the legacy registration's file."""
+    """Find an entry of a PassRegistry.def and the file with its `run`, else a legacy registration."""
     lib = project / "llvm" / "lib"
     for registry in sorted(lib.rglob("*PassRegistry.def")):
         text = untrusted.read_text(registry)
@@ -173,9 +173,9 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Librar
 
 
 def _containing(root: Path, texts: tuple[str, ...]) -> Iterator[Path]:
-    """Files with one of these texts where a name begins: `XBase<` is not the end of `AffineXBase<`."""
-    wanted = re.compile(rb"(?<!\w)(?:%s)" % b"|".join(re.escape(text.encode()) for text in texts))
+    """Yield files with one of these texts at the start of a name: `XBase<` does not match `AffineXBase<`."""
+    pattern = re.compile(rb"(?<!\w)(?:%s)" % b"|".join(re.escape(text.encode()) for text in texts))
     for file in sorted(root.rglob("*.cpp")):
         content = untrusted.read_bytes(file).replace(b"\r\n", b"\n")
-        if any(text.encode() in content for text in texts) and wanted.search(content):  # in is much faster
+        if any(text.encode() in content for text in texts) and pattern.search(content):  # in is much faster
             yield file

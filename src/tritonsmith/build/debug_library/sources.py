@@ -1,4 +1,4 @@
-"""Where the sources of an LLVM are, or come from."""
+"""The location of an LLVM's sources, or the steps that fetch them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tritonsmith.facts.checkout import LlvmPin
 
 
 def of(inputs: Inputs) -> SourceTree:
-    """The LLVM's sources: the ones given, the ones it was built from, or the ones used last time.
+    """Return the LLVM's sources: those given, those it was built from, or those used last time.
 
     Raises:
         FactError: the sources cannot be located.
@@ -46,7 +46,7 @@ def of(inputs: Inputs) -> SourceTree:
 
 
 def _obtained(source: LlvmSource, inputs: Inputs) -> SourceTree:
-    """At the LLVM's own commit, in place of Triton's pin; without steps if all of them are done."""
+    """Fetch the LLVM's own commit instead of Triton's pin; no steps if all of them are done."""
     settings, llvm = replace(inputs.settings.llvm, any_commit=True), inputs.llvm
     pin = LlvmPin(llvm.commit, str(llvm.prefix)) if llvm.commit else None
     tree = llvm_source.obtain(source, LlvmRequest(pin, frozenset(), "", settings), inputs.workspace)
@@ -55,5 +55,5 @@ def _obtained(source: LlvmSource, inputs: Inputs) -> SourceTree:
 
 
 def fetching(tree: SourceTree) -> Plan:
-    """Steps that fetch the sources."""
+    """Return the plan that fetches the sources."""
     return Plan("LLVM's sources", tree.steps)

@@ -1,6 +1,6 @@
-"""CLion: a preset in `CMakeUserPresets.json` that opens the build as it is, and what debuggers read.
+"""CLion: a preset in `CMakeUserPresets.json` that opens the existing build, and the debuggers' init files.
 
-Both are documented by CMake and by JetBrains; its own `.idea` is not.
+Both are documented by CMake and by JetBrains; CLion's own `.idea` is not.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tritonsmith.core.command_line import command
 
 
 def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
-    """Its files, merged with what is there."""
+    """Return its files, merged with those in the checkout."""
     name, build = f"tritonsmith-{project.env.name}", project.env.build
     cache = build / cmake.CACHE_FILE
-    given = cmake_changes.variables(untrusted.read_text(cache)) if cache.is_file() else {}
-    variables = {key: value.replace("$", "${dollar}") for key, value in given.items()}
+    values = cmake_changes.variables(untrusted.read_text(cache)) if cache.is_file() else {}
+    variables = {key: value.replace("$", "${dollar}") for key, value in values.items()}
     configure = {
         "name": name,
         "displayName": command("build-triton", env=project.env_word),
@@ -28,14 +28,14 @@ def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
         "binaryDir": str(build),
         "cacheVariables": variables,
     }
-    wanted = {
+    presets = {
         "version": 2,
         "configurePresets": [configure],
         "buildPresets": [{"name": name, "configurePreset": name}],
     }
     root = project.root
-    made = [merged_files.settings(root, "CMakeUserPresets.json", wanted, force=force)]
+    merged = [merged_files.settings(root, "CMakeUserPresets.json", presets, force=force)]
     for debugger, own, reading in ((GDB, ".gdbinit", "source"), (LLDB, ".lldbinit", "command source")):
         if init := project.debugger_file(debugger):
-            made.append(merged_files.block(root, own, f"{reading} {init}\n", "#", force=force))
-    return tuple(made)
+            merged.append(merged_files.block(root, own, f"{reading} {init}\n", "#", force=force))
+    return tuple(merged)

@@ -1,4 +1,4 @@
-"""`editor`: from a build to the files of an editor."""
+"""`editor`: write the files of an editor for a build."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ EDITORS = {"vscode": vscode.files, "neovim": neovim.files, "emacs": emacs.files,
 
 @dataclass(frozen=True)
 class PreparedEditor:
-    """Files of an editor, and what writes them.
+    """The files of an editor and the plan that writes them.
 
     Attributes:
-        project: the build that they tell of.
-        files: of the editor.
-        plan: writes them.
+        project: the build that they describe.
+        files: files of the editor.
+        plan: plan that writes them.
     """
 
     project: EditorProject
@@ -36,17 +36,17 @@ def prepare(editor: str, env: str, space: Workspace, stop_in: str, *, force: boo
         editor: one of `EDITORS`.
         env: name or file of an environment.
         space: the workspace.
-        stop_in: the pass in which debuggers stop; empty for none.
+        stop_in: pass in which debuggers stop; empty for none.
         force: replace settings that have other values.
 
     Raises:
-        UsageError: no such editor.
+        UsageError: the editor is unknown.
         FactError: nothing was built, or a file of the editor cannot be read.
         OwnershipError: a file of the editor is a link.
     """
     if editor not in EDITORS:
         raise UsageError(f"unknown editor: {editor!r}", hints=did_you_mean(editor, EDITORS))
-    one = project.read(env, space, stop_in)
-    files = EDITORS[editor](one, force=force)
-    title = f"files of {editor} in {one.root}"
-    return PreparedEditor(one, files, Plan(title, merged_files.steps(one.root, files)))
+    editor_project = project.read(env, space, stop_in)
+    files = EDITORS[editor](editor_project, force=force)
+    title = f"files of {editor} in {editor_project.root}"
+    return PreparedEditor(editor_project, files, Plan(title, merged_files.steps(editor_project.root, files)))

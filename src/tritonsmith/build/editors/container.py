@@ -1,7 +1,7 @@
 """`container`: a Dockerfile whose build is the plan of `build-triton`, made from the facts of a container.
 
-Recipes are pure: the same facts with the container's paths give the same plan with its paths. So far for an
-LLVM of Debian, which the container installs as this machine did.
+Recipes are pure: the same facts with the container's paths give the same plan with its paths. This supports
+only Debian's LLVM so far, which the container installs as this machine did.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PACKAGE = Path(tritonsmith.__file__).parent
 
 
 def prepare(env: str, space: Workspace, cwd: Path, out: Path) -> tuple[Plan, str]:
-    """Prepare the files of a container, and say what of the checkout the container does not have.
+    """Prepare the files of a container, and describe what in the checkout the container will lack.
 
     Args:
         env: name or file of an environment.
@@ -42,7 +42,7 @@ def prepare(env: str, space: Workspace, cwd: Path, out: Path) -> tuple[Plan, str
         out: the folder for the files.
 
     Raises:
-        FactError: it is built by what no package of this Debian brings, or this system is another.
+        FactError: the build uses something that no Debian package provides, or this is not Debian.
     """
     chosen = settings.load(env, {"triton.precompiled-headers": "off"}, commands.last_build(env))
     inputs, _ = commands.gather(chosen, space, source.locate(chosen, space, cwd))
@@ -51,16 +51,16 @@ def prepare(env: str, space: Workspace, cwd: Path, out: Path) -> tuple[Plan, str
 
 
 def plan(inputs: Inputs, python: PythonEnv | None, debian: str, out: Path) -> Plan:
-    """The plan that writes the files.
+    """Return the plan that writes the files.
 
     Args:
-        inputs: of the build on this machine.
-        python: that of Debian.
-        debian: its version; empty for another system.
+        inputs: inputs of the build on this machine.
+        python: Debian's Python.
+        debian: version of Debian; empty for another system.
         out: the folder for the files.
 
     Raises:
-        FactError: it is built by what no package of this Debian brings, or this system is another.
+        FactError: the build uses something that no Debian package provides, or this is not Debian.
     """
     match = _DEBIAN_LLVM.fullmatch(str(inputs.llvm.prefix))
     if match is None or not debian or python is None or _foreign(inputs):
@@ -73,7 +73,9 @@ def plan(inputs: Inputs, python: PythonEnv | None, debian: str, out: Path) -> Pl
     script = recipe.plan(_inside(inputs, python)).shell()
     copied = sorted(set(re.findall(rf"{re.escape(str(_PACKAGE))}/([\w./-]+)", script)))
     script = script.replace(str(_PACKAGE), str(_FILES))
-    if left := [str(one) for one in (inputs.workspace.root, inputs.checkout.root) if f"{one}/" in script]:
+    if left := [
+        str(folder) for folder in (inputs.workspace.root, inputs.checkout.root) if f"{folder}/" in script
+    ]:
         raise FactError("the plan names folders of this machine", why=", ".join(left))
     texts = {
         "Dockerfile": _dockerfile(inputs, debian, match[1]),
@@ -86,7 +88,7 @@ def plan(inputs: Inputs, python: PythonEnv | None, debian: str, out: Path) -> Pl
 
 
 def _inside(inputs: Inputs, python: PythonEnv) -> Inputs:
-    """The same facts, of the container."""
+    """Return the same inputs with the container's paths."""
     home = Workspace(_HOME)
     return replace(
         inputs,
@@ -102,16 +104,17 @@ def _inside(inputs: Inputs, python: PythonEnv) -> Inputs:
 
 
 def _foreign(inputs: Inputs) -> bool:
-    """Whether it is built by programs that Debian's packages do not bring."""
-    one = inputs.compilers
+    """Report whether the build uses programs that Debian's packages do not provide."""
+    compilers = inputs.compilers
     folders = (inputs.llvm.bin, Path("/usr/bin"))
     return any(
-        tool and tool.path.parent not in folders for tool in (one.cc, one.cxx, one.linker, one.launcher)
+        tool and tool.path.parent not in folders
+        for tool in (compilers.cc, compilers.cxx, compilers.linker, compilers.launcher)
     )
 
 
 def _debian() -> str:
-    """The version of this Debian: 12.11; empty for another system."""
+    """Return the version of this Debian, as in 12.11; empty for another system."""
     path = Path("/etc/debian_version")
     text = untrusted.read_text(path).strip() if path.is_file() else ""
     return text if re.fullmatch(r"\d+\.\d+", text) else ""
@@ -142,7 +145,7 @@ WORKDIR {_ROOT}
 
 
 def _devcontainer(name: str) -> dict[str, object]:
-    """For an editor: in the container's own checkout, with what a debugger needs."""
+    """Return an editor's settings: the container's own checkout, and the privileges that a debugger needs."""
     return {
         "name": f"triton-{name}",
         "build": {"dockerfile": "Dockerfile"},

@@ -1,4 +1,4 @@
-"""Emacs: `.dir-locals-2.el`, the one for personal settings, which Emacs reads beside `.dir-locals.el`."""
+"""Emacs: `.dir-locals-2.el`, the file for personal settings, which Emacs reads besides `.dir-locals.el`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODES = {"cpp": ("c++-mode", "c++-ts-mode"), "mlir": ("mlir-mode",), "tablegen"
 
 
 def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
-    """Its file, unless there is one of the user's."""
+    """Return its file, unless the user has one."""
     build = ("env", f"TRITONSMITH_HOME={project.env.root}", *project.tasks[0].argv)
     values = [f"(compile-command . {_text(shlex.join(build))})"]
     if debugger := _gdb(project):
@@ -31,14 +31,16 @@ def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
 
 
 def _gdb(project: EditorProject) -> str:
-    """What `M-x gdb` proposes: the pass on the file of one of upstream's tests."""
+    """Return the command that `M-x gdb` proposes: the pass on the file of one of upstream's tests."""
     if "gdb" not in project.found or "triton-opt" not in project.found:
         return ""
-    one, init = project.launches[0], project.debugger_file(GDB)
+    launch, init = project.launches[0], project.debugger_file(GDB)
     start = ("-ix", str(init)) if init else ()
-    stop = [word for text in one.gdb_stop for word in ("-ex", text)]
-    words = [word.format(file="FILE.mlir") for word in one.args]
-    return shlex.join((str(project.found["gdb"]), "-i=mi", *start, *stop, "--args", str(one.program), *words))
+    stop = [word for text in launch.gdb_stop for word in ("-ex", text)]
+    words = [word.format(file="FILE.mlir") for word in launch.args]
+    return shlex.join(
+        (str(project.found["gdb"]), "-i=mi", *start, *stop, "--args", str(launch.program), *words)
+    )
 
 
 def _lines(rows: Iterable[str], indent: int) -> str:
@@ -46,5 +48,5 @@ def _lines(rows: Iterable[str], indent: int) -> str:
 
 
 def _text(word: str) -> str:
-    """A string of Lisp."""
+    """Return a Lisp string."""
     return json.dumps(word, ensure_ascii=False)

@@ -1,6 +1,6 @@
-"""Merge settings into JSON with comments, as VS Code reads it; what the user wrote stays as it is.
+"""Merge settings into JSON with comments, as VS Code reads it, without changing what the user wrote.
 
-Only new text is inserted. An entry of a list of objects is the same one if its `name`, `label` or `id` is.
+Only new text is inserted. Two entries of a list of objects are the same if their `name`, `label` or `id` is.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class JsonNode:
     """A value and its place in the text.
 
     Attributes:
-        value: with all that is in it.
-        start: of its text.
-        end: behind its text.
-        members: of an object, by key.
-        items: of a list.
+        value: the value, with everything in it.
+        start: offset of its text.
+        end: offset after its text.
+        members: members of an object, by key.
+        items: items of a list.
     """
 
     value: Any
@@ -41,7 +41,7 @@ class JsonNode:
     def last(self) -> JsonNode | None:
         """The last value in it."""
         inside = (*self.members.values(), *self.items)
-        return max(inside, key=lambda one: one.end, default=None)
+        return max(inside, key=lambda node: node.end, default=None)
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class SettingConflict:
 
     Attributes:
         path: `configurations/triton-opt (gdb)/program`.
-        value: that the user has.
-        wanted: the other one.
+        value: the user's value.
+        wanted: the value to merge.
     """
 
     path: str
@@ -70,7 +70,7 @@ def parse(text: str) -> JsonNode:
     """Parse JSON with comments and trailing commas.
 
     Raises:
-        ValueError: it is not that; the message has the line.
+        ValueError: the text is something else; the message has the line.
     """
     node = _value(text, _skip(text, len(text) - len(text.removeprefix("\ufeff"))), 0)
     rest = _skip(text, node.end)
@@ -80,7 +80,7 @@ def parse(text: str) -> JsonNode:
 
 
 def line_end(text: str) -> str:
-    """The characters that end the lines of a text."""
+    """Return the line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -92,17 +92,17 @@ def merge(
     kept: Collection[str] = (),
     force: bool = False,
 ) -> tuple[str, tuple[SettingConflict, ...]]:
-    """Merge settings into a text; its conflicts are left alone unless `force`.
+    """Merge settings into a text; conflicting settings are left alone unless `force`.
 
     Args:
-        text: of the file; empty for a new one.
-        wanted: settings.
-        united: keys of lists of words that become longer; other lists are values.
-        kept: keys of the file whose other values are right, too: its version.
-        force: put the wanted value in the place of another one.
+        text: content of the file; empty for a new one.
+        wanted: settings to merge.
+        united: keys of lists of words that are extended; other lists are replaced as values.
+        kept: keys whose values in the file are valid too, such as its version.
+        force: replace values that differ.
 
     Raises:
-        ValueError: the text is not JSON with comments, or has no settings in it.
+        ValueError: the text is not JSON with comments, or is not an object.
     """
     if not text.strip():
         return json.dumps(wanted, indent=_INDENT) + "\n", ()
@@ -112,15 +112,18 @@ def merge(
     wanted = {key: value for key, value in wanted.items() if key not in kept or key not in node.members}
     edits: list[_Edit] = []
     conflicts: list[SettingConflict] = []
-    for one in _merged(text, node, wanted, (), united):
-        if isinstance(one, _Edit):
-            edits.append(one)
+    for change in _merged(text, node, wanted, (), united):
+        if isinstance(change, _Edit):
+            edits.append(change)
         elif force:
-            edits.append(_Edit(one[1].start, one[1].end, _written(one[0].wanted, _indent(text, one[1]))))
+            edits.append(
+                _Edit(change[1].start, change[1].end, _written(change[0].wanted, _indent(text, change[1])))
+            )
         else:
-            conflicts.append(one[0])
+            conflicts.append(change[0])
     done, pieces, end = 0, [], line_end(text)
-    for edit in sorted(edits, key=lambda one: one.start):  # of two at one place, the comma stays the first
+    # The sort is stable: of two edits at one offset, the comma stays the first.
+    for edit in sorted(edits, key=lambda edit: edit.start):
         pieces += [text[done : edit.start], edit.text.replace("\n", end)]
         done = edit.end
     return "".join((*pieces, text[done:])), tuple(conflicts)
@@ -138,7 +141,7 @@ def _merged(
                 new.append((f"{json.dumps(key)}: ", value))
         yield from _appended(text, node, new)
     elif isinstance(wanted, list) and isinstance(node.value, list) and _grows(path, wanted, united):
-        named = {_identity(one.value): one for one in node.items}
+        named = {_identity(item.value): item for item in node.items}
         new = []
         for value in wanted:
             known = named.get(_identity(value))
@@ -152,19 +155,19 @@ def _merged(
 
 
 def _grows(path: tuple[str, ...], wanted: list[Any], united: Collection[str]) -> bool:
-    objects = all(isinstance(one, Mapping) and _identity(one) for one in wanted)
+    objects = all(isinstance(item, Mapping) and _identity(item) for item in wanted)
     return objects or bool(path and path[-1] in united)
 
 
 def _identity(value: Any) -> str:
-    """What makes an entry of a list the same one."""
+    """Return the key by which two entries of a list are the same."""
     if isinstance(value, Mapping):
         return next((f"{value[key]}" for key in _IDENTITIES if key in value), "")
     return json.dumps(value)
 
 
 def _appended(text: str, node: JsonNode, new: list[tuple[str, Any]]) -> Iterator[_Edit]:
-    """Write values behind all others of an object or a list, and behind the comments there."""
+    """Append values to an object or a list, after the comments at its end."""
     if not new:
         return
     last, close = node.last, node.end - 1
@@ -182,13 +185,13 @@ def _written(value: Any, indent: str) -> str:
 
 
 def _indent(text: str, node: JsonNode) -> str:
-    """The blanks before the line on which a value begins."""
+    """Return the indentation of the line on which a value begins."""
     line = text[text.rfind("\n", 0, node.start) + 1 : node.start]
     return line[: len(line) - len(line.lstrip())]
 
 
 def _begins_line(text: str, node: JsonNode) -> bool:
-    """Whether a value, with its key, has a line of its own."""
+    """Report whether a value, with its key, begins its line."""
     line = text[text.rfind("\n", 0, node.start) + 1 : node.start].strip()
     return not line or _STRING.match(line) is not None
 
@@ -209,7 +212,7 @@ def _value(text: str, at: int, depth: int) -> JsonNode:
 
 
 def _container(text: str, start: int, depth: int) -> JsonNode:
-    """An object or a list."""
+    """Parse an object or a list."""
     close = {"{": "}", "[": "]"}[text[start]]
     members: dict[str, JsonNode] = {}
     items: list[JsonNode] = []
@@ -230,12 +233,16 @@ def _container(text: str, start: int, depth: int) -> JsonNode:
             at = _skip(text, at + 1)
         elif text[at : at + 1] != close:
             raise _unexpected(text, at)
-    value = {key: one.value for key, one in members.items()} if close == "}" else [one.value for one in items]
+    value = (
+        {key: child.value for key, child in members.items()}
+        if close == "}"
+        else [child.value for child in items]
+    )
     return JsonNode(value, start, at + 1, members, tuple(items))
 
 
 def _skip(text: str, at: int) -> int:
-    """Behind blanks and comments."""
+    """Return the offset after blanks and comments."""
     match = _SKIPPED.match(text, at)
     return match.end() if match else at
 

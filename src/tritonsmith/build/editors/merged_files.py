@@ -1,4 +1,4 @@
-"""Steps that merge files into a checkout, and keep these files out of git's view."""
+"""Steps that merge files into a checkout and keep these files out of git's view."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class MergedFile:
     """A file of an editor.
 
     Attributes:
-        name: in the checkout.
-        before: its text; None if it is new.
-        after: its new text.
-        conflicts: settings that have other values and keep them.
+        name: path in the checkout.
+        before: previous text; None if the file is new.
+        after: new text.
+        conflicts: settings that keep their other values.
     """
 
     name: str
@@ -38,15 +38,15 @@ class MergedFile:
 
     @property
     def change(self) -> str:
-        """What happens to it, in a word."""
+        """The kind of change, in a word."""
         return "new" if self.before is None else "same" if self.before == self.after else "changed"
 
 
 def read(root: Path, name: str) -> str | None:
-    """The text of a file of the checkout, with all of its bytes; None if it is not there.
+    """Return the exact text of a file of the checkout; None if it does not exist.
 
     Raises:
-        OwnershipError: it is a link.
+        OwnershipError: the file is a link.
     """
     check_unlinked(root, name)
     path = root / name
@@ -60,14 +60,14 @@ def settings(
 
     Args:
         root: the checkout.
-        name: of the file in it.
-        wanted: settings.
-        united: lists of words that become longer.
-        force: replace other values.
+        name: path of the file in it.
+        wanted: settings to merge.
+        united: keys of lists of words that are extended.
+        force: replace values that differ.
 
     Raises:
-        FactError: the file is something else.
-        OwnershipError: it is a link.
+        FactError: the file is not JSON with comments.
+        OwnershipError: the file is a link.
     """
     before = read(root, name)
     try:
@@ -84,25 +84,25 @@ def settings(
 
 
 def block(root: Path, name: str, text: str, comment: str, *, alone: bool = False, force: bool) -> MergedFile:
-    """Put lines of the tool's own into a file, between two lines that say so, behind those of the user.
+    """Put the tool's own lines into a file, between two marker lines, after the user's lines.
 
-    The first of the two has a sum of what is between them: who changed that keeps it, unless forced.
+    The first marker has a checksum of the lines: if the user changed them they stay, unless forced.
 
     Args:
         root: the checkout.
-        name: of the file in it.
+        name: path of the file in it.
         text: the lines.
-        comment: how a comment begins there.
-        alone: nothing else can be in the file.
-        force: replace what was changed; of a file that has these lines alone, all of it.
+        comment: comment prefix of the file's language.
+        alone: the file can hold nothing else.
+        force: replace changed lines; if the lines are alone in the file, replace all of it.
 
     Raises:
-        OwnershipError: it is a link.
+        OwnershipError: the file is a link.
     """
     before = read(root, name)
     old = before or ""
     end = jsonc.line_end(old)
-    made = f"{comment} tritonsmith {digest(text)}\n{text}{comment} tritonsmith ends\n".replace("\n", end)
+    marked = f"{comment} tritonsmith {digest(text)}\n{text}{comment} tritonsmith ends\n".replace("\n", end)
     mark = re.escape(f"{comment} tritonsmith ")
     match = re.search(rf"^{mark}([0-9a-f]{{16}})\r?\n(.*?)^{mark}ends\r?\n", old, re.MULTILINE | re.DOTALL)
     changed = alone and bool(old.strip())
@@ -111,28 +111,29 @@ def block(root: Path, name: str, text: str, comment: str, *, alone: bool = False
     if changed and not force:
         return MergedFile(name, before, old, (SettingConflict("its text", "as it is", "another one"),))
     if match:
-        return MergedFile(name, before, old[: match.start()] + made + old[match.end() :])
+        return MergedFile(name, before, old[: match.start()] + marked + old[match.end() :])
     start = "" if alone else old if not old or old.endswith("\n") else f"{old}{end}"
-    return MergedFile(name, before, start + made)
+    return MergedFile(name, before, start + marked)
 
 
 def steps(root: Path, files: tuple[MergedFile, ...]) -> tuple[Step, ...]:
-    """Steps that write what is new in these files, and hide the files from git."""
-    made: list[Step] = []
-    for one in files:
-        if one.before is None:
-            made.append(Write(root / one.name, one.after, phase=_PHASE))
-        elif one.before != one.after:
-            made.append(Patch(root, one.name, one.before, one.after, phase=_PHASE))
-    return (*made, *_hidden(root, files))
+    """Return the steps that write the changes and hide the files from git."""
+    writes: list[Step] = []
+    for file in files:
+        if file.before is None:
+            writes.append(Write(root / file.name, file.after, phase=_PHASE))
+        elif file.before != file.after:
+            writes.append(Patch(root, file.name, file.before, file.after, phase=_PHASE))
+    return (*writes, *_hidden(root, files))
 
 
 def excluded(root: Path) -> Path | None:
-    """The file of names that git passes over here, which is no part of any commit; None outside git."""
+    """Return the file of names that git ignores here without a commit; None outside git."""
     folder, common = git.git_folder(root), git.common_folder(root)
     if folder is None or common is None:
         return None
-    theirs = folder != common and untrusted.real(folder).parent != common / "worktrees"  # git makes no such
+    # A worktree's folder is below the common one; git never makes a pair that is related otherwise.
+    theirs = folder != common and untrusted.real(folder).parent != common / "worktrees"
     return None if theirs else common / _EXCLUDE
 
 
@@ -143,7 +144,7 @@ def _hidden(root: Path, files: tuple[MergedFile, ...]) -> tuple[Step, ...]:
     before = untrusted.exact_text(path) if path.exists() else ""
     end = jsonc.line_end(before)
     known = {line.rstrip("\r") for line in before.split("\n")}
-    new = [f"/{one.name}{end}" for one in files if f"/{one.name}" not in known]
+    new = [f"/{file.name}{end}" for file in files if f"/{file.name}" not in known]
     if not new:
         return ()
     common = path.parents[1]

@@ -16,15 +16,15 @@ _GDB_WITH_DAP = (14,)
 
 
 def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
-    """Its file, merged with what is there."""
+    """Return its file, merged with the one in the checkout."""
     adapters = _adapters(project)
     about = {
         "root": str(project.root),
         "environ": {"TRITONSMITH_HOME": str(project.env.root)},
         "servers": project.servers,
-        "tasks": {one.name: one.argv for one in project.tasks},
+        "tasks": {task.name: task.argv for task in project.tasks},
         "adapters": adapters,
-        "launches": [_launch(project, one, name) for one in project.launches for name in adapters],
+        "launches": [_launch(project, launch, name) for launch in project.launches for name in adapters],
     }
     data = json.dumps(about, indent=2).replace("]=]", "]\\u003d]")
     text = _TEMPLATE.read_text(encoding="utf-8").replace("@PROJECT@", data)
@@ -32,7 +32,7 @@ def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
 
 
 def _adapters(project: EditorProject) -> dict[str, list[str]]:
-    """Debuggers that speak the protocol: gdb since 14."""
+    """Return the debuggers that speak the debug adapter protocol, which gdb does since 14."""
     found = project.found
     gdb = project.gdb_version >= _GDB_WITH_DAP and "gdb" in found
     init = [word for text in project.gdb_start for word in ("-iex", text)]
@@ -43,7 +43,7 @@ def _adapters(project: EditorProject) -> dict[str, list[str]]:
 
 
 def _launch(project: EditorProject, one: DebugLaunch, adapter: str) -> dict[str, Any]:
-    """A configuration of nvim-dap. gdb's protocol takes no commands, so its breakpoint is the user's."""
+    """Return a configuration of nvim-dap; gdb's adapter takes no commands, so it has no breakpoint."""
     lldb = adapter == "lldb-dap"
     more = {"initCommands": project.lldb_start, "preRunCommands": one.lldb_stop} if lldb else {}
     return {

@@ -1,4 +1,4 @@
-"""What an editor is told about: a build, its language servers, and debuggers that stop in a pass."""
+"""The facts that an editor needs: a build, its language servers, and debuggers that stop in a pass."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class DebugLaunch:
     """A program for a debugger.
 
     Attributes:
-        name: as an editor lists it.
-        program: its path.
-        args: after it; `{file}` is the open file.
-        environ: variables.
+        name: name in an editor's list.
+        program: path of the program.
+        args: its arguments; `{file}` is the open file.
+        environ: environment variables.
         stop: the breakpoint, FILE:LINE or a function.
-        input: what the open file is: `mlir` or `python`.
+        input: kind of the open file: `mlir` or `python`.
     """
 
     name: str
@@ -43,12 +43,12 @@ class DebugLaunch:
 
     @property
     def gdb_stop(self) -> tuple[str, ...]:
-        """The command of gdb that sets the breakpoint."""
+        """The gdb command that sets the breakpoint."""
         return (f"break {self.stop}",) if self.stop else ()
 
     @property
     def lldb_stop(self) -> tuple[str, ...]:
-        """The same of lldb."""
+        """The lldb command that sets the breakpoint."""
         file, _, line = self.stop.rpartition(":")
         where = f"-f {file.rpartition('/')[2]} -l {line}" if file else f"-n {self.stop}"
         return (f"breakpoint set {where}",) if self.stop else ()
@@ -59,9 +59,9 @@ class EditorTask:
     """A command of this tool for an editor's menu.
 
     Attributes:
-        name: as an editor lists it.
+        name: name in an editor's list.
         argv: the command; `{file}` is the open file.
-        compiles: its output has errors of a C++ compiler.
+        compiles: whether its output has errors of a C++ compiler.
     """
 
     name: str
@@ -76,11 +76,11 @@ class EditorProject:
     Attributes:
         root: the checkout.
         env: the environment that built it.
-        env_word: that names it on a command line.
-        found: programs that are there, by name.
-        missing: programs that are not, with how to get them.
-        gdb_version: of gdb.
-        source: the pass to stop in; None if none is asked for.
+        env_word: the word that names it on a command line.
+        found: programs that exist, by name.
+        missing: programs that do not, with the way to get them.
+        gdb_version: version of gdb.
+        source: the pass to stop in; None for none.
     """
 
     root: Path
@@ -93,7 +93,7 @@ class EditorProject:
 
     @property
     def clangd_argument(self) -> str:
-        """Where compile_commands.json is: LLVM's too, if `link-compile-commands` merged them."""
+        """The clangd option for compile_commands.json, with LLVM's if `link-compile-commands` merged them."""
         merged = self.env.path / compile_commands.NAME
         return f"--compile-commands-dir={merged.parent if merged.is_file() else self.env.build}"
 
@@ -104,7 +104,7 @@ class EditorProject:
 
     @property
     def servers(self) -> dict[str, tuple[str, ...]]:
-        """The commands of language servers that are there, by `cpp`, `mlir` and `tablegen`."""
+        """The commands of the available language servers, by `cpp`, `mlir` and `tablegen`."""
         clangd, tablegen = self.found.get("clangd"), self.found.get("tblgen-lsp-server")
         database = self.tablegen_database
         more = (f"--tablegen-compilation-database={database}",) if database else ()
@@ -116,31 +116,31 @@ class EditorProject:
 
     @property
     def tablegen_database(self) -> Path | None:
-        """Where .td files are included from, written by the build; None before LLVM 14."""
+        """The build's database of include folders for .td files; None before LLVM 14."""
         path = self.env.build / _TABLEGEN
         return path if path.is_file() else None
 
     def debugger_file(self, name: str) -> Path | None:
-        """The commands that `build-triton` left for gdb or lldb: sources, and printers where LLVM's are."""
+        """Return the commands of `build-triton` for gdb or lldb: sources, and printers where LLVM's exist."""
         path = self.env.build / name
         return path if path.is_file() else None
 
     @property
     def gdb_start(self) -> tuple[str, ...]:
-        """Commands for gdb before a program runs."""
+        """The commands for gdb before a program runs."""
         init = self.debugger_file(GDB)
         first = (f"source {init}",) if init else ()
         return (*first, "set breakpoint pending on")
 
     @property
     def lldb_start(self) -> tuple[str, ...]:
-        """Commands for lldb before a program is loaded."""
+        """The commands for lldb before a program is loaded."""
         init = self.debugger_file(LLDB)
         return (f"command source {init}",) if init else ()
 
     @property
     def launches(self) -> tuple[DebugLaunch, ...]:
-        """What debuggers can start, of the programs that are there."""
+        """The debugger configurations for the programs that exist."""
         return tuple(self._launches())
 
     def _launches(self) -> Iterator[DebugLaunch]:
@@ -156,7 +156,7 @@ class EditorProject:
 
     @property
     def tasks(self) -> tuple[EditorTask, ...]:
-        """Commands of this tool."""
+        """The commands of this tool."""
         smith = str(Path(sys.executable).with_name("tritonsmith"))
         env = ("--env", self.env_word)
         dump = ("{file}", "--target", "h100", *env)
@@ -168,31 +168,31 @@ class EditorProject:
 
 
 def read(env: str, space: Workspace, stop_in: str) -> EditorProject:
-    """Read what a build has.
+    """Read the facts about a build.
 
     Args:
         env: name or file of the environment.
         space: the workspace.
-        stop_in: the pass in which debuggers stop; empty for none.
+        stop_in: pass in which debuggers stop; empty for none.
 
     Raises:
         FactError: nothing was built there, or its checkout has no such pass.
     """
     chosen = settings.load(env)
-    made = space.env(chosen.name)
-    receipt = receipts.read(made.receipt("build-triton"))
+    env_dir = space.env(chosen.name)
+    receipt = receipts.read(env_dir.receipt("build-triton"))
     if receipt is None or not Path(receipt["source"]).is_dir():
         hints = [command("build-triton", env=env, debug=True)]
         raise FactError(
-            f"environment {chosen.name!r} has no build of a checkout", where=made.path, hints=hints
+            f"environment {chosen.name!r} has no build of a checkout", where=env_dir.path, hints=hints
         )
-    root, beside = Path(receipt["source"]), [made.build / "bin", Path(receipt["llvm"]) / "bin"]
+    root, beside = Path(receipt["source"]), [env_dir.build / "bin", Path(receipt["llvm"]) / "bin"]
     where = pass_source.find(stop_in, root) if stop_in else None
     if stop_in and where is None:
         hints = [command("explain", list="passes")]
         raise FactError(f"no pass {stop_in!r} in this checkout", where=root, hints=hints)
     packages = f"install it: {command('system.packages', need='editor')} has its package"
-    wanted = {
+    remedies = {
         "triton-opt": command("build-triton", env=env, target="triton-opt"),
         "triton-lsp": command("build-triton", env=env, target="triton-lsp"),
         "clangd": packages,
@@ -201,14 +201,14 @@ def read(env: str, space: Workspace, stop_in: str) -> EditorProject:
         "gdb": packages,
         "lldb-dap": packages,
     }
-    seen = {name: tools.find(name, folders=beside, names=tools.versioned(name)) for name in wanted}
-    found = {name: tool.path for name, tool in seen.items() if tool}
-    if made.python.exists():
-        found["python"] = made.python
-    missing = {name: how for name, how in wanted.items() if name not in found}
-    if "triton-lsp" in found:
+    located = {name: tools.find(name, folders=beside, names=tools.versioned(name)) for name in remedies}
+    programs = {name: tool.path for name, tool in located.items() if tool}
+    if env_dir.python.exists():
+        programs["python"] = env_dir.python
+    missing = {name: how for name, how in remedies.items() if name not in programs}
+    if "triton-lsp" in programs:
         missing.pop("mlir-lsp-server", None)
     word = env if not env.endswith(".toml") else str(settings.find(env))
-    gdb = seen["gdb"]
+    gdb = located["gdb"]
     version = tuple(map(int, gdb.version.split("."))) if gdb and gdb.version else ()
-    return EditorProject(root, made, word, found, missing, version, where)
+    return EditorProject(root, env_dir, word, programs, missing, version, where)

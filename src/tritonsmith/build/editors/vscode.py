@@ -13,15 +13,17 @@ _FILE = "${file}"
 
 
 def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
-    """Its files, merged with what is there."""
-    wanted: dict[str, dict[str, Any]] = {
+    """Return its files, merged with those in the checkout."""
+    contents: dict[str, dict[str, Any]] = {
         ".vscode/settings.json": _settings(project),
         ".vscode/launch.json": {"version": "0.2.0", "configurations": _launches(project)},
-        ".vscode/tasks.json": {"version": "2.0.0", "tasks": [_task(project, one) for one in project.tasks]},
+        ".vscode/tasks.json": {"version": "2.0.0", "tasks": [_task(project, task) for task in project.tasks]},
         ".vscode/extensions.json": {"recommendations": _extensions(project)},
     }
     root = project.root
-    return tuple(merged_files.settings(root, name, one, _UNITED, force=force) for name, one in wanted.items())
+    return tuple(
+        merged_files.settings(root, name, content, _UNITED, force=force) for name, content in contents.items()
+    )
 
 
 def _settings(project: EditorProject) -> dict[str, Any]:
@@ -33,12 +35,12 @@ def _settings(project: EditorProject) -> dict[str, Any]:
         "lldb-dap.executable-path": found.get("lldb-dap"),
         "python.defaultInterpreterPath": found.get("python"),
     }
-    made: dict[str, Any] = {name: str(path) for name, path in rows.items() if path}
-    made["clangd.arguments"] = [project.clangd_argument]
-    made["C_Cpp.intelliSenseEngine"] = "disabled"  # clangd answers; two of them contradict each other
+    values: dict[str, Any] = {name: str(path) for name, path in rows.items() if path}
+    values["clangd.arguments"] = [project.clangd_argument]
+    values["C_Cpp.intelliSenseEngine"] = "disabled"  # clangd answers; two of them contradict each other
     if database:
-        made["mlir.tablegen_compilation_databases"] = [str(database)]
-    return made
+        values["mlir.tablegen_compilation_databases"] = [str(database)]
+    return values
 
 
 def _extensions(project: EditorProject) -> list[str]:
@@ -55,8 +57,8 @@ def _extensions(project: EditorProject) -> list[str]:
 def _launches(project: EditorProject) -> list[dict[str, Any]]:
     makers = {"gdb": _gdb, "lldb-dap": _lldb}
     return [
-        make(project, one)
-        for one in project.launches
+        make(project, launch)
+        for launch in project.launches
         for name, make in makers.items()
         if name in project.found
     ]

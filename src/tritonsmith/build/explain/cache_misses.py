@@ -1,4 +1,4 @@
-"""Explain cache misses: compare the inputs of each compile with those of the same compile before."""
+"""Explain cache misses: compare the inputs of each compile with those of its previous run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MARKER = re.compile(r'^# \d+ "$')
 
 @dataclass(frozen=True)
 class Misses:
-    """Hits, misses, and why compiles missed, the most frequent reason first."""
+    """The numbers of hits and misses, and the reasons for misses, the most frequent first."""
 
     hits: int
     misses: int
@@ -39,12 +39,12 @@ class Misses:
 
 
 def explain(after: Path, before: Path) -> Misses:
-    """Compare two builds: the one to explain, and the one whose results should have been found.
+    """Compare the build to explain with the one whose results should have hit.
 
-    Each folder is what `CCACHE_DEBUGDIR` named in that build.
+    Each folder is the `CCACHE_DEBUGDIR` of that build.
 
     Raises:
-        FactError: ccache wrote nothing there.
+        FactError: a folder has no records of ccache.
     """
     new, old = _compiles(after), _compiles(before)
     groups: dict[str, list[str]] = {}
@@ -59,19 +59,21 @@ def explain(after: Path, before: Path) -> Misses:
 
 
 def _compiles(folder: Path) -> Mapping[str, Compile]:
-    """Compiles by their object, below the folder that holds all of them."""
-    found = ccache_inputs.read(folder)
-    if not found:
+    """Return compiles by the path of their object, relative to their common folder."""
+    compiles = ccache_inputs.read(folder)
+    if not compiles:
         raise FactError("ccache recorded no compile here", where=folder, hints=_HINTS)
-    top = os.path.commonpath([compile_.object.parent for compile_ in found])
-    return {str(compile_.object.relative_to(top)): compile_ for compile_ in found}
+    top = os.path.commonpath([compile_.object.parent for compile_ in compiles])
+    return {str(compile_.object.relative_to(top)): compile_ for compile_ in compiles}
 
 
 def _why(new: Compile, old: Compile | None) -> str:
     if old is None:
         return "not compiled before"
     if flags := word_diff.parts(old.values("arg"), new.values("arg")):
-        return "flags: " + "; ".join(f"{one or 'nothing'} -> {other or 'nothing'}" for one, other in flags)
+        return "flags: " + "; ".join(
+            f"{before or 'nothing'} -> {after or 'nothing'}" for before, after in flags
+        )
     for (_, name, was), (_, _, value) in zip(old.inputs, new.inputs, strict=False):
         if was == value or name == _SOURCE:
             continue
@@ -85,7 +87,7 @@ def _why(new: Compile, old: Compile | None) -> str:
 
 
 def _place(was: Sequence[str], now: Sequence[str]) -> str:
-    """The file in which preprocessed sources first differ, from ccache's way to print `# 1 "FILE" 2`."""
+    """Return the file in which preprocessed sources first differ, from ccache's form of `# 1 "FILE" 2`."""
     file = "an unknown file"
     for number, line in enumerate(now):
         if number >= len(was) or was[number] != line:

@@ -1,4 +1,4 @@
-"""What changed in a CMake call since its last run, as recorded in the initial-cache file."""
+"""Changes in a CMake call since its last run, as recorded in the initial-cache file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CMakeChange:
 
     @property
     def in_words(self) -> str:
-        """`CMAKE_BUILD_TYPE: Debug -> Release`; of long lists only what differs."""
+        """The change in words: `CMAKE_BUILD_TYPE: Debug -> Release`; of long lists only what differs."""
         if self.before is None:
             return f"{self.name}: new, {self.after}"
         if self.after is None:
@@ -34,19 +34,19 @@ class CMakeChange:
 
 
 def values(text: str) -> dict[str, str]:
-    """Names and values of an initial-cache file: what it is about first, then its variables."""
+    """Return the names and values of an initial-cache file: the facts in its comments, then its variables."""
     about = {match[1]: match[2] for match in _ABOUT.finditer(text) if match[1] != "Written by tritonsmith"}
     about.pop("To configure by hand, in this folder", None)
     return about | variables(text)
 
 
 def variables(text: str) -> dict[str, str]:
-    """Names and values of the variables alone."""
+    """Return the names and values of the variables alone."""
     return {match[1]: match[3] for match in _SET.finditer(text)}
 
 
 def changes(before: str, after: str) -> tuple[CMakeChange, ...]:
-    """What differs between two initial-cache files."""
+    """Return the differences between two initial-cache files."""
     old, new = values(before), values(after)
     names = dict.fromkeys((*new, *old))
     return tuple(
@@ -55,9 +55,9 @@ def changes(before: str, after: str) -> tuple[CMakeChange, ...]:
 
 
 def pending(plan: Plan) -> Iterator[CMakeChange]:
-    """What differs from the call that was made, for each configure of a plan that will happen.
+    """Yield the changes since the recorded call, for each configure step of a plan that will run.
 
-    Yields nothing where there was none yet, and where only the tool's own files or CMake changed.
+    Yields nothing if there was no call yet, or if only the tool's own files or CMake changed.
     """
     for step in plan.steps:
         if not isinstance(step, Write) or step.path.name != CACHE_FILE:
@@ -67,12 +67,12 @@ def pending(plan: Plan) -> Iterator[CMakeChange]:
 
 
 def notes(found: Iterable[CMakeChange]) -> Iterator[str]:
-    """A sentence for each change, for `build-triton`."""
+    """Yield a sentence for each change, for `build-triton`."""
     return (f"CMake runs again: {change.in_words}" for change in found)
 
 
 def _parts(value: str) -> list[str]:
-    """The parts of a list of CMake's, of flags, or of a sentence about an LLVM."""
+    """Split a value: a CMake list, flags, or a sentence about an LLVM."""
     for separator in (", ", ";"):
         if separator in value:
             return value.split(separator)

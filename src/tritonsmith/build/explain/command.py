@@ -30,15 +30,15 @@ _ENDS = (".a", ".so", ".dylib")
 
 @dataclass(frozen=True)
 class Explanation:
-    """What will be rebuilt, and why.
+    """The parts of a build that will be rebuilt, and the reasons.
 
     Attributes:
         folder: the build folder.
-        own: what this tool would do before Ninja, and why, in sentences.
-        regeneration: why Ninja would run CMake first; what follows is then the graph as it is now.
+        own: steps of this tool before Ninja and their reasons, in sentences.
+        regeneration: reasons for Ninja to run CMake first; the rows then describe the current graph.
         rows: Ninja's reasons.
-        totals: what it would run.
-        notes: what to know besides.
+        totals: steps that Ninja would run.
+        notes: other things to know.
     """
 
     folder: Path
@@ -50,16 +50,16 @@ class Explanation:
 
     @property
     def nothing(self) -> bool:
-        """Whether there is nothing to do."""
+        """Report whether nothing will be rebuilt."""
         return not (self.own or self.regeneration or self.rows or sum(self.steps))
 
     @property
     def steps(self) -> tuple[int, int, int]:
-        """Compiles, links, other steps."""
+        """The numbers of compiles, links and other steps."""
         return self.totals.compiles, self.totals.links, self.totals.others
 
     def as_json(self) -> dict[str, Any]:
-        """The explanation as JSON data."""
+        """Return the explanation as JSON data."""
         return {"schema": SCHEMA, **asdict(self), "folder": str(self.folder)}
 
 
@@ -68,29 +68,31 @@ def of_triton(
 ) -> Explanation:
     """Explain what `build-triton` would rebuild, with the settings of the last build.
 
-    `bare` is the env without the flags of the last build. Without targets, those that the env names count.
+    `bare` is the env without the flags of the last build. Without `targets`, the env's own are used.
 
     Raises:
-        FactError: no checkout, no LLVM, or Ninja does not answer.
+        FactError: there is no checkout or LLVM, or Ninja does not answer.
     """
     inputs, request = commands.gather(settings, space, located)
     env, plan = inputs.env, recipe.plan(inputs)
     last = receipts.read(env.receipt("build-triton"))
     own = (*pin_check.notes(last, request, inputs.llvm), *own_steps(plan, env, last, inputs))
-    found = of_folder(
+    explanation = of_folder(
         inputs.tools.ninja, env.build, tuple(targets) or inputs.settings.triton.targets, inputs.checkout.root
     )
     notes = tuple(_flags_matter(settings, bare))
-    if own and found.folder.is_dir():
+    if own and explanation.folder.is_dir():
         notes += ("Ninja's answer is for the folder as it is now, before the steps above",)
-    return Explanation(found.folder, own, found.regeneration, found.rows, found.totals, notes)
+    return Explanation(
+        explanation.folder, own, explanation.regeneration, explanation.rows, explanation.totals, notes
+    )
 
 
 def of_llvm(env: EnvDir, targets: Sequence[str] = ()) -> Explanation:
-    """Explain what Ninja would rebuild in the LLVM of an environment, by default of what was built before.
+    """Explain what Ninja would rebuild in an environment's LLVM; by default, of what was built before.
 
     Raises:
-        FactError: there is no LLVM, the LLVM is not built here, or Ninja does not answer.
+        FactError: there is no LLVM, the LLVM was not built here, or Ninja does not answer.
     """
     receipt = receipts.read(env.receipt("setup-mlir")) or {}
     prefix, ninja = Path(str(receipt.get("prefix") or "")), tools.own("ninja")
@@ -104,7 +106,7 @@ def of_llvm(env: EnvDir, targets: Sequence[str] = ()) -> Explanation:
 
 
 def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | None) -> Explanation:
-    """Explain what Ninja would rebuild in a folder; one that is not configured yet has nothing to tell.
+    """Explain what Ninja would rebuild in a folder; the result is empty if it is not configured yet.
 
     Paths below `source` are shown relative to it.
 
@@ -137,10 +139,10 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
 def own_steps(
     plan: Plan, env: EnvDir, last: Mapping[str, Any] | None, inputs: recipe.Inputs
 ) -> tuple[str, ...]:
-    """Why the steps of a plan whose stamps are outdated would run, each reason once.
+    """Return the reasons for the steps of a plan whose stamps are outdated, each reason once.
 
-    Two steps of a phase often have one, as where another environment built the same checkout since.
-    `last` is the receipt before.
+    Two steps of a phase often share one, as when another environment built the same checkout since.
+    `last` is the previous receipt.
     """
     return tuple(dict.fromkeys(_own_steps(plan, env, last, inputs)))
 
@@ -174,10 +176,12 @@ def _own_steps(
 
 
 def _undone(plan: Plan) -> Iterator[tuple[Stamp, Step]]:
-    seen: set[Stamp] = set()
+    stamps: set[Stamp] = set()
     for step in plan.steps:
-        if step.stamp and step.stamp not in seen and not isinstance(step, Copy):  # which copies what differs
-            seen.add(step.stamp)
+        if (
+            step.stamp and step.stamp not in stamps and not isinstance(step, Copy)
+        ):  # which copies what differs
+            stamps.add(step.stamp)
             if not step.stamp.holds():
                 yield step.stamp, step
 
@@ -192,7 +196,7 @@ def _configure(stamp: Stamp, changes: Sequence[CMakeChange]) -> Iterator[str]:
 
 
 def _flags_matter(settings: Settings, bare: Settings) -> Iterator[str]:
-    """One sentence for each setting that differs without the flags of the last build."""
+    """Yield one sentence for each setting that differs without the flags of the last build."""
     alone = {key: value for key, value, _ in keys_of(bare)}
     for key, value, _ in keys_of(settings):
         if alone[key] != value:
@@ -200,10 +204,10 @@ def _flags_matter(settings: Settings, bare: Settings) -> Iterator[str]:
 
 
 def _built_before(build: Path) -> tuple[str, ...]:
-    """Libraries and programs that Ninja built here and that are still in its graph."""
-    made = {
+    """Return the libraries and programs that Ninja built here and that are still in its graph."""
+    names = {
         name
         for name in ninja_dry_run.durations(build)
         if not name.startswith("/") and (name.endswith(_ENDS) or name.startswith("bin/"))
     }
-    return tuple(sorted(ninja_graph.commands(build, {name for name in made if (build / name).exists()})))
+    return tuple(sorted(ninja_graph.commands(build, {name for name in names if (build / name).exists()})))

@@ -20,7 +20,7 @@ _NAMED = 3  # files in a sentence
 
 @dataclass(frozen=True)
 class RebuildReason:
-    """A reason, as a sentence, and the outputs that it directly rebuilds, as Ninja writes them."""
+    """A reason, as a sentence, and the outputs that it directly rebuilds, as Ninja names them."""
 
     files: tuple[str, ...]
     why: str
@@ -28,14 +28,14 @@ class RebuildReason:
 
 @dataclass(frozen=True)
 class RebuildTotals:
-    """What Ninja would run; where the result of a step stays the same, what depends on it is left out then.
+    """The number of steps that Ninja would run at most; steps whose inputs stay unchanged are then skipped.
 
     Attributes:
-        compiles: of objects.
-        links: of archives, libraries and programs.
+        compiles: compiles of objects.
+        links: links of archives, libraries and programs.
         others: generated files, copies.
-        seconds: that these steps took when they were last run, one after the other.
-        unknown: steps that have never been run here.
+        seconds: sum of the durations of these steps when they last ran.
+        unknown: steps that never ran here.
     """
 
     compiles: int
@@ -55,40 +55,42 @@ def rows(
     """Group reasons; those that rebuild the most come first.
 
     Args:
-        reasons: from Ninja.
-        before: output to its command when it was last built, as far as it is known.
+        reasons: reasons from Ninja.
+        before: output to its command in the last build, as far as it is known.
         after: output to its command now.
-        changed: how many seconds ago a file changed; None if it is gone.
-        short: a path as a person reads it.
+        changed: returns how many seconds ago a file changed; None if it is gone.
+        short: shortens a path for display.
     """
     groups: dict[str, list[str]] = {}
     for reason in reasons:
         why = _why(reason, before, after, changed, short)
-        if made := _PRECOMPILED.fullmatch(reason.output):
-            why = f"the precompiled header `{made[1]}` is made again, because {why.replace('{files}', 'it')}"
+        if header := _PRECOMPILED.fullmatch(reason.output):
+            why = (
+                f"the precompiled header `{header[1]}` is made again, because {why.replace('{files}', 'it')}"
+            )
         groups.setdefault(why, []).append(reason.output)
-    found = [RebuildReason(tuple(files), _with_names(why, files, short)) for why, files in groups.items()]
-    return tuple(sorted(found, key=lambda row: -len(row.files)))
+    grouped = [RebuildReason(tuple(files), _with_names(why, files, short)) for why, files in groups.items()]
+    return tuple(sorted(grouped, key=lambda row: -len(row.files)))
 
 
 def regeneration(
     run: DryRun, changed: Callable[[str], float | None], short: Callable[[str], str]
 ) -> list[str]:
-    """Why Ninja would run CMake first."""
-    said = (
+    """Return the reasons for Ninja to run CMake first."""
+    sentences = (
         _with_names(_why(reason, {}, {}, changed, short), [reason.output], short)
         for reason in run.regeneration
     )
-    return list(dict.fromkeys(said))  # of one file Ninja compares the time of both output and log
+    return list(dict.fromkeys(sentences))  # Ninja compares the times of both output and log for one file
 
 
 def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, float]) -> RebuildTotals:
     """Count the steps.
 
     Args:
-        run: from Ninja.
-        described: what Ninja prints for a custom command, to its output.
-        seconds: output to how long it took when it was last made.
+        run: dry run of Ninja.
+        described: description of a custom command, as Ninja prints it, to its output.
+        seconds: output to the duration of its last build.
     """
     outputs = []
     for step in run.steps:
@@ -109,7 +111,7 @@ def _why(
     changed: Callable[[str], float | None],
     short: Callable[[str], str],
 ) -> str:
-    """A sentence with `{files}` where the outputs are named."""
+    """Return a sentence with `{files}` in place of the outputs."""
     if reason.kind == "newer":
         seconds = changed(reason.input)
         when = "deleted" if seconds is None else f"changed {age(seconds)} ago"
@@ -143,7 +145,7 @@ def _with_names(why: str, files: Sequence[str], short: Callable[[str], str]) -> 
 
 
 def shortener(build: Path, source: Path | None) -> Callable[[str], str]:
-    """Shorten paths for display: objects to their name, other paths to the part below a known folder."""
+    """Return a function that shortens paths: objects to their name, others relative to a known folder."""
     sources = source.resolve() if source else None
 
     def short(path: str) -> str:

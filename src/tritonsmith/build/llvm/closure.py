@@ -1,8 +1,8 @@
-"""Which part of LLVM to build: all, or only what this Triton links, runs and tests with.
+"""The part of LLVM to build: all, or only what this Triton links, runs and tests with.
 
-Triton configures against an LLVM that is configured and not yet built, and its graph then names every file of
-LLVM that it takes. So the list is read each time from the checkout at hand, and asking for more later builds
-the difference.
+Triton configures against an LLVM that is configured and not yet built; its graph then names every file of
+LLVM that it uses. So the list always comes from the current checkout, and a later request for more builds
+only the difference.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Consumer:
     """The Triton for which an LLVM is built.
 
     Attributes:
-        configure: steps that configure it against a given LLVM, unbuilt, and the folder that this fills.
-        programs: what its tests call.
-        closure: what its needs follow from (`key`).
+        configure: returns the steps that configure it against a given unbuilt LLVM, and its build folder.
+        programs: programs that its tests call.
+        closure: key of its closure, from `key`.
     """
 
     configure: Callable[[LlvmTree], tuple[tuple[Step, ...], Path]]
@@ -41,7 +41,7 @@ class Consumer:
 def build(
     prefix: Path, request: LlvmRequest, means: BuildTools, consumer: Consumer | None
 ) -> tuple[Step, ...]:
-    """Steps that build what the request asks for in a configured build folder; all without a consumer."""
+    """Return the steps that build the request in a configured folder; everything without a consumer."""
     settings, jobs, tools = request.settings, means.jobs.compile, means.tools
     named = settings.ninja_targets
     if named or settings.scope == "all" or consumer is None:
@@ -70,9 +70,9 @@ def build(
 
 
 def key(settings: Settings, checkout: TritonCheckout) -> str:
-    """What a checkout's needs follow from, its options included; empty where only Ninja can tell.
+    """Return a key that determines a checkout's needs, options included; empty where only Ninja can tell.
 
-    That is where its sources are changed, lie in several places, or are not under git.
+    It is empty if the sources are changed, lie in several places, or are not under git.
     """
     triton = settings.triton
     if not checkout.commit or checkout.dirty or triton.plugin_dirs:
@@ -81,7 +81,7 @@ def key(settings: Settings, checkout: TritonCheckout) -> str:
 
 
 def promised(prefix: Path, request: LlvmRequest) -> LlvmTree:
-    """The LLVM that will be there once it is configured, as Triton's recipe wants to know it."""
+    """Describe the LLVM that will exist once it is configured, as Triton's recipe needs it."""
     settings = request.settings
     return LlvmTree(
         prefix=prefix,
@@ -99,6 +99,6 @@ def promised(prefix: Path, request: LlvmRequest) -> LlvmTree:
 
 
 def _before_configure(request: LlvmRequest) -> tuple[str, ...]:
-    """What Triton's configure looks for as a finished program."""
-    wanted = {"needs-filecheck": "FileCheck", "needs-clang": "clang"}
-    return tuple(name for feature, name in wanted.items() if feature in request.features)
+    """Return the programs that Triton's configure expects to be built already."""
+    programs = {"needs-filecheck": "FileCheck", "needs-clang": "clang"}
+    return tuple(name for feature, name in programs.items() if feature in request.features)

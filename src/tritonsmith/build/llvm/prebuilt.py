@@ -22,10 +22,10 @@ class PrebuiltArchive:
     """Upstream's archive for one pin and one kind of machine.
 
     Attributes:
-        url: where it should be.
+        url: expected URL.
         sha256: its checksum; empty where upstream publishes none.
         suffix: `ubuntu-x64` ...
-        note: why it may not run here, or why another suffix was taken; may be empty.
+        note: a reason why it may not run here or why another suffix was chosen; may be empty.
     """
 
     url: str
@@ -35,14 +35,14 @@ class PrebuiltArchive:
 
     @property
     def name(self) -> str:
-        """File name without its ending."""
+        """The file name without its extension."""
         return self.url.rsplit("/", 1)[-1].removesuffix(".tar.gz")
 
 
 def suffix_for(machine: Machine, version: str) -> str:
-    """Upstream's suffix for a machine, by its own rules; empty where it builds none.
+    """Return upstream's suffix for a machine, by its own rules; empty where it builds none.
 
-    Old versions of Triton had one rule more.
+    Old versions of Triton had one more rule.
     """
     if machine.system == "Linux" and not machine.glibc:
         return ""  # musl: every build links glibc
@@ -53,9 +53,9 @@ def suffix_for(machine: Machine, version: str) -> str:
 
 
 def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> PrebuiltArchive | None:
-    """The archive for a request, or None if there is no pin, or none is built for this machine.
+    """Return the archive for a request; None without a pin, or if none is built for this machine.
 
-    `base_url` is another place that has the same files; empty for upstream's.
+    `base_url` is a mirror with the same files; empty for upstream's.
     """
     suffix = suffix_for(machine, request.version)
     if not suffix or request.pin is None:
@@ -79,13 +79,13 @@ def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> P
 
 
 def plan(archive: PrebuiltArchive, workspace: Workspace, store: Store) -> Plan:
-    """The recipe: download, verify, extract, and rename to the final name last."""
+    """Return the recipe: download, verify, extract, and rename to the final name last."""
     target = store.path(archive.name)
     file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
     steps = stamped(
         (
             Download(archive.url, archive.sha256, file, phase=PHASE_DOWNLOAD),
-            Remove((target,), store.owner, phase=PHASE_EXTRACT),  # without its stamp it may be anything
+            Remove((target,), store.owner, phase=PHASE_EXTRACT),  # without a stamp, its content is unknown
             Extract(file, target, store.owner, phase=PHASE_EXTRACT),
         ),
         store.root / f".{archive.name}.done",
@@ -95,7 +95,7 @@ def plan(archive: PrebuiltArchive, workspace: Workspace, store: Store) -> Plan:
 
 
 def at_hand(archive: PrebuiltArchive, workspace: Workspace, store: Store) -> bool:
-    """Whether the archive is already downloaded or unpacked, so that no server is needed."""
+    """Report whether the archive is already downloaded or unpacked, so that no server is needed."""
     file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
     steps = plan(archive, workspace, store).steps
     return file.is_file() or all(step.stamp and step.stamp.holds() for step in steps)

@@ -10,15 +10,15 @@ from tritonsmith.core.errors import UsageError
 from tritonsmith.facts.tools import Compilers
 
 _HERE = Path(__file__).parent
-SLOPPINESS = ("pch_defines", "time_macros")  # without which ccache passes every compile on (its manual, PCH)
+SLOPPINESS = ("pch_defines", "time_macros")  # without these, ccache caches no such compile (its manual, PCH)
 
 
 def objection(settings: Settings, compilers: Compilers) -> str | None:
-    """Why precompiled headers would hurt here, or None.
+    """Return the reason why precompiled headers would hurt here, or None.
 
     Args:
-        settings: the env.
-        compilers: what compiles.
+        settings: settings of the env.
+        compilers: the compilers of the build.
     """
     if compilers.cxx is None or "clang" not in compilers.cxx.path.name:
         return "the compiler is not clang: GCC's precompiled headers cost more to read than they save"
@@ -32,24 +32,24 @@ def objection(settings: Settings, compilers: Compilers) -> str | None:
 
 
 def used(settings: Settings, compilers: Compilers) -> bool:
-    """Whether this build injects them.
+    """Report whether this build injects them.
 
     Raises:
-        UsageError: the env says `on` where they would hurt.
+        UsageError: the env requires them (`on`) where they would hurt.
     """
-    wanted = settings.llvm.precompiled_headers
+    mode = settings.llvm.precompiled_headers
     reason = objection(settings, compilers)
-    if wanted == "on" and reason:
+    if mode == "on" and reason:
         raise UsageError(
             'precompiled-headers = "on" does not work here',
             why=reason,
             hints=['set precompiled-headers = "auto" under [llvm], or remove the remote cache'],
         )
-    return wanted != "off" and reason is None
+    return mode != "off" and reason is None
 
 
 def cache_variables() -> dict[str, str]:
-    """CMake's variables that inject them into LLVM's targets (`precompiled_headers.cmake`)."""
+    """Return the CMake variables that inject them into LLVM's targets (`precompiled_headers.cmake`)."""
     table = configs.load("precompiled-headers")
     variables = {
         "CMAKE_PROJECT_LLVM_INCLUDE": str(_HERE / "precompiled_headers.cmake"),
@@ -65,5 +65,5 @@ def cache_variables() -> dict[str, str]:
 
 
 def _spelled(header: str) -> str:
-    """As `#include` takes it; CMake would look for a bare name in the current folder."""
+    """Spell a header as `#include` takes it; CMake would look for a bare name in the current folder."""
     return header if header.startswith("<") else f'"{header}"'

@@ -1,4 +1,4 @@
-"""What an LLVM must provide: a commit, and everything that this Triton's build needs."""
+"""Requirements for an LLVM: a commit, and everything that this Triton's build needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PACKAGES = {
 }
 
 
-# Name to the feature of the Tritons whose build runs it (empty: of all), and to it in words.
+# Tool to the feature of the Tritons whose build runs it (empty for all), and its description.
 _TOOLS = {
     "clang++": ("needs-clang", "clang++ (bin/clang++), which compiles Triton's gsan runtime"),
     "FileCheck": ("needs-filecheck", "FileCheck (bin/FileCheck)"),
@@ -31,7 +31,7 @@ _TOOLS = {
 
 @dataclass(frozen=True)
 class LlvmRequest:
-    """What `setup-mlir` looks for: `[llvm]` of the env, for a Triton with a version and features.
+    """The LLVM that `setup-mlir` looks for: `[llvm]` of the env, for a Triton with a version and features.
 
     `pin` is None if nothing names a commit; the features are those of `configs/triton-eras.toml`.
     """
@@ -48,18 +48,18 @@ class LlvmRequest:
         return ("mlir", *(project for feature, project in table.items() if feature in self.features))
 
     def fit(self, commit: str) -> Fit:
-        """How an LLVM of that commit relates to the pin."""
+        """Compare an LLVM's commit with the pin."""
         if self.pin is None or not commit:
             return "unknown"
         return "pin" if llvm_tree.same_commit(commit, self.pin.commit) else "other"
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Programs that this Triton's build runs."""
+        """The programs that this Triton's build runs."""
         return tuple(name for name, (feature, _) in _TOOLS.items() if not feature or feature in self.features)
 
     def lacks(self, tree: LlvmTree) -> list[str]:
-        """What this Triton's build needs and an LLVM lacks, in words; empty if nothing is missing."""
+        """List what this Triton's build needs and an LLVM lacks, in words; empty if nothing is missing."""
         missing = [
             words for name, words in _PACKAGES.items() if name in self.projects and name not in tree.packages
         ]
@@ -71,12 +71,12 @@ class LlvmRequest:
                 + "static component libraries (lib/libLLVMSupport.a, lib/libMLIRIR.a): "
                 + _why_not_static(tree)
             )
-        wanted = {name for name in self.settings.targets if name != "Native"} & {"NVPTX", "AMDGPU"}
-        missing += [f"code generator {name}" for name in sorted(wanted - tree.targets)]
+        backends = {name for name in self.settings.targets if name != "Native"} & {"NVPTX", "AMDGPU"}
+        missing += [f"code generator {name}" for name in sorted(backends - tree.targets)]
         return missing
 
     def remedy(self, tree: LlvmTree) -> list[str]:
-        """Hints to install the packages that have what a distribution's LLVM lacks; none for another LLVM."""
+        """Return hints to install the packages that complete a distribution's LLVM; none for another LLVM."""
         if not _DEBIAN.fullmatch(str(tree.prefix)):
             return []
         words = "; ".join(self.lacks(tree))
@@ -86,7 +86,7 @@ class LlvmRequest:
         return [f"install what is missing (Debian, Ubuntu): apt install {names}"] if names else []
 
     def describe_pin(self) -> str:
-        """The pin in words."""
+        """Describe the pin in words."""
         return f"{self.pin.commit[:12]} ({self.pin.file})" if self.pin else "unknown"
 
 

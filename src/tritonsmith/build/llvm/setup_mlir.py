@@ -37,7 +37,7 @@ def prepare(
 ) -> tuple[PreparedBuild, ProviderChoice]:
     """Prepare an LLVM/MLIR for the env's Triton.
 
-    `force` goes on in spite of what the preflight found; `again` configures even if nothing changed.
+    `force` continues despite the preflight's findings; `again` configures even if nothing changed.
 
     Raises:
         FactError: no provider fits.
@@ -76,19 +76,19 @@ def prepare(
 
 
 def build_tools(settings: Settings) -> BuildTools:
-    """What builds an LLVM here."""
+    """Collect the tools that build an LLVM here."""
     host = machine.read()
-    found = tools.compilers(
+    compilers = tools.compilers(
         compiler=settings.toolchain.compiler,
         linker=settings.toolchain.linker,
         launcher=settings.cache.launcher,
     )
     return BuildTools(
         machine=host,
-        compilers=found,
+        compilers=compilers,
         tools=cmake.own_tools(),
         jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
-        precompiled=precompiled_headers.used(settings, found),
+        precompiled=precompiled_headers.used(settings, compilers),
         cache=settings.cache,
     )
 
@@ -96,16 +96,18 @@ def build_tools(settings: Settings) -> BuildTools:
 def _preflight(
     request: LlvmRequest, settings: Settings, means: BuildTools, store: Store, *, force: bool
 ) -> list[str]:
-    """Warnings about a build of LLVM.
+    """Return warnings about a build of LLVM.
 
     Raises:
         PreflightError: it would fail.
     """
     linker, free = settings.toolchain.linker, machine.disk_free(store.root)
-    host, found = means.machine, means.compilers
+    host, compilers = means.machine, means.compilers
     problems = [
-        *preflight.llvm(request, host, found, means.jobs, linker=linker, disk_free=free, where=store.root),
-        *preflight.cache(settings, found),
+        *preflight.llvm(
+            request, host, compilers, means.jobs, linker=linker, disk_free=free, where=store.root
+        ),
+        *preflight.cache(settings, compilers),
     ]
     return list(preflight.enforce(problems, force=force))
 
@@ -134,14 +136,14 @@ def _receipt(
 
 
 def _others(store: Store, space: Workspace, env: str, entry: str) -> str:
-    """The other users of an entry, in words."""
+    """Describe the other users of an entry."""
     uses = leases.look(store, space, time.time()).of(entry)
-    found = [use.in_words for use in uses if (use.user.workspace, use.user.env) != (str(space.root), env)]
-    return ", ".join(dict.fromkeys(found))
+    users = [use.in_words for use in uses if (use.user.workspace, use.user.env) != (str(space.root), env)]
+    return ", ".join(dict.fromkeys(users))
 
 
 def wants_sources(settings: Settings) -> bool:
-    """Whether what is built of LLVM is read from Triton's sources."""
+    """Report whether Triton's sources decide what is built of LLVM."""
     llvm = settings.llvm
     return llvm.scope != "all" and not llvm.ninja_targets and llvm.provider in ("auto", "source")
 
@@ -164,7 +166,7 @@ def _request(settings: Settings, located: TritonSource) -> LlvmRequest:
 def _consumer(
     settings: Settings, space: Workspace, located: TritonSource, means: BuildTools, *, again: bool
 ) -> Consumer | None:
-    """The Triton that LLVM is built for; None where its sources are not at hand."""
+    """Return the Triton that LLVM is built for; None if its sources are not available."""
     if not located.root.is_dir():
         return None
     checkout, env = checkouts.read(located.root), space.env(settings.name)

@@ -47,7 +47,7 @@ PHASE_BUILD = "build LLVM"
 
 @dataclass(frozen=True)
 class LlvmSource:
-    """Where LLVM's sources come from.
+    """The origin of LLVM's sources.
 
     Attributes:
         kind: a git remote, a checkout on this disk, or a tarball.
@@ -63,10 +63,10 @@ class LlvmSource:
 
 
 def locate(source: str) -> LlvmSource:
-    """Classify what `[llvm] source` names: a path or URL; empty for upstream's repository.
+    """Classify the value of `[llvm] source`: a path or URL; empty for upstream's repository.
 
     Raises:
-        FactError: a path where there is nothing of use.
+        FactError: the path has no usable sources.
     """
     if not source:
         return LlvmSource("git", str(configs.load("triton-eras")["llvm-source"]["repositories"][0]))
@@ -94,9 +94,9 @@ class SourceTree:
 
     Attributes:
         path: folder that holds `llvm/`.
-        commit: as far as it is known.
-        steps: what brings them there.
-        dirty: somebody changed them.
+        commit: their commit, as far as it is known.
+        steps: steps that fetch them.
+        dirty: the user changed them.
         archive: the tarball's checksum, or its name and size; empty for others.
     """
 
@@ -108,7 +108,7 @@ class SourceTree:
 
 
 def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> SourceTree:
-    """Steps that fetch the sources at the pin. The user's own tree is read, never changed.
+    """Return the steps that fetch the sources at the pin. The user's own tree is read, never changed.
 
     Raises:
         UsageError: there is no pin to fetch, or a tarball's URL has no checksum.
@@ -147,7 +147,7 @@ def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: 
         steps.append(GitFetch(repository, urls, commit, phase=PHASE_SOURCES))
         login = GitRemote.of(source.location).env
     git = ("git", "-C", str(path))
-    # Forced once for a path that git knows and that is gone, once more where a stopped `add` left its lock.
+    # Forced once for a path that git lists but that is gone, twice if an interrupted `add` left it locked.
     add = ("git", "-C", str(repository), "worktree", "add", "--force", "--force", "--detach", "--no-checkout")
     steps += [
         MakeDir(workspace.sources, phase=PHASE_SOURCES),
@@ -180,18 +180,18 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
         archive = Path(source.location)
     folders = _folders(request)
     stem = archive.name.split(".tar")[0].removesuffix(".orig")
-    told = sha256 or _told(archive)
-    path = workspace.sources / f"{stem}-{digest(told, *folders)[:8]}"
+    identity = sha256 or _told(archive)
+    path = workspace.sources / f"{stem}-{digest(identity, *folders)[:8]}"
     steps.append(Remove((path,), workspace.root, phase=PHASE_SOURCES))
     steps.append(
         Extract(archive, path, workspace.root, only=folders, sha256=sha256 or None, phase=PHASE_SOURCES)
     )
     unpack = stamped(steps, workspace.sources / f".{path.name}.done", path)
-    return SourceTree(path, "", unpack, archive=told)
+    return SourceTree(path, "", unpack, archive=identity)
 
 
 def _told(archive: Path) -> str:
-    """What identifies a tarball that has no checksum."""
+    """Return a substitute for the checksum of a tarball that has none."""
     return f"{archive.name}:{archive.stat().st_size if archive.is_file() else 0}"
 
 
@@ -214,10 +214,10 @@ class BuildTools:
 
 
 def key(tree: SourceTree, request: LlvmRequest, means: BuildTools) -> Key:
-    """What this build is, and so which entry of the store. The scope is not in it: a build grows where it is.
+    """Return the key of this build in the store. The scope is not part of it: a build grows in place.
 
-    Sources that are changed, or that tell no commit, have a build of their own, whatever their changes are by
-    now: it is rebuilt in place, as one expects of sources that one works on. A tarball's is by what it is.
+    Modified sources, and those without a commit, have one build whatever their current changes are: it is
+    rebuilt in place, as expected of sources under development. A tarball is identified by its content.
     """
     settings, compilers = request.settings, means.compilers
     options = {
@@ -250,7 +250,7 @@ def configure(
     root: Path | None = None,
     again: bool = False,
 ) -> tuple[Step, ...]:
-    """Steps that fetch the sources and configure them into `build`, a folder in the marked folder `root`.
+    """Return the steps that fetch and configure the sources; `build` is in the marked folder `root`.
 
     `again`: configure even if nothing changed.
     """
@@ -269,7 +269,8 @@ def configure(
 
 
 def _shared(tree: SourceTree, build: Path, means: BuildTools) -> Folders | None:
-    """Only other machines compile LLVM again, so only for them its debug info is made relative."""
+    """Return the folders for relative debug info, which only a remote cache needs."""
+    # On this machine LLVM is not compiled twice, so only other machines benefit.
     here = Folders(tree.path, build, build)
     shared = compiler_cache.shared(means.compilers, means.machine.system, here)
     return shared if means.cache.remote else None

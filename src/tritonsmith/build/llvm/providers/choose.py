@@ -19,18 +19,18 @@ PROVIDERS: dict[str, Callable[[LlvmRequest, ProviderInputs], ProviderChoice]] = 
 
 
 def choose(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
-    """Choose a provider: the one in the settings, or the first that fits; a folder that is named, or nothing.
+    """Choose a provider: the one in the settings, or the first that fits; a named folder excludes all others.
 
     Raises:
-        FactError: none fits, or the named folder does not.
+        FactError: no provider fits, or the named folder does not.
         UsageError: the request contradicts itself.
     """
-    wanted = request.settings.provider
+    provider = request.settings.provider
     if request.settings.dir:
         _check_named(request, inputs)
-        wanted = "system"
+        provider = "system"
     refused: dict[str, str] = {}
-    for name in PROVIDERS if wanted == "auto" else (wanted,):
+    for name in PROVIDERS if provider == "auto" else (provider,):
         try:
             choice = PROVIDERS[name](request, inputs)
         except RefusedError as reason:
@@ -40,7 +40,7 @@ def choose(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
             nothing = f"--reconfigure has no effect: the LLVM in {choice.prefix} is not built here"
             choice = replace(choice, warnings=(*choice.warnings, nothing))
         return replace(choice, refused=tuple(refused.items()))
-    installed = wanted == "system"
+    installed = provider == "system"
     raise FactError(
         "no installed LLVM fits this Triton"
         if installed
@@ -56,10 +56,10 @@ _OTHER_PROVIDERS = (
 
 
 def _check_named(request: LlvmRequest, inputs: ProviderInputs) -> None:
-    """Check that the LLVM of a folder that the user named will do.
+    """Check that the LLVM of a folder named by the user is usable.
 
     Raises:
-        UsageError: another provider is named, too.
+        UsageError: the settings name another provider too.
         FactError: it lacks something, or is not at the pin and no other commit was accepted.
     """
     provider, (tree,) = request.settings.provider, inputs.installed
@@ -90,7 +90,7 @@ def _check_named(request: LlvmRequest, inputs: ProviderInputs) -> None:
 
 
 def _packages(request: LlvmRequest, inputs: ProviderInputs) -> list[str]:
-    """Hints to complete an installed LLVM; the newest comes first, and will do."""
+    """Return hints to complete an installed LLVM: the newest that has any."""
     return next((hints for tree in inputs.installed if (hints := request.remedy(tree))), [])
 
 

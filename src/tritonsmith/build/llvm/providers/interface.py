@@ -1,4 +1,4 @@
-"""What a provider of LLVM is given, and what it answers."""
+"""The inputs and the result of a provider of LLVM."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class ProviderInputs:
     """Everything that the choice of a provider depends on.
 
     Attributes:
-        workspace: where builds and archives go.
-        means: what a build would be made with, and the machine.
-        installed: LLVMs that are there, the one named by flag or variable first.
-        source: where LLVM's sources come from.
-        reachable: why a URL cannot be fetched from here, or None if it can.
-        store: where LLVMs are kept.
-        entries: what is in it.
-        consumer: the Triton that it is for; None where its sources are not at hand.
+        workspace: workspace for builds and archives.
+        means: the machine and the tools of a build.
+        installed: installed LLVMs, the one named by flag or variable first.
+        source: origin of LLVM's sources.
+        reachable: returns why a URL cannot be fetched from here, or None if it can.
+        store: the store of LLVMs.
+        entries: entries of the store.
+        consumer: the Triton that needs the LLVM; None if its sources are not available.
         again: configure even if nothing changed.
     """
 
@@ -43,7 +43,7 @@ class ProviderInputs:
 
     @property
     def triton(self) -> str:
-        """What the closure of the Triton that it is for follows from; empty if that is not known."""
+        """The key of the closure of the consuming Triton; empty if it is unknown."""
         return self.consumer.closure if self.consumer else ""
 
 
@@ -52,15 +52,15 @@ class ProviderChoice:
     """The LLVM that exists once the plan has run.
 
     Attributes:
-        provider: that gives it.
-        prefix: what `LLVM_SYSPATH` wants.
-        commit: as far as it is known.
-        plan: what brings it there.
-        warnings: what may hurt later.
-        refused: provider to the reason why it was not taken.
+        provider: name of the provider.
+        prefix: value for `LLVM_SYSPATH`.
+        commit: its commit, as far as it is known.
+        plan: plan that builds or fetches it.
+        warnings: problems that may occur later.
+        refused: provider to the reason for its refusal.
         entry: name in the store; empty for an installed one.
-        describe: reads the finished tree for its manifest; None where nothing is made.
-        kind: of the entry: built, prebuilt ...; empty for an installed one.
+        describe: reads the finished tree for its manifest; None if nothing is built.
+        kind: kind of the entry: built, prebuilt ...; empty for an installed one.
     """
 
     provider: str
@@ -75,11 +75,11 @@ class ProviderChoice:
 
 
 class RefusedError(Exception):
-    """A provider does not fit; the message says why."""
+    """A provider does not fit; the message has the reason."""
 
 
 def require_writable(store: Store) -> None:
-    """What a provider needs that builds or extracts something.
+    """Check that the store is writable, for a provider that builds or extracts something.
 
     Raises:
         RefusedError: the store is read-only.
@@ -91,7 +91,7 @@ def require_writable(store: Store) -> None:
 def taken(
     entry: StoreEntry, manifest: StoreManifest, provider: str, warnings: tuple[str, ...]
 ) -> ProviderChoice:
-    """An entry as it is."""
+    """Return the choice of an entry as it is."""
     plan = Plan(f"LLVM {manifest.version} from the store in {entry.path}")
     return ProviderChoice(
         provider, entry.path, manifest.commit, plan, warnings, entry=entry.name, kind=manifest.kind
@@ -106,6 +106,6 @@ def grown(
     steps: tuple[Step, ...],
     describe_it: Callable[[], StoreManifest],
 ) -> ProviderChoice:
-    """An entry in which more is built, as it was configured once."""
+    """Return the choice of an entry in which more will be built, with its existing configuration."""
     plan = Plan(f"the rest of LLVM {manifest.version} in {entry.path}", steps)
     return replace(taken(entry, manifest, provider, warnings), plan=plan, describe=describe_it)

@@ -20,7 +20,7 @@ def provide(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
     """Download upstream's archive.
 
     Raises:
-        RefusedError: there is none, or it cannot be reached.
+        RefusedError: there is no archive, or it cannot be reached.
     """
     archive = prebuilt.archive_for(request, inputs.means.machine, request.settings.prebuilt_url)
     if request.pin is None:

@@ -22,10 +22,10 @@ from tritonsmith.core.plan import Plan
 
 
 def provide(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
-    """Build LLVM, or go on with a build of these very sources and options.
+    """Build LLVM, or continue a build of the same sources and options.
 
     Raises:
-        RefusedError: the sources cannot be had.
+        RefusedError: the sources cannot be obtained.
         UsageError: the same, where no other provider is allowed.
     """
     try:
@@ -45,23 +45,30 @@ def provide(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
 def _built_before(
     tree: SourceTree, request: LlvmRequest, inputs: ProviderInputs, warnings: tuple[str, ...]
 ) -> ProviderChoice | None:
-    """The entry of this very build, if it is finished: as it is, or with more built in it.
+    """Return the entry of this exact build if it is finished: as it is, or with more built in it.
 
-    It is not reconfigured for what is not in its key: jobs, caches and what makes it quicker. Two
-    environments that differ in these would otherwise undo each other's configure at every run.
+    It is not reconfigured for settings outside its key (jobs, caches and other accelerations): two
+    environments that differ in these would otherwise undo each other's configure in every run.
     """
     means, store = inputs.means, inputs.store
     key = llvm_source.key(tree, request, means)
-    entry = next((one for one in inputs.entries if one.name == key.name and one.status == "ready"), None)
+    entry = next(
+        (
+            candidate
+            for candidate in inputs.entries
+            if candidate.name == key.name and candidate.status == "ready"
+        ),
+        None,
+    )
     manifest = entry.manifest if entry else None
     if entry is None or manifest is None or manifest.key != key.digest:
         return None
     whole = all(step.stamp and step.stamp.holds() for step in tree.steps)
     if manifest.source == str(tree.path) and not whole:
-        return None  # a run that was to fetch its sources again was stopped
+        return None  # a run that was refetching its sources was interrupted
     settled, named = _settled(tree), request.settings.ninja_targets
-    wanted = store_entry.wanted(request, means.machine, inputs.triton)
-    if settled and not named and matching.covers(manifest, wanted) and not matching.homeless(manifest):
+    required = store_entry.wanted(request, means.machine, inputs.triton)
+    if settled and not named and matching.covers(manifest, required) and not matching.homeless(manifest):
         return taken(entry, manifest, "source", warnings)
     if not matching.grows(entry) or (settled and matching.moved(manifest)):
         return None
@@ -70,13 +77,13 @@ def _built_before(
     if settled:
         describe_it = store_entry.grown(store, manifest, request, inputs.triton)
         return grown(entry, manifest, "source", warnings, steps, describe_it)
-    steps = (*store.retract(key.name), *steps)  # not to be used while it changes
+    steps = (*store.retract(key.name), *steps)  # nobody may use the entry while it changes
     describe_it = store_entry.built(store, key, request, means.machine, inputs.triton, tree)
     return grown(entry, manifest, "source", warnings, steps, describe_it)
 
 
 def _settled(tree: SourceTree) -> bool:
-    """Whether sources are what they were: they are at a commit, or the tool unpacked them itself."""
+    """Report whether sources are unchanged: they are at a commit, or the tool unpacked them itself."""
     return bool(tree.steps) or (bool(tree.commit) and not tree.dirty)
 
 
@@ -87,7 +94,7 @@ def configured(
     provider: str,
     warnings: tuple[str, ...],
 ) -> ProviderChoice:
-    """A build of the tool's own, configured if need be."""
+    """Return a build of the tool's own, configured if needed."""
     means, store = inputs.means, inputs.store
     require_writable(store)
     key = llvm_source.key(tree, request, means)
@@ -96,8 +103,8 @@ def configured(
     steps = (*configure, *closure.build(prefix, request, means, inputs.consumer))
     stamps = [step.stamp for step in configure if step.stamp]
     if not _settled(tree) or not all(stamp.holds() for stamp in stamps):
-        steps = (*store.retract(key.name), *steps)  # not to be used while it changes
+        steps = (*store.retract(key.name), *steps)  # nobody may use the entry while it changes
     plan = Plan(f"LLVM/MLIR from source in {prefix}", steps)
     describe_it = store_entry.built(store, key, request, means.machine, inputs.triton, tree)
-    made = ProviderChoice(provider, prefix, tree.commit, plan, warnings, entry=key.name)
-    return replace(made, describe=describe_it, kind="built")
+    choice = ProviderChoice(provider, prefix, tree.commit, plan, warnings, entry=key.name)
+    return replace(choice, describe=describe_it, kind="built")

@@ -26,19 +26,19 @@ def provide(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
     """Use an LLVM of the store, and build in it what it lacks.
 
     Raises:
-        RefusedError: none fits, or the one that fits cannot grow.
+        RefusedError: no entry fits, or the one that fits cannot grow.
     """
     if inputs.source.dirty and request.settings.source:
         raise RefusedError(f"the given sources have local changes: {inputs.source.location}")
-    wanted = store_entry.wanted(request, inputs.means.machine, inputs.triton)
+    required = store_entry.wanted(request, inputs.means.machine, inputs.triton)
     if request.pin:
         same = llvm_source.key(SourceTree(Path(), request.pin.commit, ()), request, inputs.means)
-        wanted = replace(wanted, key=same.digest)
-    found = matching.choose(inputs.entries, wanted)
-    if found.entry is None or found.entry.manifest is None:
-        reasons = [f"{name}: {why}" for name, why in found.refused]
+        required = replace(required, key=same.digest)
+    chosen = matching.choose(inputs.entries, required)
+    if chosen.entry is None or chosen.entry.manifest is None:
+        reasons = [f"{name}: {why}" for name, why in chosen.refused]
         raise RefusedError("\n  ".join(reasons) or f"{inputs.store.root} is empty")
-    entry, manifest = found.entry, found.entry.manifest
+    entry, manifest = chosen.entry, chosen.entry.manifest
     named = request.settings.ninja_targets
     warnings = () if request.fit(manifest.commit) == "pin" else (_stored_elsewhere(request, manifest),)
     if inputs.again:
@@ -47,7 +47,7 @@ def provide(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
         if not reason:
             return configured(tree, request, inputs, "store", warnings)
         warnings = (*warnings, f"{entry.name} is not reconfigured: {reason}")
-    if found.complete and not named:
+    if chosen.complete and not named:
         return taken(entry, manifest, "store", warnings)
     if problem := matching.moved(manifest):
         raise RefusedError(f"{entry.name} is incomplete, and {problem}")
@@ -62,7 +62,7 @@ def provide(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
 def _why_not_configured(
     manifest: StoreManifest, tree: SourceTree, request: LlvmRequest, inputs: ProviderInputs
 ) -> str:
-    """Why `--reconfigure` leaves an entry as it is; empty if it does not."""
+    """Return the reason why `--reconfigure` leaves an entry as it is; empty if it does not."""
     if manifest.kind != "built":
         return f"the entry is {manifest.kind} and was configured where it was built"
     if not inputs.store.writable:
