@@ -1,8 +1,8 @@
-"""Merges compilation databases: `python -m tritonsmith.build.merge_compile_commands --output OUT IN...`.
+"""Merge compilation databases: `python -m tritonsmith.build.merge_compile_commands --output OUT IN...`.
 
 clangd reads one database per tree; with LLVM's commands in Triton's, it jumps from a Triton pass into MLIR.
-It can read a precompiled header only of its own version, so that is left out. The headers that a project's
-own was made of are still included; those of an injected one are not, so clangd sees what a source lacks.
+clangd reads only precompiled headers of its own version, so they are left out. The headers that make up a
+project's own one are still included; those of an injected one are not, so clangd shows missing includes.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _INJECTED = "/tritonsmith_pch_"
 
 def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Merge parsed `compile_commands.json` files; the first entry of a file wins."""
-    seen: dict[str, list[dict[str, Any]]] = {}
+    merged: dict[str, list[dict[str, Any]]] = {}
     for database in databases:
         fresh: dict[str, list[dict[str, Any]]] = {}
         for entry in database:
             path = os.path.normpath(Path(entry["directory"], entry["file"]))
-            if path not in seen:
+            if path not in merged:
                 fresh.setdefault(path, []).append(_readable(entry))
-        seen |= fresh
-    return [entry for entries in seen.values() for entry in entries]
+        merged |= fresh
+    return [entry for entries in merged.values() for entry in entries]
 
 
 def _readable(entry: dict[str, Any]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _readable(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line; prints how many entries were written."""
+    """Run the command line: print how many entries were written."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("databases", type=Path, nargs="+")

@@ -1,6 +1,6 @@
-"""Errors caused by an LLVM near the pin, recognised by the place they point to, not by their text.
+"""Errors caused by an LLVM near the pin, recognised by the location they point to, not by their text.
 
-A changed API shows in the compiler's output as a place: the error, or a note of it, points to a
+A changed API shows in the compiler's output as a location: the error, or a note of it, points to a
 declaration in LLVM's headers, or the error is about a header, a library or a name of LLVM's.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 _PLACE = re.compile(r"^(?P<file>[^\s:][^:\n]*):\d+:(?:\d+:)? (?P<kind>(?:fatal )?error|note): (?P<text>.*)$")
 # `llvm-19/include/mlir/IR/X.h`, `llvm-project/mlir/include/mlir/IR/X.h`, `/usr/include/llvm-19/llvm/MC/X.h`
 _HEADER = re.compile(r"(?:^|/)include/(?:llvm-\d+/)?(?:mlir|llvm|lld)(?:-c)?/")
-# How the compiler got there, which is no declaration.
+# Notes on how the compiler got there; they do not point to a declaration.
 _WAY = re.compile(
     r"in (?:instantiation|implicit|definition|expansion|evaluation)|while |during |expanded from"
 )
@@ -28,11 +28,11 @@ _NAME = re.compile(
 
 @dataclass(frozen=True)
 class Evidence:
-    """Why an error is attributed to the LLVM.
+    """The reason why an error is attributed to the LLVM.
 
     Attributes:
-        why: in words.
-        sure: it points to LLVM itself; a name alone may be one that Triton declares in LLVM's namespaces.
+        why: the reason, in words.
+        sure: it points to LLVM itself; a mere name may be one that Triton declares in LLVM's namespaces.
     """
 
     why: str
@@ -40,7 +40,7 @@ class Evidence:
 
 
 def evidence(error: Sequence[str]) -> Evidence | None:
-    """Find evidence in an error's lines, all its notes included, that it is about the LLVM; None for none."""
+    """Return evidence that an error, including all its notes, is caused by the LLVM; None for none."""
     if not error or "[-Werror" in error[0]:
         return None  # a compiler's warning, with a remedy of its own
     for pattern in (_FILE, _LIBRARY):
@@ -63,5 +63,5 @@ def evidence(error: Sequence[str]) -> Evidence | None:
 
 
 def _is_missing(line: str) -> bool:
-    """Whether an error line of a compiler or linker reports a missing file or library."""
+    """Report whether an error line of a compiler or linker names a missing file or library."""
     return bool(re.search(r"not found|[Nn]o such file|(?:unable to|cannot|not) find", line))

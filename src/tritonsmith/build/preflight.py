@@ -33,8 +33,8 @@ class Problem:
     Attributes:
         id: short name, the same in tests and docs.
         what: what will happen.
-        remedy: a command or a change.
-        fatal: the build cannot succeed; others are warnings.
+        remedy: a command, or a change to make.
+        fatal: the build cannot succeed; otherwise the problem is a warning.
     """
 
     id: str
@@ -44,13 +44,13 @@ class Problem:
 
 
 def enforce(problems: Iterable[Problem], *, force: bool) -> tuple[str, ...]:
-    """Raise an error if a problem is fatal, unless forced; return what to warn of.
+    """Raise an error if a problem is fatal, unless forced; return the warnings.
 
     Raises:
-        PreflightError: with every fatal problem and its remedy.
+        PreflightError: a problem is fatal; the error has all of them and their remedies.
     """
-    found = list(problems)
-    fatal = [problem for problem in found if problem.fatal]
+    known = list(problems)
+    fatal = [problem for problem in known if problem.fatal]
     if fatal and not force:
         raise PreflightError(
             "this build would fail; nothing was started",
@@ -60,14 +60,14 @@ def enforce(problems: Iterable[Problem], *, force: bool) -> tuple[str, ...]:
                 "to ignore preflight errors: --force",
             ],
         )
-    return tuple(f"[{problem.id}] {problem.what} ({problem.remedy})" for problem in found)
+    return tuple(f"[{problem.id}] {problem.what} ({problem.remedy})" for problem in known)
 
 
 def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float, lit: str = "") -> Iterator[Problem]:
-    """Problems of `build-triton`.
+    """Yield the problems of `build-triton`.
 
-    `disk_free`: GiB where the build folder lies. `lit`: its version in the env's venv; empty if that is not
-    made yet.
+    `disk_free` is in GiB, on the disk of the build folder. `lit` is its version in the env's venv; empty if
+    the venv does not exist yet.
     """
     yield from _llvm(inputs, request)
     yield from _newer_compiler(inputs)
@@ -85,7 +85,7 @@ def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float, lit: str =
 
 
 def cache(settings: Settings, compilers: Compilers) -> Iterator[Problem]:
-    """Settings under `[cache]` that are unavailable or incompatible."""
+    """Yield the settings under `[cache]` that are unavailable or incompatible."""
     icecc = bool(settings.cache.distribute) and tools.find("icecc") is not None
     rows = compiler_cache.problems(settings.cache, compilers, settings.llvm.debug_info, icecc=icecc)
     for name, what, remedy in rows:
@@ -102,9 +102,9 @@ def llvm(
     disk_free: float,
     where: Path,
 ) -> Iterator[Problem]:
-    """Problems of `setup-mlir` with the provider `source`.
+    """Yield the problems of `setup-mlir` with the provider `source`.
 
-    `linker` is `lld`, `mold` or `default`, as asked for; `disk_free` is in GiB, in the build folder `where`.
+    `linker` is `lld`, `mold` or `default`, as requested; `disk_free` is in GiB, for the build folder `where`.
     """
     yield from _tools(compilers, machine, linker=linker)
     yield from resources(machine, jobs, request.settings.debug_info)
@@ -123,14 +123,14 @@ def resources(machine: Machine, jobs: Jobs, debug_info: DebugInfo) -> Iterator[P
         ("compile", jobs.compile, need["compile-job"]),
         ("link", jobs.link, need["link-job"][debug_info]),
     ):
-        wanted = count * each
-        if wanted > machine.memory_gib:
+        needed = count * each
+        if needed > machine.memory_gib:
             yield Problem(
                 "memory",
-                f"{count} {kind} jobs at {each:g} GiB need {wanted:.0f} GiB; "
+                f"{count} {kind} jobs at {each:g} GiB need {needed:.0f} GiB; "
                 f"this machine (or its cgroup) has {machine.memory_gib:.1f} GiB",
                 "use fewer jobs: --jobs N, or link-jobs in the env file's [toolchain]",
-                fatal=wanted > 2 * machine.memory_gib,
+                fatal=needed > 2 * machine.memory_gib,
             )
 
 
@@ -185,10 +185,10 @@ def _tools(compilers: Compilers, machine: Machine, *, linker: str) -> Iterator[P
 
 
 def _newer_compiler(inputs: Inputs) -> Iterator[Problem]:
-    """A compiler newer than the checkout has more warnings, and Triton is built with `-Werror`."""
+    """Warn of a compiler newer than the checkout, whose new warnings `-Werror` would make errors."""
     cxx, committed = inputs.compilers.cxx, inputs.checkout.committed
     released = eras.clang_released(cxx.major) if cxx and "clang" in cxx.path.name else None
-    apple = inputs.machine.system == "Darwin"  # Apple numbers its clang by itself
+    apple = inputs.machine.system == "Darwin"  # Apple has its own version numbers for clang
     if cxx is None or released is None or apple or not committed or committed[:10] >= released:
         return
     strict = inputs.settings.triton.werror
@@ -204,21 +204,21 @@ def _newer_compiler(inputs: Inputs) -> Iterator[Problem]:
 
 
 def _lit(inputs: Inputs, version: str) -> Iterator[Problem]:
-    wanted = eras.lit_requirement()
-    if version and not SpecifierSet(wanted.removeprefix("lit")).contains(version):
-        pip = f"{inputs.env.python} -m pip install {shlex.quote(wanted)}"
+    requirement = eras.lit_requirement()
+    if version and not SpecifierSet(requirement.removeprefix("lit")).contains(version):
+        pip = f"{inputs.env.python} -m pip install {shlex.quote(requirement)}"
         what = f"lit {version} in {inputs.env.venv} rejects Triton's test/lit.cfg.py"
         yield Problem("lit", what, pip, fatal=False)
 
 
 def _cmake_version(inputs: Inputs) -> Iterator[Problem]:
-    wanted = next((name for name in inputs.checkout.requires if name.startswith("cmake")), "cmake")
-    specifier = SpecifierSet(wanted.removeprefix("cmake"))
+    requirement = next((name for name in inputs.checkout.requires if name.startswith("cmake")), "cmake")
+    specifier = SpecifierSet(requirement.removeprefix("cmake"))
     version = inputs.tools.cmake_version
     if version and not specifier.contains(version):
         yield Problem(
             "cmake-version",
-            f"CMake is {version}; this Triton requires {wanted}",
+            f"CMake is {version}; this Triton requires {requirement}",
             "run ./bootstrap, which installs a suitable CMake",
         )
 
@@ -253,7 +253,7 @@ def _backends(inputs: Inputs) -> Iterator[Problem]:
 
 
 def _bin(inputs: Inputs, targets: tuple[str, ...]) -> Iterator[Problem]:
-    """Programs of bin/ that include the headers of a backend which is left out."""
+    """Check that no program of bin/ includes the headers of a backend that is left out."""
     backends, root = inputs.settings.triton.backends, inputs.checkout.root
     missing = [
         name for name in _OWN_BACKENDS if inputs.checkout.has(f"bin-needs-{name}") and name not in backends
@@ -272,7 +272,7 @@ def _bin(inputs: Inputs, targets: tuple[str, ...]) -> Iterator[Problem]:
 
 
 def _nvidia(inputs: Inputs) -> Iterator[Problem]:
-    """Headers that no step of the plan provides."""
+    """Check that the CUDA headers exist or a step of the plan provides them."""
     if not inputs.checkout.has("nvidia-backend") or "nvidia" not in inputs.settings.triton.backends:
         return
     names = {part.name for part in toolchain.components(inputs.checkout, inputs.workspace, proton=False)}
@@ -286,8 +286,8 @@ def _nvidia(inputs: Inputs) -> Iterator[Problem]:
 
 
 def setup_py(inputs: Inputs, place: DatabaseLink) -> Iterator[Problem]:
-    """What upstream's setup.py would do to files that it did not create; `place` is compile_commands.json."""
-    if inputs.settings.triton.targets:  # which setup.py does not know
+    """Yield problems that upstream's setup.py would cause; `place` is the path of compile_commands.json."""
+    if inputs.settings.triton.targets:  # setup.py does not know these, and builds everything
         yield from _bin(inputs, ())
     links_itself = inputs.checkout.has("build-dir-variable")  # both came with 3.5
     if links_itself and place.state in ("folder", "file"):

@@ -19,15 +19,15 @@ class PreparedBuild:
     """A plan that is ready to be shown or run.
 
     Attributes:
-        plan: what will happen.
-        warnings: what may hurt later.
-        receipt: what goes in, for the receipt.
+        plan: the plan.
+        warnings: problems that may occur later.
+        receipt: inputs of the build, for the receipt.
         beside: folder that gets a copy of the receipt, if any.
-        llvm_in_words: the LLVM, if it is known not to be the pin; empty otherwise.
-        pin_in_words: the pin.
-        checkout: Triton's sources, where they are built.
+        llvm_in_words: description of the LLVM if it is known not to be the pin; empty otherwise.
+        pin_in_words: description of the pin.
+        checkout: Triton's checkout, if Triton is built.
         inputs: facts and settings of a build of Triton.
-        store_update: what it means to the store of LLVMs; None if nothing.
+        store_update: changes to the store of LLVMs; None for none.
     """
 
     plan: Plan

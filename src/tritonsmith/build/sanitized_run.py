@@ -1,4 +1,4 @@
-"""`run --sanitizer`: a program whose Triton is instrumented, with the sanitizer's runtime in its Python."""
+"""`run --sanitizer`: run a program with an instrumented Triton and the sanitizer's runtime in its Python."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class SanitizedRun:
     """A program that is ready to run.
 
     Attributes:
-        before: steps that make the folder of the reports.
+        before: steps that create the folder of the reports.
         step: the program.
-        folder: of the reports; it stays.
-        sanitizer: its name.
+        folder: folder of the reports, which is kept.
+        sanitizer: name of the sanitizer.
     """
 
     before: Plan
@@ -46,7 +46,7 @@ class SanitizedRun:
 
     @property
     def plan(self) -> Plan:
-        """All of it."""
+        """The complete plan."""
         return self.before + Plan(TASK, (self.step,))
 
 
@@ -54,9 +54,9 @@ def prepare(argv: Sequence[str], sanitizer: str, env: EnvDir, space: Workspace) 
     """Make the plan.
 
     Args:
-        argv: the program; `python` is that of the environment.
+        argv: the program; `python` is the environment's.
         sanitizer: `address`, `undefined` or `thread`.
-        env: whose Triton was built with it.
+        env: environment whose Triton was built with it.
         space: the workspace.
 
     Raises:
@@ -82,12 +82,12 @@ def prepare(argv: Sequence[str], sanitizer: str, env: EnvDir, space: Workspace) 
 
 
 def prepare_on_gpu(argv: Sequence[str], tool: str, env: EnvDir, space: Workspace) -> SanitizedRun:
-    """Make the plan of a program whose kernels compute-sanitizer watches.
+    """Make the plan of a program whose kernels compute-sanitizer checks.
 
     Args:
-        argv: the program; `python` is that of the environment, if there is one.
+        argv: the program; `python` is the environment's, if it has one.
         tool: `memcheck`, `racecheck`, `initcheck` or `synccheck`.
-        env: whose Python it is.
+        env: environment whose Python runs it.
         space: the workspace.
 
     Raises:
@@ -112,27 +112,27 @@ def prepare_on_gpu(argv: Sequence[str], tool: str, env: EnvDir, space: Workspace
 
 
 def error_of(prepared: SanitizedRun) -> tuple[str, Sequence[str]]:
-    """The first thing that the sanitizer of a run said: its head, and the lines below; empty if nothing.
+    """Return the first report of a run's sanitizer: its head, and the lines below; empty if there is none.
 
     Raises:
-        SmithError: the sanitizer came to no end: nobody knows whether there was an error.
+        SmithError: the sanitizer did not finish, so it is unknown whether there was an error.
     """
     if prepared.sanitizer not in compute_sanitizer.tools():
         return first_error(prepared.folder, prepared.sanitizer)
-    said = untrusted.text_if_any(prepared.folder / _REPORTS)
-    head, lines = compute_sanitizer.first_error(said)
-    if not head and not compute_sanitizer.finished(said):
-        raise SmithError(f"{prepared.sanitizer} did not finish", where=prepared.folder, why=said or None)
+    report = untrusted.text_if_any(prepared.folder / _REPORTS)
+    head, lines = compute_sanitizer.first_error(report)
+    if not head and not compute_sanitizer.finished(report):
+        raise SmithError(f"{prepared.sanitizer} did not finish", where=prepared.folder, why=report or None)
     return head, lines
 
 
 def environment(sanitizer: str, env: EnvDir, folder: Path, space: Workspace) -> tuple[Plan, dict[str, str]]:
-    """What makes the folder of the reports, and the variables of a program that loads instrumented libraries.
+    """Return the plan for the reports' folder, and the variables of a program with instrumented libraries.
 
     Args:
-        sanitizer: its name.
-        env: whose Triton was built with it.
-        folder: for the reports.
+        sanitizer: name of the sanitizer.
+        env: environment whose Triton was built with it.
+        folder: folder for the reports.
         space: the workspace.
 
     Raises:
@@ -145,7 +145,7 @@ def environment(sanitizer: str, env: EnvDir, folder: Path, space: Workspace) -> 
     environ = _variables(row, runtime, folder, symbolizer)
     _check_loaded(row, env.python, environ)
     rows = row.get("suppressions", {}).get("rows", ())
-    lines = "".join(f"# {one['why']}\n{one['line']}\n" for one in rows)
+    lines = "".join(f"# {suppression['why']}\n{suppression['line']}\n" for suppression in rows)
     before = (
         Remove((folder,), space.root, phase="prepare"),
         MakeDir(folder, phase="prepare"),
@@ -155,7 +155,7 @@ def environment(sanitizer: str, env: EnvDir, folder: Path, space: Workspace) -> 
 
 
 def first_error(folder: Path, sanitizer: str) -> tuple[str, list[str]]:
-    """The first thing that the sanitizer said: its head, and the lines of its stack; empty if nothing."""
+    """Return the sanitizer's first report: its head, and the lines of its stack; empty if there is none."""
     row, most = configs.load(_CONFIG)[sanitizer], configs.load(_CONFIG)["report"]["frames"]
     reports = sorted(folder.glob(f"{_REPORTS}.*"), key=lambda path: path.stat().st_mtime)
     for report in reports:
@@ -164,13 +164,13 @@ def first_error(folder: Path, sanitizer: str) -> tuple[str, list[str]]:
         if first is not None:
             rest = list(itertools.takewhile(str.strip, lines[first + 1 :]))  # a blank line ends it
             frames = [number for number, line in enumerate(rest) if _FRAME.match(line)]
-            until = frames[: int(most)][-1] + 1 if frames else 0
-            return _HEAD.sub("", lines[first]).strip(), rest[:until]
+            end = frames[: int(most)][-1] + 1 if frames else 0
+            return _HEAD.sub("", lines[first]).strip(), rest[:end]
     return "", []
 
 
 def execute(prepared: SanitizedRun, space: Workspace, show: Callable[[bytes], None]) -> int:
-    """Run the program, with its output on the terminal; its exit code, as a shell would have it."""
+    """Run the program, with its output on the terminal; return its exit code as a shell would."""
     space.claim()
     log = space.log(TASK)
     space.run(prepared.before, TASK, quiet=True, log=log)
@@ -182,7 +182,7 @@ def execute(prepared: SanitizedRun, space: Workspace, show: Callable[[bytes], No
 
 
 def _compiler(sanitizer: str, env: EnvDir) -> str:
-    """That built the environment's Triton, which has to be instrumented."""
+    """Return the compiler of the environment's Triton, which must be instrumented."""
     receipt = receipts.read(env.receipt("build-triton"))
     built = (receipt or {}).get("settings", {}).get("triton.sanitizer", "")
     if not receipt or built != sanitizer:
@@ -201,24 +201,27 @@ def _compiler(sanitizer: str, env: EnvDir) -> str:
 
 
 def _runtime(row: Mapping[str, Any], compiler: str) -> Path:
-    """The shared library of the runtime that belongs to a compiler."""
+    """Return the shared library of the runtime that belongs to a compiler."""
     kind = "clang" if "clang" in Path(compiler).name else "gcc"
     names = [name.format(machine=platform.machine()) for name in row["runtime"][kind]]
     for name in names:
-        found = Path(process.capture((compiler, f"-print-file-name={name}")) or "")
-        if found.is_absolute() and found.is_file():
-            return found.resolve()
+        library = Path(process.capture((compiler, f"-print-file-name={name}")) or "")
+        if library.is_absolute() and library.is_file():
+            return library.resolve()
     hints = ["Debian: apt install libclang-rt-19-dev, the version of the compiler"] if kind == "clang" else []
     raise FactError(f"the compiler has no runtime {names[-1]}", where=compiler, hints=hints)
 
 
 def _variables(row: Mapping[str, Any], runtime: Path, folder: Path, symbolizer: str) -> dict[str, str]:
-    options = [f"log_path='{folder / _REPORTS}'", *(one["option"] for one in row.get("options", ()))]
-    given: dict[str, list[str]] = {row["variable"]: options}
+    options = [f"log_path='{folder / _REPORTS}'", *(option["option"] for option in row.get("options", ()))]
+    options_of: dict[str, list[str]] = {row["variable"]: options}
     if suppressions := row.get("suppressions"):
-        given.setdefault(suppressions["variable"], []).append(f"suppressions='{folder / 'suppressions'}'")
+        options_of.setdefault(suppressions["variable"], []).append(
+            f"suppressions='{folder / 'suppressions'}'"
+        )
     joined = {
-        name: ":".join([*parts, *filter(None, [os.environ.get(name, "")])]) for name, parts in given.items()
+        name: ":".join([*parts, *filter(None, [os.environ.get(name, "")])])
+        for name, parts in options_of.items()
     }
     preloaded = filter(None, [str(runtime), os.environ.get("LD_PRELOAD", "")])
     named = {row["variable"].replace("_OPTIONS", "_SYMBOLIZER_PATH"): symbolizer} if symbolizer else {}
@@ -226,7 +229,7 @@ def _variables(row: Mapping[str, Any], runtime: Path, folder: Path, symbolizer: 
 
 
 def _check_loaded(row: Mapping[str, Any], python: Path, environ: Mapping[str, str]) -> None:
-    """Check that the runtime really is in this Python: what is not there finds nothing."""
+    """Check that the runtime is really loaded in this Python: otherwise the sanitizer finds nothing."""
     asks = f"import ctypes; ctypes.CDLL(None).{row['symbol']}"
     options = {row["variable"]: environ[row["variable"]].partition(":")[2]}
     answer = process.query((str(python), "-c", asks), change={**environ, **options}, timeout=60)

@@ -279,7 +279,7 @@ def _shared(tree: SourceTree, build: Path, means: BuildTools) -> Folders | None:
 def cache_variables(
     request: LlvmRequest, means: BuildTools, folders: Folders | None = None
 ) -> dict[str, str]:
-    """LLVM's CMake variables: the blog recipe's, what each era needs more, and what makes it quicker."""
+    """Return LLVM's CMake variables: the blog recipe's, those that each era needs, and faster settings."""
     settings, machine, compilers = request.settings, means.machine, means.compilers
     symbols = settings.build_type in _WITH_SYMBOLS
     split = settings.debug_info == "split" and machine.system == "Linux" and symbols
@@ -315,7 +315,7 @@ def cache_variables(
         "BUILD_SHARED_LIBS": _on(settings.shared),
     }
     if settings.thin_archives and machine.system == "Linux" and not settings.shared:
-        # As LLVM's own, and T: GNU's and LLVM's ar both take it.
+        # LLVM's own command with T added, which GNU's and LLVM's ar both accept.
         create = "<CMAKE_AR> DqcT <TARGET> <LINK_FLAGS> <OBJECTS>"
         variables |= {"CMAKE_C_ARCHIVE_CREATE": create, "CMAKE_CXX_ARCHIVE_CREATE": create}
     if means.precompiled:
@@ -326,9 +326,9 @@ def cache_variables(
 
 
 def native_variables(means: BuildTools, folders: Folders | None = None) -> dict[str, str]:
-    """CMake's variables for the table generators' own build, which LLVM configures while it is built.
+    """Return CMake's variables for the table generators' own build, which LLVM configures as it is built.
 
-    They run for seconds in all, so most of what optimising them costs is not won back.
+    They run for seconds in all, so optimising them fully would cost more time than it saves.
     """
     compilers, precompiled = means.compilers, means.precompiled
     launcher = compiler_cache.launcher(means.cache, compilers, folders, precompiled_headers=precompiled)

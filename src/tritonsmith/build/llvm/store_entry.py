@@ -22,7 +22,7 @@ from tritonsmith.facts.machine import Machine
 
 @dataclass(frozen=True)
 class StoreEntryUpdate:
-    """The changes of one run to the store: `user` uses an entry that is made, grown or there.
+    """The changes of one run to the store: `user` uses an entry that is built, extended or already complete.
 
     `describe` reads the finished tree; None for an entry that stays as it is.
     """
@@ -33,15 +33,15 @@ class StoreEntryUpdate:
     describe: Callable[[], StoreManifest] | None = None
 
     def hold(self, purpose: str) -> AbstractContextManager[None]:
-        """The entry's lock, where something in it changes."""
+        """Lock the entry if the run changes something in it."""
         return self.store.hold(self.entry, purpose=purpose) if self.describe else nullcontext()
 
     def announce(self) -> tuple[Step, ...]:
-        """Register the user of an entry that is about to be made: it may take several sittings."""
+        """Register the user of an entry that is about to be built, which may take several runs."""
         return leases.announce(self.store, self.user) if self.describe else ()
 
     def steps(self) -> tuple[Step, ...]:
-        """Steps that publish the entry and register its user; none in a read-only store."""
+        """Return the steps that publish the entry and register its user; none in a read-only store."""
         if not self.store.writable:
             return ()
         published = self.store.publish(self.describe()) if self.describe else ()
@@ -49,7 +49,7 @@ class StoreEntryUpdate:
 
 
 def wanted(request: LlvmRequest, machine: Machine, triton: str) -> LlvmNeeds:
-    """What this Triton needs from an entry; `triton` is the `closure.key` of its closure."""
+    """Return this Triton's requirements on an entry; `triton` is the `closure.key` of its closure."""
     settings = request.settings
     return LlvmNeeds(
         commit=request.pin.commit if request.pin else "",
@@ -71,10 +71,10 @@ def wanted(request: LlvmRequest, machine: Machine, triton: str) -> LlvmNeeds:
 def built(
     store: Store, key: Key, request: LlvmRequest, machine: Machine, triton: str, tree: SourceTree
 ) -> Callable[[], StoreManifest]:
-    """Describes the build tree of a key, once it is built.
+    """Return a function that describes the build tree of a key once it is built.
 
-    Closures of an earlier run count only if its manifest is still there: it was taken away if flags or
-    sources changed, and then only what this run asked for is built anew.
+    Closures of an earlier run count only if its manifest still exists: it is removed if flags or sources
+    change, and then only what this run requested is rebuilt.
     """
 
     def describe_it() -> StoreManifest:
@@ -98,10 +98,10 @@ def built(
 def grown(
     store: Store, manifest: StoreManifest, request: LlvmRequest, triton: str
 ) -> Callable[[], StoreManifest]:
-    """Updates an entry's description once more of it is built."""
+    """Return a function that updates an entry's description once more of it is built."""
 
     def describe_it() -> StoreManifest:
-        now = store.entry(manifest.name).manifest or manifest  # others may have grown it, too
+        now = store.entry(manifest.name).manifest or manifest  # others may have extended it meanwhile
         prefix = store.path(now.name)
         tree = llvm_tree.read(prefix)
         return replace(
@@ -116,7 +116,7 @@ def grown(
 
 
 def _scope(request: LlvmRequest) -> Scope:
-    """What was asked for; single targets are less than any scope."""
+    """Return the requested scope; single targets are less than any scope."""
     return "python-module" if request.settings.ninja_targets else request.settings.scope
 
 

@@ -1,4 +1,4 @@
-"""`plugin.check`: what of a plugin does not fit a Triton, before an import aborts."""
+"""`plugin.check`: compare a plugin with a Triton before an import aborts."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _TAG = re.compile(r"(GLIBC|GLIBCXX|CXXABI)_(\d+(?:\.\d+)*)")
 _OWN_LLVM = re.compile(r"lib(?:LLVM|MLIR|clang-cpp)\b")
 _CHECKS = re.compile(r"_ZN4llvm\d+(?:Enable|Disable)ABIBreakingChecksE")
 _HEADERS = re.compile(r"\bLLVM (\d+\.\d+\.\d+\w*) ?([0-9a-f]{40}|)")
-_SIGNAL = "A signal was caught"  # MLIR goes on after one, to print a reproducer
-_SHOWN = 5  # symbols of one row
+_SIGNAL = "A signal was caught"  # MLIR continues after a signal, to print a reproducer
+_SHOWN = 5  # symbols in one row
 
 
 @dataclass(frozen=True)
 class PluginRow:
-    """One point.
+    """One compared property.
 
     Attributes:
-        what: it is about.
-        plugin: what the plugin has.
-        triton: what Triton has or wants.
+        what: name of the property.
+        plugin: value in the plugin.
+        triton: value in Triton, or the one that it requires.
         verdict: `fits`, `does not fit` or `not sure`.
-        why: for the last two; may be empty.
+        why: reason for the last two; may be empty.
     """
 
     what: str
@@ -49,7 +49,7 @@ class PluginRow:
 
 @dataclass(frozen=True)
 class PluginRelease:
-    """How a release takes a plugin: a row of `configs/plugins.toml`."""
+    """The plugin interface of a release: a row of `configs/plugins.toml`."""
 
     since: str
     api: int
@@ -58,13 +58,13 @@ class PluginRelease:
 
 @dataclass(frozen=True)
 class PluginCheck:
-    """All points, and all symbols that are missing.
+    """All compared properties, and all missing symbols.
 
     Attributes:
         plugin: the file.
         library: libtriton.
-        version: of Triton.
-        rows: the points.
+        version: version of Triton.
+        rows: the properties.
         missing: mangled names.
     """
 
@@ -76,11 +76,11 @@ class PluginCheck:
 
     @property
     def misfits(self) -> tuple[PluginRow, ...]:
-        """Points that do not fit."""
+        """The properties that do not fit."""
         return tuple(row for row in self.rows if row.verdict == MISFIT)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the check as JSON data."""
         unsure = any(row.verdict == UNSURE for row in self.rows)
         verdict = MISFIT if self.misfits else UNSURE if unsure else FITS
         files = {"plugin": str(self.plugin), "libtriton": str(self.library), "triton": self.version}
@@ -91,18 +91,18 @@ class PluginCheck:
 def check(
     plugin: Path, library: Path, python: Path, version: str, machine: Machine, space: Workspace
 ) -> PluginCheck:
-    """Compare a plugin with the libtriton of an interpreter, and let that load it.
+    """Compare a plugin with the libtriton of an interpreter, and let the interpreter load it.
 
     Args:
         plugin: the shared library.
         library: libtriton.
         python: the interpreter that it belongs to.
-        version: of that Triton.
+        version: version of that Triton.
         machine: this machine.
-        space: where Triton may write.
+        space: workspace, to which Triton may write.
 
     Raises:
-        FactError: one of the files is no shared library, or the interpreter does not answer.
+        FactError: a file is not a shared library, or the interpreter does not answer.
     """
     mine, theirs = shared_library.read(plugin), shared_library.read(library)
     release = _release(version)
@@ -159,10 +159,10 @@ def _symbols(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
         offered = f"{len(theirs.exported)} exported"
         words = f"{taken} taken, {len(missing)} missing"
         yield PluginRow("symbols", words, offered, MISFIT if missing else FITS, listed)
-    wanted = [name for name in missing if _CHECKS.fullmatch(name)]
-    if wanted and shows:
+    checks = [name for name in missing if _CHECKS.fullmatch(name)]
+    if checks and shows:
         why = "LLVM_ABI_BREAKING_CHECKS of LLVM's headers is the other way round: classes have other sizes"
-        mine_has, others = ("with", "without") if "Enable" in wanted[0] else ("without", "with")
+        mine_has, others = ("with", "without") if "Enable" in checks[0] else ("without", "with")
         yield PluginRow("LLVM's ABI checks", mine_has, others, MISFIT, why)
     copies = sorted(mine.defined & theirs.strong)
     ids = [name for name in copies if "TypeIDResolver" in name]
@@ -181,7 +181,7 @@ def _symbols(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
 
 
 def _missing(mine: SharedLibrary, theirs: SharedLibrary) -> tuple[str, ...]:
-    """What neither libtriton nor a versioned library (of C and C++) has."""
+    """Return the names that neither libtriton nor a versioned library (of C and C++) defines."""
     return tuple(
         sorted(name for name, tag in mine.missing.items() if not tag and name not in theirs.exported)
     )
@@ -210,9 +210,9 @@ def _runtime(mine: SharedLibrary, machine: Machine) -> Iterator[PluginRow]:
 
 
 def _compilers(mine: SharedLibrary, theirs: SharedLibrary) -> PluginRow:
-    made, of = (libtriton.read(one.path) for one in (mine, theirs))
-    clang = any("clang" in name for name in made.compilers)
-    shown = next((name for name in made.compilers if clang == ("clang" in name)), "not recorded")
+    ours, of = (libtriton.read(side.path) for side in (mine, theirs))
+    clang = any("clang" in name for name in ours.compilers)
+    shown = next((name for name in ours.compilers if clang == ("clang" in name)), "not recorded")
     why = (
         ""
         if clang
@@ -223,7 +223,8 @@ def _compilers(mine: SharedLibrary, theirs: SharedLibrary) -> PluginRow:
 
 
 def _llvm(said: dict[str, Any], library: Path) -> PluginRow:
-    """Layouts of classes are in no symbol; a plugin of `pass.new --plugin` says whose headers it has."""
+    """Compare the versions of LLVM's headers; a plugin of `pass.new --plugin` records its own."""
+    # No symbol shows the layout of classes, so only a recorded version can tell.
     of = libtriton.read(library)
     theirs = f"{of.llvm_version} {of.llvm_commit[:12]}".strip() or "unknown"
     match = _HEADERS.search(said["value"]["version"]) if said["status"] == "ok" else None
@@ -262,8 +263,8 @@ def _ask(plugin: Path, python: Path, release: PluginRelease, space: Workspace) -
             why=answer.err[-2000:] if answer else "the interpreter did not respond in time",
             hints=[f"check that this works: {python} -c 'import triton'"],
         )
-    found: dict[str, Any] = json.loads(answer.out)
-    return found
+    answers: dict[str, Any] = json.loads(answer.out)
+    return answers
 
 
 def _tried(answers: dict[str, Any], release: PluginRelease, version: str) -> Iterator[PluginRow]:
@@ -299,6 +300,6 @@ def _tried(answers: dict[str, Any], release: PluginRelease, version: str) -> Ite
 
 
 def _error(answer: dict[str, Any]) -> str:
-    """The error, and what was printed of errors."""
+    """Return the error, with the first error lines of the output."""
     printed = re.findall(r"^.*(?:error|ERROR|Assertion).*$", answer["printed"], re.MULTILINE)
     return demangle.text("\n".join([answer["error"], *(line.strip("\0 ") for line in printed[:3])]))

@@ -1,8 +1,8 @@
-"""A new pass in a checkout: what is written where, as the passes that are there already have it.
+"""A new pass in a checkout: its files, in the style of the passes that already exist.
 
-Upstream makes passes in two ways, and a checkout may have both. Where `Passes.h` has GEN_PASS_DECL, TableGen
-makes and declares the function that creates the pass; elsewhere `Passes.h` declares that function by hand,
-and the entry names it as the constructor.
+Upstream declares passes in two ways, and a checkout may have both. Where `Passes.h` has GEN_PASS_DECL,
+TableGen generates and declares the function that creates the pass; elsewhere `Passes.h` declares that
+function by hand, and the entry names it as the constructor.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _REGISTERED = re.compile(r"^#define GEN_PASS_REGISTRATION$", re.MULTILINE)
 _MAKER = re.compile(r"^std::unique_ptr<(?:mlir::)?Pass>\s+create\w+\([^;]*\);\n", re.MULTILINE)
 _SOURCE = re.compile(r"^ *([\w/]+\.cpp)\n", re.MULTILINE)
 _SCOPE = re.compile(r"//[^\n]*|/\*.*?\*/|\bnamespace\s+([\w:]*)\s*\{|(\{)|(\})", re.DOTALL)
-_WIDTH = 80  # columns, as clang-format of the checkout has them
+_WIDTH = 80  # columns, as in the checkout's clang-format configuration
 
 
 @dataclass(frozen=True)
 class PassFamily:
-    """Passes that live together: a row of `configs/pass-families.toml`."""
+    """A family of passes in the same files: a row of `configs/pass-families.toml`."""
 
     about: str
     argument: str
@@ -45,26 +45,26 @@ class PassFamily:
 
     @property
     def header(self) -> str:
-        """`Passes.h`, relative to the checkout."""
+        """The path of `Passes.h`, relative to the checkout."""
         return self.td.removesuffix("td") + "h"
 
     @property
     def include(self) -> str:
-        """`Passes.h` as C++ includes it."""
+        """The path of `Passes.h` in C++ includes."""
         return self.header.partition("include/")[2]
 
 
 @dataclass(frozen=True)
 class NewPass:
-    """A pass that is about to be there.
+    """A pass to be written.
 
     Attributes:
-        argument: of `triton-opt`: `tritongpu-hoist-loads`.
-        binding: how Python calls it: `passes.ttgpuir.add_hoist_loads`.
-        cpp: its C++, relative to the checkout.
+        argument: argument of `triton-opt`: `tritongpu-hoist-loads`.
+        binding: the call in Python: `passes.ttgpuir.add_hoist_loads`.
+        cpp: its C++ file, relative to the checkout.
         test: its lit test, relative to the checkout.
-        written: new files, with their texts.
-        changed: files that are there, with their texts before and after.
+        written: new files and their texts.
+        changed: existing files, with their texts before and after.
     """
 
     argument: str
@@ -75,7 +75,7 @@ class NewPass:
     changed: tuple[tuple[str, str, str], ...]
 
     def steps(self, root: Path) -> tuple[Step, ...]:
-        """What writes the files into a checkout."""
+        """Return the steps that write the files into a checkout."""
         return (
             *(Write(root / name, text, phase=PHASE) for name, text in self.written),
             *(Patch(root, name, before, after, phase=PHASE) for name, before, after in self.changed),
@@ -83,31 +83,31 @@ class NewPass:
 
 
 def families() -> dict[str, PassFamily]:
-    """All families, by name."""
+    """Return all families, by name."""
     rows = configs.load("pass-families")
     return {name: configs.made(PassFamily, row) for name, row in rows.items() if name != "schema"}
 
 
 def design(root: Path, name: str, family: str) -> NewPass:
-    """What a new pass needs in a checkout.
+    """Design the files and changes of a new pass in a checkout.
 
     Args:
         root: the checkout.
-        name: of the pass, without what the family's names begin with.
-        family: where it belongs.
+        name: name of the pass, without the prefix of the family's names.
+        family: family that it belongs to.
 
     Raises:
-        UsageError: the name is taken or not valid, or there is no such family.
+        UsageError: the name is taken or not valid, or the family does not exist.
         FactError: the checkout does not have that family, or its files are not as expected.
     """
     return _Design(SourceFiles(root), template.checked(name), family, family_of(family)).made()
 
 
 def family_of(name: str) -> PassFamily:
-    """A family by its name.
+    """Return a family by its name.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: the family does not exist.
     """
     known = families()
     if name not in known:
@@ -116,10 +116,10 @@ def family_of(name: str) -> PassFamily:
 
 
 def check_unchanged(root: Path, one: NewPass) -> None:
-    """Refuse to change what has uncommitted changes.
+    """Refuse to change files that have uncommitted changes.
 
     Raises:
-        FactError: git says that a file differs from HEAD, or says nothing.
+        FactError: git reports that a file differs from HEAD, or does not answer.
     """
     names = [name for name, _, _ in one.changed]
     status = git_reader.look(root, "status", "--porcelain", "--", *names, files=True)
@@ -136,7 +136,7 @@ def check_unchanged(root: Path, one: NewPass) -> None:
 
 
 class _Design:
-    """The parts of a new pass, read off the passes of its family."""
+    """The parts of a new pass, derived from the passes of its family."""
 
     def __init__(self, tree: SourceFiles, name: str, label: str, family: PassFamily) -> None:
         self._tree, self._name, self._label, self._family = tree, name, label, family
@@ -155,9 +155,13 @@ class _Design:
 
     def made(self) -> NewPass:
         family, cpp = self._family, f"{self._family.lib}/{self._class}.cpp"
-        folder = next((one for one in family.tests if (self._tree.root / one).is_dir()), family.tests[-1])
+        folder = next((path for path in family.tests if (self._tree.root / path).is_dir()), family.tests[-1])
         test = f"{folder}/{self._name}.mlir"
-        passes = [one for one in td_text.read(self._tree) if one.kind == "pass" and one.file == family.td]
+        passes = [
+            definition
+            for definition in td_text.read(self._tree)
+            if definition.kind == "pass" and definition.file == family.td
+        ]
         if not passes:
             raise FactError("this file defines no passes", where=self._tree.root / family.td)
         self._refuse_a_double(cpp, test)
@@ -172,7 +176,7 @@ class _Design:
             at = self._by_hand.end()
             line = f"\nstd::unique_ptr<Pass> {self._maker}();\n"
             changed.append((family.header, self._header[:at] + line + self._header[at:]))
-        if registered := self._registered({one.record for one in passes}):
+        if registered := self._registered({definition.record for definition in passes}):
             changed.append((_TOOL, registered))
         return NewPass(
             argument=values["ARGUMENT"],
@@ -220,32 +224,32 @@ class _Design:
 
     def _entry(self, passes: list[Definition], values: dict[str, str]) -> str:
         lines = self._text(self._family.td).split("\n")
-        at = max(one.end for one in passes)
+        at = max(definition.end for definition in passes)
         new = template.render("entry.td", values).removesuffix("\n").split("\n")
         return "\n".join((*lines[:at], *new, *lines[at:]))
 
     def _cmake(self) -> str:
         name = f"{self._family.lib}/CMakeLists.txt"
         text = self._text(name)
-        found = [match for match in _SOURCE.finditer(text) if "/" not in match[1]]
-        if not found:
+        sources = [match for match in _SOURCE.finditer(text) if "/" not in match[1]]
+        if not sources:
             raise FactError("this file names no C++ sources", where=self._tree.root / name)
         own = f"{self._class}.cpp"
-        after = next((one for one in found if one[1] > own), None)
-        at = after.start() if after else found[-1].end()
+        after = next((match for match in sources if match[1] > own), None)
+        at = after.start() if after else sources[-1].end()
         return f"{text[:at]}  {own}\n{text[at:]}"
 
     def _anchor(self, passes: list[Definition]) -> tuple[PythonBinding, str]:
-        """The last binding where most passes of the family are bound, and how Python calls the new one."""
+        """Return the last binding in the file that has most of them, and the new pass's call in Python."""
         known = native.bindings(self._tree)
-        bound = [binding for one in passes for binding in native.of_pass(known, one)]
+        bound = [binding for definition in passes for binding in native.of_pass(known, definition)]
         if not bound:
             raise FactError("no pass of this family is bound to Python", where=self._tree.root)
-        groups = Counter((one.place.file, one.words) for one in bound)
+        groups = Counter((binding.place.file, binding.words) for binding in bound)
         (file, words), _ = groups.most_common(1)[0]
         last = max(
-            (one for one in bound if (one.place.file, one.words) == (file, words)),
-            key=lambda one: one.place.line,
+            (binding for binding in bound if (binding.place.file, binding.words) == (file, words)),
+            key=lambda binding: binding.place.line,
         )
         own = f"add_{template.in_snake_case(self._name)}"
         if self._is_chained(last):
@@ -269,9 +273,9 @@ class _Design:
                 "           })",
             ]
         elif "ADD_PASS_WRAPPER_0" in anchor.body or any("ADD_PASS_WRAPPER_0" in line for line in lines):
-            one = f'  ADD_PASS_WRAPPER_0("{name}", {maker});'
+            single = f'  ADD_PASS_WRAPPER_0("{name}", {maker});'
             broken = [f'  ADD_PASS_WRAPPER_0("{name}",', f"{' ' * 21}{maker});"]
-            new = [one] if len(one) <= _WIDTH else broken
+            new = [single] if len(single) <= _WIDTH else broken
         else:
             new = [
                 f'  m.def("{name}", [](mlir::PassManager &pm) {{',
@@ -281,7 +285,7 @@ class _Design:
         return "\n".join((*lines[:at], *new, *lines[at:]))
 
     def _registered(self, records: set[str]) -> str:
-        """The tool's file with a line for the pass, if it registers passes of this family one by one."""
+        """Return the tool's file with a line for the pass, if it registers the family's passes singly."""
         text = self._text(_TOOL)
         begin = _REGISTERED.search(self._header)
         space = namespace_at(self._header, begin.start()) if begin else "mlir"
@@ -296,15 +300,15 @@ class _Design:
         return ""
 
     def _last(self, sign: re.Pattern[str], file: str, what: str) -> re.Match[str]:
-        found = [*sign.finditer(self._header)]
-        if not found:
+        matches = [*sign.finditer(self._header)]
+        if not matches:
             raise FactError(
                 f"this file does not have what a pass needs: {what}", where=self._tree.root / file
             )
-        return found[-1]
+        return matches[-1]
 
     def _text(self, name: str) -> str:
-        """The text of a file that is to be changed: exactly its bytes, or an error."""
+        """Return the exact text of a file that is to be changed."""
         path = self._tree.root / name
         try:
             text = untrusted.read_bytes(path).decode()
@@ -317,7 +321,7 @@ class _Design:
 
 
 def namespace_at(text: str, at: int) -> str:
-    """The namespace of C++ around a place, as `mlir::triton::gpu`; empty outside all."""
+    """Return the C++ namespace at an offset, as `mlir::triton::gpu`; empty outside any."""
     stack: list[str] = []
     for match in _SCOPE.finditer(text, 0, at):
         if match[1] is not None or match[2]:

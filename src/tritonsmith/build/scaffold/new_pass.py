@@ -1,4 +1,4 @@
-"""`pass.new`: the files of a pass in a worktree with a branch of its own, or in the checkout as it is."""
+"""`pass.new`: write the files of a pass in a worktree with its own branch, or in the checkout itself."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tritonsmith.facts import git
 
 @dataclass(frozen=True)
 class PreparedPass:
-    """A pass, and what writes it.
+    """A pass and the plan that writes it.
 
     Attributes:
         design: its files.
-        root: the checkout that gets them.
-        plan: adds the worktree, if there is one, and writes the files.
+        root: the checkout to write to.
+        plan: plan that adds the worktree, if any, and writes the files.
         env: the environment that builds that checkout.
-        worktree: the worktree; None for the checkout as it is.
+        worktree: the worktree; None for the checkout itself.
     """
 
     design: NewPass
@@ -45,16 +45,16 @@ def prepare(
     """Prepare a pass for the checkout of an environment.
 
     Args:
-        name: of the pass.
-        family: of passes that it belongs to.
-        settings: of the environment, which name the checkout.
+        name: name of the pass.
+        family: family of passes that it belongs to.
+        settings: settings of the environment, which name the checkout.
         space: the workspace.
         cwd: the current folder.
-        env: the environment, as it was named.
+        env: the environment, as named on the command line.
         here: write into the checkout itself.
 
     Raises:
-        FactError: no checkout under git, or one in which the pass cannot be written.
+        FactError: there is no checkout under git, or the pass cannot be written in it.
         UsageError: the name of the pass, of its branch or of its worktree is taken.
     """
     root = source.locate(settings, space, cwd).root
@@ -70,21 +70,21 @@ def prepare(
         return PreparedPass(design, root, Plan(title, design.steps(root)), settings.name, None)
     own = f"pass-{name}"
     request = WorktreeRequest(git.head(root, dirt=False).commit, own, branch=own, env=env)
-    made = add.prepare(request, clone, space)
-    where = made.record.folder
+    worktree = add.prepare(request, clone, space)
+    where = worktree.record.folder
     template.refuse_to_overwrite({where / name: text for name, text in design.written})
-    plan = Plan(title, (*made.plan.steps, *design.steps(where)))
-    return PreparedPass(design, where, plan, own, made.record)
+    plan = Plan(title, (*worktree.plan.steps, *design.steps(where)))
+    return PreparedPass(design, where, plan, own, worktree.record)
 
 
 def following(made: PreparedPass, space: Workspace, *, llvm: bool) -> tuple[tuple[str, str], ...]:
-    """What comes next: a purpose, and its command; `llvm` says that the environment has one."""
+    """Return the next commands, each with its purpose; `llvm` tells whether the environment has an LLVM."""
     tool, test = (
-        shlex.quote(str(one))
-        for one in (space.env(made.env).build / "bin" / "triton-opt", made.root / made.design.test)
+        shlex.quote(str(path))
+        for path in (space.env(made.env).build / "bin" / "triton-opt", made.root / made.design.test)
     )
     argument = made.design.argument
-    # In the checkout itself the environment stays: without its flags, another type would be built.
+    # In the checkout itself the environment stays: without its flags, another build type would be built.
     kind = None if made.worktree else commands.flags_of_last_build(made.env).get("triton.build-type")
     dump = f"{argument}-dump"
     return (

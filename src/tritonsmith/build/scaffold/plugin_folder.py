@@ -1,4 +1,4 @@
-"""A new pass as a plugin: a folder that builds against a checkout and a libtriton, of a wheel or a build."""
+"""A new pass as a plugin: a folder that builds against a checkout and the libtriton of a wheel or build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.plan import Plan, Write
 
 _LIBRARY = "import triton._C.libtriton as it; print(it.__file__)"
-_SOURCE, _LLVM = "CHECKOUT", "LLVM"  # where the user has to say a folder
+_SOURCE, _LLVM = "CHECKOUT", "LLVM"  # placeholders for folders that the user has to fill in
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class PluginRequest:
     """A plugin to write.
 
     Attributes:
-        name: of its pass.
-        stage: after which the pass runs: `ttir` or `ttgir`.
+        name: name of its pass.
+        stage: stage after which the pass runs: `ttir` or `ttgir`.
         triton: the release that loads the plugin; empty for the Triton of `python`.
-        python: the interpreter that has it.
-        source: a checkout of it; None if it is not known.
+        python: the interpreter that has that Triton.
+        source: a checkout of that release; None if it is not known.
     """
 
     name: str
@@ -34,10 +34,10 @@ class PluginRequest:
 
 
 def prepare(request: PluginRequest, folder: Path) -> Plan:
-    """The files of a plugin.
+    """Return the plan that writes the files of a plugin.
 
     Raises:
-        UsageError: the name is not valid, or one of the files is there with another text.
+        UsageError: the name is not valid, or one of the files exists with another text.
     """
     name = template.checked(request.name)
     module = template.in_snake_case(name)
@@ -69,7 +69,7 @@ def prepare(request: PluginRequest, folder: Path) -> Plan:
 
 
 def following(request: PluginRequest, folder: Path) -> tuple[tuple[str, str], ...]:
-    """What comes next: a purpose, and its command."""
+    """Return the next commands, each with its purpose."""
     python, where, module = request.python, shlex.quote(str(folder)), template.in_snake_case(request.name)
     library = f"$({shlex.quote(str(python))} -c {shlex.quote(_LIBRARY)})"
     version = request.triton or f"$({shlex.quote(str(python))} -c 'import triton; print(triton.__version__)')"

@@ -1,4 +1,4 @@
-"""Texts of new files: templates with `@NAMES@` in them."""
+"""Texts of new files: templates that contain `@NAMES@`."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from tritonsmith.core.errors import UsageError
 
 _FOLDER = Path(__file__).parent / "templates"
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-_LONGEST = 60  # characters of a name, of which file names and classes are made
+_LONGEST = 60  # characters of a name, from which names of files and classes are derived
 
 
 def render(name: str, values: dict[str, str]) -> str:
-    """A template's text with the values in it.
+    """Return a template's text with the values filled in.
 
     Args:
-        name: its path below the folder of templates.
-        values: the text of each `@NAME@`.
+        name: its path relative to the folder of templates.
+        values: text for each `@NAME@`.
 
     Raises:
-        KeyError: the template names another value, which is a bug.
+        KeyError: the template uses a name without a value, which is a bug.
     """
     text = (_FOLDER / name).read_text(encoding="utf-8")
     return re.sub(r"@([A-Z]+)@", lambda match: values[match[1]], text)
 
 
 def checked(name: str) -> str:
-    """The name of a pass as one types it: `hoist-loads`.
+    """Check the name of a pass, as in `hoist-loads`, and return it.
 
     Raises:
-        UsageError: classes and files cannot be named so.
+        UsageError: the name is not valid for classes and files.
     """
     if _NAME.fullmatch(name) and len(name) <= _LONGEST:
         return name
@@ -44,20 +44,20 @@ def checked(name: str) -> str:
 
 
 def in_camel_case(name: str) -> str:
-    """`HoistLoads` for `hoist-loads`."""
+    """Convert to camel case: `HoistLoads` for `hoist-loads`."""
     return "".join(word.capitalize() for word in name.split("-"))
 
 
 def in_snake_case(name: str) -> str:
-    """`hoist_loads` for `hoist-loads`."""
+    """Convert to snake case: `hoist_loads` for `hoist-loads`."""
     return name.replace("-", "_")
 
 
 def refuse_to_overwrite(texts: Mapping[Path, str]) -> None:
-    """New files may be there: of a run that was killed, or with work in them.
+    """Refuse to overwrite files that an interrupted run left, or that have been edited.
 
     Raises:
-        UsageError: one is there with another text.
+        UsageError: a file exists with another text.
     """
     for path, text in texts.items():
         if path.exists() and (not path.is_file() or untrusted.read_text(path) != text):

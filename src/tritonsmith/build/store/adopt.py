@@ -1,6 +1,6 @@
 """`store.adopt` and `store.forget`: register an existing LLVM in the store, and unregister it.
 
-Its owner may change it: its state is recorded, and an LLVM in another state is not used.
+The owner may change it: its state is recorded, and an LLVM in another state is not used.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tritonsmith.facts.machine import Machine
 
 
 def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[StoreManifest, Plan]:
-    """Plan to register an LLVM. Its files stay in place, and are never changed or deleted.
+    """Plan to register an LLVM, whose files stay in place and are never changed or deleted.
 
     `path` is a build folder or an install prefix. Without a name, the entry gets a descriptive one.
 
     Raises:
-        FactError: no LLVM there, or it is not built.
+        FactError: there is no LLVM, or it is not built.
         UsageError: it is registered already, or the name is taken.
     """
     if name and not is_name(name):
@@ -39,7 +39,7 @@ def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[S
         raise UsageError("this is in the store already", where=tree.prefix)
     if not describe_tree.libraries(tree.prefix):
         raise FactError("this LLVM is configured, but not built", where=tree.prefix)
-    looks = describe_tree.looks(tree.prefix)  # before the rest: what changes from now on shows
+    looks = describe_tree.looks(tree.prefix)  # first, so that any change from now on is noticed
     known, notes = _known(tree)
     before = next((entry for entry in store.entries() if _is(entry, tree)), None)
     if before and name and name != before.name:
@@ -48,28 +48,28 @@ def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[S
             f"this LLVM is already in the store as {before.name}", where=tree.prefix, hints=hints
         )
     if before and not before.name.endswith(_mark(tree)):
-        name = before.name  # somebody chose it
+        name = before.name  # a user chose it
     name = name or _name(tree)
     if any(entry.name == name and entry != before for entry in store.entries()):
         hints = ["choose another with --name"]
         raise UsageError(f"the name {name!r} is taken", where=store.path(name), hints=hints)
     manifest = describe_tree.manifest(name, "adopted", tree, machine, known, str(tree.prefix))
     manifest = replace(manifest, looks=looks)
-    another = before is not None and before.name != name  # it was another LLVM then
+    another = before is not None and before.name != name  # the generated name then was of another LLVM
     gone = forget(store, before).steps if before and another else ()
     return manifest, Plan(f"adopt {tree.prefix}", (*gone, *store.publish(manifest)), notes)
 
 
 def _is(entry: StoreEntry, tree: LlvmTree) -> bool:
-    """Whether an entry is this same tree, adopted."""
+    """Report whether an entry is this same tree, adopted."""
     have = entry.manifest
     return bool(have and have.kind == "adopted" and Path(have.tree).resolve() == tree.prefix.resolve())
 
 
 def _known(tree: LlvmTree) -> tuple[Known, tuple[str, ...]]:
-    """Facts from a build tree's sources and Ninja, and notes on its limits.
+    """Return facts from a build tree's sources and Ninja, and notes on its limits.
 
-    An installed LLVM is complete as it is; its packages, programs and targets show what it lacks.
+    An installed LLVM counts as complete; its packages, programs and targets show what it lacks.
     """
     source = llvm_tree.source_of(tree.prefix)
     if source is None:
@@ -86,7 +86,7 @@ def _known(tree: LlvmTree) -> tuple[Known, tuple[str, ...]]:
 
 
 def _why_a_part(build: Path) -> str:
-    """Why a build tree does not count as complete; empty if Ninja has nothing left to build."""
+    """Return the reason why a build tree is incomplete; empty if Ninja has nothing left to build."""
     ninja = tools.own("ninja")
     if ninja is None:
         return "no Ninja to check what is built"
@@ -116,7 +116,7 @@ def forget(store: Store, entry: StoreEntry) -> Plan:
 
 
 def _name(tree: LlvmTree) -> str:
-    """A name like those of builds, with a mark of the prefix."""
+    """Return a name like those of builds, with a mark of the prefix."""
     source = tree.commit[:12] or f"{tree.prefix.name}-{tree.version}"
     asserts = "-asserts" if tree.assertions else ""
     plain = f"{source}-{tree.build_type or 'any'}{asserts}{_mark(tree)}"
@@ -124,5 +124,5 @@ def _name(tree: LlvmTree) -> str:
 
 
 def _mark(tree: LlvmTree) -> str:
-    """A mark that distinguishes prefixes in generated names."""
+    """Return a mark that distinguishes prefixes in generated names."""
     return f"-{digest(str(tree.prefix.resolve()))[:8]}"

@@ -19,7 +19,7 @@ from tritonsmith.facts.cmake_cache import CmakeCache
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 
-# Files of an LLVM that is not the store's own: Ninja's log grows with each build, the others are installed.
+# Files that show changes to an adopted LLVM: Ninja's log grows with each build, the others are installed.
 _TELLING = (
     "CMakeCache.txt",
     ".ninja_log",
@@ -33,7 +33,7 @@ _OLD_STRING, _NEW_STRING, _LIBCXX = b"Ss", b"__cxx11", b"NSt3__1"  # in mangled 
 
 @dataclass(frozen=True)
 class Known:
-    """What the caller knows of a manifest (`StoreManifest`); empty values are read from the tree."""
+    """The caller's values for a manifest (`StoreManifest`); empty ones are read from the tree."""
 
     commit: str = ""
     diff: str = ""
@@ -99,10 +99,10 @@ def manifest(
 def built(
     key: Key, tree: LlvmTree, machine: Machine, *, known: Known, before: StoreManifest | None = None
 ) -> StoreManifest:
-    """The manifest of a build tree in the store.
+    """Return the manifest of a build tree in the store.
 
-    `known` is what this run built. `before` is the manifest of an earlier run in the same tree, whose
-    closures are still there.
+    `known` describes what this run built. `before` is the manifest of an earlier run in the same tree, whose
+    closures still exist.
     """
     kept = before.closures if before else ()
     all_of_it: Scope = "all" if before and before.scope == "all" else known.scope
@@ -118,7 +118,7 @@ def built(
 
 
 def cxx11(prefix: Path) -> bool | None:
-    """Whether a tree's archives use libstdc++'s newer `std::string`; None if unknown."""
+    """Report whether a tree's archives use libstdc++'s newer `std::string`; None if unknown."""
     library = prefix / "lib" / "libLLVMSupport.a"
     try:
         names = ar_archive.symbols(library)
@@ -132,22 +132,22 @@ def cxx11(prefix: Path) -> bool | None:
 
 
 def looks(prefix: Path) -> str:
-    """A cheap digest that changes when a tree is configured, built or installed."""
-    seen = []
+    """Return a cheap digest that changes when a tree is configured, built or installed."""
+    states = []
     for name in _TELLING:
         try:
             about = (prefix / name).stat()
         except OSError:
             continue
-        seen.append((name, about.st_size, about.st_mtime_ns))
-    return digest(seen)
+        states.append((name, about.st_size, about.st_mtime_ns))
+    return digest(states)
 
 
 def libraries(prefix: Path) -> tuple[Path, ...]:
-    """The libraries in a tree's `lib`, without those that archives omit."""
+    """Return the libraries in a tree's `lib`, without those that archives omit."""
     patterns: Iterable[str] = configs.load("store")["export"]["libraries"]
-    found = {path for pattern in patterns for path in (prefix / "lib").glob(pattern)}
-    return tuple(sorted(path for path in found if path.is_file()))
+    paths = {path for pattern in patterns for path in (prefix / "lib").glob(pattern)}
+    return tuple(sorted(path for path in paths if path.is_file()))
 
 
 def _abi_breaking_checks(prefix: Path) -> bool | None:
@@ -161,11 +161,11 @@ def _abi_breaking_checks(prefix: Path) -> bool | None:
 
 
 def _debug_info(tree: LlvmTree, values: dict[str, str], cache: CmakeCache | None) -> str:
-    """The debug information, from the flags that the tool's own recipe sets."""
+    """Return the kind of debug information, from the flags that the tool's own recipe sets."""
     if tree.build_type not in configs.load("store")["debug-info"]["types"]:
         return "none"
     if cache is None:
-        return "none"  # distributions strip it into packages of its own
+        return "none"  # distributions put it into separate packages
     if _on(values.get("LLVM_USE_SPLIT_DWARF", "")):
         return "split"
     flags = cache.get("CMAKE_CXX_FLAGS")

@@ -1,4 +1,4 @@
-"""The manifest of one LLVM in the store: how it was built, and what it provides."""
+"""The manifest of one LLVM in the store: its build and its contents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Kind = Literal["built", "prebuilt", "imported", "adopted"]
 Status = Literal["ready", "unfinished", "gone", "changed", "unreadable"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")  # `.import-NAME.lock.holder` is a file name, too
-_TAKEN = re.compile(r"users|.*\.(json|lock|used|holder)", re.IGNORECASE)  # by what lies beside entries
+_TAKEN = re.compile(r"users|.*\.(json|lock|used|holder)", re.IGNORECASE)  # names of files beside entries
 _SHORT = 12  # digits of a commit in a name
 _DIGEST = 8  # digits of the key's digest in a name
 
@@ -28,7 +28,7 @@ class Compiler:
     """The compiler of an LLVM.
 
     Attributes:
-        path: of the C++ compiler, on the machine that it ran on.
+        path: path of the C++ compiler, on the machine where it ran.
         id: CMake's name for it: `Clang`, `GNU`; or the program's name.
         version: dotted.
     """
@@ -40,7 +40,7 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Abi:
-    """What the binaries require of a machine.
+    """The requirements of the binaries on a machine.
 
     Attributes:
         system: `Linux` or `Darwin`.
@@ -72,7 +72,7 @@ class Closure:
 
 @dataclass(frozen=True)
 class Key:
-    """What identifies a build. The scope is not part of the key: a tree grows in place.
+    """The identity of a build. It does not include the scope, because a tree grows in place.
 
     Attributes:
         source: commit, or the name of sources that have none.
@@ -80,7 +80,7 @@ class Key:
         build_type: CMake build type.
         assertions: built with assertions.
         options: CMake variables that change what is built, name to value; not those that only affect speed.
-        compiler: its path does not count.
+        compiler: the compiler, without its path.
         libstdcxx: newest `GLIBCXX_` tag.
         linker: name and version.
     """
@@ -96,14 +96,14 @@ class Key:
 
     @property
     def digest(self) -> str:
-        """16 hex digits."""
+        """The digest of the key, as 16 hex digits."""
         compiler = (self.compiler.id, self.compiler.version)
         plain = (self.source, self.diff, self.build_type, self.assertions, sorted(self.options))
         return digest(*plain, compiler, self.libstdcxx, self.linker)
 
     @property
     def name(self) -> str:
-        """Name of the entry: readable, and unique for the key."""
+        """The name of the entry: readable, and unique for the key."""
         commit = re.fullmatch(r"[0-9a-f]{40}", self.source)
         source = self.source[:_SHORT] if commit else re.sub(r"[^A-Za-z0-9._+]+", "-", self.source).strip("-.")
         asserts = "-asserts" if self.assertions else ""
@@ -116,8 +116,8 @@ class StoreManifest:
     """The manifest of an entry, written beside the tree once it is complete.
 
     Attributes:
-        name: of the entry.
-        kind: how it came into the store; an adopted tree belongs to its owner and is never deleted.
+        name: name of the entry.
+        kind: origin of the entry; an adopted tree belongs to its owner and is never deleted.
         tree: name of the folder in the store, or the absolute path of an adopted one.
         commit: LLVM's commit; empty if unknown.
         diff: digest of what a dirty source tree changed; empty if it was clean.
@@ -130,24 +130,24 @@ class StoreManifest:
         debug_info: `none`, `lines`, `split` or `full`.
         targets: code generators.
         projects: `LLVM_ENABLE_PROJECTS`, as far as it is known.
-        packages: CMake packages beside LLVM's own: `mlir`, `lld`, `clang`.
+        packages: CMake packages besides LLVM's own: `mlir`, `lld`, `clang`.
         tools: programs in its `bin` that Triton's build or tests need.
         libraries: the contents of its `lib` when it was published.
         scope: `all`, or the scope requested first.
-        closures: what is built, if not all.
+        closures: parts that are built, if not all.
         shared: has only shared libraries: one per component, or one for all.
         sanitizer: the sanitizer that instruments it: `address`, ...
-        compiler: what compiled it.
-        linker: what linked it.
-        abi: what it requires of a machine.
+        compiler: the compiler that built it.
+        linker: the linker that built it.
+        abi: its requirements on a machine.
         key: digest of the key; empty for a tree that the tool did not build.
         source: the source tree of a build tree: it has headers, and Ninja needs it to build more.
         origin: URL or path of the original archive.
-        made: UTC, ISO 8601.
+        made: time of creation, UTC, ISO 8601.
         tool: version of tritonsmith.
         bytes: size on disk when it was published; None if not measured.
-        build: upstream's number of a prebuilt archive, of which one commit may have several; None for others.
-        looks: of an adopted tree: a digest that changes when it is rebuilt or reinstalled.
+        build: upstream's number of a prebuilt archive, as one commit may have several; None for others.
+        looks: digest of an adopted tree that changes when it is rebuilt or reinstalled.
     """
 
     name: str
@@ -184,7 +184,7 @@ class StoreManifest:
     looks: str = ""
 
     def render(self) -> str:
-        """The text of the manifest's file."""
+        """Return the text of the manifest's file."""
         return json.dumps(redact.data({"schema": SCHEMA, **asdict(self)}), indent=2) + "\n"
 
 
@@ -193,12 +193,12 @@ class StoreEntry:
     """An LLVM in the store.
 
     Attributes:
-        name: of its folder and its manifest.
-        path: of the tree.
-        status: ready; unfinished (no manifest); gone (no tree); changed (an adopted tree, since it was
-            described); unreadable (a damaged or newer manifest).
+        name: name of its folder and its manifest.
+        path: path of the tree.
+        status: ready; unfinished (no manifest); gone (no tree); changed (an adopted tree that no longer
+            matches its description); unreadable (a damaged or newer manifest).
         manifest: None unless it is ready, gone or changed.
-        problem: why it is not ready, in words.
+        problem: the reason why it is not ready, in words.
     """
 
     name: str
@@ -209,7 +209,7 @@ class StoreEntry:
 
 
 def is_name(name: str) -> bool:
-    """Whether an entry may have this name: no folder, not hidden, no characters special to a shell."""
+    """Report whether an entry may have this name: not a path, not hidden, nothing special to a shell."""
     return bool(_NAME.fullmatch(name)) and not _TAKEN.fullmatch(name)
 
 
@@ -217,16 +217,16 @@ def parse(text: str) -> StoreManifest:
     """Parse a manifest. Keys that a later version added are ignored.
 
     Raises:
-        ValueError: it is not a manifest, or has an unknown schema.
+        ValueError: the text is not a manifest, or has an unknown schema.
     """
     return parse_table(untrusted.json_of(text))
 
 
 def parse_table(seen: Any) -> StoreManifest:
-    """Make a manifest from parsed JSON.
+    """Build a manifest from parsed JSON.
 
     Raises:
-        ValueError: it is not a manifest, or has an unknown schema.
+        ValueError: the data is not a manifest, or has an unknown schema.
     """
     if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
         raise ValueError(f"not a manifest of schema {SCHEMA}")

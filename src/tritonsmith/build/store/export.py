@@ -26,14 +26,14 @@ from tritonsmith.facts import cmake_cache, llvm_tree
 from tritonsmith.facts.machine import Machine
 
 ENDING = ".tar.zst"
-SOURCES = "source-include"  # what an archive has of the source tree
+SOURCES = "source-include"  # the archive's folder for headers of the source tree
 PHASE_PACK = "pack"
 PHASE_UPLOAD = "upload"
 
 
 @dataclass(frozen=True)
 class StoreExport:
-    """A prepared export to a path or URL: how many files, and in the notes what the archive will lack."""
+    """A prepared export to a path or URL: the number of files, and notes on what the archive will lack."""
 
     plan: Plan
     dest: str
@@ -42,14 +42,14 @@ class StoreExport:
 
 
 def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) -> StoreExport:
-    """Make the plan.
+    """Plan an export.
 
     `dest` is a file (`*.tar.zst`), a folder (a name is appended), or a URL of an object store. A prebuilt or
-    adopted tree is known to work with the libraries of this machine.
+    adopted tree is recorded as working with the libraries of this machine.
 
     Raises:
         FactError: the entry is damaged.
-        UsageError: not a valid destination.
+        UsageError: the destination is not valid.
         SmithError: the client for that kind of URL is missing.
     """
     manifest = entry.manifest
@@ -127,10 +127,10 @@ def _head(manifest: StoreManifest) -> str:
 
 
 def _as_exported(manifest: StoreManifest, machine: Machine) -> StoreManifest:
-    """The manifest without what only suits this machine, and with the libraries it is known to work with."""
+    """Return the manifest without local facts, and with the libraries it is known to work with."""
     abi = manifest.abi
     known = replace(abi, glibc=abi.glibc or machine.glibc, glibcxx=abi.glibcxx or machine.glibcxx)
-    stays = manifest.debug_info == "split"  # types and variables are in the .dwo files, which are not packed
+    stays = manifest.debug_info == "split"  # the .dwo files, with types and variables, are not packed
     return replace(
         manifest,
         kind="imported",
@@ -144,7 +144,7 @@ def _as_exported(manifest: StoreManifest, machine: Machine) -> StoreManifest:
 
 
 def _seconds(made: str) -> int:
-    """A time not before 1980: zip files, such as wheels, cannot hold older ones."""
+    """Convert to a time not before 1980: zip files, such as wheels, cannot hold older ones."""
     try:
         return int(datetime.fromisoformat(made).timestamp())
     except (ValueError, OverflowError):
@@ -152,32 +152,34 @@ def _seconds(made: str) -> int:
 
 
 def _places(prefix: Path, source: Path | None) -> Iterator[tuple[str, str]]:
-    """Folders that texts may name, as given and resolved."""
+    """Yield folders that texts may name, as given and resolved."""
     cache = cmake_cache.read(prefix)
-    given = cache.get("CMAKE_CACHEFILE_DIR") if cache else ""
-    yield from dict.fromkeys((place, "") for place in (str(prefix), str(prefix.resolve()), given) if place)
+    configured = cache.get("CMAKE_CACHEFILE_DIR") if cache else ""
+    yield from dict.fromkeys(
+        (place, "") for place in (str(prefix), str(prefix.resolve()), configured) if place
+    )
     if source:
         yield from dict.fromkeys((str(place), SOURCES) for place in (source, source.resolve()))
 
 
 def _items(prefix: Path, source: Path | None) -> Iterator[Item]:
-    """All members by name: reproducible, whatever order the file system has."""
-    found: dict[str, Item] = {}
+    """Yield all members by name: the order is reproducible on any file system."""
+    items: dict[str, Item] = {}
     table = _table()
     libraries = (f"lib/{pattern}" for pattern in table["libraries"])
     for pattern in (*libraries, *table["folders"], *table["headers"], *table["programs"], SOURCES):
         for path in prefix.glob(pattern):
-            found |= {item.name: item for item in _walk(path, prefix)}
+            items |= {item.name: item for item in _walk(path, prefix)}
     for folder in (*table["sources"], *table["scripts"]):
         for item in _walk(source / folder, source) if source else ():
-            found[f"{SOURCES}/{item.name}"] = replace(item, name=f"{SOURCES}/{item.name}")
-    for name in sorted(found):
+            items[f"{SOURCES}/{item.name}"] = replace(item, name=f"{SOURCES}/{item.name}")
+    for name in sorted(items):
         if not _unwanted(name):
-            yield _whole(found[name], found, prefix)
+            yield _whole(items[name], items, prefix)
 
 
 def _whole(item: Item, found: dict[str, Item], prefix: Path) -> Item:
-    """Replace links to files outside the archive by those files."""
+    """Replace a link to a file outside the archive by that file."""
     target = os.path.normpath(Path(item.name).parent / item.source) if item.link else ""
     if not item.link or target in found or any(name.startswith(f"{target}/") for name in found):
         return item
@@ -186,7 +188,7 @@ def _whole(item: Item, found: dict[str, Item], prefix: Path) -> Item:
 
 
 def _unwanted(name: str) -> bool:
-    """Leftovers of CMake and the linker, and compiled Python."""
+    """Report whether a file is a leftover of CMake or the linker, or compiled Python."""
     parts = Path(name).parts
     return bool({"CMakeFiles", "__pycache__", ".git"} & set(parts)) or parts[-1] in {
         "cmake_install.cmake",

@@ -1,4 +1,4 @@
-"""`store.gc`: entries to delete, least recently used first, and entries to keep, with reasons."""
+"""`store.gc`: choose entries to delete, least recently used first, and entries to keep, with reasons."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GcLimits:
 class PreparedGc:
     """A prepared deletion: entries to delete, in this order, and entries to keep, with the reason.
 
-    `leftovers` are bytes left by stopped runs, also deleted; `before` are bytes of the store's entries.
+    `leftovers` are bytes left by interrupted runs, also deleted; `before` are bytes of the store's entries.
     """
 
     plan: Plan
@@ -46,15 +46,15 @@ class PreparedGc:
 
     @property
     def freed(self) -> int:
-        """Bytes."""
+        """The number of bytes to be freed."""
         return sum(row.bytes or 0 for row in self.going) + self.leftovers
 
 
 def prepare(found: StoreListing, limits: GcLimits) -> PreparedGc:
-    """Decide, and make the plan.
+    """Choose the entries, and make the plan.
 
     Raises:
-        UsageError: no entry of that name.
+        UsageError: an entry that `limits` names does not exist.
     """
     names = {row.entry.name for row in found.rows}
     for name in limits.names:
@@ -81,7 +81,7 @@ def prepare(found: StoreListing, limits: GcLimits) -> PreparedGc:
 
 
 def _reason(row: StoreRow, found: StoreListing, limits: GcLimits, left: int) -> str:
-    """Why an entry is kept when the store has `left` bytes; empty if it is deleted."""
+    """Return why an entry is kept when the store has `left` bytes; empty if it is deleted."""
     name, unused = row.entry.name, found.now - row.used
     fresh = 3600 * float(configs.load("store")["gc"]["fresh-hours"])
     half = row.entry.status == "unfinished" and not limits.names and limits.older_than is None
@@ -97,13 +97,13 @@ def _reason(row: StoreRow, found: StoreListing, limits: GcLimits, left: int) -> 
 
 
 def stayed(prepared: PreparedGc, found: StoreListing) -> tuple[StoreRow, ...]:
-    """Entries of the plan that still exist: locked, or in use since then."""
+    """Return entries of the plan that still exist: locked, or in use since then."""
     there = {entry.name for entry in found.store.entries()}
     return tuple(row for row in prepared.going if row.entry.name in there)
 
 
 def as_json(prepared: PreparedGc) -> dict[str, Any]:
-    """The plan for other programs."""
+    """Return the plan as JSON data."""
     return {
         "schema": SCHEMA,
         "before": prepared.before,

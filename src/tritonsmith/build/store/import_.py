@@ -1,4 +1,4 @@
-"""`store.import`: an archive of a store becomes an entry of this one."""
+"""`store.import`: turn an archive of another store into an entry of this one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PHASE_UNPACK = "unpack"
 
 @dataclass(frozen=True)
 class ImportSource:
-    """An archive at a place as given, and the plan that verifies it, or fetches it only to be unpacked."""
+    """An archive, its location, and the plan that verifies it, or fetches it temporarily."""
 
     place: str
     sha256: str
@@ -39,7 +39,7 @@ class ImportSource:
 
 @dataclass(frozen=True)
 class StoreImport:
-    """A prepared import of an entry, which may be there already."""
+    """A prepared import of an entry, which may already exist."""
 
     manifest: StoreManifest
     plan: Plan
@@ -74,12 +74,12 @@ def locate(place: str, space: Workspace, sha256: str = "") -> ImportSource:
 def prepare(
     source: ImportSource, store: Store, space: Workspace, here: Machine, *, force: bool = False
 ) -> StoreImport:
-    """Make the plan for an archive that was fetched; `force` imports one for another machine, too.
+    """Plan the import of an archive that was fetched; `force` also allows one for another machine.
 
     Raises:
-        DownloadError: not an archive of a store.
-        PreflightError: it is for another kind of machine.
-        FactError: an unfinished build or an unreadable entry has its name.
+        DownloadError: the file is not an archive of a store.
+        PreflightError: the archive is for another kind of machine.
+        FactError: an unfinished build or an unreadable entry has the same name.
     """
     manifest = _manifest(source)
     if not force:
@@ -108,7 +108,7 @@ def prepare(
     scratch = store.root / f"{store_entry.INCOMING}{name}"
     steps = (
         RemoveLeftovers(store.root, store.owner, must=False, phase=PHASE_UNPACK),
-        Remove((scratch,), store.owner, phase=PHASE_UNPACK),  # the sweep passes over what is held
+        Remove((scratch,), store.owner, phase=PHASE_UNPACK),  # the sweep above skips locked leftovers
         Unpack(
             archive=source.archive,
             sha256=source.sha256,
@@ -125,7 +125,7 @@ def prepare(
 
 
 def _manifest(source: ImportSource) -> StoreManifest:
-    """The future entry's manifest."""
+    """Return the manifest of the future entry."""
     head = pack.peek(source.archive)
     try:
         manifest = entries.parse_table(head["manifest"])

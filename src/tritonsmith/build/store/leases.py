@@ -27,7 +27,7 @@ _VARIABLES = ("LLVM_DIR", "LLVM_SYSPATH", "MLIR_DIR", "LLVM_LIBRARY_DIR")
 
 @dataclass(frozen=True)
 class User:
-    """An environment that registered as user of an entry.
+    """An environment that registered as a user of an entry.
 
     Attributes:
         workspace: its workspace, absolute.
@@ -35,8 +35,8 @@ class User:
         checkout: the Triton checkout; may be empty.
         entry: name in the store.
         user: login name.
-        host: machine; its files may not be readable on another one.
-        since: UTC, ISO 8601.
+        host: its machine; its files may not be readable on another one.
+        since: time of registration, UTC, ISO 8601.
     """
 
     workspace: str
@@ -49,7 +49,7 @@ class User:
 
     @property
     def file(self) -> str:
-        """Name of the record: one per environment."""
+        """The file name of the record: one per environment."""
         return f"{digest(self.workspace, self.env)}.json"
 
 
@@ -58,7 +58,7 @@ class Use:
     """A use of an entry.
 
     Attributes:
-        user: who.
+        user: the user.
         why: the evidence: `setup-mlir`, `build-triton`, `CMakeCache.txt`; or why it cannot be checked.
     """
 
@@ -67,7 +67,7 @@ class Use:
 
     @property
     def in_words(self) -> str:
-        """`dev (~/src/triton)`; with the workspace if it is another user's."""
+        """The user in words: `dev (~/src/triton)`, or the workspace if there is no checkout."""
         where = self.user.checkout or self.user.workspace
         return f"{self.user.env} ({where})" if where else self.user.env
 
@@ -77,27 +77,27 @@ class Usage:
     """All uses of a store.
 
     Attributes:
-        uses: name of an entry to its uses.
-        stale: records that no longer count, as they were when read.
+        uses: uses by name of the entry.
+        stale: records that no longer count, with their state when read.
     """
 
     uses: dict[str, tuple[Use, ...]]
     stale: tuple[SeenEntry, ...] = ()
 
     def of(self, name: str) -> tuple[Use, ...]:
-        """The uses of an entry."""
+        """Return the uses of an entry."""
         return self.uses.get(name, ())
 
 
 def me(env: EnvDir, checkout: Path | None, entry: str) -> User:
-    """The record of this user's environment, for a checkout, as a user of an entry."""
+    """Return the record of this user's environment, for a checkout, as a user of an entry."""
     since = datetime.now(UTC).isoformat(timespec="microseconds")
     place = str(checkout) if checkout else ""
     return User(str(env.root), env.name, place, entry, login(), socket.gethostname(), since)
 
 
 def login() -> str:
-    """This user's name; empty if there is none, as in a container."""
+    """Return this user's login name; empty if there is none, as in a container."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
@@ -105,7 +105,7 @@ def login() -> str:
 
 
 def register(store: Store, user: User) -> tuple[Step, ...]:
-    """Steps that register a user, and check that the entry was not deleted meanwhile.
+    """Return the steps that register a user, and check that the entry was not deleted meanwhile.
 
     A deletion looks for new records after removing the manifest, so one of the two sees the other.
     """
@@ -118,7 +118,7 @@ def register(store: Store, user: User) -> tuple[Step, ...]:
 
 
 def announce(store: Store, user: User) -> tuple[Step, ...]:
-    """Steps that register a user of an entry that does not exist yet."""
+    """Return the steps that register a user of an entry that does not exist yet."""
     text = json.dumps({"schema": SCHEMA, **asdict(user)}, indent=2) + "\n"
     return (Write(store.users / user.file, text, phase=PHASE),)
 
@@ -134,26 +134,26 @@ def look(store: Store, space: Workspace, now: float) -> Usage:
     registered = set()
     for record, user in _records(store):
         registered.add((user.workspace, user.env))
-        found = _judge(record, user, entries, now)
-        if user.entry and user.entry not in found:
+        evidence = _judge(record, user, entries, now)
+        if user.entry and user.entry not in evidence:
             stale.append(record)
-        for name, why in found.items():
+        for name, why in evidence.items():
             uses.setdefault(name, []).append(Use(user, why))
     for env in _own_envs(space):
         if (str(env.root), env.name) not in registered:
             user = User(str(env.root), env.name, "", "", login())
             for name, why in _unregistered(env, entries):
                 uses.setdefault(name, []).append(Use(user, why))
-    return Usage({name: tuple(found) for name, found in uses.items()}, tuple(stale))
+    return Usage({name: tuple(users) for name, users in uses.items()}, tuple(stale))
 
 
 def _records(store: Store) -> Iterator[tuple[SeenEntry, User]]:
-    """Records with their previous state; an unreadable one names a user without an entry."""
+    """Yield the records with their current state; an unreadable one names a user without an entry."""
     for path in sorted(store.users.glob("*.json")) if store.users.is_dir() else []:
         try:
             record = SeenEntry(path.name, path.stat().st_mtime_ns)
-            seen = untrusted.read_json(path)
-            yield record, User(**{name: str(seen[name]) for name in User.__dataclass_fields__})
+            record_data = untrusted.read_json(path)
+            yield record, User(**{name: str(record_data[name]) for name in User.__dataclass_fields__})
         except FileNotFoundError:
             continue  # gone by now
         except OSError as error:
@@ -163,29 +163,29 @@ def _records(store: Store) -> Iterator[tuple[SeenEntry, User]]:
 
 
 def _judge(record: SeenEntry, user: User, entries: tuple[StoreEntry, ...], now: float) -> dict[str, str]:
-    """Entries that an environment uses, with the evidence."""
+    """Return the entries that an environment uses, with the evidence."""
     if not user.entry:
         return {entry.name: f"cannot be checked: {user.host}" for entry in entries}
     env = Workspace(Path(user.workspace)).env(user.env)
     try:
-        found = dict(_confirmed(env, entries))
+        evidence = dict(_confirmed(env, entries))
     except OSError as error:
         return {user.entry: f"cannot be checked: {error.strerror or error}"}
-    if user.entry not in found:
+    if user.entry not in evidence:
         elsewhere = user.host != socket.gethostname() and not env.path.is_dir()
         limits = configs.load("store")["gc"]
         half = any(entry.name == user.entry and entry.status == "unfinished" for entry in entries)
         at_it = half and env.path.is_dir()
         fresh = 86400.0 * limits["unfinished-days"] if at_it else 3600.0 * limits["fresh-hours"]
         if elsewhere:
-            found[user.entry] = f"can only be checked on {user.host}"
+            evidence[user.entry] = f"can only be checked on {user.host}"
         elif now - record.changed / 1e9 < fresh:
-            found[user.entry] = "builds it" if at_it else "registered recently"
-    return found
+            evidence[user.entry] = "builds it" if at_it else "registered recently"
+    return evidence
 
 
 def _unregistered(env: EnvDir, entries: tuple[StoreEntry, ...]) -> list[tuple[str, str]]:
-    """Entries that an unregistered environment uses: any, if it cannot be read."""
+    """Return the entries that an unregistered environment uses: all, if it cannot be read."""
     try:
         return list(_confirmed(env, entries))
     except OSError as error:
@@ -193,7 +193,7 @@ def _unregistered(env: EnvDir, entries: tuple[StoreEntry, ...]) -> list[tuple[st
 
 
 def _confirmed(env: EnvDir, entries: tuple[StoreEntry, ...]) -> Iterator[tuple[str, str]]:
-    """Entries that an environment's receipts and build folder name.
+    """Yield the entries that an environment's receipts and build folder name.
 
     Raises:
         OSError: they exist, but cannot be read.
@@ -218,14 +218,15 @@ def _prefixes(env: EnvDir) -> Iterator[tuple[str, Path]]:
 
 
 def _receipt(path: Path) -> dict[str, Any]:
-    """A receipt's content; `receipts.read` does not distinguish an unreadable one from a missing one."""
+    """Return a receipt's content; raise OSError if it is damaged or cannot be read."""
+    # `receipts.read` does not distinguish an unreadable receipt from a missing one.
     try:
-        seen = untrusted.read_json(path)
+        data = untrusted.read_json(path)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except ValueError as error:
         raise OSError(f"{path} is damaged") from error
-    return seen if isinstance(seen, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 def _own_envs(space: Workspace) -> list[EnvDir]:

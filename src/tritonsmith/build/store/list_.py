@@ -17,7 +17,7 @@ from tritonsmith.build.store.store import Store
 from tritonsmith.core.envs.workspace import Workspace
 
 SCHEMA = 1
-_BLOCK = 512  # bytes: what st_blocks counts, whatever the file system's own blocks are
+_BLOCK = 512  # bytes: the unit of st_blocks on every file system
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class StoreRow:
     Attributes:
         entry: the entry.
         bytes: size on disk; None for an adopted tree, which is not the store's.
-        made: seconds since 1970; when it was published, or last changed if it is unfinished.
-        used: when it was last requested, published or changed.
-        uses: who uses it.
+        made: publication, or last change if it is unfinished; in seconds since 1970.
+        used: last request, publication or change; in seconds since 1970.
+        uses: its users.
     """
 
     entry: StoreEntry
@@ -41,7 +41,7 @@ class StoreRow:
 
 @dataclass(frozen=True)
 class StoreListing:
-    """The listing of a store, by name, as it is `now`, in seconds since 1970."""
+    """The listing of a store, sorted by name, as it is `now`, in seconds since 1970."""
 
     store: Store
     rows: tuple[StoreRow, ...]
@@ -50,7 +50,7 @@ class StoreListing:
 
     @property
     def bytes(self) -> int:
-        """Disk space of the store's own entries."""
+        """The disk space of the store's own entries, in bytes."""
         return sum(row.bytes or 0 for row in self.rows)
 
 
@@ -64,8 +64,8 @@ def make(store: Store, space: Workspace, now: float) -> StoreListing:
 def _row(store: Store, entry: StoreEntry, usage: Usage) -> StoreRow:
     manifest, used = entry.manifest, store.last_used(entry)
     adopted = manifest is not None and manifest.kind == "adopted"
-    made = _seconds(manifest.made) if manifest else used
-    return StoreRow(entry, None if adopted else on_disk(entry.path), made, used, usage.of(entry.name))
+    created = _seconds(manifest.made) if manifest else used
+    return StoreRow(entry, None if adopted else on_disk(entry.path), created, used, usage.of(entry.name))
 
 
 def _seconds(made: str) -> float:
@@ -76,14 +76,14 @@ def _seconds(made: str) -> float:
 
 
 def on_disk(folder: Path) -> int:
-    """Bytes of a folder; a file with several names counts once, unreadable ones are skipped."""
-    seen: set[tuple[int, int]] = set()
+    """Return the size of a folder in bytes; hard links count once, unreadable files are skipped."""
+    counted: set[tuple[int, int]] = set()
     total = 0
     for about in _everything(folder):
         if about.st_nlink > 1 and not stat.S_ISDIR(about.st_mode):
-            if (about.st_dev, about.st_ino) in seen:
+            if (about.st_dev, about.st_ino) in counted:
                 continue
-            seen.add((about.st_dev, about.st_ino))
+            counted.add((about.st_dev, about.st_ino))
         total += about.st_blocks * _BLOCK
     return total
 
@@ -100,7 +100,7 @@ def _everything(folder: Path) -> Iterator[os.stat_result]:
 
 
 def as_json(found: StoreListing) -> dict[str, Any]:
-    """The listing for other programs."""
+    """Return the listing as JSON data."""
     return {
         "schema": SCHEMA,
         "store": str(found.store.root),

@@ -20,19 +20,19 @@ class LlvmNeeds:
     """Requirements on an LLVM. Empty values do not matter.
 
     Attributes:
-        commit: of LLVM.
-        any_commit: another commit will do if no entry has that one.
+        commit: LLVM's commit.
+        any_commit: accept another commit if no entry has that one.
         build_type: CMake build type.
-        assertions: with or without.
+        assertions: with or without assertions.
         debug_info: at least this much, if the build type has any.
         targets: code generators; `Native` is the host's.
         packages: CMake packages: `mlir`, `lld`, `clang`.
         tools: programs in `bin` that the build of Triton runs.
-        scope: how much must be built.
+        scope: the part that must be built.
         triton: the Triton of the closure: its commit and options.
         shared: with shared libraries, or with archives.
         machine: the machine where it must link and run.
-        build: upstream's build number of that commit; other prebuilt archives of it do not match.
+        build: upstream's build number for that commit; its other prebuilt archives do not match.
         key: digest of the key, if known: an entry with this key is preferred.
     """
 
@@ -68,7 +68,7 @@ class StoreMatch:
 
 
 def lacks(entry: StoreEntry, wanted: LlvmNeeds) -> list[str]:
-    """The requirement that an entry does not meet, in words; empty if it is suitable.
+    """Return the unmet requirements of an entry, in words; empty if it is suitable.
 
     A build tree with its sources serves any scope: Ninja builds the difference.
     """
@@ -80,25 +80,25 @@ def lacks(entry: StoreEntry, wanted: LlvmNeeds) -> list[str]:
         missing.append(_scope_in_words(have, wanted))
     if problem := homeless(have):
         missing.append(problem)
-    if not missing and have.kind == "adopted" and have.source:  # last: git looks at each of their files
+    if not missing and have.kind == "adopted" and have.source:  # last, because git checks every file
         problem = moved(have)
         missing += [f"{problem}: `{command('store.adopt', entry.path)}` checks it again"] if problem else []
     return missing
 
 
 def covers(have: StoreManifest, wanted: LlvmNeeds) -> bool:
-    """Whether everything required is built already, including tools."""
+    """Report whether everything required is built already, including tools."""
     if wanted.tools - set(have.tools):
         return False
     if have.scope == "all":
         return True
     enough = {"all": (), "closure": ("closure",), "python-module": ("closure", "python-module")}
-    fit = (one for one in have.closures if one.scope in enough[wanted.scope])
-    return bool(wanted.triton) and any(one.triton == wanted.triton for one in fit)
+    fit = (closure for closure in have.closures if closure.scope in enough[wanted.scope])
+    return bool(wanted.triton) and any(closure.triton == wanted.triton for closure in fit)
 
 
 def grows(entry: StoreEntry) -> bool:
-    """Whether Ninja can build more of it: a build tree of the tool's own, with its sources."""
+    """Report whether Ninja can build more of it: a build tree of the tool's own, with its sources."""
     have = entry.manifest
     if have is None or have.kind != "built" or not have.source:
         return False
@@ -106,18 +106,18 @@ def grows(entry: StoreEntry) -> bool:
 
 
 def homeless(have: StoreManifest) -> str:
-    """Why a build tree is unusable without its sources, in words: half of its headers are there."""
+    """Return why a build tree is unusable without its sources, which hold half of its headers; else empty."""
     if not have.source:
         return ""
     try:
         there = (Path(have.source) / "llvm").is_dir()
-    except OSError:  # in a home that is not this user's
+    except OSError:  # in a home directory that this user cannot read
         there = False
     return "" if there else f"its sources, and thus its headers, are no longer in {have.source}"
 
 
 def moved(have: StoreManifest) -> str:
-    """Why more of a build cannot be built from its sources, in words; empty if they are unchanged."""
+    """Return why no more of a build can be built from its sources; empty if they are unchanged."""
     if not have.source:
         return "not a build tree"
     head = git.head(Path(have.source))
@@ -159,19 +159,19 @@ def _merit(entry: StoreEntry, wanted: LlvmNeeds) -> tuple[bool, bool, bool, bool
 
 
 def native(targets: Iterable[str], arch: str) -> frozenset[str]:
-    """Code generators by LLVM's names: `Native` is the host's."""
+    """Return code generators by LLVM's names: `Native` is the host's."""
     names = configs.load("store")["native"]
     return frozenset(names.get(arch, target) if target == "Native" else target for target in targets)
 
 
 def foreign(have: Abi, here: Abi) -> list[str]:
-    """Why binaries cannot be used on a machine, in words; empty if they can. Unknown values are ignored."""
+    """Return why binaries do not run on a machine; empty if they do. Unknown values are ignored."""
     missing = []
     if _differ(have.system, here.system) or _differ(have.arch, here.arch):
         missing.append(f"it is for {have.system} on {have.arch}")
-    for name, made, ours in (("glibc ", have.glibc, here.glibc), ("GLIBCXX_", have.glibcxx, here.glibcxx)):
-        if made and ours and version_key(made) > version_key(ours):
-            missing.append(f"it was built with {name}{made}, this machine has {name}{ours}")
+    for name, theirs, ours in (("glibc ", have.glibc, here.glibc), ("GLIBCXX_", have.glibcxx, here.glibcxx)):
+        if theirs and ours and version_key(theirs) > version_key(ours):
+            missing.append(f"it was built with {name}{theirs}, this machine has {name}{ours}")
     if have.cxx11 is not None and here.cxx11 is not None and have.cxx11 != here.cxx11:
         missing.append(f"its std::string is libstdc++'s {'newer' if have.cxx11 else 'older'} one")
     return missing
@@ -183,7 +183,7 @@ def _identity(have: StoreManifest, wanted: LlvmNeeds) -> Iterator[str]:
         yield f"{known}; required: {wanted.commit[:12]}"
     elif wanted.build is not None and _is_another_build(have, wanted.build):
         yield f"it is upstream's build {have.build or 'of an unknown number'}; required: build {wanted.build}"
-    if have.diff:  # whoever works on sources names them, and builds them where they are
+    if have.diff:  # users who modify sources name them, and rebuild them in place
         yield "its sources were modified"
     serving = configs.load("store")["serves"].get(wanted.build_type, [wanted.build_type])
     if wanted.build_type and have.build_type not in serving:
@@ -209,7 +209,7 @@ def _parts(have: StoreManifest, wanted: LlvmNeeds) -> Iterator[str]:
 
 
 def _is_another_build(have: StoreManifest, number: int) -> bool:
-    """Only upstream's archives have build numbers; older entries did not record them."""
+    """Report whether an entry is another build of upstream's; older entries did not record the number."""
     return have.build != number and (have.kind == "prebuilt" or have.build is not None)
 
 
@@ -223,5 +223,5 @@ def _scope_in_words(have: StoreManifest, wanted: LlvmNeeds) -> str:
     if have.kind == "adopted":
         return "its build is incomplete (run `ninja` in it, then `invoke store.adopt` again)"
     what = "all of LLVM" if wanted.scope == "all" else f"the {wanted.scope} of Triton {wanted.triton[:12]}"
-    built = ", ".join(f"{one.scope} of {one.triton[:12]}" for one in have.closures)
+    built = ", ".join(f"{closure.scope} of {closure.triton[:12]}" for closure in have.closures)
     return f"{what} is not built in it (built: {built or 'unknown'})"

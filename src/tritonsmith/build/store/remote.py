@@ -17,33 +17,33 @@ _HEX = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def is_url(place: str) -> bool:
-    """Whether it is on another machine, or in an object store."""
+    """Report whether a location is on another machine, or in an object store."""
     return "://" in place and not place.startswith("file://")
 
 
 def is_web(place: str) -> bool:
-    """Whether it is fetched over HTTP."""
+    """Report whether a location is fetched over HTTP."""
     return place.startswith(_WEB)
 
 
 def local(place: str) -> Path:
-    """A path, from a path or a `file://` URL."""
+    """Return the path of a path or `file://` URL."""
     if place.startswith("file://"):
         return Path(unquote(urlsplit(place).path))
     return Path(place).expanduser().absolute()
 
 
 def shown(place: str) -> str:
-    """An origin for the record: without passwords and signatures of signed URLs."""
+    """Return a location for the record: without passwords and signatures of signed URLs."""
     return redact.hidden(place.partition("?")[0] if is_url(place) else place)
 
 
 def checksum(place: str) -> str:
-    """The checksum of an archive, at a path or URL, from the file beside it.
+    """Read the checksum of an archive, at a path or URL, from the file beside it.
 
     Raises:
-        DownloadError: it does not exist, or cannot be read.
-        UsageError: it is not a checksum.
+        DownloadError: the checksum does not exist, or cannot be read.
+        UsageError: the file has no checksum.
     """
     beside = _beside(place)
     text = _read(beside)

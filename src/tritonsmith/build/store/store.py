@@ -29,8 +29,8 @@ from tritonsmith.core.plan.steps import store_entry
 from tritonsmith.facts import llvm_tree, machine
 
 PHASE = "store"
-MARKER = "tritonsmith-llvm-store"  # in each store: a workspace carries the mark of ownership as well
-_BEGUN = frozenset({"CACHEDIR.TAG", "tritonsmith-owned", "users"})  # what `claim` makes before the marker
+MARKER = "tritonsmith-llvm-store"  # distinguishes a store: a workspace has the mark of ownership too
+_BEGUN = frozenset({"CACHEDIR.TAG", "tritonsmith-owned", "users"})  # `claim` creates these before the marker
 UNFINISHED = "unfinished: `invoke setup-mlir` resumes it, `invoke store.gc` deletes it"
 LEAVING = "deletion interrupted: `invoke store.gc` finishes it"
 
@@ -40,9 +40,9 @@ class Store:
     """A store of LLVMs.
 
     Attributes:
-        root: its folder; it need not exist.
+        root: its folder, which need not exist.
         owner: the marked folder that limits deletions: the store itself, or the workspace around it.
-        writable: whether it may be changed; one that may not can still be read and used.
+        writable: whether it may be changed; a read-only one can still be used.
     """
 
     root: Path
@@ -51,20 +51,20 @@ class Store:
 
     @property
     def users(self) -> Path:
-        """Folder of the users' records."""
+        """The folder of the users' records."""
         return self.root / "users"
 
     def claim(self) -> None:
         """Create the folder if needed, and mark it, or the workspace around it.
 
         Raises:
-            OwnershipError: the folder has files of others.
-            SmithError: it is not writable.
+            OwnershipError: the folder has other contents.
+            SmithError: the folder is not writable.
         """
         try:
             ownership.mark(self.owner)
             files.make_folder(self.users)
-            if not (self.root / MARKER).exists():  # another user's cannot be touched
+            if not (self.root / MARKER).exists():  # another user's marker cannot be touched
                 files.write(self.root / MARKER, "")
         except OwnershipError as error:
             hints = ["use a new or empty folder: `store` under [llvm] in the env file, or --store PATH"]
@@ -78,36 +78,36 @@ class Store:
             ) from error
 
     def path(self, name: str) -> Path:
-        """The tree of an entry: the value for `LLVM_SYSPATH`."""
+        """Return the tree of an entry: the value for `LLVM_SYSPATH`."""
         return self.root / name
 
     def manifest(self, name: str) -> Path:
-        """The file of an entry's manifest."""
+        """Return the file of an entry's manifest."""
         return self.root / f"{name}.json"
 
     @contextmanager
     def hold(self, name: str, *, purpose: str) -> Iterator[None]:
         """Lock an entry for the body of a `with`, to build, extend, import or delete it.
 
-        The entry need not exist. `purpose` is the command line that needs it.
+        The entry need not exist. `purpose` is the command line of the lock's holder.
 
         Raises:
-            LockedError: another process holds it; the error names the process.
+            LockedError: another process holds the lock; the error names it.
         """
         self.claim()
         with store_entry.hold(self.root, name, purpose):
-            files.remove((store_entry.tombstone(self.root, name),))  # a killed deletion goes no further
+            files.remove((store_entry.tombstone(self.root, name),))  # cancels an interrupted deletion
             yield
 
     def entries(self) -> tuple[StoreEntry, ...]:
-        """All entries by name; hidden files are not entries.
+        """Return all entries by name; hidden files are not entries.
 
         Raises:
             SmithError: the folder cannot be read.
         """
         try:
             children = sorted(self.root.iterdir())
-        except (FileNotFoundError, NotADirectoryError):  # a file in the way is told to whoever writes
+        except (FileNotFoundError, NotADirectoryError):  # writers report a file in the way
             children = []
         except OSError as error:
             raise SmithError("cannot read the store", where=self.root, why=error.strerror) from error
@@ -116,16 +116,16 @@ class Store:
         return tuple(self._entry(name) for name in sorted(names) if entries.is_name(name))
 
     def entry(self, name: str) -> StoreEntry:
-        """One entry.
+        """Return one entry.
 
         Raises:
-            UsageError: no entry of that name.
+            UsageError: the entry does not exist.
         """
         if entries.is_name(name):
-            found = self._entry(name)
-            if found.manifest or found.status != "gone":
-                return found
-        names = [one.name for one in self.entries()]
+            candidate = self._entry(name)
+            if candidate.manifest or candidate.status != "gone":
+                return candidate
+        names = [entry.name for entry in self.entries()]
         hints = did_you_mean(name, names) if names else ("the store is empty: `invoke setup-mlir` fills it",)
         raise UsageError(f"the store has no entry {name!r}", where=self.root, hints=hints)
 
@@ -134,20 +134,20 @@ class Store:
         return matching.choose(self.entries(), wanted)
 
     def publish(self, manifest: StoreManifest) -> tuple[Step, ...]:
-        """Steps that make a finished tree an entry; the last ones of the plan that builds it."""
+        """Return the steps that make a finished tree an entry; they end the plan that builds it."""
         return (Write(self.manifest(manifest.name), manifest.render(), phase=PHASE),)
 
     def retract(self, name: str) -> tuple[Step, ...]:
-        """Steps that mark an entry as unfinished again, before it is rebuilt."""
+        """Return the steps that mark an entry as unfinished again, before it is rebuilt."""
         return (Remove((self.manifest(name),), self.owner, phase=PHASE),)
 
     def record_use(self, name: str, now: datetime | None = None) -> tuple[Step, ...]:
-        """Steps that record a request for an entry: the least recently used is deleted first."""
+        """Return the steps that record a request for an entry: the least recently used is deleted first."""
         when = (now or datetime.now(UTC)).isoformat(timespec="seconds")
         return (Write(self.root / f"{name}.used", f"{when}\n", phase=PHASE),)
 
     def last_used(self, entry: StoreEntry) -> float:
-        """When an entry was last requested, published or, while unfinished, changed; seconds since 1970."""
+        """Return when an entry was last requested or published, or changed if unfinished; in Unix time."""
         name = entry.name
         ninja = entry.path / ".ninja_log"
         times = [_changed(path) for path in (self.root / f"{name}.used", self.manifest(name), ninja)]
@@ -174,7 +174,7 @@ class Store:
 
 
 def _looked_at(manifest: StoreManifest, tree: Path) -> StoreEntry:
-    """Check an entry that has a manifest: its tree exists, and is the one that was described."""
+    """Check an entry that has a manifest: its tree exists, and matches the description."""
     name = manifest.name
     try:
         there = llvm_tree.is_tree(tree)
@@ -207,14 +207,14 @@ def open_store(space: Workspace, folder: str = "") -> Store:
 
 
 def _is_store(root: Path) -> bool:
-    """Whether a folder is a store, or can become one: `claim` may have been interrupted."""
+    """Report whether a folder is a store or can become one: `claim` may have been interrupted."""
     if not untrusted.is_dir(root):
         return True
-    try:  # in this order: another process may be claiming it right now
+    try:  # the folder first, then the marker: another process may be claiming the folder right now
         names = {path.name for path in root.iterdir() if not ownership.is_begun(path)}
         return names <= _BEGUN or (root / MARKER).is_file()
     except OSError:
-        return True  # whoever reads it is told
+        return True  # reading it reports the error
 
 
 def _changed(path: Path) -> float:

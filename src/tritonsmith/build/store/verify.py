@@ -1,4 +1,4 @@
-"""`store.verify`: whether a tree matches its manifest, and is undamaged."""
+"""`store.verify`: check that a tree matches its manifest and is undamaged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 
 
 def problems(entry: StoreEntry, *, quick: bool = False) -> tuple[str, ...]:
-    """The problems of an entry, in words; empty if there are none.
+    """Return the problems of an entry, in words; empty if there are none.
 
     `quick` skips checksums, which read every file of an imported tree.
     """
@@ -35,7 +35,7 @@ def problems(entry: StoreEntry, *, quick: bool = False) -> tuple[str, ...]:
 
 
 def _says_otherwise(have: StoreManifest, tree: LlvmTree) -> Iterator[str]:
-    """Differences between the tree and its manifest: the tree was reconfigured or replaced."""
+    """Yield differences between a tree and its manifest: the tree was reconfigured or replaced."""
     arch = have.abi.arch
     pairs = (
         ("version", have.version, tree.version),
@@ -45,9 +45,9 @@ def _says_otherwise(have: StoreManifest, tree: LlvmTree) -> Iterator[str]:
         ("code generators", sorted(native(have.targets, arch)), sorted(native(tree.targets, arch))),
         ("CMake packages", sorted(have.packages), sorted(tree.packages)),
     )
-    for what, written, found in pairs:
-        if written != found:
-            yield f"{what}: the manifest says {_words(written)}, the tree {_words(found)}"
+    for what, written, actual in pairs:
+        if written != actual:
+            yield f"{what}: the manifest says {_words(written)}, the tree {_words(actual)}"
     if gone := sorted(set(have.tools) - tree.tools):
         yield f"programs in the manifest, but missing: {', '.join(gone)}"
     there = {path.name for path in describe_tree.libraries(tree.prefix)}
@@ -63,7 +63,7 @@ def _words(value: object) -> str:
 
 
 def _archives(prefix: Path) -> Iterator[str]:
-    """Archives that are damaged, or name missing objects: a build was stopped, or cleaned up."""
+    """Yield archives that are damaged or name missing objects: a build was interrupted or cleaned."""
     for path in describe_tree.libraries(prefix):
         if path.suffix != ".a" or not ar_archive.is_archive(path):
             if path.suffix == ".a":
@@ -77,7 +77,7 @@ def _archives(prefix: Path) -> Iterator[str]:
 
 
 def _checksums(prefix: Path) -> Iterator[str]:
-    """Files of an imported tree that have changed."""
+    """Yield files of an imported tree that have changed."""
     file = prefix / CHECKSUMS
     if not file.is_file():
         return
@@ -92,7 +92,7 @@ def _checksums(prefix: Path) -> Iterator[str]:
             yield f"{CHECKSUMS} names {str(name)[:80]!r}, which is not a valid file name"
             continue
         if untrusted.exists(path) and not untrusted.is_file(path):
-            yield f"{name} is no longer a file"  # a device would be read for ever
+            yield f"{name} is no longer a file"  # reading a device would never end
             continue
         try:
             if download.sha256_of(path) != sha256:
