@@ -1,4 +1,4 @@
-"""Run a program with passes of its kernels' compiles left out, repeated or the last."""
+"""Run a program with some passes of its compiles skipped, repeated or made the last."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class PreparedProgram:
 
     @property
     def plan(self) -> Plan:
-        """All of it."""
+        """The whole plan, in order."""
         return self.before + Plan("run", (self.step,)) + self.after
 
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """What happened.
+    """The result of the program.
 
     Attributes:
-        compiles: a row for each: kernel, passes, unmet, error.
-        code: the program's exit code, as a shell would have it.
+        compiles: one row per compile: kernel, passes, unmet, error.
+        code: the program's exit code, as a shell would report it.
     """
 
     compiles: tuple[Mapping[str, Any], ...]
@@ -99,16 +99,16 @@ def execute(prepared: PreparedProgram, space: Workspace) -> ProgramRun:
 
 
 def changed(row: Mapping[str, Any], surgery: Surgery) -> list[str]:
-    """What differed from the usual in a compile, in words."""
+    """Describe in words the changes that the surgery made to a compile."""
     words = [
-        f"{'without' if not one['times'] else 'twice'} {one['pass']}#{one['number']}"
-        for one in row["passes"]
-        if one["times"] != 1
+        f"{'without' if not run['times'] else 'twice'} {run['pass']}#{run['number']}"
+        for run in row["passes"]
+        if run["times"] != 1
     ]
     return [
         *words,
         *(f"LLVM {option}" for option in surgery.llvm),
-        *(f"ptxas {one}" for one in surgery.ptxas),
+        *(f"ptxas {flag}" for flag in surgery.ptxas),
     ]
 
 

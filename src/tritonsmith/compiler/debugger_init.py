@@ -15,10 +15,14 @@ _LLDB_PRINTERS = ("llvm/utils/lldbDataFormatters.py", "mlir/utils/lldb-scripts/m
 
 
 def steps(build: Path, *, relative: bool, llvm: Path | None, phase: str) -> tuple[Step, ...]:
-    """Steps that write a file of commands for each debugger; none where there is nothing to tell.
+    """Return steps that write a command file for each debugger; none if there is nothing to configure.
 
-    `relative`: the debug info names files relative to the build folder, because compiles are shared with
-    other folders. `llvm`: sources of the LLVM, if they are here.
+    Args:
+        build: the build folder, where the files go.
+        relative: the debug info names files relative to the build folder, because compiles are shared with
+            other folders.
+        llvm: LLVM's sources, if they are on this machine.
+        phase: phase of the steps.
     """
     gdb, lldb = [*_gdb(build, relative, llvm)], [*_lldb(build, relative, llvm)]
     if not gdb:

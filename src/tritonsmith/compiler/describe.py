@@ -1,4 +1,4 @@
-"""Facts about a kernel that only the env's interpreter knows, and its refusals."""
+"""Facts about a kernel that only the environment's interpreter can report, and its error reports."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Described:
     """A kernel as Triton sees it.
 
     Attributes:
-        kernel: its parameters.
-        configs: of its autotuner.
-        asked_gpu: its file asked which GPU is here: for another target it may be another kernel.
+        kernel: the kernel and its parameters.
+        configs: the configs of its autotuner.
+        asked_gpu: the file queried the GPU at import, so that the kernel may differ for another target.
     """
 
     kernel: KernelSource
@@ -39,11 +39,11 @@ class Described:
 def described(
     asked: CompileRequest, target: Target, kernel: str, python: Path, space: Workspace
 ) -> Described:
-    """Facts about a kernel that only running its file shows.
+    """Return the facts about a kernel that are known only by running its file.
 
     Args:
         asked: names the file.
-        target: the GPU that the file is told of.
+        target: the GPU that the file sees.
         kernel: name of the function.
         python: an interpreter that has Triton.
         space: the workspace.
@@ -66,25 +66,25 @@ def described(
     argv = (str(python), str(worker.FOLDER), "describe", json.dumps(content))
     answer = query(argv, change=change, timeout=table["jobs"]["start"])
     try:
-        seen: dict[str, Any] = json.loads(answer.out.splitlines()[-1]) if answer else {}
+        report: dict[str, Any] = json.loads(answer.out.splitlines()[-1]) if answer else {}
     except (ValueError, IndexError):
-        seen = {}
-    if "refused" in seen:
-        raise _error(seen["refused"], asked, python)
-    if not answer or "parameters" not in seen:
+        report = {}
+    if "refused" in report:
+        raise _error(report["refused"], asked, python)
+    if not answer or "parameters" not in report:
         raise FactError(
             "cannot inspect the kernel's file",
             where=asked.file,
             why=answer.err[-2000:] if answer else f"{python} did not respond in time",
             hints=[f"check that this works: {python} -c 'import triton'"],
         )
-    parameters = tuple(KernelParameter(**one) for one in seen["parameters"])
-    found = KernelSource(kernel, parameters, tuple(seen["heuristics"]), bool(seen["configs"]))
-    return Described(found, tuple(Config(**one) for one in seen["configs"]), seen["asked"])
+    parameters = tuple(KernelParameter(**row) for row in report["parameters"])
+    source = KernelSource(kernel, parameters, tuple(report["heuristics"]), bool(report["configs"]))
+    return Described(source, tuple(Config(**row) for row in report["configs"]), report["asked"])
 
 
 def provided(module: str) -> tuple[str, ...]:
-    """Hints for a missing module; a package is named only if it is known to be the right one."""
+    """Return hints for a missing module; a package is named only if it is known to be the right one."""
     packages: dict[str, str] = configs.load("kernels")["packages"]
     own = f"if it is your own module: PYTHONPATH=/folder/that/has/{module}"
     if package := packages.get(module):
@@ -93,14 +93,14 @@ def provided(module: str) -> tuple[str, ...]:
 
 
 def refused(results: Path, asked: CompileRequest, python: Path, failure: CommandFailedError) -> SmithError:
-    """The error for a worker run that produced nothing."""
+    """Return the error for a worker run that produced nothing."""
     try:
         lines = results.read_text(encoding="utf-8").splitlines()
-        seen = json.loads(lines[-1]) if lines else {}
+        report = json.loads(lines[-1]) if lines else {}
     except (OSError, ValueError):
-        lines, seen = ["cannot be read"], {}
-    if "refused" in seen:
-        return _error(seen["refused"], asked, python)
+        lines, report = ["cannot be read"], {}
+    if "refused" in report:
+        return _error(report["refused"], asked, python)
     hints = ["the log contains the full command and its output"]
     if not lines:
         hints = [f"it ended before compiling anything, perhaps while importing {asked.file}", *hints]
@@ -113,7 +113,7 @@ def refused(results: Path, asked: CompileRequest, python: Path, failure: Command
 
 
 def _error(about: Mapping[str, Any], asked: CompileRequest, python: Path) -> SmithError:
-    """One clear error from the worker's report."""
+    """Turn the worker's report into one error with hints."""
     what, why, module = about["what"], about.get("why") or None, about.get("module", "")
     kind: type[SmithError] = FactError
     where: Path | None = asked.file

@@ -1,4 +1,4 @@
-"""Programs besides Triton: disassemblers, and the linker that older AMD backends run."""
+"""External programs: disassemblers, and the linker that older AMD backends run."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _PATIENCE = 120.0  # seconds for one binary
 
 @dataclass(frozen=True)
 class Disassembler:
-    """How one binary stage becomes text.
+    """A way to turn one binary stage into text.
 
     Attributes:
-        binary: the stage that it reads: `cubin`.
-        stage: the text's: `sass`.
+        binary: the stage that it reads, such as `cubin`.
+        stage: the stage that it writes, such as `sass`.
         program: its usual name.
-        programs: paths to try in order; `{triton}` is Triton's package.
-        flags: before the file.
-        remedy: what to do where there is none.
+        programs: paths to try in order; `{triton}` stands for the folder that holds Triton's package.
+        flags: arguments before the file.
+        remedy: advice where no program is found.
     """
 
     binary: str
@@ -38,32 +38,35 @@ class Disassembler:
     remedy: str
 
     def request(self) -> dict[str, Any]:
-        """As the worker is told it."""
+        """Return the disassembler as the worker's request spells it."""
         return {"stage": self.stage, "programs": list(self.programs), "flags": list(self.flags)}
 
     def text(self, binary: Path, origin: Path) -> str | None:
-        """The text of a binary, by the first of the programs that is here and knows it.
+        """Disassemble a binary with the first of the programs that exists and can read it.
 
         Args:
             binary: the file.
-            origin: folder of Triton's package, where that is known.
+            origin: folder of Triton's package, if known.
+
+        Returns:
+            The text; None if no program could produce it.
         """
         for name in self.programs:
             program = Path(name.replace("{triton}", str(origin)))
             if os.access(program, os.X_OK):
-                found = process.capture((str(program), *self.flags, str(binary)), timeout=_PATIENCE)
-                if found is not None:
-                    return found + "\n"
+                text = process.capture((str(program), *self.flags, str(binary)), timeout=_PATIENCE)
+                if text is not None:
+                    return text + "\n"
         return None
 
 
 @dataclass(frozen=True)
 class HostPrograms:
-    """Programs of this machine that a compile takes beside Triton's own: a fact, so that plans do not look.
+    """Programs of this machine that a compile uses besides Triton's own, found before the plan is made.
 
     Attributes:
         disassemblers: in the order of configs/kernels.toml.
-        linker: the change of the environment that lets AMD's backend up to 3.4 link; empty if none is due.
+        linker: variables that let AMD's backend of Triton 3.4 and older find a linker; empty if not needed.
         lent: packages of this tool's environment for an interpreter that lacks them, each with its folder.
     """
 
@@ -84,18 +87,20 @@ def lent() -> tuple[tuple[str, str], ...]:
 
 
 def _disassemblers(space: Workspace) -> tuple[Disassembler, ...]:
-    found = []
+    disassemblers = []
     for binary, row in configs.load("kernels")["disassemblers"].items():
         named = os.environ.get(row["variable"], "") if row["variable"] else ""
         here = tuple(map(str, _on_this_machine(row["program"], space)))
         programs = (*((named,) if named else ()), *row["programs"], *here)
         flags = tuple(row["flags"])
-        found.append(Disassembler(binary, row["stage"], row["program"], programs, flags, row["remedy"]))
-    return tuple(found)
+        disassemblers.append(
+            Disassembler(binary, row["stage"], row["program"], programs, flags, row["remedy"])
+        )
+    return tuple(disassemblers)
 
 
 def remedy(stage: str) -> str:
-    """Why a stage of text is missing, and what to do."""
+    """Explain why a stage of text is missing, and what to do about it."""
     rows = configs.load("kernels")["disassemblers"].values()
     row = next(row for row in rows if row["stage"] == stage)
     return f"no {stage}: {row['program']} is missing; {row['remedy']}"
@@ -105,18 +110,16 @@ def _linker(space: Workspace) -> tuple[tuple[str, str], ...]:
     table = configs.load("kernels")["linker"]
     if os.environ.get(table["variable"]) or Path(table["default"]).exists():
         return ()
-    found = next(_on_this_machine(table["program"], space), None)
-    return ((table["variable"], str(found)),) if found else ()
+    linker = next(_on_this_machine(table["program"], space), None)
+    return ((table["variable"], str(linker)),) if linker else ()
 
 
 def _on_this_machine(program: str, space: Workspace) -> Iterator[Path]:
-    """In unpacked packages, in a distribution's LLVMs, newest first, on PATH, in LLVM builds of the tool's.
-
-    What PATH has may be years older than what lies beside it: LLVM 14 knows no gfx942.
-    """
+    """Yield paths of a program: unpacked packages, system LLVMs (newest first), PATH, our LLVM builds."""
+    # A program on PATH may be years older than the distribution's others: LLVM 14 does not know gfx942.
     yield from sorted(space.toolchain.glob(f"*/nvidia/*/bin/{program}"), reverse=True)
     installed = Path("/usr/lib").glob(f"llvm-*/bin/{program}")
     yield from sorted(installed, key=lambda path: version_key(path.parts[3]), reverse=True)
-    if found := process.which(program):
-        yield Path(found)
+    if path := process.which(program):
+        yield Path(path)
     yield from sorted(space.llvm.glob(f"*/bin/{program}"), reverse=True)

@@ -1,4 +1,4 @@
-"""`ir-env`: named sets of debug variables, as one version of Triton supports them.
+"""Choose debug variables for `ir-env`: named sets, as one version of Triton supports them.
 
 The sets are `configs/ir-profiles.toml`; what each variable does is `configs/triton-variables.toml`.
 """
@@ -23,12 +23,12 @@ _OUT = "{out}"
 
 @dataclass(frozen=True)
 class Profile:
-    """A named set.
+    """A named set of variables.
 
     Attributes:
-        name: what it is asked for by.
-        what: what it makes Triton say or do.
-        set: variable to value; `{kernel}` and `{out}` are filled in.
+        name: its name on a command line.
+        what: its effect on Triton.
+        set: variable to value; `{kernel}` and `{out}` are placeholders.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Profile:
 
 @dataclass(frozen=True)
 class Environment:
-    """What to set for one version.
+    """The variables to set for one version.
 
     Attributes:
         set: variable to value.
-        notes: variables that this version does not know, and what is set instead.
-        folders: that have to be there, because values name files in them.
+        notes: variables that this version does not support, and their substitutes.
+        folders: folders to create, because values name files in them.
     """
 
     set: Mapping[str, str]
@@ -51,19 +51,19 @@ class Environment:
     folders: tuple[Path, ...] = ()
 
     def exports(self) -> str:
-        """Lines for a POSIX shell's `eval`."""
-        made = "".join(f"mkdir -p {shlex.quote(str(folder))}\n" for folder in self.folders)
-        return made + "".join(f"export {name}={shlex.quote(value)}\n" for name, value in self.set.items())
+        """Return lines for a POSIX shell's `eval`."""
+        folders = "".join(f"mkdir -p {shlex.quote(str(folder))}\n" for folder in self.folders)
+        return folders + "".join(f"export {name}={shlex.quote(value)}\n" for name, value in self.set.items())
 
 
 def known() -> Mapping[str, Profile]:
-    """All profiles, by name."""
+    """Return all profiles, by name."""
     rows: dict[str, dict[str, Any]] = configs.load("ir-profiles")["profile"]
     return {name: Profile(name, row["what"], row["set"]) for name, row in rows.items()}
 
 
 def chosen(names: Iterable[str]) -> tuple[Profile, ...]:
-    """Profiles by their names.
+    """Return profiles by their names.
 
     Raises:
         UsageError: there is no such profile.
@@ -92,13 +92,13 @@ def version_of(text: str) -> str:
 
 
 def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", out: Path) -> Environment:
-    """The variables of some profiles together.
+    """Combine the variables of some profiles.
 
     Args:
-        profiles: later ones win.
-        version: of Triton; the newest if it is empty.
-        kernel: the only one to dump; all if empty.
-        out: folder for what is written.
+        profiles: later ones override earlier ones.
+        version: of Triton; the newest if empty.
+        kernel: the only kernel to dump; all if empty.
+        out: folder for output files.
     """
     profiles = tuple(profiles)
     values, notes = _values(profiles, version, kernel)
@@ -113,23 +113,23 @@ def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", 
 
 
 def _values(profiles: Iterable[Profile], version: str, kernel: str) -> tuple[dict[str, str], list[str]]:
-    """What to set, with the kernel filled in, and what is different in this version."""
-    found: dict[str, str] = {}
+    """Return the variables with the kernel filled in, and notes on what differs in this version."""
+    result: dict[str, str] = {}
     notes = []
     for name, value in (item for profile in profiles for item in profile.set.items()):
-        asked = value.replace(_KERNEL, kernel or "1")
+        text_ = value.replace(_KERNEL, kernel or "1")
         if other := _before(name, value, version, kernel):
-            found |= {key: text.replace(_KERNEL, kernel or "1") for key, text in other["set"].items()}
+            result |= {key: text.replace(_KERNEL, kernel or "1") for key, text in other["set"].items()}
             names = ", ".join(other["set"])
-            notes.append(f"Triton {version}: {names} instead of {name}={asked}: {other['why']}")
+            notes.append(f"Triton {version}: {names} instead of {name}={text_}: {other['why']}")
         elif _exists(name, version):
-            found[name] = asked
+            result[name] = text_
         else:
             instead = variables.instead(name)
             rest = f"; instead: {instead}" if instead else ""
             span = variables.table()[name].span
             notes.append(f"Triton {version} does not support {name} ({span}){rest}")
-    return found, notes
+    return result, notes
 
 
 def _exists(name: str, version: str) -> bool:
@@ -138,11 +138,11 @@ def _exists(name: str, version: str) -> bool:
 
 
 def _before(name: str, value: str, version: str, kernel: str) -> dict[str, Any] | None:
-    """The substitute where a version lacks a variable or its value; None if it supports both."""
+    """Return the substitute where a version lacks a variable or its value; None if it supports both."""
     for row in configs.load("ir-profiles")["before"]:
         if row["name"] != name or not variables.covers(version, row.get("since", "0"), row["until"]):
             continue
         if row.get("when") != _KERNEL or (kernel and value == _KERNEL):
-            found: dict[str, Any] = row
-            return found
+            substitute: dict[str, Any] = row
+            return substitute
     return None

@@ -1,4 +1,4 @@
-"""Names of folders, made from names that come from anywhere: manifests, kernels files."""
+"""Folder names from names of any origin: manifests, kernels files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _LONGEST = 200  # characters
 
 
 def folder_name(text: str) -> str:
-    """A name that every file system takes, and that stays in its folder."""
+    """Return a name that every file system accepts, and that cannot leave its folder."""
     name = _FOREIGN.sub("_", text.replace(" -> ", "--")).lstrip(".") or "_"
     return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{digest(text)}"

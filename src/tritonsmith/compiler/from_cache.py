@@ -1,4 +1,4 @@
-"""`--from-cache`: what a JIT run left in Triton's cache, compiled again for other targets and options."""
+"""Compile a Triton cache entry again, for other targets and options: `--from-cache`."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def asked(
     sweeps: tuple[Sweep, ...] = (),
     stages: tuple[str, ...] = (),
 ) -> CompileRequest:
-    """The request that an entry stands for, with its own target and options unless others are given.
+    """Return the request that an entry represents, with its own target and options unless others are given.
 
     Args:
-        entry: path of its folder, its name, or how that begins.
-        wanted: targets; its own if empty.
-        options: that win over its own.
+        entry: path of its folder, its name, or the beginning of its name.
+        wanted: targets; the entry's own if empty.
+        options: override the entry's own.
         sweeps: of options.
-        stages: to keep.
+        stages: stages to keep.
 
     Raises:
-        FactError: there is no such entry, or it is none of a kernel, or cannot be read.
+        FactError: there is no such entry, it is not a kernel's, or it cannot be read.
     """
     folder = find(entry)
     kernel = _kernel(folder)
@@ -63,21 +63,21 @@ def asked(
 
 
 def find(entry: str) -> Path:
-    """The folder of an entry.
+    """Return the folder of an entry.
 
     Raises:
-        FactError: there is none, or several begin so.
+        FactError: no entry, or more than one, begins with this name.
     """
     path = Path(entry).expanduser()
     if path.is_dir():
         return path.absolute()
     roots = cache_roots.find(os.environ, workspace.default())
-    found = [folder for root in roots for folder in _beginning(root.real, entry)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        hints = [str(folder) for folder in found[:_SHOWN]]
-        raise FactError(f"{len(found)} entries start with {entry!r}", hints=hints)
+    folders = [folder for root in roots for folder in _beginning(root.real, entry)]
+    if len(folders) == 1:
+        return folders[0]
+    if folders:
+        hints = [str(folder) for folder in folders[:_SHOWN]]
+        raise FactError(f"{len(folders)} entries start with {entry!r}", hints=hints)
     looked = ", ".join(str(root.path) for root in roots)
     raise FactError(
         f"no entry {entry!r} in the caches",
@@ -90,7 +90,7 @@ def _beginning(root: Path, name: str) -> Iterator[Path]:
     if len(name) < _SHORTEST or "/" in name or not root.is_dir():
         return
     with os.scandir(root) as entries:
-        yield from (Path(one.path) for one in entries if one.name.startswith(name) and one.is_dir())
+        yield from (Path(item.path) for item in entries if item.name.startswith(name) and item.is_dir())
 
 
 def _kernel(folder: Path) -> str:
@@ -121,15 +121,15 @@ def _metadata(path: Path) -> dict[str, Any]:
 
 
 def target_of(table: Mapping[str, Any]) -> Target | None:
-    """The target in Triton's metadata, which holds a GPUTarget since 3.0."""
-    seen = table.get("target")
-    if not isinstance(seen, dict) or not {"backend", "arch", "warp_size"} <= set(seen):
+    """Return the target in Triton's metadata, which holds a GPUTarget since 3.0; None if there is none."""
+    entry = table.get("target")
+    if not isinstance(entry, dict) or not {"backend", "arch", "warp_size"} <= set(entry):
         return None
-    return targets.parse(f"{seen['backend']}:{seen['arch']}:{seen['warp_size']}")
+    return targets.parse(f"{entry['backend']}:{entry['arch']}:{entry['warp_size']}")
 
 
 def options_of(table: Mapping[str, Any], backend: str) -> dict[str, Any]:
-    """Warps and stages of Triton's metadata, and what is not the backend's default."""
+    """Return warps and stages from Triton's metadata, and options that differ from the backend's defaults."""
     known = configs.load("triton-cache")
     defaults = known["defaults"].get(backend, {})
     kept = {name: table[name] for name in ("num_warps", "num_stages") if name in table}

@@ -1,4 +1,4 @@
-"""Kernels files as TOML that a person can read and edit: the inverse of `batch.kernel_list.read`."""
+"""Write kernels files as TOML that a person can read and edit: the inverse of `kernels.kernel_list.read`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _LINES = ("configs", "notes")  # one line for each part
 def render(
     rows: Iterable[Mapping[str, Any]], head: str = "", captured: Mapping[str, Any] | None = None
 ) -> str:
-    """The text of a file that lists kernels.
+    """Return the text of a file that lists kernels.
 
     Args:
         rows: keys and values of each kernel, in the order of the file.
-        head: a comment for who reads it.
-        captured: how the list came to be, if a program was watched.
+        head: a comment for the reader.
+        captured: origin of the list, if it was captured from a program.
     """
     document = tomlkit.document()
     for line in head.splitlines():
@@ -43,13 +43,13 @@ def _table(content: Mapping[str, Any]) -> Table:
 
 
 def _inline(value: Any, *, lines: bool = False) -> Any:
-    """Tables and lists in one line; in one for each part if `lines`."""
+    """Spell tables and lists in one line; with `lines`, a list gets one line per part."""
     if isinstance(value, Mapping):
         table = tomlkit.inline_table()
-        table.update({key: _inline(one) for key, one in value.items()})
+        table.update({key: _inline(part) for key, part in value.items()})
         return table
     if isinstance(value, (list, tuple)):
         array = tomlkit.array()
-        array.extend(_inline(one) for one in value)
+        array.extend(_inline(part) for part in value)
         return array.multiline(multiline=lines and bool(value))
     return value

@@ -51,7 +51,7 @@ class Stage:
     """One form of a compiled kernel.
 
     Attributes:
-        path: of its file, relative to the output folder.
+        path: its file, relative to the output folder.
         size: in bytes.
         sha256: 64 hex digits.
     """
@@ -66,23 +66,23 @@ class Point:
     """One compile.
 
     Attributes:
-        id: name of its folder: the target, and what differs between points.
+        id: name of its folder: the target, and the values that differ between points.
         target: `cuda:90:32`, `hip:gfx942:64`.
         signature: parameter to type, as Triton spells it: `*fp32`, `i32`, `constexpr`.
         constexprs: parameter to value.
-        hints: parameter to what is known of its value: 16 (divisible by it) or 1 (equal to it).
-        options: of the backend, those that were asked for.
+        hints: parameter to a fact about its value: 16 (divisible by it) or 1 (equal to it).
+        options: the backend options of the request.
         status: how it ended.
         seconds: wall time of the compile.
         stages: name (`ttir`, `ptx`, `cubin`, `hsaco`, `sass` ...) to file.
-        metadata: what Triton says of it: shared (bytes), num_warps, name of the symbol ...
-        error: the compiler's message, where there is one.
-        log: what it wrote to standard error.
-        remarks: what ptxas says of the code that it made: `(C7510) Potential Performance Loss: ...`; None if
-            nobody heard it, or if it is none of ptxas's.
-        surgery: on the pipelines: passes left out, the last one ...; None for none.
-        passes: those that the backend asked for, in order, and how often each was added; None if not counted.
-        cpu_seconds: of each stage of a compile that succeeded, and `rest`; ptxas counts, too.
+        metadata: Triton's metadata: shared (bytes), num_warps, name of the symbol ...
+        error: the compiler's message; empty if there is none.
+        log: its standard error.
+        remarks: ptxas's remarks on its code: `(C7510) Potential Performance Loss: ...`; None if they were not
+            recorded, or if ptxas did not run.
+        surgery: changes to the pipelines: skipped passes, the last one ...; None for none.
+        passes: those that the backend requested, in order, and how often each was added; None if not counted.
+        cpu_seconds: of each stage of a compile that succeeded, and `rest`; the time of ptxas is included.
     """
 
     id: str
@@ -104,12 +104,12 @@ class Point:
 
     @property
     def backend(self) -> str:
-        """`cuda` or `hip`."""
+        """The backend: `cuda` or `hip`."""
         return self.target.partition(":")[0]
 
     @property
     def arch(self) -> str:
-        """`90`, `gfx942`."""
+        """The architecture: `90`, `gfx942`."""
         return self.target.split(":")[1]
 
     @property
@@ -117,9 +117,9 @@ class Point:
         """The error in one line: the text after the source excerpt and caret, or MLIR's or LLVM's message."""
         lines = [line.strip() for line in self.error.splitlines() if line.strip()]
         after = lines[lines.index("^") + 1 :] if "^" in lines else []
-        said = [line for line in after if not line.startswith("at ")]
-        told = [line for line in lines if _TELLS.search(line)]
-        return (said or told or lines or [""])[0]
+        explanation = [line for line in after if not line.startswith("at ")]
+        messages = [line for line in lines if _TELLS.search(line)]
+        return (explanation or messages or lines or [""])[0]
 
 
 @dataclass(frozen=True)
@@ -127,18 +127,18 @@ class Manifest:
     """An output folder.
 
     Attributes:
-        folder: where it is.
+        folder: its path.
         kernel: name of the function.
-        file: the Python file that it is from.
+        file: the Python file that defines it.
         file_sha256: of that file's content.
         triton: version that compiled it.
         origin: folder of that Triton's package.
         python: version of the interpreter.
-        command: what makes it again, for a shell.
-        points: all compiles, those that failed too.
-        stand_ins: what was not installed, and replaced while the file was loaded, by its full name: FILE:LINE
-            of its first use.
-        warnings: what makes it doubtful that this is the code that a machine with everything would have.
+        command: the command that makes it again, for a shell.
+        points: all compiles, including failed ones.
+        stand_ins: full name of each object that was not installed, and was replaced while the file was
+            loaded, to FILE:LINE of its first use.
+        warnings: reasons to doubt that a machine with all packages would compile the same code.
     """
 
     folder: Path
@@ -154,19 +154,19 @@ class Manifest:
     warnings: tuple[str, ...] = ()
 
     def path(self, point: Point, stage: str) -> Path | None:
-        """The file of a stage; None if the point has none."""
-        found = point.stages.get(stage)
-        return self.folder / found.path if found else None
+        """Return the file of a stage; None if the point has none."""
+        entry = point.stages.get(stage)
+        return self.folder / entry.path if entry else None
 
     def render(self) -> str:
-        """The text of `manifest.json`."""
+        """Return the text of `manifest.json`."""
         content = {"schema": SCHEMA, **asdict(self)}
         del content["folder"]
         return json.dumps(content, indent=2) + "\n"
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
-    """The worker's results: one line about Triton, and one per point.
+    """Read the worker's results: one line about Triton, and one per point.
 
     Raises:
         SmithError: there are none.
@@ -185,18 +185,18 @@ def from_results(
     wanted: Sequence[CompilePoint],
     flags: str,
 ) -> Manifest:
-    """The manifest of a run of the worker.
+    """Return the manifest of a run of the worker.
 
     Args:
         results: of the worker.
-        folder: of the outputs.
+        folder: the output folder.
         kernel: name of the function.
-        file: of the kernel, or of IR.
+        file: the kernel's file, or the IR's.
         wanted: the points, in the order of the manifest.
         flags: words and flags of the command that makes it again.
     """
     head, *rows = results
-    found = {row["id"]: row for row in rows}
+    by_id = {row["id"]: row for row in rows}
     variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head["variables"].items())
     return Manifest(
         folder=folder,
@@ -208,7 +208,7 @@ def from_results(
         python=head["python"],
         command=f"{variables}tritonsmith kernel.compile {flags}",
         points=tuple(
-            _compiled(found[one.id], one.target, head["triton"]) for one in wanted if one.id in found
+            _compiled(by_id[point.id], point.target, head["triton"]) for point in wanted if point.id in by_id
         ),
         stand_ins=stand_ins(results),
         warnings=warnings(results),
@@ -216,23 +216,21 @@ def from_results(
 
 
 def _compiled(row: Mapping[str, Any], target: Target, triton: str) -> Point:
-    known = {one.name: row[one.name] for one in fields(Point) if one.name in row}
+    known = {attribute.name: row[attribute.name] for attribute in fields(Point) if attribute.name in row}
     stages = {name: Stage(**stage) for name, stage in row["stages"].items()}
     error = notebook.told(targets.explained(row["error"], target, triton))
     return Point(**{**known, "stages": stages, "error": error})
 
 
 def record(made: Manifest, space: Workspace) -> Step:
-    """Remember that this Triton has compiled something here, so that its ptxas may run."""
+    """Return a step that records a Triton as one that has compiled here, so that its ptxas may be run."""
     return Write(_record(made.origin, space), f"{made.origin}\n", phase="manifest")
 
 
 def package(made: Manifest, space: Workspace) -> Path | None:
-    """The package of the Triton that compiled it; None if its programs may not be run.
-
-    A manifest may be a stranger's, and name any folder. Those of environments count, and those of
-    interpreters that have compiled something here.
-    """
+    """Return the package of the Triton that compiled a manifest; None if its programs may not be run."""
+    # The manifest may be foreign, and name any folder. Trusted are the folders of environments, and of
+    # interpreters that have compiled something here.
     named = Path(made.origin)
     ours = named.is_relative_to(space.root / "envs") and ".." not in named.parts
     return named if named.is_absolute() and (ours or _record(made.origin, space).is_file()) else None
@@ -243,23 +241,23 @@ def _record(origin: str, space: Workspace) -> Path:
 
 
 def stand_ins(lines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """What stand-ins answered for, by full name, to the place of its first use."""
-    found: dict[str, str] = {}
+    """Merge the stand-ins of all lines: full name to the place of its first use."""
+    places: dict[str, str] = {}
     for line in lines:
-        found |= line.get("stand-ins", {})
+        places |= line.get("stand-ins", {})
     return {
-        name: notebook.told(place) for name, place in found.items() if name.partition(".")[0] != "setuptools"
+        name: notebook.told(place) for name, place in places.items() if name.partition(".")[0] != "setuptools"
     }
 
 
 def warnings(lines: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Decisions of stand-ins, and unknown GPU properties; each once."""
-    found: dict[str, None] = {}
+    """Return the doubtful decisions of stand-ins and the unknown GPU properties, each once."""
+    texts: dict[str, None] = {}
     for line in lines:
         for name, place in line.get("gone", {}).items():
-            found[f"{place}: {name} is not installed; without it, the code takes another path"] = None
-        found |= dict.fromkeys(line.get("doubts", ()))
-    return tuple(map(notebook.told, found))
+            texts[f"{place}: {name} is not installed; without it, the code takes another path"] = None
+        texts |= dict.fromkeys(line.get("doubts", ()))
+    return tuple(map(notebook.told, texts))
 
 
 def check_output(folder: Path) -> None:
@@ -308,11 +306,11 @@ def read(folder: Path) -> Manifest:
             hints=["compile the kernel again"],
         )
     try:
-        points = tuple(_point(one) for one in content.pop("points"))
-        made = untrusted.shaped(Manifest, content, folder=folder, points=points)
-        if made.kernel and not _KERNEL.fullmatch(made.kernel):
-            raise ValueError(f"{made.kernel[:80]!r} is not the name of a kernel")  # noqa: TRY301 - one error for all
-        return replace(made, warnings=tuple(made.warnings))
+        points = tuple(_point(row) for row in content.pop("points"))
+        manifest = untrusted.shaped(Manifest, content, folder=folder, points=points)
+        if manifest.kernel and not _KERNEL.fullmatch(manifest.kernel):
+            raise ValueError(f"{manifest.kernel[:80]!r} is not the name of a kernel")  # noqa: TRY301 - one error for all
+        return replace(manifest, warnings=tuple(manifest.warnings))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise FactError(
@@ -324,7 +322,12 @@ def read(folder: Path) -> Manifest:
 
 
 def _point(content: dict[str, Any]) -> Point:
-    """A checked point: the folder may be untrusted, and a stage that is `/dev/zero` never ends."""
+    """Return a checked point.
+
+    Raises:
+        ValueError: a path, the target or a number in it is invalid.
+    """
+    # The folder may be untrusted: reading a stage that is `/dev/zero` would never end.
     stages = {name: untrusted.shaped(Stage, stage) for name, stage in content.pop("stages").items()}
     for stage in stages.values():
         untrusted.place_in(stage.path)

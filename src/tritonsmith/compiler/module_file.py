@@ -9,7 +9,8 @@ from tritonsmith.compiler.describe import provided
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan.process import query
 
-# A package's own folder says where its modules are. Of the package, a finder of an editable install may.
+# A top-level package is searched by all finders, since that of an editable install may know it; its
+# submodules are searched in the package's folder only, because `find_spec` would import the parents.
 _SEARCH = """
 import importlib.machinery, importlib.util, json, sys
 name, *parts = sys.argv[1].split(".")
@@ -25,27 +26,27 @@ print(json.dumps({"name": name, "file": spec and spec.origin}))
 
 
 def file_of(module: str, python: Path) -> Path:
-    """The file of a module.
+    """Return the file of a module.
 
     Args:
-        module: with dots.
-        python: who would import it, from here.
+        module: its dotted name.
+        python: the interpreter that would import it, from the current folder.
 
     Raises:
         FactError: there is none, or it is not written in Python.
     """
     answer = query((str(python), "-c", _SEARCH, module))
     try:
-        found = json.loads(answer.out.splitlines()[-1]) if answer else {}
+        answer_ = json.loads(answer.out.splitlines()[-1]) if answer else {}
     except (ValueError, IndexError):
-        found = {}
-    if not found:
+        answer_ = {}
+    if not answer_:
         why = answer.err[-2000:] if answer else f"{python} did not respond in time"
         raise FactError("cannot search for the module", where=module, why=why)
-    if not found["file"]:
+    if not answer_["file"]:
         package = module.partition(".")[0]
-        hints = ["give its file instead", *(provided(package) if found["name"] == package else ())]
-        raise FactError(f"no module {found['name']}", where=module, why=f"for {python}", hints=hints)
-    if not found["file"].endswith(".py"):
-        raise FactError("this module is not written in Python", where=found["file"])
-    return Path(found["file"])
+        hints = ["give its file instead", *(provided(package) if answer_["name"] == package else ())]
+        raise FactError(f"no module {answer_['name']}", where=module, why=f"for {python}", hints=hints)
+    if not answer_["file"].endswith(".py"):
+        raise FactError("this module is not written in Python", where=answer_["file"])
+    return Path(answer_["file"])

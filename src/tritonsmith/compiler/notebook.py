@@ -1,4 +1,4 @@
-"""Jupyter notebooks as kernel files: a Python file of the code cells, whose lines are shown as the cells'."""
+"""Read Jupyter notebooks as kernel files: write their code cells as Python, and report lines by cell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LINE = re.compile(r"(?<!, )\bline (\d+)\b")  # but not that of `cell 2, line 3`
 
 
 def as_python(file: Path) -> Path:
-    """The Python file of a notebook, in the workspace; any other file itself.
+    """Return the Python file of a notebook, in the workspace; any other file unchanged.
 
     Raises:
         FactError: it cannot be read, or is not a notebook with Python.
@@ -36,12 +36,12 @@ def as_python(file: Path) -> Path:
 
 
 def written(cells: Iterable[str], origin: str, folder: Path, stem: str) -> Path:
-    """A Python file of cells, in the workspace.
+    """Write cells as a Python file in the workspace.
 
     Args:
         cells: their texts, in order.
-        origin: what messages call the notebook.
-        folder: of modules that cells import.
+        origin: name of the notebook in messages.
+        folder: folder of modules that cells import.
         stem: of the file's name.
 
     Raises:
@@ -71,14 +71,14 @@ def written(cells: Iterable[str], origin: str, folder: Path, stem: str) -> Path:
 
 
 def told(text: str) -> str:
-    """A message with the notebook in the place of the file made from it, and cells' lines for its lines."""
-    for made in dict.fromkeys(match[1] for match in _MADE.finditer(text)):
+    """Replace references to a generated file in a message by the notebook's name, cell and line."""
+    for generated in dict.fromkeys(match[1] for match in _MADE.finditer(text)):
         try:
-            lines = untrusted.read_text(Path(made)).splitlines()
+            lines = untrusted.read_text(Path(generated)).splitlines()
         except OSError:
             continue
         if lines and lines[0].startswith(_HEAD):
-            text = _MADE.sub(partial(_told, made, lines), text)
+            text = _MADE.sub(partial(_told, generated, lines), text)
             text = _LINE.sub(partial(_line_told, lines), text)
     return text
 
@@ -96,7 +96,7 @@ def _line_told(lines: list[str], match: re.Match[str]) -> str:
 
 
 def _place(lines: list[str], number: int) -> str:
-    """`cell 2, line 3` of a line, counted from 1."""
+    """Return the place of a line (counted from 1) as `cell 2, line 3`."""
     for index in range(min(number, len(lines)) - 1, 0, -1):
         if lines[index].startswith(_CELL):
             return f"cell {lines[index].removeprefix(_CELL)}, line {number - index - 1}"
@@ -104,14 +104,14 @@ def _place(lines: list[str], number: int) -> str:
 
 
 def _cells(file: Path) -> Iterator[str]:
-    """The texts of the code cells."""
+    """Yield the texts of the code cells."""
     try:
         content = untrusted.read_json(file)
         language = content.get("metadata", {}).get("kernelspec", {}).get("language", "python")
         cells: list[dict[str, Any]] = content["cells"]
         texts = [
             source if isinstance(source, str) else "".join(source)
-            for source in (one["source"] for one in cells if one["cell_type"] == "code")
+            for source in (cell["source"] for cell in cells if cell["cell_type"] == "code")
         ]
     except FileNotFoundError:
         raise FactError("no such file", where=file) from None
@@ -128,20 +128,21 @@ def _cells(file: Path) -> Iterator[str]:
 
 
 def _without_magics(cell: str, left: int) -> tuple[str, int]:
-    """A cell with as many lines, in which what only IPython can parse is a comment.
+    """Comment out the lines of a cell that only IPython can parse; the number of lines stays the same.
 
     Args:
         cell: its text.
-        left: characters that may be parsed.
+        left: number of characters that may still be parsed.
 
     Returns:
-        The text, and how many characters are left; less than 0 if they did not suffice.
+        The text, and the characters left; negative if there were too few.
     """
     lines = cell.split("\n")
     if lines[0].startswith("%%"):
         if not lines[0].startswith(_PYTHON_CELLS):
             return "\n".join(f"# {line}" for line in lines), left
         lines[0] = f"# {lines[0]}"
+    # Python's parser reports one error at a time, so each magic costs another parse of the cell.
     while (left := left - len(cell)) >= 0:
         try:
             untrusted.python_tree("\n".join(lines))

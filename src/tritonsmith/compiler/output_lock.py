@@ -1,4 +1,4 @@
-"""An output folder: its scratch folder, and the lock that allows one writer at a time."""
+"""The scratch folder of an output folder, and the lock that allows one writer at a time."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
 def kept() -> Iterator[None]:
     """Keep the locks that `held` takes in the body of the `with` until that body ends.
 
-    A command that compiles into a folder and then reads it is not disturbed by another command that compiles
-    the same kernel for another target meanwhile.
+    A command that compiles into a folder and then reads it is then not disturbed by a command that compiles
+    the same kernel for another target.
     """
     with ExitStack() as stack:
         token = _kept.set(_Kept(stack))
@@ -42,7 +42,7 @@ def kept() -> Iterator[None]:
 
 
 def scratch(out: Path, space: Workspace) -> Path:
-    """Where the requests, results and caches of an output folder go; the same whatever links lead there."""
+    """Return the scratch folder of an output folder; the same for every link to that folder."""
     digest = hashlib.sha256(os.fsencode(out.resolve())).hexdigest()[:16]
     return space.root / "kernels" / "work" / digest
 
@@ -52,14 +52,14 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
     """Lock an output folder and its scratch folder for the body of a `with`.
 
     Args:
-        out: the output folder; where it lies outside the workspace, other workspaces may write to it, too,
-            so it is made, with a lock in it.
+        out: the output folder. Outside the workspace it is created, with a lock in it, because other
+            workspaces may write to it, too.
         space: the workspace, which is claimed.
-        task: what for.
+        task: name of the task, for the message to others.
 
     Raises:
         LockedError: another process holds it.
-        UsageError: it cannot be made.
+        UsageError: it cannot be created.
     """
     work = scratch(out, space)
     files.make_folder(work)

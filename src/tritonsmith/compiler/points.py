@@ -36,14 +36,14 @@ class Config:
 
 @dataclass(frozen=True)
 class CompilePoint:
-    """One compile to be run.
+    """A compile to run.
 
     Attributes:
-        id: name of its folder: the target, and what differs between points.
-        target: what for.
-        bound: types, constants and hints of the kernel's parameters; None where the source is IR.
+        id: name of its folder: the target, and the values that differ between points.
+        target: the GPU.
+        bound: types, constants and hints of the kernel's parameters; None if the source is IR.
         options: of the backend.
-        surgery: on the compiler's pipelines; None for none.
+        surgery: changes to the compiler's pipelines; None for none.
     """
 
     id: str
@@ -56,46 +56,46 @@ class CompilePoint:
 def expand(
     asked: CompileRequest, kernel: KernelSource | None, configs: Iterable[Config] = ()
 ) -> tuple[CompilePoint, ...]:
-    """All points, targets outermost.
+    """Return all points, targets outermost.
 
     Args:
-        asked: what is wanted.
-        kernel: its parameters; None where the source is IR.
-        configs: of its autotuner, if they are to be compiled; the recorded ones if none.
+        asked: the request.
+        kernel: its parameters; None if the source is IR.
+        configs: of its autotuner, if they are to be compiled; the recorded ones if empty.
 
     Raises:
         UsageError: the signature does not fit the kernel, a swept value its parameter, or an option
             the configs.
     """
     chosen: tuple[Config | None, ...] = (*configs,) or tuple(_recorded(asked, kernel)) or (None,)
-    told = _telling(one for one in chosen if one)
+    varying = _telling(point for point in chosen if point)
     names = [sweep.name for sweep in asked.sweeps]
     choices = list(itertools.product(*(sweep.texts for sweep in asked.sweeps)))
-    found: dict[str, CompilePoint] = {}
+    points: dict[str, CompilePoint] = {}
     variants = asked.variants or (asked.surgery,)
     for target, config, texts, surgery in itertools.product(asked.targets, chosen, choices, variants):
         swept = dict(zip(names, texts, strict=True))
-        one = _point(asked, kernel, target, config, swept, told)
+        point = _point(asked, kernel, target, config, swept, varying)
         label = surgery.label if surgery and asked.variants else ""
-        one = replace(one, id=_id(one.id, {"surgery": label} if label else {}), surgery=surgery)
-        found.setdefault(one.id, one)
-    return tuple(found.values())
+        point = replace(point, id=_id(point.id, {"surgery": label} if label else {}), surgery=surgery)
+        points.setdefault(point.id, point)
+    return tuple(points.values())
 
 
 def summary(wanted: Sequence[CompilePoint]) -> Iterator[str]:
-    """Many points in a few lines: what differs between them, how many values it has, and the first points."""
-    seen: dict[str, dict[str, None]] = {"target": {}}
-    for one in wanted:
-        bound = one.bound
+    """Summarize many points in a few lines: the number of values of each name, and the first points."""
+    by_name: dict[str, dict[str, None]] = {"target": {}}
+    for point in wanted:
+        bound = point.bound
         named = {**bound.signature, **bound.constexprs} if bound else {}
-        for name, value in {"target": str(one.target), **named, **one.options}.items():
-            seen.setdefault(name, {})[value if isinstance(value, str) else values.spell(value)] = None
-    for name, found in seen.items():
-        if len(found) > 1:
-            few = list(found)[:_FEW]
-            yield f"{name}: {len(found)} values: {', '.join(few)}{', ...' if len(found) > len(few) else ''}"
-    for one in wanted[:_FEW]:
-        yield one.id
+        for name, value in {"target": str(point.target), **named, **point.options}.items():
+            by_name.setdefault(name, {})[value if isinstance(value, str) else values.spell(value)] = None
+    for name, taken in by_name.items():
+        if len(taken) > 1:
+            few = list(taken)[:_FEW]
+            yield f"{name}: {len(taken)} values: {', '.join(few)}{', ...' if len(taken) > len(few) else ''}"
+    for point in wanted[:_FEW]:
+        yield point.id
     if len(wanted) > _FEW:
         yield f"... and {len(wanted) - _FEW} more"
 
@@ -103,14 +103,14 @@ def summary(wanted: Sequence[CompilePoint]) -> Iterator[str]:
 def _recorded(asked: CompileRequest, kernel: KernelSource | None) -> Iterator[Config]:
     names = {parameter.name for parameter in kernel.parameters} if kernel else set()
     for table in asked.configs:
-        known = {name: values.parse(one) if isinstance(one, str) else one for name, one in table.items()}
+        known = {name: values.parse(each) if isinstance(each, str) else each for name, each in table.items()}
         inside = {name: value for name, value in known.items() if name in names}
         yield Config(inside, {name: value for name, value in known.items() if name not in names})
 
 
 def _telling(configs: Iterable[Config]) -> frozenset[str]:
-    """Names of what is not the same in all configs."""
-    tables = [{**one.values, **one.options} for one in configs]
+    """Return the names whose values differ between configs."""
+    tables = [{**config.values, **config.options} for config in configs]
     names = {name for table in tables for name in table}
     return frozenset(name for name in names if len({values.spell(table.get(name)) for table in tables}) > 1)
 
@@ -125,29 +125,29 @@ def _point(
 ) -> CompilePoint:
     parameters = {parameter.name for parameter in kernel.parameters} if kernel else set()
     options = dict(asked.options)
-    given: dict[str, Any] = {}
+    fixed: dict[str, Any] = {}
     labels = {}
     if config:
-        given |= config.values
+        fixed |= config.values
         if twice := sorted(set(options) & set(config.options)):
             raise UsageError(
                 f"both a flag and the configs of @triton.autotune set {', '.join(twice)}",
                 hints=[f"omit the flag; --sweep {twice[0]}=... overrides the configs"],
             )
         options |= config.options
-        every = given | dict(config.options)
+        every = fixed | dict(config.options)
         labels = {name: values.spell(value) for name, value in every.items() if name in told}
     options |= {name: values.parse(text) for name, text in swept.items() if name not in parameters}
     labels |= swept
     bound = None
     if kernel:
         texts = {name: text for name, text in swept.items() if name in parameters}
-        bound = signature.bind(asked.signature, kernel, given, texts)
+        bound = signature.bind(asked.signature, kernel, fixed, texts)
     return CompilePoint(_id(target, labels), target, bound, options)
 
 
 def _id(head: Target | str, labels: Mapping[str, str]) -> str:
-    """`cuda-90-32`, `cuda-90-32,BLOCK=64,num_warps=4`: a name that every file system takes."""
+    """Return a name that every file system accepts: `cuda-90-32`, `cuda-90-32,BLOCK=64,num_warps=4`."""
     full = ",".join([str(head).replace(":", "-"), *(f"{name}={text}" for name, text in labels.items())])
     name = re.sub(r"[^\w.,=+-]", "_", full)
     if name == full and len(name) <= _LONGEST:

@@ -1,4 +1,4 @@
-"""A manifest for the terminal: a table of points and stages, the failures, and notes."""
+"""Show a manifest on the terminal: a table of points and stages, the failures, and notes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LINES = 40  # of an error on the screen; the manifest has all of it
 
 
 def table(manifest: Manifest) -> Iterator[Grid]:
-    """A table for each vendor: one line per point, one column per stage, sizes in the cells."""
+    """Yield a table per vendor: one row per point, one column per stage, sizes in the cells."""
     for backend in dict.fromkeys(point.backend for point in manifest.points):
         yield _table(manifest, [point for point in manifest.points if point.backend == backend])
 
@@ -42,7 +42,7 @@ def _table(manifest: Manifest, points: Sequence[Point]) -> Grid:
 
 
 def stages(manifest: Manifest) -> tuple[str, ...]:
-    """Names of the stages that any point has, in the order of the pipeline."""
+    """Return the names of the stages that any point has, in the order of the pipeline."""
     known = configs.load("kernels")["stages"]
     here = {name for point in manifest.points for name in point.stages}
     rank = {name: number for number, name in enumerate((*known["compiler"], *known["disassembled"]))}
@@ -53,7 +53,7 @@ def stages(manifest: Manifest) -> tuple[str, ...]:
 
 
 def failures(manifest: Manifest) -> Iterator[str]:
-    """The failures, each message once, with the points that it concerns."""
+    """Yield the failures, each message once, with its points."""
     about: dict[str, list[Point]] = {}
     for point in manifest.points:
         if point.status != "ok":
@@ -74,31 +74,31 @@ def _words(point: Point) -> str:
 
 
 def as_json(manifest: Manifest, notes: tuple[str, ...]) -> dict[str, Any]:
-    """The manifest, where it lies, and the notes."""
+    """Return the manifest as JSON data, with its folder and the notes."""
     content: dict[str, Any] = json.loads(manifest.render())
     return content | {"folder": str(manifest.folder), "notes": list(notes)}
 
 
 def failures_of_all(manifests: Sequence[Manifest]) -> Iterator[str]:
-    """The failures of several kernels, each with the name of the kernel's folder."""
-    for one in manifests:
-        place = f"{one.folder.name}/" if len(manifests) > 1 else ""
-        yield from (f"{place}{text}" for text in failures(one))
+    """Yield the failures of several kernels, each with the name of the kernel's folder."""
+    for manifest in manifests:
+        place = f"{manifest.folder.name}/" if len(manifests) > 1 else ""
+        yield from (f"{place}{text}" for text in failures(manifest))
 
 
 def as_json_of_all(made: Sequence[tuple[Manifest, tuple[str, ...]]]) -> dict[str, Any]:
-    """`as_json` of a kernel; those of several in a list."""
-    found = [as_json(manifest, notes) for manifest, notes in made]
-    return found[0] if len(found) == 1 else {"schema": SCHEMA, "kernels": found}
+    """Return `as_json` of one kernel; for several, a list of these."""
+    kernels = [as_json(manifest, notes) for manifest, notes in made]
+    return kernels[0] if len(kernels) == 1 else {"schema": SCHEMA, "kernels": kernels}
 
 
 def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Iterator[str]:
-    """Notes about a successful run.
+    """Yield notes about a successful run.
 
     Args:
-        head: the line about Triton.
-        made: what came out.
-        asked: what was wanted.
+        head: the worker's line about Triton.
+        made: the result.
+        asked: the request.
     """
     yield from made.warnings
     yield from head["notes"]
@@ -106,13 +106,13 @@ def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Ite
     texts = configs.load("kernels")["disassemblers"]
     for binary, row in texts.items() if asked.disassemble else ():
         stage = row["stage"]
-        without = [one for one in made.points if binary in one.stages and stage not in one.stages]
+        without = [point for point in made.points if binary in point.stages and stage not in point.stages]
         if without and stage in head["missing"]:
             yield disassemblers.remedy(stage)
         elif without and not asked.stages:
-            yield f"no {stage} for {', '.join(one.id for one in without)}: see the log of each point"
-    good = [one for one in made.points if one.status == "ok"]
-    here = {name for one in good for name in one.stages}
+            yield f"no {stage} for {', '.join(point.id for point in without)}: see the log of each point"
+    good = [point for point in made.points if point.status == "ok"]
+    here = {name for point in good for name in point.stages}
     binaries = {row["stage"]: binary for binary, row in texts.items()}
     for name in asked.stages if good else ():
         if name not in here and binaries.get(name) not in here:
@@ -120,7 +120,7 @@ def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Ite
 
 
 def _replaced(stand_ins: Mapping[str, str]) -> Iterator[str]:
-    """One line for each package, with the first names."""
+    """Yield one line per package that stand-ins replaced, with the first names."""
     packages: dict[str, list[str]] = {}
     for name, place in stand_ins.items():
         packages.setdefault(name.partition(".")[0], []).append(f"{name} ({place})")

@@ -22,7 +22,7 @@ class Sweep:
 
     Attributes:
         name: a parameter of the kernel, or an option of the backend.
-        texts: the values as they were written: what they mean depends on the name.
+        texts: the values as they were written: their meaning depends on the name.
     """
 
     name: str
@@ -34,21 +34,21 @@ class CompileRequest:
     """A kernel with all targets, values and options to compile it with.
 
     Attributes:
-        file: the Python file, absolute; or the IR file (`.ttir`, `.ttgir`) that a cache entry holds.
-        kernel: name of the function; empty for the only one that is there.
-        signature: as in upstream's tools/compile.py, and `name=value`; empty for an IR file.
+        file: the Python file, absolute; or the IR file (`.ttir`, `.ttgir`) of a cache entry.
+        kernel: name of the function; empty for the only one in the file.
+        signature: as in upstream's tools/compile.py, or as `name=value`; empty for an IR file.
         targets: at least one.
         options: of the backend, name to value.
         sweeps: their product is compiled.
         autotune: compile the configs of the kernel's `@triton.autotune` too.
-        stages: to keep; all if empty.
-        disassemble: make a text of each binary too.
-        name: in tables and folders, given by a kernels file; empty for a kernel that none lists.
+        stages: stages to keep; all if empty.
+        disassemble: also disassemble each binary.
+        name: its name in tables and folders, from a kernels file; empty for a kernel that is in none.
         listed: that kernels file.
-        configs: what it has recorded of the autotuner's, for `autotune`: parameters and options in one table
-            each. The kernel's own file need not be run for them.
-        surgery: on the pipelines of the compiler; None to leave them alone.
-        variants: several of it, each a point of its own, in place of `surgery`.
+        configs: the autotuner's configs that the file has recorded, for `autotune`: parameters and options in
+            one table each. With them, the kernel's own file need not be run.
+        surgery: changes to the compiler's pipelines; None for none.
+        variants: several surgeries, each a point of its own, in place of `surgery`.
     """
 
     file: Path
@@ -68,19 +68,19 @@ class CompileRequest:
 
     @property
     def from_ir(self) -> bool:
-        """Whether it begins with a compiler's own IR, not with Python."""
+        """True if the compile starts from a compiler's IR instead of Python."""
         return self.file.suffix in (".ttir", ".ttgir")
 
     @property
     def runs_for_configs(self) -> bool:
-        """Whether only running the kernel's file tells the configs of its autotuner."""
+        """True if the autotuner's configs are known only by running the kernel's file."""
         return self.autotune and not self.configs
 
     def flags(self, **more: object) -> str:
-        """The words and flags that ask for this again, for a shell.
+        """Return the words and flags that make the same request again, for a shell.
 
         Args:
-            more: flags that say where and by which Triton.
+            more: flags for the output folder and the Triton.
         """
         named = f"{self.listed}:{self.name}" if self.configs else f"{self.file}:{self.kernel}"
         sweeps = [f"{sweep.name}={','.join(sweep.texts)}" for sweep in self.sweeps]
@@ -97,7 +97,7 @@ class CompileRequest:
 
 
 def kernel_of(text: str) -> tuple[Path, str]:
-    """A file and a kernel from `FILE[:KERNEL]`; a file that is there may have a colon in its name.
+    """Split `FILE[:KERNEL]` into file and kernel; an existing file may have a colon in its name.
 
     `make.k` is a kernel that the function `make` defines.
 
@@ -116,7 +116,7 @@ def kernel_of(text: str) -> tuple[Path, str]:
 
 
 def module_of(text: str) -> tuple[str, str]:
-    """A module and a kernel from `package.module:kernel`; empty for what names a file."""
+    """Split `package.module:kernel` into module and kernel; both are empty if the text names a file."""
     name, _, kernel = text.rpartition(":")
     words = kernel.split(".") + name.split(".")
     if not all(part.isidentifier() for part in words) or name.endswith((".py", ".ipynb", ".ttir", ".ttgir")):
@@ -125,29 +125,29 @@ def module_of(text: str) -> tuple[str, str]:
 
 
 def options_of(texts: Iterable[str]) -> dict[str, Any]:
-    """Options from `name=value`.
+    """Parse options from `name=value`.
 
     Raises:
         UsageError: one has no name or no value.
     """
-    found = {}
+    options = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip().isidentifier() or not value.strip():
             raise UsageError(
                 f"--option cannot be {text!r}", hints=["give a name and a value: --option maxnreg=128"]
             )
-        found[name.strip()] = values.parse(value.strip())
-    return found
+        options[name.strip()] = values.parse(value.strip())
+    return options
 
 
 def sweeps_of(texts: Iterable[str]) -> tuple[tuple[Sweep, ...], bool]:
-    """Sweeps from `name=a,b,c`, and whether `autotune` is among them.
+    """Parse sweeps from `name=a,b,c`; the second value is True if `autotune` is among them.
 
     Raises:
-        UsageError: one has no name, no values, or comes twice.
+        UsageError: one has no name or no values, or occurs twice.
     """
-    found: dict[str, Sweep] = {}
+    sweeps: dict[str, Sweep] = {}
     autotune = False
     for text in texts:
         if text.strip() == AUTOTUNE:
@@ -159,10 +159,10 @@ def sweeps_of(texts: Iterable[str]) -> tuple[tuple[Sweep, ...], bool]:
         if not equals or not name.isidentifier() or not parts:
             hints = ["give a name and its values: --sweep BLOCK_M=64,128", f"or --sweep {AUTOTUNE}"]
             raise UsageError(f"--sweep cannot be {text!r}", hints=hints)
-        if name in found:
+        if name in sweeps:
             raise UsageError(
                 f"--sweep is given twice for {name}",
                 hints=[f"list all values in one flag: --sweep {name}=1,2,3"],
             )
-        found[name] = Sweep(name, tuple(dict.fromkeys(parts)))
-    return tuple(found.values()), autotune
+        sweeps[name] = Sweep(name, tuple(dict.fromkeys(parts)))
+    return tuple(sweeps.values()), autotune

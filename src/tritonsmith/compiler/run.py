@@ -38,13 +38,13 @@ class Toolchain:
 
     Attributes:
         python: an interpreter that has Triton.
-        space: the workspace: scratch folders, logs, and outputs whose place nobody named.
-        folder: of outputs whose place nobody named.
+        space: the workspace: scratch folders, logs, and outputs without a given folder.
+        folder: parent folder of outputs without a given folder.
         jobs: compiles at once.
         timeout: seconds for one point.
-        flags: those that name this place again, for a shell.
-        programs: of this machine, that Triton does not bring along.
-        variables: set for the compiler.
+        flags: flags that select the same toolchain again, for a shell.
+        programs: programs of this machine that Triton does not include.
+        variables: environment variables for the compiler.
     """
 
     python: Path
@@ -57,7 +57,7 @@ class Toolchain:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def output(self, asked: CompileRequest, kernel: str) -> Path:
-        """The default output folder of a kernel."""
+        """Return the default output folder of a kernel."""
         own = folder_name(f"{asked.listed.stem}.{asked.name}") if asked.listed else ""
         return self.folder / (own or f"{asked.file.stem}.{kernel}")
 
@@ -68,7 +68,7 @@ class PreparedCompile:
 
     Attributes:
         plan: its steps.
-        asked: what for.
+        asked: the request.
         kernel: name of the function.
         wanted: the points.
         out: the output folder.
@@ -84,14 +84,15 @@ class PreparedCompile:
 
     @property
     def results(self) -> Path:
-        """Where the worker leaves its results, one JSON object a line."""
+        """The worker's results file, with one JSON object per line."""
         return self.work / "results.jsonl"
 
     def under(self, change: Mapping[str, str]) -> PreparedCompile:
-        """The same with other variables set for the compiler."""
+        """Return a copy that sets more environment variables for the compiler."""
         more = tuple(change.items())
         steps = [
-            replace(one, env=(*one.env, *more)) if isinstance(one, Run) else one for one in self.plan.steps
+            replace(step, env=(*step.env, *more)) if isinstance(step, Run) else step
+            for step in self.plan.steps
         ]
         return replace(self, plan=Plan(self.plan.title, tuple(steps)))
 
@@ -102,7 +103,7 @@ class CompileResult:
 
     Attributes:
         manifest: the output folder.
-        notes: what a person should know: options left out, modules replaced, disassemblers missing.
+        notes: messages for the user: options left out, modules replaced, disassemblers missing.
     """
 
     manifest: Manifest
@@ -112,16 +113,16 @@ class CompileResult:
 def toolchain(
     env: str, python: str = "", *, jobs: int | None = None, timeout: int | None = None
 ) -> Toolchain:
-    """Where Triton is.
+    """Find the interpreter with Triton, and choose the limits.
 
     Args:
         env: an environment, by name or file.
-        python: an interpreter instead.
+        python: an interpreter to use instead.
         jobs: compiles at once; None or 0 for as many as cores and memory allow.
-        timeout: seconds for one point; None or 0 for the usual.
+        timeout: seconds for one point; None or 0 for the default.
 
     Raises:
-        FactError: there is no such interpreter.
+        FactError: the interpreter does not exist.
     """
     space = workspace.default()
     table = configs.load("kernels")["jobs"]
@@ -134,8 +135,8 @@ def toolchain(
         hints = ["give an interpreter that has Triton: --python .venv/bin/python"]
     else:
         chosen = settings.load(env)
-        made = space.env(chosen.name)
-        path, folder, flags = made.python, made.path / "kernels", {"env": env}
+        environment = space.env(chosen.name)
+        path, folder, flags = environment.python, environment.path / "kernels", {"env": env}
         if chosen.triton.wheel:
             hints = [f"{command('up', env=env)} creates it"]
         else:
@@ -153,7 +154,7 @@ def toolchain(
 
 
 def check(asked: CompileRequest) -> None:
-    """Check what the file's text alone shows, so that errors do not need a Triton.
+    """Check a request as far as the file's text allows, so that mistakes are reported without a Triton.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong.
@@ -178,7 +179,7 @@ def prepare(asked: CompileRequest, where: Toolchain, out: Path | None = None) ->
     """Find the kernel, and create the points and the plan.
 
     Raises:
-        SmithError: the file, the kernel or the signature is wrong, or the folder is somebody else's.
+        SmithError: the file, the kernel or the signature is wrong, or the folder holds something else.
     """
     name, wanted = _wanted(asked, where)
     folder = (out or where.output(asked, name)).absolute()
@@ -192,73 +193,75 @@ def prepare(asked: CompileRequest, where: Toolchain, out: Path | None = None) ->
 def compile_all(
     asked: CompileRequest, where: Toolchain, out: Path | None = None, *, silent: bool = False
 ) -> Manifest:
-    """Compile every point; one that fails is a row of the manifest.
+    """Compile every point; a failed one is a row of the manifest.
 
     Args:
-        asked: what is wanted.
-        where: who compiles.
-        out: the output folder; a folder of the workspace's if None.
+        asked: the request.
+        where: the toolchain.
+        out: the output folder; None for a folder of the workspace.
         silent: show neither progress nor notes.
 
     Raises:
         SmithError: nothing could be compiled, because of the file, the kernel, an option or the interpreter.
         InterruptedRunError: ^C.
     """
-    made = execute(prepare(asked, where, out), where, silent=silent)
-    for text in () if silent else made.notes:
+    result = execute(prepare(asked, where, out), where, silent=silent)
+    for text in () if silent else result.notes:
         console.note(text)
-    return made.manifest
+    return result.manifest
 
 
 def prepare_all(
     asked: Sequence[CompileRequest], where: Toolchain, out: Path | None = None
 ) -> tuple[PreparedCompile, ...]:
-    """The plans of `execute_all`.
+    """Return the plans of `execute_all`.
 
     Raises:
         SmithError: as `prepare`.
     """
-    return tuple(prepare(one, where, place) for one, place in _places(asked, out))
+    return tuple(prepare(request, where, place) for request, place in _places(asked, out))
 
 
 def execute_all(
     asked: Sequence[CompileRequest], where: Toolchain, out: Path | None = None, *, silent: bool = False
 ) -> tuple[CompileResult, ...]:
-    """Compile kernels one after the other; one of several that is refused is a row, not the end.
+    """Compile kernels one after the other; a refused kernel among several is a row, not the end.
 
     Args:
         asked: one kernel; or several of a kernels file, each into a folder of its name.
-        where: who compiles.
-        out: the output folder, or theirs; folders of the workspace if None.
+        where: the toolchain.
+        out: the output folder, or the parent of several; None for folders of the workspace.
         silent: show no progress.
 
     Raises:
         SmithError: the only kernel is refused.
         InterruptedRunError: ^C.
     """
-    found = []
-    for one, place in _places(asked, out):
+    results = []
+    for request, place in _places(asked, out):
         try:
-            found.append(execute(prepare(one, where, place), where, silent=silent))
+            results.append(execute(prepare(request, where, place), where, silent=silent))
         except SmithError as error:
             if len(asked) == 1 or isinstance(error, InterruptedRunError):
                 raise
-            found.append(CompileResult(_refused(one, place or where.output(one, one.kernel), error), ()))
-    return tuple(found)
+            results.append(
+                CompileResult(_refused(request, place or where.output(request, request.kernel), error), ())
+            )
+    return tuple(results)
 
 
 def _places(
     asked: Sequence[CompileRequest], out: Path | None
 ) -> Iterator[tuple[CompileRequest, Path | None]]:
-    """Each with its output folder: that of several is a folder in that of all."""
-    for one in asked:
-        yield one, out / folder_name(one.name) if out and len(asked) > 1 else out
+    """Yield each request with its output folder: several share a parent folder."""
+    for request in asked:
+        yield request, out / folder_name(request.name) if out and len(asked) > 1 else out
 
 
 def _refused(asked: CompileRequest, folder: Path, error: SmithError) -> Manifest:
-    said = "\n".join(filter(None, (error.what, error.why)))
+    message = "\n".join(filter(None, (error.what, error.why)))
     points = tuple(
-        Point(name.replace(":", "-"), name, {}, {}, {}, dict(asked.options), "failed", 0.0, error=said)
+        Point(name.replace(":", "-"), name, {}, {}, {}, dict(asked.options), "failed", 0.0, error=message)
         for name in map(str, asked.targets)
     )
     return Manifest(folder, asked.kernel, str(asked.file), "", "", "", "", "", points)
@@ -277,15 +280,15 @@ def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False
             where.space.run(prepared.plan, "kernel.compile", quiet=silent, log=log)
         except CommandFailedError as failure:
             raise refused(prepared.results, prepared.asked, where.python, failure) from failure
-        found = manifest.read_results(prepared.results)
+        results = manifest.read_results(prepared.results)
         flags = prepared.asked.flags(**where.flags, out=prepared.out)
-        made = manifest.from_results(
-            found, prepared.out, prepared.kernel, prepared.asked.file, prepared.wanted, flags
+        manifest_ = manifest.from_results(
+            results, prepared.out, prepared.kernel, prepared.asked.file, prepared.wanted, flags
         )
-        written = Write(prepared.out / FILE, made.render(), phase="manifest")
-        steps = (written, manifest.record(made, where.space))
+        written = Write(prepared.out / FILE, manifest_.render(), phase="manifest")
+        steps = (written, manifest.record(manifest_, where.space))
         where.space.run(Plan("manifest", steps), "kernel.compile", quiet=True, log=log)
-    return CompileResult(made, tuple(report.notes(found[0], made, prepared.asked)))
+    return CompileResult(manifest_, tuple(report.notes(results[0], manifest_, prepared.asked)))
 
 
 def worker_request(
@@ -300,26 +303,26 @@ def worker_request(
     keep: Sequence[str] = (),
     disassemble: bool = True,
 ) -> dict[str, Any]:
-    """The worker's request.
+    """Return the worker's request.
 
     Args:
-        file: with the kernel, or of IR.
+        file: the kernel's file, or the IR's.
         kernel: name of the function.
         wanted: the points.
         out: folder of the outputs.
         work: folder of the results and the caches.
-        where: who compiles.
+        where: the toolchain.
         strict: fail if one of the points does.
         keep: the stages to keep; all if empty.
-        disassemble: make a text of each binary too.
+        disassemble: also disassemble each binary.
     """
     table = configs.load("kernels")
     return {
         "schema": 1,
         "file": str(file),
         "kernel": kernel,
-        "ir": all(one.bound is None for one in wanted),
-        "points": [_point(one) for one in wanted],
+        "ir": all(point.bound is None for point in wanted),
+        "points": [_point(point) for point in wanted],
         "output": str(out),
         "scratch": str(work),
         "results": str(work / "results.jsonl"),
@@ -330,20 +333,20 @@ def worker_request(
         "disassemble": disassemble,
         "stages": table["stages"]["compiler"],
         "stand-ins": table["stand-ins"]["modules"],
-        "gpus": gpu_models.all_facts(one.target for one in wanted),
-        "disassemblers": {one.binary: one.request() for one in where.programs.disassemblers},
+        "gpus": gpu_models.all_facts(point.target for point in wanted),
+        "disassemblers": {tool.binary: tool.request() for tool in where.programs.disassemblers},
         "lent": dict(where.programs.lent),
     }
 
 
 def run_step(where: Toolchain, asked_file: Path, work: Path, phase: str) -> Run:
-    """The step that runs the worker: `compile_points` of worker/compile.py."""
+    """Return the step that runs the worker: `compile_points` of worker/compile.py."""
     argv = (str(where.python), str(worker.FOLDER), "compile", str(asked_file))
     return Run(argv, cwd=work, env=worker_variables(where), phase=phase)
 
 
 def worker_variables(where: Toolchain) -> tuple[tuple[str, str | None], ...]:
-    """The change of the worker's environment."""
+    """Return the changes to the worker's environment; None unsets a variable."""
     return (
         *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
         *where.programs.linker,
@@ -352,7 +355,7 @@ def worker_variables(where: Toolchain) -> tuple[tuple[str, str | None], ...]:
 
 
 def _in_text(asked: CompileRequest) -> tuple[str, KernelSource | None]:
-    """The kernel's name, and what its head tells; None if only running the file can tell, and for IR."""
+    """Return the kernel's name and its head; no head for IR, or if only running the file can tell it."""
     text = source.read(asked.file)
     if asked.from_ir:
         return asked.kernel, None
@@ -368,35 +371,33 @@ def _wanted(asked: CompileRequest, where: Toolchain) -> tuple[str, tuple[Compile
     name, kernel = _in_text(asked)
     if asked.from_ir or (kernel and not asked.runs_for_configs):
         return name, points.expand(asked, kernel)
-    found: list[CompilePoint] = []
+    expanded: list[CompilePoint] = []
     for target, about in zip(asked.targets, _described(asked, name, where), strict=True):
         if asked.runs_for_configs and not about.configs:
             raise _not_tuned(name)
         tuned = about.configs if asked.runs_for_configs else ()
-        found += points.expand(replace(asked, targets=(target,)), about.kernel, tuned)
-    return name, tuple(found)
+        expanded += points.expand(replace(asked, targets=(target,)), about.kernel, tuned)
+    return name, tuple(expanded)
 
 
 def _described(asked: CompileRequest, name: str, where: Toolchain) -> list[Described]:
-    """The kernel for each target; where it cannot be looked at for one, as for another, if there is any.
-
-    Its points do not compile: the worker loads the file, too, and says why. Which configs they would have
-    nobody knows.
-    """
-    found: dict[Target, Described] = {}
+    """Return the kernel as each target sees it."""
+    # A target for which the file fails borrows the result of another. Its points then fail in the worker,
+    # which loads the file too and reports the reason; but their configs are unknown, so these raise here.
+    by_target: dict[Target, Described] = {}
     errors: list[SmithError] = []
     for target in asked.targets:
-        about = next(iter(found.values()), None)
+        about = next(iter(by_target.values()), None)
         if about and not about.asked_gpu:  # every GPU has the same
-            found[target] = about
+            by_target[target] = about
             continue
         try:
-            found[target] = described(asked, target, name, where.python, where.space)
+            by_target[target] = described(asked, target, name, where.python, where.space)
         except FactError as error:
             errors.append(error)
-    if errors and (asked.runs_for_configs or not found):
+    if errors and (asked.runs_for_configs or not by_target):
         raise errors[0]
-    return [found.get(target) or next(iter(found.values())) for target in asked.targets]
+    return [by_target.get(target) or next(iter(by_target.values())) for target in asked.targets]
 
 
 def _steps(
@@ -415,5 +416,5 @@ def _steps(
 def _point(one: CompilePoint) -> dict[str, Any]:
     bound = asdict(one.bound) if one.bound else {"signature": {}, "constexprs": {}, "hints": {}, "ranges": []}
     target = [one.target.backend, one.target.arch, one.target.warp_size]
-    made = {"id": one.id, "target": target, "options": dict(one.options), **bound}
-    return made if one.surgery is None else {**made, "surgery": one.surgery.request()}
+    content = {"id": one.id, "target": target, "options": dict(one.options), **bound}
+    return content if one.surgery is None else {**content, "surgery": one.surgery.request()}

@@ -1,7 +1,7 @@
 """The grammar of signatures: upstream's tools/compile.py, plus names, tuples and defaults.
 
 `*fp32:16,i32,1024` gives types, hints and constants in the order of the kernel's parameters, and
-`*fp32:16,i32,BLOCK=1024` some of them by name.
+`*fp32:16,i32,BLOCK=1024` gives some of them by name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class BoundSignature:
         signature: parameter to type as Triton spells it; `constexpr` for constants; `(i32,*fp32)` for tuples.
         constexprs: parameter, or `x.1` for a part of a tuple, to value.
         hints: parameter, or a part of a tuple, to 16 (divisible by it) or 1 (equal to it).
-        ranges: pointers whose memory 32 bits can address: AMD's backend makes buffer instructions of that.
+        ranges: pointers to memory that 32-bit offsets can address, for which AMD's backend emits buffer
+            instructions.
     """
 
     signature: dict[str, str] = field(default_factory=dict)
@@ -43,13 +44,13 @@ class BoundSignature:
         Args:
             name: the parameter, or a part of a tuple.
             text: the entry.
-            parameter: its head; None for a part of a tuple.
+            parameter: its declaration; None for a part of a tuple.
 
         Returns:
             The type.
 
         Raises:
-            UsageError: the entry says nothing that makes sense.
+            UsageError: the entry is neither a type nor a value for this parameter.
         """
         value = values.parse(text)
         constexpr = parameter is not None and parameter.constexpr
@@ -89,7 +90,7 @@ def bind(
         text: the signature.
         kernel: its parameters.
         given: values that a config of its autotuner sets.
-        swept: entries that a sweep sets; they win over the signature's.
+        swept: entries that a sweep sets; they override the signature's.
 
     Raises:
         UsageError: a parameter is missing, unknown or set twice, or there are too many entries.
@@ -124,7 +125,7 @@ def bind(
 
 
 def without(text: str, names: Container[str], kernel: KernelSource | None) -> str:
-    """A signature less the entries of some parameters; without the kernel, those given by name only.
+    """Remove the entries of some parameters from a signature; without the kernel, only those given by name.
 
     Raises:
         UsageError: the signature does not fit the kernel.
@@ -138,7 +139,7 @@ def without(text: str, names: Container[str], kernel: KernelSource | None) -> st
 
 
 def is_type(text: str) -> bool:
-    """Whether Triton has a type of this name."""
+    """Report whether Triton has a type of this name."""
     table = configs.load("kernels")["types"]
     if text in table["scalars"] or text in table["whole"]:
         return True
@@ -149,13 +150,13 @@ def is_type(text: str) -> bool:
 
 
 def assigned(text: str, kernel: KernelSource) -> dict[str, str]:
-    """The entry of each parameter that a signature is about.
+    """Return the entry of each parameter that a signature sets.
 
     Raises:
         UsageError: a parameter is unknown or set twice, or there are too many entries.
     """
     names = [parameter.name for parameter in kernel.parameters]
-    found: dict[str, str] = {}
+    by_parameter: dict[str, str] = {}
     position = 0
     for entry in values.split(text):
         named = _NAMED.fullmatch(entry)
@@ -168,17 +169,17 @@ def assigned(text: str, kernel: KernelSource) -> dict[str, str]:
         else:
             name, value = names[position], entry
             position += 1
-        if name in found:
+        if name in by_parameter:
             raise UsageError(f"the signature sets {name} twice", why=text)
         if not value:
             hints = ["an entry between two commas is empty"]
             raise UsageError(f"the signature has no type or value for {name}", hints=hints)
-        found[name] = value
-    return found
+        by_parameter[name] = value
+    return by_parameter
 
 
 def _hint(name: str, text: str) -> tuple[str, int | None]:
-    """The type and the hint of `*fp32:16`."""
+    """Split `*fp32:16` into type and hint; the hint is None if there is none."""
     kind, colon, hint = text.rpartition(":")
     if not colon or ">" in hint:  # a layout in a tensor descriptor has colons too
         return text, None
@@ -210,16 +211,17 @@ def _unknown(name: str, kind: str) -> UsageError:
 def _lacks(missing: list[KernelParameter], kernel: KernelSource, text: str) -> UsageError:
     names = ", ".join(parameter.name for parameter in missing)
     whole = ", ".join(parameter.name for parameter in kernel.parameters)
-    example = ",".join(f"{one.name}={_example(one)}" for one in missing)
+    example = ",".join(f"{each.name}={_example(each)}" for each in missing)
     there = text.strip()
     hints = [f"add them by name: {there + ',' if there else ''}{example}"]
-    if kernel.autotuned and any(one.constexpr for one in missing):
+    if kernel.autotuned and any(each.constexpr for each in missing):
         hints.append("the kernel has @triton.autotune: --sweep autotune compiles its configs")
     return UsageError(f"the signature does not set {names}", why=f"{kernel.name} takes {whole}", hints=hints)
 
 
 def _without_value(lacking: list[KernelParameter], kernel: KernelSource, text: str) -> UsageError:
-    """The error for the entry `constexpr`: it says how a parameter is passed, and a compile needs a value."""
+    """Return the error for the entry `constexpr`."""
+    # The entry tells how a parameter is passed, but a compile needs its value.
     names = [parameter.name for parameter in lacking]
     entries = [
         f"{name}={_VALUE}" if name in names else entry if _NAMED.fullmatch(part) is None else part

@@ -1,4 +1,4 @@
-"""The bundled vector-add, compiled for NVIDIA and AMD: proof that an env's Triton works, without a GPU."""
+"""Compile the bundled vector-add for NVIDIA and AMD: a proof, without a GPU, that an env's Triton works."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ _TIMEOUT = 600  # seconds; a Debug build under load
 
 
 def results_file(place: Path) -> Path:
-    """Where the worker leaves its results."""
+    """Return the worker's results file."""
     return place / "kernels" / "results.jsonl"
 
 
 def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPrograms) -> Plan:
-    """Steps that compile the kernel, with a cache of its own; they fail if one of the targets does.
+    """Return steps that compile the kernel with a cache of its own; they fail if one of the targets does.
 
     Args:
         place: folder that gets the files, in `kernels`.
         python: interpreter that has Triton.
-        wanted: what for.
-        programs: of this machine; of its disassemblers none is taken, so that nothing else can fail.
+        wanted: the targets.
+        programs: of this machine; its disassemblers are not used, so that nothing else can fail.
     """
     folder = place / "kernels"
     asked = CompileRequest(FILE, KERNEL, SIGNATURE, wanted)
     kernel = source.find(source.read(FILE), KERNEL, FILE)
     needed = HostPrograms(linker=programs.linker)
     where = Toolchain(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed)
-    every = points.expand(asked, kernel)
+    expanded = points.expand(asked, kernel)
     out = folder / KERNEL
-    request = run.worker_request(FILE, KERNEL, every, out, folder, where, strict=True)
+    request = run.worker_request(FILE, KERNEL, expanded, out, folder, where, strict=True)
     stages = [name for name in request["stages"] if name != "source"]
-    request |= {"stages": stages, "gpus": {}}  # this file asks nothing of the GPU
+    request |= {"stages": stages, "gpus": {}}  # this file does not query the GPU
     file = folder / f"{KERNEL}.request.json"
     return Plan(
         "compile the bundled vector-add",
@@ -57,7 +57,7 @@ def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPr
 
 
 def read_response(place: Path) -> dict[str, Any]:
-    """The results: versions, and per target the stages with their files and sizes in bytes.
+    """Read the results: versions, and per target the stages with their files and sizes in bytes.
 
     Args:
         place: the folder that the plan was made for.

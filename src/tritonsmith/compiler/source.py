@@ -1,4 +1,4 @@
-"""The kernels of a Python file, read without running it."""
+"""Read the kernels of a Python file without running it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class KernelSource:
         name: of the function.
         parameters: in order.
         heuristics: names of parameters that `@triton.heuristics` computes.
-        autotuned: `@triton.autotune` is put on it.
+        autotuned: it is decorated with `@triton.autotune`.
     """
 
     name: str
@@ -67,7 +67,7 @@ class InnerKernel:
     Attributes:
         maker: name of that function.
         name: of the kernel.
-        bound: names of the module that are bound to what the function gives.
+        bound: names of the module that are bound to the function's result.
         free: the function needs no arguments.
     """
 
@@ -77,16 +77,16 @@ class InnerKernel:
     free: bool
 
     def hints(self, file: Path) -> list[str]:
-        """Hints on how to name the kernel."""
+        """Return hints on how to name the kernel."""
         ways = [f"the result of {self.maker}(): {file}:{name}" for name in self.bound]
         if self.free:
             ways.append(f"the kernel that a call of {self.maker}() defines: {file}:{self.maker}.{self.name}")
-        made = f"bind it in your own file: k = {self.maker}(...), and give k as the kernel"
-        return ways or [f"{self.maker}() needs arguments; {made}"]
+        advice = f"bind it in your own file: k = {self.maker}(...), and give k as the kernel"
+        return ways or [f"{self.maker}() needs arguments; {advice}"]
 
 
 def read(file: Path) -> str:
-    """The text of a Python file, as Python reads it: a byte order mark and a `coding:` line are obeyed.
+    """Read a Python file as Python does: a byte order mark and a `coding:` line are obeyed.
 
     Raises:
         FactError: the file does not exist, or is not text.
@@ -99,7 +99,11 @@ def read(file: Path) -> str:
         near = [path.name for path in file.parent.glob("*.py")] if file.parent.is_dir() else []
         hints = did_you_mean(file.name, near) if near else ()
         raise FactError("no such file", where=file, hints=hints) from None
-    except (UnicodeError, LookupError, SyntaxError) as error:  # a codec may be none of texts
+    except (
+        UnicodeError,
+        LookupError,
+        SyntaxError,
+    ) as error:  # LookupError: the codec may not be a text encoding
         raise FactError(
             "cannot decode this file as UTF-8 or as its declared encoding", where=file, why=str(error)
         ) from error
@@ -115,7 +119,7 @@ def _decoded(content: bytes) -> str:
 
 
 def read_bytes(file: Path) -> bytes:
-    """The content of a kernel's file, or of one that it imports.
+    """Read a kernel's file, or one that it imports.
 
     Raises:
         OSError: it is missing, unreadable, too large, or not a regular file.
@@ -124,37 +128,37 @@ def read_bytes(file: Path) -> bytes:
 
 
 def kernels(text: str) -> tuple[str, ...]:
-    """Names of the functions with a Triton decorator; none if the text cannot be parsed."""
+    """Return the names of the functions with a Triton decorator; none if the text cannot be parsed."""
     return tuple(dict.fromkeys(function.name for function in _functions(text) if _is_kernel(function)))
 
 
 def inner_kernels(text: str) -> tuple[InnerKernel, ...]:
-    """Kernels that functions of the module define when called."""
+    """Return the kernels that functions of the module define when called."""
     tree = _parse(text)
     calls: dict[str, list[str]] = {}
     for node in tree.body if tree else ():
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             calls.setdefault(_word(node.value), []).extend(names)
-    found = []
+    inner = []
     for maker in _functions(text):
         inside = [node for node in ast.walk(maker) if isinstance(node, ast.FunctionDef) and node is not maker]
         heads = maker.args
         needs = len(heads.posonlyargs) + len(heads.args) > len(heads.defaults) or None in heads.kw_defaults
-        found += [
+        inner += [
             InnerKernel(maker.name, node.name, tuple(calls.get(maker.name, ())), not needs)
             for node in inside
             if _is_kernel(node)
         ]
-    return tuple(found)
+    return tuple(inner)
 
 
 def choose(text: str, wanted: str, file: Path) -> str:
-    """The kernel's name: the one that is wanted, or the only one.
+    """Return the kernel's name: the wanted one, or else the only one.
 
     Raises:
         UsageError: none is wanted, and there is not exactly one.
-        FactError: none is wanted, and the file cannot be read for one.
+        FactError: none is wanted, and the file cannot be parsed.
     """
     if wanted:
         return wanted
@@ -173,7 +177,9 @@ def choose(text: str, wanted: str, file: Path) -> str:
         return inner[0].bound[0]
     if not names and inner:
         what = f"this file has no module-level kernel, only {_listed(inner)}"
-        raise UsageError(what, where=file, hints=[hint for one in inner for hint in one.hints(file)])
+        raise UsageError(
+            what, where=file, hints=[hint for candidate in inner for hint in candidate.hints(file)]
+        )
     if not names:
         raise UsageError(
             "this file has no kernel", where=file, hints=["a kernel is a function with @triton.jit"]
@@ -186,10 +192,10 @@ def choose(text: str, wanted: str, file: Path) -> str:
 
 
 def no_such(name: str, text: str, file: Path) -> UsageError:
-    """The error for a kernel that does not exist, or not at module level."""
-    inner = [one for one in inner_kernels(text) if one.name == name]
+    """Return the error for a kernel that does not exist, or not at module level."""
+    inner = [candidate for candidate in inner_kernels(text) if candidate.name == name]
     if inner:
-        hints = [hint for one in inner for hint in one.hints(file)]
+        hints = [hint for candidate in inner for hint in candidate.hints(file)]
         return UsageError(
             f"this file has no kernel {name!r} at module level, only {_listed(inner)}",
             where=file,
@@ -201,22 +207,22 @@ def no_such(name: str, text: str, file: Path) -> UsageError:
 
 
 def _listed(inner: Iterable[InnerKernel]) -> str:
-    return ", ".join(f"{one.name} inside {one.maker}()" for one in inner)
+    return ", ".join(f"{kernel.name} inside {kernel.maker}()" for kernel in inner)
 
 
 def find(text: str, name: str, file: Path) -> KernelSource | None:
-    """What the head of a function shows; None if only running the file can show it.
+    """Return the parameters and decorators of a kernel; None if they are known only by running the file.
 
     Raises:
         UsageError: the file binds no such name.
     """
-    found = [function for function in _functions(text) if function.name == name]
+    definitions = [function for function in _functions(text) if function.name == name]
     bound = _bound(text)
-    if len(found) != 1 or bound.count(name) != 1:  # which of them counts may be the GPU's matter
-        if not found and _complete(text) and name.partition(".")[0] not in bound:
+    if len(definitions) != 1 or bound.count(name) != 1:  # the GPU may decide which one counts
+        if not definitions and _complete(text) and name.partition(".")[0] not in bound:
             raise no_such(name, text, file)
         return None
-    (function,) = found
+    (function,) = definitions
     if not function.decorator_list or function.args.vararg or function.args.kwarg:
         return None
     heuristics: list[str] = []
@@ -239,7 +245,7 @@ def find(text: str, name: str, file: Path) -> KernelSource | None:
 
 
 def _wrong(text: str) -> str:
-    """Why it is no Python; empty if it is."""
+    """Return the reason why a text is not Python; empty if it is."""
     try:
         untrusted.python_tree(text)
     except SyntaxError as error:
@@ -252,7 +258,7 @@ def _wrong(text: str) -> str:
 
 @lru_cache(maxsize=2)  # a file has many kernels, and a kernel many questions
 def _parse(text: str) -> ast.Module | None:
-    """The module; None if it cannot be parsed here: the env's interpreter decides."""
+    """Return the module; None if this Python cannot parse it: the environment's interpreter may be newer."""
     try:
         return untrusted.python_tree(text)
     except (SyntaxError, ValueError):  # of a newer Python, or nested too deeply
@@ -260,7 +266,7 @@ def _parse(text: str) -> ast.Module | None:
 
 
 def _functions(text: str) -> Iterator[ast.FunctionDef]:
-    """Those of the module, and those below its `if` and `try`."""
+    """Yield the functions of the module, including those inside its `if`, `try` and `with` statements."""
     tree = _parse(text)
     waiting: deque[ast.stmt] = deque(tree.body if tree else ())
     while waiting:
@@ -277,13 +283,13 @@ def _is_kernel(function: ast.FunctionDef) -> bool:
 
 
 def _word(decorator: ast.expr) -> str:
-    """`jit` of `@triton.jit`, `@jit`, `@triton.jit(debug=True)`."""
+    """Return the last name of a decorator: `jit` of `@triton.jit`, `@jit`, `@triton.jit(debug=True)`."""
     head = decorator.func if isinstance(decorator, ast.Call) else decorator
     return head.attr if isinstance(head, ast.Attribute) else head.id if isinstance(head, ast.Name) else ""
 
 
 def _keys(decorator: ast.expr) -> list[str] | None:
-    """The names in `@triton.heuristics({"EVEN": ...})`; None where they are not written there."""
+    """Return the names in `@triton.heuristics({"EVEN": ...})`; None if they are not literals there."""
     if not isinstance(decorator, ast.Call):
         return None
     tables = [*decorator.args, *(keyword.value for keyword in decorator.keywords)]
@@ -320,7 +326,7 @@ def _literal(node: ast.expr) -> Any:
 
 
 def _complete(text: str) -> bool:
-    """Whether every name that the file binds can be seen in it."""
+    """Report whether every name that the file binds can be seen in its text."""
     tree = _parse(text)
     return tree is not None and not any(
         (isinstance(node, ast.alias) and node.name == "*")
@@ -331,10 +337,7 @@ def _complete(text: str) -> bool:
 
 
 def _bound(text: str) -> list[str]:
-    """Names that are functions, are imported or are assigned anywhere in the file but inside of functions.
-
-    As often as that is done.
-    """
+    """Return the names that the file defines, imports or assigns outside functions, once per occurrence."""
     tree = _parse(text)
     names: list[str] = []
     for node in _outside(tree) if tree else ():
@@ -348,7 +351,7 @@ def _bound(text: str) -> list[str]:
 
 
 def _outside(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but what is inside of functions, which bind a name of the module by `global` only."""
+    """Yield all nodes outside of functions, and the names that functions bind by `global`."""
     waiting = deque(ast.iter_child_nodes(tree))
     while waiting:
         node = waiting.popleft()
@@ -363,7 +366,7 @@ def _outside(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _called(text: str) -> set[str]:
-    """Names that kernels mention in their bodies."""
+    """Return the names that kernels mention in their bodies."""
     return {
         node.id
         for function in _functions(text)

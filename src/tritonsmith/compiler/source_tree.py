@@ -1,4 +1,4 @@
-"""A kernel's file and what it imports of its own package or folder, so that a copy compiles alone."""
+"""Collect a kernel's file and its imports from its own package or folder, so that a copy compiles alone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import digest
 from tritonsmith.worker.needed_statements import needed
 
-_MOST = 2000  # files: who imports more has no kernel's helpers in mind
-_FEW = 100  # files of another package: small ones come along, such as `packaging`
+_MOST = 2000  # files: a larger tree is not a kernel and its helpers
+_FEW = 100  # files of another package: small ones are copied, such as `packaging`
 _INIT = "__init__.py"
 _Files = Callable[[PurePosixPath, str], tuple[str, ...]]
 _INSTALLED = ("site-packages", "dist-packages")  # what lies there beside a file is not the file's own
@@ -26,12 +26,12 @@ _INSTALLED = ("site-packages", "dist-packages")  # what lies there beside a file
 
 @dataclass(frozen=True)
 class KernelSources:
-    """Files of one kernel.
+    """The files of one kernel.
 
     Attributes:
         root: the folder that the names are relative to.
         main: the kernel's file.
-        sums: relative path to the SHA-256 of the content, sorted; the kernel's file and what it imports.
+        sums: relative path to the SHA-256 of the content, sorted; the kernel's file and its imports.
     """
 
     root: Path
@@ -40,75 +40,75 @@ class KernelSources:
 
     @property
     def key(self) -> str:
-        """A name of the whole content."""
+        """A digest of the whole content."""
         return digest(self.main, self.sums)
 
     @property
     def sha256(self) -> str:
-        """Of the kernel's file."""
+        """The SHA-256 of the kernel's file."""
         return dict(self.sums)[self.main]
 
 
 def of(file: Path, kernel: str, module: str = "") -> KernelSources:
-    """The files that a kernel needs.
+    """Return the files that a kernel needs.
 
-    Of the kernel's file only the statements count that the kernel needs; of the packages around the file
-    only an `__init__.py` that something is imported from: the others are copied, and may fail. Of packages
-    beside the kernel's own those count of which few files are needed.
+    Of the kernel's file, only the statements count that the kernel needs. Of the packages around the file, an
+    `__init__.py` counts only if something is imported from it: the others are copied, and may fail. Packages
+    beside the kernel's own count if only a few of their files are needed.
 
     Args:
         file: absolute.
         kernel: name of the function; empty for the whole file.
-        module: the import name of the file, if it is known.
+        module: the import name of the file; empty if unknown.
 
     Raises:
         FactError: a file cannot be read.
-        SmithError: they are too many.
+        SmithError: there are too many files.
     """
     root = _root(file, module)
     main = file.relative_to(root).as_posix()
     around = [name for name in map(str, PurePosixPath(main).parents) if name != "."]
-    found = {f"{folder}/{_INIT}" for folder in around if (root / folder / _INIT).is_file()}
+    names = {f"{folder}/{_INIT}" for folder in around if (root / folder / _INIT).is_file()}
     beside: set[str] = set()
     files = functools.cache(lambda base, words: tuple(_files(root, base, words, main)))
     own = set(_reached(root, main, kernel, "", beside, files))
     if len(own) > _MOST:
         raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=root)
-    found |= own
+    names |= own
     for package in sorted(beside):
-        new = (name for name in _reached(root, main, kernel, package, set(), files) if name not in found)
+        new = (name for name in _reached(root, main, kernel, package, set(), files) if name not in names)
         more = set(islice(new, _FEW + 1))  # what is left out anyway is not read to its end
-        found |= more if len(more) <= _FEW else set()
-    return KernelSources(root, main, tuple((name, sum_of(root / name)) for name in sorted(found)))
+        names |= more if len(more) <= _FEW else set()
+    return KernelSources(root, main, tuple((name, sum_of(root / name)) for name in sorted(names)))
 
 
 def _reached(
     root: Path, main: str, kernel: str, package: str, beside: set[str], files: _Files
 ) -> Iterator[str]:
-    """The kernel's file and what it imports of its own package and of another one; a little too many at most.
+    """Yield the kernel's file and its imports from its own package and one other; at worst a few too many.
 
     Args:
         root: of the tree.
         main: the kernel's file.
         kernel: name of the function.
-        package: the other one; empty for none.
-        beside: gets the names of all others that are imported.
-        files: `_files` of this tree; many files import the same.
+        package: the other package; empty for none.
+        beside: collects the names of all other imported packages.
+        files: `_files` of this tree, cached: many files import the same modules.
     """
-    seen = {main}
+    reached = {main}
     waiting = [main]
-    while waiting and len(seen) <= _MOST + 1:
+    while waiting and len(reached) <= _MOST + 1:
         name = waiting.pop()
         yield name
         for imported in _imported(root, name, main, kernel if name == main else "", package, beside, files):
-            if imported not in seen:
-                seen.add(imported)
+            if imported not in reached:
+                reached.add(imported)
                 waiting.append(imported)
     yield from waiting
 
 
 def _root(file: Path, module: str) -> Path:
-    """The folder of the outermost package; that of the file, if it is in none."""
+    """Return the folder that holds the outermost package; the file's own folder if it is in no package."""
     parts = module.split(".") if module else []
     if parts and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
         return file.parents[len(parts) - 1]
@@ -121,7 +121,7 @@ def _root(file: Path, module: str) -> Path:
 def _imported(
     root: Path, name: str, main: str, kernel: str, package: str, beside: set[str], files: _Files
 ) -> Iterator[str]:
-    """Files of a tree that one of its files imports: see `_reached`."""
+    """Yield the files of a tree that one of its files imports: see `_reached`."""
     if not name.endswith(".py"):
         return
     here = PurePosixPath(name).parent
@@ -140,10 +140,7 @@ def _imported(
 
 
 def _files(root: Path, base: PurePosixPath, words: str, main: str) -> Iterator[str]:
-    """The files of `a.b.c` below a folder, as far as they exist; without packages around the kernel's file.
-
-    What is imported from such a package, and is no module in it (or `*`), is in its `__init__.py`.
-    """
+    """Yield the existing files of `a.b.c` below a folder, except the packages around the kernel's file."""
     around = PurePosixPath(main).parents
     parts = words.split(".") if words else []
     place = base
@@ -159,13 +156,14 @@ def _files(root: Path, base: PurePosixPath, words: str, main: str) -> Iterator[s
         elif (root / folder).is_dir() and number < len(parts):
             place = folder
         else:
+            # A name that is no module of its package (or `*`) comes from the package's `__init__.py`.
             if (root / place / _INIT).is_file():
                 yield f"{place}/{_INIT}" if place.parts else _INIT
             return
 
 
 def _words(path: Path, kernel: str) -> Iterator[tuple[str, int]]:
-    """What a file imports: dotted names, and how many levels up they start; `from a import b` is `a.b`."""
+    """Yield a file's imports: dotted names, and the number of levels up; `from a import b` gives `a.b`."""
     yield from _words_of(source.read(path), kernel.partition(".")[0])
 
 
@@ -179,24 +177,24 @@ def _words_of(text: str, kernel: str) -> tuple[tuple[str, int], ...]:
         body = (kernel and needed(tree, kernel)) or tree.body
     except RecursionError:  # all of it is a little too much at most
         body = tree.body
-    found: list[tuple[str, int]] = []
+    imports: list[tuple[str, int]] = []
     for node in (node for part in body for node in ast.walk(part)):
         if isinstance(node, ast.Import):
-            found += ((alias.name, 0) for alias in node.names)
+            imports += ((alias.name, 0) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             head = f"{node.module}." if node.module else ""
-            found += ((f"{head}{alias.name}", node.level) for alias in node.names)
-    return tuple(dict.fromkeys(found))
+            imports += ((f"{head}{alias.name}", node.level) for alias in node.names)
+    return tuple(dict.fromkeys(imports))
 
 
 @functools.cache
 def _others() -> frozenset[str]:
-    """Modules that are never a kernel's own, whatever lies beside its file."""
+    """Return the modules that are never a kernel's own, even if they lie beside its file."""
     return frozenset({"triton", *sys.stdlib_module_names, *configs.load("kernels")["stand-ins"]["modules"]})
 
 
 def sum_of(path: Path) -> str:
-    """The SHA-256 of a file.
+    """Return the SHA-256 of a file.
 
     Raises:
         FactError: it cannot be read.

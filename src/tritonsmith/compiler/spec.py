@@ -29,17 +29,17 @@ _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
 
 @dataclass(frozen=True)
 class CompilerSpec:
-    """One side of a comparison. Of `env`, `version`, `python` and `folder` at most one is given.
+    """One side of a comparison. Of `env`, `version`, `python` and `folder` at most one is set.
 
     Attributes:
-        label: the text that it was read from.
+        label: the text that it was parsed from.
         env: an environment, by name or file.
         version: a release of Triton, in full: `3.4.0`.
         python: an interpreter, absolute.
-        targets: what for; those of the other flags if empty.
+        targets: its targets; those of the other flags if empty.
         options: of the backend, and constants of the kernel: name to value.
-        folder: what was compiled already: an output folder, or a folder with some below it.
-        ptxas: another than its Triton's, in full: `13.0.88`.
+        folder: compiled kernels: an output folder, or a folder that contains some.
+        ptxas: a ptxas other than the one of its Triton, in full: `13.0.88`.
     """
 
     label: str
@@ -53,17 +53,17 @@ class CompilerSpec:
 
     @property
     def triton(self) -> str:
-        """The version of its Triton as far as files tell; empty if they do not."""
+        """The version of its Triton, as far as files tell; empty if they do not."""
         return self.version or (installed(Path(self.python)) if self.python else "")
 
 
 def parse(text: str) -> CompilerSpec:
-    """A side from words between commas: `3.4.0`, `3.4.0,h100`, `debug,num_warps=8,ptxas=13.0`, `out/before`.
+    """Parse a side: words between commas, as in `3.4.0,h100`, `debug,num_warps=8,ptxas=13.0`, `out/before`.
 
-    `3.4` is 3.4.0, as PEP 440 has it, and not the newest of its patches.
+    `3.4` means 3.4.0, as in PEP 440, not the newest of its patches.
 
     Raises:
-        UsageError: a word is nothing of the kind, or contradicts another.
+        UsageError: a word is none of these, or contradicts another.
         FactError: the package index does not tell whether it has a ptxas.
     """
     words = [word for word in values.split(text) if word]
@@ -78,24 +78,23 @@ def parse(text: str) -> CompilerSpec:
 
 
 def joined(words: Iterable[str]) -> list[str]:
-    """Sides from a list that was split at every comma: `3.9.0`, `ptxas=13.0` are one side."""
-    found: list[str] = []
+    """Rejoin sides of a list that was split at every comma: `3.9.0`, `ptxas=13.0` are one side."""
+    sides: list[str] = []
     for word in words:
-        if found and _OPTION.fullmatch(word):
-            found[-1] += f",{word}"
+        if sides and _OPTION.fullmatch(word):
+            sides[-1] += f",{word}"
         else:
-            found.append(word)
-    return found
+            sides.append(word)
+    return sides
 
 
 def applied(asked: CompileRequest, side: CompilerSpec) -> CompileRequest:
-    """What is asked, with the targets, options and constants of a side.
-
-    They are swept with one value each: so they win over the signature, and stand in a point's name.
+    """Return the request with the targets, options and constants of a side.
 
     Raises:
-        UsageError: a sweep is over what the side fixes.
+        UsageError: a sweep is over a name that the side sets.
     """
+    # Each is a sweep of one value: this overrides the signature, and puts the value into the point's name.
     both = [sweep.name for sweep in asked.sweeps if sweep.name in side.options]
     if both:
         raise UsageError(f"both --sweep and the side {side.label} set {both[0]}", hints=["omit one of them"])
@@ -104,18 +103,18 @@ def applied(asked: CompileRequest, side: CompilerSpec) -> CompileRequest:
 
 
 def installed(python: Path) -> str:
-    """The Triton beside an interpreter, read from files; empty if there is none."""
+    """Return the version of the Triton beside an interpreter, read from files; empty if there is none."""
     site = _site(python)
     return installed_tritons.version_in(site) if site else ""
 
 
 def package(python: Path) -> Path:
-    """The folder of the Triton beside an interpreter, as it is if it was not installed from a checkout."""
+    """Return the folder of the Triton beside an interpreter, unless that was installed from a checkout."""
     return (_site(python) or python.parent) / "triton"
 
 
 def is_checkout(python: Path) -> bool:
-    """Whether that Triton is installed from a checkout: its package is elsewhere, only its name is here."""
+    """Report whether that Triton is installed from a checkout: its package is then elsewhere."""
     site = _site(python)
     return site is not None and not (site / "triton" / "__init__.py").is_file()
 
@@ -129,8 +128,8 @@ def _site(python: Path) -> Path | None:
 def _with(side: CompilerSpec, word: str, *, alone: bool) -> CompilerSpec:
     if match := _OPTION.fullmatch(word):
         return _with_option(side, match[1], match[2])
-    if (found := _targets(word)) is not None:
-        return replace(side, targets=tuple(dict.fromkeys((*side.targets, *found))))
+    if (targets_ := _targets(word)) is not None:
+        return replace(side, targets=tuple(dict.fromkeys((*side.targets, *targets_))))
     path = Path(word).expanduser().absolute()
     if path.is_dir() and next(path.rglob(manifest.FILE), None):
         if not alone:
@@ -171,7 +170,7 @@ def _targets(word: str) -> tuple[Target, ...] | None:
 
 
 def full(version: str) -> str:
-    """`3.4.0` for `3.4`."""
+    """Return a version with at least three numbers: `3.4.0` for `3.4`."""
     parsed = Version(version)
     number = ".".join(map(str, (*parsed.release, 0, 0)[: max(3, len(parsed.release))]))
     return f"{number}{str(parsed).removeprefix(parsed.base_version)}"

@@ -1,4 +1,4 @@
-"""What a compile does otherwise: passes left out, repeated or the last; options of LLVM and of ptxas."""
+"""Describe changes to a compile: passes skipped, repeated or made the last; options of LLVM and of ptxas."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _OPTION = re.compile(r"-{0,2}[A-Za-z][\w.-]*(=\S*)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Surgery:
-    """Changes of a compile's pipelines. None at all: the passes are counted.
+    """The changes to a compile's pipelines; without any, the passes are only counted.
 
-    A pass is `tritongpu-coalesce`, `add_coalesce` or `passes.ttgpuir.add_coalesce`: all of its runs; with
-    `#2` the second one.
+    A pass is `tritongpu-coalesce`, `add_coalesce` or `passes.ttgpuir.add_coalesce`, for all of its runs; `#2`
+    selects the second run.
 
     Attributes:
-        skip: passes to leave out.
-        stop: the last pass; its first run where no number is given.
+        skip: passes to skip.
+        stop: the last pass; its first run if no number is given.
         repeat: passes to run twice.
         llvm: options of LLVM: `disable-lsr`, `opt-bisect-limit=9`.
         ptxas: options of ptxas: `-O1`.
@@ -52,7 +52,7 @@ class Surgery:
         return self != Surgery()
 
     def flags(self) -> dict[str, Any]:
-        """The flags that ask for this."""
+        """Return the command-line flags for these changes."""
         return {
             "skip_pass": self.skip,
             "stop_after": self.stop,
@@ -63,12 +63,12 @@ class Surgery:
 
     @property
     def label(self) -> str:
-        """A few words, for the name of a point."""
-        given = (value for value in self.flags().values() if value)
-        return "+".join(value if isinstance(value, str) else "+".join(value) for value in given)
+        """A short description, for the name of a point."""
+        parts = (value for value in self.flags().values() if value)
+        return "+".join(value if isinstance(value, str) else "+".join(value) for value in parts)
 
     def request(self) -> dict[str, Any]:
-        """As the worker is told it."""
+        """Return the changes as the worker's request spells them."""
         return {
             "skip": [_numbered(name) for name in self.skip],
             "stop": [_numbered(self.stop)] if self.stop else [],
@@ -79,6 +79,6 @@ class Surgery:
 
 
 def _numbered(name: str) -> list[Any]:
-    """Name and number; 0 for all runs."""
+    """Split a name and its number; 0 means all runs."""
     head, _, number = name.partition("#")
     return [head, int(number or 0)]

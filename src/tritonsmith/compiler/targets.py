@@ -29,8 +29,8 @@ class Target:
         backend: `cuda` or `hip`.
         arch: an int for CUDA (90), a name for HIP (`gfx942`).
         warp_size: threads per warp: 32, or 64 on CDNA.
-        gpu: the name by which it was asked for, if it was: a kernel's file that asks for more than the target
-            is told of that one. Two GPUs of one target are one target.
+        gpu: the GPU name that the user gave; empty if none. A kernel's file that queries more than the target
+            sees this GPU. It does not count in comparisons.
     """
 
     backend: str
@@ -42,13 +42,13 @@ class Target:
         return f"{self.backend}:{self.arch}:{self.warp_size}"
 
     def asked_again(self) -> str:
-        """How to ask for it: by name only where without it another GPU of this target would be meant."""
+        """Return text that parses to this target: a GPU's name only if the bare target means another GPU."""
         first = next((name for name, text in known().items() if text == str(self)), "")
         return self.gpu if self.gpu not in ("", first) else str(self)
 
 
 def parse(text: str) -> Target:
-    """A target from `cuda:90`, `sm_90`, `hip:gfx942:64`, `gfx942` or the name of a GPU (`h100`).
+    """Parse a target: `cuda:90`, `sm_90`, `hip:gfx942:64`, `gfx942` or the name of a GPU (`h100`).
 
     Raises:
         UsageError: none of these.
@@ -73,28 +73,28 @@ def parse(text: str) -> Target:
 
 
 def parse_all(texts: Iterable[str]) -> tuple[Target, ...]:
-    """Targets in the order in which they are named, each once.
+    """Parse targets, in order, each once.
 
-    `all` stands for every one that is known, `native` for the GPUs of this machine.
+    `all` stands for every known target, `native` for the GPUs of this machine.
 
     Raises:
         UsageError: one of them is not a target.
-        FactError: `native` is among them, and no GPU is here.
+        FactError: `native` is among them, and this machine has no GPU.
     """
-    found: dict[Target, None] = {}
+    targets: dict[Target, None] = {}
     for text in texts:
         word = text.strip().lower()
         if word == NATIVE:
             here = of_gpus(gpus.read())
-            console.note(f"native: {', '.join(f'{one} ({name})' for one, name in here.items())}")
-            found |= dict.fromkeys(here)
+            console.note(f"native: {', '.join(f'{target} ({name})' for target, name in here.items())}")
+            targets |= dict.fromkeys(here)
         else:
-            found |= {parse(one): None for one in (known().values() if word == ALL else (text,))}
-    return tuple(found)
+            targets |= {parse(each): None for each in (known().values() if word == ALL else (text,))}
+    return tuple(targets)
 
 
 def mistaken(text: str) -> UsageError | None:
-    """The error for a word that looks like a target but is not; None for other words."""
+    """Return the error for a word that looks like a target but is not; None for other words."""
     if not _MEANT.match(text.strip().lower()):
         return None
     try:
@@ -105,18 +105,18 @@ def mistaken(text: str) -> UsageError | None:
 
 
 def of_gpus(here: Gpus) -> dict[Target, str]:
-    """The targets of a machine's GPUs, each with the name of the first such GPU.
+    """Return the targets of a machine's GPUs, each with the name of the first such GPU.
 
     Raises:
-        FactError: there are none, or their drivers do not tell what they are.
+        FactError: there are none, or their drivers do not report their architecture.
     """
-    found: dict[Target, str] = {}
+    targets: dict[Target, str] = {}
     for gpu in here.all:
         if gpu.arch:
             word = f"cuda:{gpu.arch.replace('.', '')}" if gpu.vendor == "nvidia" else f"hip:{gpu.arch}"
-            found.setdefault(parse(word), gpu.name)
-    if found:
-        return found
+            targets.setdefault(parse(word), gpu.name)
+    if targets:
+        return targets
     silent = "".join(f"the driver of {gpu.name} does not report its architecture\n" for gpu in here.all)
     problems = [driver.problem for driver in (here.nvidia, here.amd) if driver and driver.problem]
     hints = ["give a target: --target h100", "invoke doctor --only gpu checks the drivers"]
@@ -125,11 +125,11 @@ def of_gpus(here: Gpus) -> dict[Target, str]:
 
 
 def explained(error: str, target: Target, triton: str) -> str:
-    """A compiler's message, preceded by the cause if the Triton does not support the AMD GPU.
+    """Put the cause before a compiler's message if this Triton does not support the AMD GPU.
 
     Args:
         error: the message.
-        target: what was compiled for.
+        target: the target of the compile.
         triton: version.
     """
     if target.backend != "hip" or configs.load("gpus")["amd"]["unknown"] not in error:
@@ -149,14 +149,14 @@ def explained(error: str, target: Target, triton: str) -> str:
 
 def _family(arch: str) -> Mapping[str, Any] | None:
     rows = configs.load("gpus")["amd"]["family"]
-    return next((row for row in rows if any(fnmatchcase(arch, one) for one in row["arch"])), None)
+    return next((row for row in rows if any(fnmatchcase(arch, pattern) for pattern in row["arch"])), None)
 
 
 def _waves(arch: str) -> tuple[str, tuple[int, ...]]:
-    """The family of an AMD GPU, and how many lanes its waves can have, the usual number first."""
+    """Return the family of an AMD GPU, and the possible lanes of its waves, the default first."""
     if row := _family(arch):
         return row["name"], tuple(row["waves"])
-    return arch, (64,) if arch.startswith("gfx9") else (32, 64)  # of a GPU that is still to come
+    return arch, (64,) if arch.startswith("gfx9") else (32, 64)  # for a future GPU
 
 
 def _no_such_wave(text: str, target: str, family: str, sizes: tuple[int, ...]) -> UsageError:
@@ -170,22 +170,23 @@ def _no_such_wave(text: str, target: str, family: str, sizes: tuple[int, ...]) -
 
 
 def known() -> dict[str, str]:
-    """Names of GPUs to targets (`configs/gpu-targets.toml`); treat it as read-only."""
+    """Return the names of GPUs with their targets (`configs/gpu-targets.toml`); treat it as read-only."""
     names: dict[str, str] = configs.load("gpu-targets")["targets"]
     return names
 
 
 def default() -> tuple[Target, ...]:
-    """One NVIDIA and one AMD target."""
+    """Return one NVIDIA and one AMD target."""
     table = configs.load("gpu-targets")["up"]
     return parse(table["nvidia"]), parse(table["amd"])
 
 
 def proof(backends: tuple[str, ...]) -> tuple[Target, ...]:
-    """One target that shows that a build works: NVIDIA's, because AMD's wants ROCm's linker before 3.5.
+    """Return one target to test a build with.
 
     Args:
-        backends: that were built.
+        backends: the backends that were built.
     """
+    # NVIDIA's comes first, because AMD's backend needs ROCm's linker before 3.5.
     table = configs.load("gpu-targets")["proof"]
     return tuple(parse(table[name]) for name in ("nvidia", "amd") if name in backends)[:1]

@@ -1,4 +1,4 @@
-"""`up`: an environment with a released wheel, proven by a compile for two vendors."""
+"""Create an environment with a released wheel, and test it by a compile for two vendors: `up`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PreparedUp:
 
     Attributes:
         plan: venv, wheel, compile.
-        targets: what the kernel is compiled for.
+        targets: the targets of the test compile.
     """
 
     plan: Plan
@@ -34,10 +34,10 @@ class PreparedUp:
 
 
 def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> PreparedUp:
-    """Make the plan for an env whose settings name a wheel.
+    """Make the plan for an environment whose settings name a wheel.
 
     Raises:
-        FactError: there is no such interpreter.
+        FactError: the base interpreter does not exist.
     """
     wheel = settings.triton.wheel
     requirement = "triton" if wheel == "newest" else f"triton=={wheel}"
@@ -51,7 +51,7 @@ def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> Prepared
 
 
 def execute(prepared: PreparedUp, session: Session) -> dict[str, Any]:
-    """Run it.
+    """Run the plan.
 
     Returns:
         The worker's answer: versions, and per target the stages with their files and sizes in bytes.
@@ -69,7 +69,8 @@ def execute(prepared: PreparedUp, session: Session) -> dict[str, Any]:
 
 
 def _of_pip(failure: CommandFailedError) -> list[str]:
-    """Why a new environment has no pip: `venv` reports only the exit code of `ensurepip`."""
+    """Return the reason why a new environment has no pip; empty for other failures."""
+    # `venv` reports only the exit code of `ensurepip`, so that is run again for its message.
     argv = failure.step.argv if isinstance(failure.step, Run) else ()
     if "venv" not in argv or "ensurepip" not in "\n".join(failure.output):
         return []
@@ -78,11 +79,11 @@ def _of_pip(failure: CommandFailedError) -> list[str]:
 
 
 def _explain(failure: CommandFailedError) -> StepError:
-    said = [line for line in failure.output if line.strip()]
-    lines = [line for line in said if not line.startswith("WARNING: Retrying")][-12:]
+    output = [line for line in failure.output if line.strip()]
+    lines = [line for line in output if not line.startswith("WARNING: Retrying")][-12:]
     lines += _of_pip(failure)
     hints = [f"full log: {failure.log}"]
-    if failure.step.phase == venv.PHASE and len(lines) < len(said):
+    if failure.step.phase == venv.PHASE and len(lines) < len(output):
         hints = ["check that pip can reach its index; behind a proxy, set https_proxy", *hints]
     elif failure.step.phase == venv.PHASE:
         hints = [

@@ -1,4 +1,4 @@
-"""Values on the command line: numbers, words, dtypes, tuples; and lists of them split at their commas."""
+"""Values on the command line: numbers, words, dtypes, tuples; and lists of them, split at commas."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DTYPE = "dtype"  # {"dtype": "float16"}: how JSON carries a value of tl.dtype
 
 
 def split(text: str) -> list[str]:
-    """The parts between commas, stripped, but for commas in brackets or quotes; none of an empty text."""
+    """Split a text at commas outside brackets and quotes, and strip the parts; empty for an empty text."""
     return brackets.split(text, ",", quotes="'\"") if text.strip() else []
 
 
 def parse(text: str) -> Any:
-    """Parse a word: a number, True, False, None, a tuple, `tl.float16`; else the word itself."""
+    """Parse a word: a number, True, False, None, a tuple, `tl.float16`; any other word is a string."""
     if text.lower() in _LITERALS:
         return _LITERALS[text.lower()]
     if text.startswith("tl.") and text[3:].isidentifier():
@@ -44,7 +44,7 @@ def _number(text: str) -> Any:
 
 
 def is_value(value: object) -> bool:
-    """Whether JSON and a command line can carry it; lists and tuples become tuples again in the worker."""
+    """Report whether JSON and a command line can carry a value; the worker turns lists back into tuples."""
     if isinstance(value, dict):
         return [*value] == [DTYPE] and isinstance(value[DTYPE], str) and value[DTYPE].isidentifier()
     if isinstance(value, (list, tuple)):
@@ -53,7 +53,7 @@ def is_value(value: object) -> bool:
 
 
 def spell(value: Any) -> str:
-    """The text that `parse` takes for this value."""
+    """Return the text that `parse` turns into this value."""
     return "".join(_spelling(value))
 
 

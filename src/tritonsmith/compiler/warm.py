@@ -1,4 +1,4 @@
-"""An interpreter with Triton that stays: many compiles, of files that change, without its start."""
+"""Keep an interpreter with Triton running, to compile changing files many times without its start-up."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class WarmCompiler:
-    """Compiles one request after the other; each is a fork of a process that has imported Triton.
+    """A compiler for one request after the other; each is a fork of a process that has imported Triton.
 
     Args:
-        where: who compiles.
+        where: the toolchain.
         folder: for the requests, the results and the caches; it must exist.
     """
 
@@ -31,11 +31,11 @@ class WarmCompiler:
         self._process: LineProcess | None = None
 
     def compile(self, asked: CompileRequest, out: Path) -> Manifest | None:
-        """Compile all points; None if the kernel or the signature is refused.
+        """Compile all points; return None if the kernel or the signature is refused.
 
         Args:
-            asked: for a kernel whose head can be read in its file.
-            out: folder of the outputs. What was there is overwritten.
+            asked: for a kernel whose head can be read from its file.
+            out: folder of the outputs; existing files are overwritten.
 
         Raises:
             FactError: the process has ended.
@@ -61,10 +61,10 @@ class WarmCompiler:
         )
         files.write(request, json.dumps(content))
         ended = self._ask(request)
-        found = manifest.read_results(self._folder / "results.jsonl") if ended["status"] == "ok" else []
-        if len(found) != len(wanted) + 1:
+        results = manifest.read_results(self._folder / "results.jsonl") if ended["status"] == "ok" else []
+        if len(results) != len(wanted) + 1:
             return None
-        return manifest.from_results(found, out, asked.kernel, asked.file, wanted, asked.flags())
+        return manifest.from_results(results, out, asked.kernel, asked.file, wanted, asked.flags())
 
     def close(self) -> None:
         """Stop the process."""

@@ -1,4 +1,4 @@
-"""A program of the user's, in each of whose Pythons the worker starts first."""
+"""Run a user's program so that the worker starts first in each of its Python processes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ except ImportError:
 
 
 def interpreter(env: str, python: Path | None, space: Workspace) -> Path | None:
-    """The interpreter that flags name; None if they name none.
+    """Return the interpreter that flags name; None if they name none.
 
     Raises:
-        FactError: it is not there.
+        FactError: it does not exist.
     """
     if python is None and not env:
         return None
@@ -58,20 +58,20 @@ def prepare(
     asked_by: str,
     variables: Mapping[str, str] | None = None,
 ) -> tuple[AttachedRun, Write]:
-    """The program, and a file that is written before it starts.
+    """Return the step that runs the program, and the file to write before it.
 
     Args:
-        argv: the program; its flags alone for Python itself: `-m pytest`.
-        python: stands for `python`, and its folder comes before PATH; None for what PATH has.
+        argv: the program; flags alone are flags of Python itself, as in `-m pytest`.
+        python: replaces `python`, and its folder is put before PATH; None to use PATH as it is.
         what: command of the worker.
         request: its file.
-        work: the scratch folder, which has the caches of this run.
+        work: the scratch folder, which holds the caches of this run.
         asked_by: the command that runs it, without the program.
-        variables: what the environment says of the GPU, unless the user's own says something else.
+        variables: facts about the GPU as environment variables; the user's own override them.
 
     Raises:
-        UsageError: there is no program.
-        FactError: there is no such program.
+        UsageError: no program is given.
+        FactError: the program does not exist.
     """
     if not argv:
         raise UsageError("no program is given", hints=[f"give it after the flags: {asked_by}{EXAMPLE}"])
@@ -80,11 +80,11 @@ def prepare(
     path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
     if python and words[0] in ("python", "python3"):
         words[0] = str(python)
-    elif (found := process.which(words[0], path)) is None:
+    elif (resolved := process.which(words[0], path)) is None:
         hints = ["give a path, or a name on PATH: -- python script.py"]
         raise FactError(f"no program {words[0]}", hints=hints)
     else:
-        words[0] = found
+        words[0] = resolved
     paths = [str(work / "site"), *filter(None, [os.environ.get("PYTHONPATH", "")])]
     environ: dict[str, str | None] = {
         **dict.fromkeys(configs.load("kernels")["variables"]["unset"]),
@@ -98,7 +98,7 @@ def prepare(
 
 
 def site(what: str, request: Path) -> str:
-    """The `sitecustomize.py` of such a program.
+    """Return the `sitecustomize.py` of such a program.
 
     Args:
         what: command of the worker.
@@ -108,7 +108,7 @@ def site(what: str, request: Path) -> str:
 
 
 def run(step: AttachedRun, space: Workspace, asked_by: str, log: Path) -> int:
-    """Run the program, with its output on the terminal; its exit code, as a shell would have it."""
+    """Run the program with its output on the terminal; return its exit code, as a shell would report it."""
     try:
         space.run(Plan("run", (step,)), asked_by, quiet=True, log=log, tap=Tap(show, lambda: None))
     except CommandFailedError as failure:
@@ -139,6 +139,6 @@ def check_triton(step: AttachedRun, asked_by: str) -> None:
 
 
 def show(data: bytes) -> None:
-    """Pass on what the program writes to its standard error."""
+    """Pass on the program's standard error."""
     sys.stderr.buffer.write(data)
     sys.stderr.buffer.flush()

@@ -1,4 +1,4 @@
-"""The environment of a released Triton (`triton-3.4.0`), created on demand and kept."""
+"""Create the environment of a released Triton (`triton-3.4.0`) on demand, and keep it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tritonsmith.facts import installed_tritons, machine
 from tritonsmith.wheels import ptxas, venv
 from tritonsmith.wheels.ptxas import RegistryPtxas
 
-TASK = "up"  # which an env of a wheel is made by: its receipt, and the name of its logs
-_PATIENCE = 1800.0  # seconds to wait for somebody else who makes the same environment: a slow network
+TASK = "up"  # the task that makes a wheel's environment: names its receipt and logs
+_PATIENCE = 1800.0  # seconds to wait while another process makes the same environment: a slow network
 _VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
 _AVAILABLE = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
 _ANSWER = 60.0  # seconds that the package index may take
@@ -33,32 +33,30 @@ _LINES = 8  # of pip's output in an error
 
 
 def env_of(version: str) -> EnvDir:
-    """The folder of a release's environment, made or not."""
+    """Return the folder of a release's environment, which may not exist yet."""
     return workspace.default().env(f"{WHEEL}{version}")
 
 
 def plan(version: str) -> Plan:
-    """Steps that make the environment; none where it is there and has that release.
+    """Return steps that make the environment; none if it exists and has that release.
 
     Raises:
-        FactError: there is no such interpreter.
+        FactError: the base interpreter does not exist.
     """
     env = env_of(version)
     base = venv.base_interpreter(settings.load("wheel").python.interpreter)
-    made = venv.plan(env, base, (f"triton=={version}",))
-    todo = tuple(step for step in made.steps if not (step.stamp and step.stamp.holds()))
+    full = venv.plan(env, base, (f"triton=={version}",))
+    todo = tuple(step for step in full.steps if not (step.stamp and step.stamp.holds()))
     if todo or installed_tritons.version_in(venv.site_packages(env, base)) == version:
-        return replace(made, steps=todo)
-    install = made.steps[-1]  # its stamp holds, and somebody has put another Triton there since
+        return replace(full, steps=todo)
+    install = full.steps[-1]  # its stamp holds, but another Triton was installed there since
     return replace(
-        made, steps=(replace(install, stamp=install.stamp and replace(install.stamp, again=True)),)
+        full, steps=(replace(install, stamp=install.stamp and replace(install.stamp, again=True)),)
     )
 
 
 def check(versions: Iterable[str]) -> None:
-    """Check that the package index has releases which are not installed yet, before one of them is installed.
-
-    Says nothing where an index does not answer: the installation tells more.
+    """Check that the package index has all releases that are not installed yet, before one is installed.
 
     Raises:
         UsageError: there is no such release for this Python.
@@ -70,6 +68,7 @@ def check(versions: Iterable[str]) -> None:
     argv = (str(python), "-m", "pip", "index", "versions", "triton", "--disable-pip-version-check")
     answer = query(argv, timeout=_ANSWER)
     complete = answer and answer.code == 0 and not venv.gave_up_on_an_index(answer.err)
+    # An index that does not answer is no error here: the installation reports it better.
     listed = _AVAILABLE.search(answer.out) if answer and complete else None
     known = listed[1].split(", ") if listed else []
     for version in missing:
@@ -84,7 +83,7 @@ def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
     Raises:
         UsageError: there is no such release for this Python.
         StepError: it could not be installed.
-        LockedError: somebody else was busy in it all that time.
+        LockedError: another process held the lock all that time.
     """
     until = time.monotonic() + patience
     while plan(version).steps:
@@ -102,13 +101,13 @@ def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
 def place_of(
     side: CompilerSpec, jobs: int | None = None, timeout: int | None = None, env: str = "wheel"
 ) -> Toolchain:
-    """The toolchain of a side; creates the environment of a release if needed.
+    """Return the toolchain of a side; create the environment of a release if needed.
 
     Args:
         side: names a Triton, or none.
         jobs: compiles at once; None or 0 for as many as cores and memory allow.
-        timeout: seconds for one point; None or 0 for the usual.
-        env: of a side that names no Triton.
+        timeout: seconds for one point; None or 0 for the default.
+        env: environment of a side that names no Triton.
 
     Raises:
         SmithError: there is no such Triton, or it could not be installed.
@@ -122,7 +121,7 @@ def place_of(
 
 
 def with_ptxas(place: Toolchain, version: str) -> tuple[Toolchain, RegistryPtxas]:
-    """The toolchain with another ptxas, and that ptxas, which is not installed yet.
+    """Return the toolchain with another ptxas, and that ptxas, which is not installed yet.
 
     Raises:
         SmithError: there is no such ptxas.
@@ -134,17 +133,17 @@ def with_ptxas(place: Toolchain, version: str) -> tuple[Toolchain, RegistryPtxas
 
 
 def python_of(side: CompilerSpec) -> Path:
-    """The interpreter of a side that names a release or an interpreter, whether it exists yet or not."""
+    """Return the interpreter of a side that names a release or an interpreter; it may not exist yet."""
     return env_of(side.version).python if side.version else Path(side.python)
 
 
 def _act(version: str, running: Session) -> None:
-    steps = plan(version)  # again: who held the lock before may have made it
+    steps = plan(version)  # again: the previous holder of the lock may have made it
     try:
         running.run(steps)
     except CommandFailedError as failure:
         error = _explain(version, failure)
-        if isinstance(error, UsageError):  # nobody will ever want what was begun
+        if isinstance(error, UsageError):  # no such release: the folder would stay unused
             env = running.env
             gone = Remove((env.venv, env.path / ".venv.done"), env.root, phase=venv.PHASE)
             running.run_unseen((gone,))
@@ -154,8 +153,9 @@ def _act(version: str, running: Session) -> None:
 
 @contextmanager
 def _session(name: str) -> Iterator[Session]:
-    """As every task's, but in a thread of a Dask worker too, where no signals can be heard."""
+    """Open a session as every task does, also in a thread of a Dask worker."""
     with ExitStack() as held:
+        # Signal handlers can be installed in the main thread only.
         if threading.current_thread() is threading.main_thread():
             yield held.enter_context(session.opened(TASK, name))
             return
@@ -168,8 +168,8 @@ def _session(name: str) -> Iterator[Session]:
 
 
 def _explain(version: str, failure: CommandFailedError) -> SmithError:
-    said = [line for line in failure.output if line.strip() and not line.startswith("WARNING: Retrying")]
-    why = "\n".join(said[-_LINES:])
+    output = [line for line in failure.output if line.strip() and not line.startswith("WARNING: Retrying")]
+    why = "\n".join(output[-_LINES:])
     complete = not venv.gave_up_on_an_index("\n".join(failure.output))
     listed = _VERSIONS.search(why) if complete else None
     versions = [] if listed is None else [word for word in listed[1].split(", ") if word != "none"]

@@ -1,4 +1,4 @@
-"""What the processes of a program recorded, merged into one list of kernels."""
+"""Merge the records that a program's processes wrote into one list of kernels."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FEW = 8  # grids and call sites of one kernel
 
 @dataclass
 class Launches:
-    """A kernel as it was specialised, with its launches.
+    """A kernel specialization and its launches.
 
     Attributes:
-        about: what the worker wrote: the file, the function, types, constants, hints and options.
-        count: launches.
-        grids: each with its number.
-        sites: call sites likewise.
-        configs: of its autotuner.
+        about: the worker's record: the file, the function, types, constants, hints and options.
+        count: number of launches.
+        grids: each grid, with its number of launches.
+        sites: each call site, with its number of launches.
+        configs: the configs of its autotuner.
     """
 
     about: Mapping[str, Any]
@@ -38,14 +38,14 @@ class Launches:
 
 @dataclass
 class Recording:
-    """What a program did.
+    """The merged record of all processes of a program.
 
     Attributes:
         kernels: in the order of their first launch.
-        texts: of files that are none: a cell of a notebook.
-        notes: what a person should know.
+        texts: sources that are in no file, such as a notebook cell, by the name that Python gives them.
+        notes: messages for the user, in order; the values are unused.
         versions: of Triton, torch and Python.
-        processes: that ran Python.
+        processes: number of processes that ran Python.
     """
 
     kernels: list[Launches] = field(default_factory=list)
@@ -56,33 +56,33 @@ class Recording:
 
 
 def read(folder: Path) -> Recording:
-    """What was recorded in a folder, one file for each process."""
-    found = Recording()
+    """Read the records in a folder, one file per process, and merge them."""
+    recording = Recording()
     merged: dict[str, Launches] = {}
     for path in sorted(folder.glob("*.jsonl"), key=_begun):
         rows: dict[str, Mapping[str, Any]] = {}
         ended = False
         for line in untrusted.read_text(path).splitlines():
             try:
-                said = json.loads(line)
+                record = json.loads(line)
             except ValueError:  # the process was killed while it wrote
                 break
-            ended = ended or "end" in said
-            if "row" in said:
-                rows[json.dumps(said["row"]["about"], sort_keys=True)] = said["row"]
-            elif "note" in said:
-                found.notes[said["note"]] = None
-            elif "text" in said:
-                found.texts[said["file"]] = said["text"]
-            found.versions |= {key: said[key] for key in ("triton", "torch", "python") if key in said}
-        found.processes += 1
+            ended = ended or "end" in record
+            if "row" in record:
+                rows[json.dumps(record["row"]["about"], sort_keys=True)] = record["row"]
+            elif "note" in record:
+                recording.notes[record["note"]] = None
+            elif "text" in record:
+                recording.texts[record["file"]] = record["text"]
+            recording.versions |= {key: record[key] for key in ("triton", "torch", "python") if key in record}
+        recording.processes += 1
         for key, row in rows.items():
             if row["count"]:
                 _add(merged.setdefault(key, Launches(row["about"])), row)
         if rows and not ended:
-            found.notes["a process ended before it could write its last counts: they may be low"] = None
-    found.kernels = list(merged.values())
-    return found
+            recording.notes["a process ended before it could write its last counts: they may be low"] = None
+    recording.kernels = list(merged.values())
+    return recording
 
 
 def _begun(path: Path) -> tuple[int, str]:
@@ -98,18 +98,18 @@ def _add(to: Launches, row: Mapping[str, Any]) -> None:
 
 
 def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path) -> list[dict[str, Any]]:
-    """The entries of the list; what cannot be written is noted.
+    """Return the entries of the kernel list; add a note for each kernel that cannot be written.
 
     Args:
-        found: the recording, whose notes grow.
-        files: where a kernel's file lies now, if that is another place than it was.
-        target: how the GPU was asked for.
-        near: the folder of the list: paths in it are relative.
+        found: the recording; notes are added to it.
+        files: the present place of a kernel's file, where it differs from the recorded one.
+        target: the GPU, as the user spelled it.
+        near: the folder of the list: paths in it are written relative to this folder.
     """
-    made: list[dict[str, Any]] = []
+    entries_: list[dict[str, Any]] = []
     names: Counter[str] = Counter()
-    for one in found.kernels:
-        about = one.about
+    for launches in found.kernels:
+        about = launches.about
         name = about["function"]
         if not about["kernel"]:
             found.notes[
@@ -135,20 +135,20 @@ def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path
             "targets": [target],
             "options": _spelled(about["options"]),
             "sha256": hashlib.sha256(untrusted.read_bytes(file)).hexdigest(),
-            "count": one.count,
-            "grid": [[int(part) for part in text.split(",")] for text, _ in one.grids.most_common(_FEW)],
-            "where": [place for place, _ in one.sites.most_common(_FEW)],
+            "count": launches.count,
+            "grid": [[int(part) for part in text.split(",")] for text, _ in launches.grids.most_common(_FEW)],
+            "where": [place for place, _ in launches.sites.most_common(_FEW)],
         }
         if about["module"] not in ("", "__main__") and about["file"] not in files:
             entry["module"] = about["module"]
-        if one.configs:
-            entry["configs"] = [_spelled(config) for config in one.configs]
-        made.append(entry)
-    return made
+        if launches.configs:
+            entry["configs"] = [_spelled(config) for config in launches.configs]
+        entries_.append(entry)
+    return entries_
 
 
 def _spelled(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as a list has them: what TOML cannot say, and texts, as `values.parse` takes them."""
+    """Convert values for a list: None, dicts and strings become texts that `values.parse` reads."""
     return {
         name: values.spell(value) if value is None or isinstance(value, (dict, str)) else value
         for name, value in options.items()
@@ -156,19 +156,22 @@ def _spelled(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def moved(found: Iterable[Launches], texts: Mapping[str, str], passing: Iterable[Path]) -> dict[str, str]:
-    """Files that are gone after the run, to their texts: of generated code, and what is no file.
+    """Return the sources that will be gone after the run: generated code, and code that is in no file.
 
     Args:
         found: the kernels.
-        texts: of what is no file.
-        passing: folders that go.
+        texts: sources that are in no file, by name.
+        passing: folders that are deleted after the run.
+
+    Returns:
+        Recorded file name to text.
     """
     gone = [folder.resolve() for folder in passing]
-    wanted: dict[str, str] = {}
-    for one in found:
-        name = str(one.about["file"])
+    sources: dict[str, str] = {}
+    for launches in found:
+        name = str(launches.about["file"])
         if name in texts:
-            wanted[name] = texts[name]
+            sources[name] = texts[name]
         elif any(Path(name).resolve().is_relative_to(folder) for folder in gone):
-            wanted[name] = untrusted.read_text(Path(name))
-    return wanted
+            sources[name] = untrusted.read_text(Path(name))
+    return sources

@@ -1,4 +1,4 @@
-"""What was captured, for the screen and as JSON."""
+"""Show a captured kernel list on the screen and as JSON."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tritonsmith.core.ui.tables import Grid
 
 
 def table(kernels: Sequence[Mapping[str, Any]], title: str) -> Grid:
-    """One row for each kernel."""
+    """Return a table with one row per kernel."""
     rows = [
         (
-            one["name"],
-            str(one["count"]),
-            str(len(one.get("configs", ())) or ""),
-            "x".join(map(str, one["grid"][0])) + _more(one["grid"]),
-            one["where"][0] + _more(one["where"]),
+            kernel["name"],
+            str(kernel["count"]),
+            str(len(kernel.get("configs", ())) or ""),
+            "x".join(map(str, kernel["grid"][0])) + _more(kernel["grid"]),
+            kernel["where"][0] + _more(kernel["where"]),
         )
-        for one in kernels
+        for kernel in kernels
     ]
     return tables.plain(
         title, ("kernel", "launches", "configs", "grid", "where"), rows, right=["launches", "configs"]
@@ -34,5 +34,5 @@ def _more(parts: Sequence[object]) -> str:
 def as_json(
     kernels: Sequence[Mapping[str, Any]], notes: Sequence[str], out: Path, code: int
 ) -> dict[str, Any]:
-    """For programs."""
+    """Return the result as JSON data."""
     return {"schema": 1, "file": str(out), "kernels": list(kernels), "notes": list(notes), "exit": code}

@@ -36,8 +36,8 @@ class PreparedCapture:
         after: steps that clear up.
         work: the scratch folder.
         out: the list to write.
-        target: what the program is told of.
-        device: how that was asked for.
+        target: the GPU that the program sees.
+        device: the GPU, as the user spelled it.
         python: the interpreter, if an environment or a flag names one.
     """
 
@@ -52,20 +52,21 @@ class PreparedCapture:
 
     @property
     def plan(self) -> Plan:
-        """All of it."""
+        """The whole plan, in order."""
         return self.before + Plan(f"capture {self.out.stem}", (self.step,)) + self.after
 
 
 @dataclass(frozen=True)
 class Captured:
-    """What was recorded.
+    """The result of a capture.
 
     Attributes:
         recording: of all processes.
         kernels: entries of the list.
-        code: the program's exit code, as a shell would have it.
-        missing: a module that the program did not find.
-        failure: the last line of what the program wrote to its standard error, or of its traceback there.
+        code: the program's exit code, as a shell would report it.
+        missing: a module that the program did not find; empty if none.
+        failure: the line of the program's last traceback on standard error that names the exception,
+            or else the last line there.
     """
 
     recording: recorded.Recording
@@ -87,17 +88,18 @@ def prepare(
     """Make the plan.
 
     Args:
-        argv: the program; its flags alone for Python itself: `-m pytest`.
-        target: what the program is told of.
-        device: how that was asked for.
+        argv: the program; flags alone are flags of Python itself, as in `-m pytest`.
+        target: the GPU that the program sees.
+        device: the GPU, as the user spelled it.
         out: the list to write.
-        python: stands for `python`, and its folder comes before PATH; None for what PATH has.
+        python: replaces `python`, and its folder is put before PATH; None to use PATH as it is.
         space: the workspace.
-        stand_ins: modules that the program imports and that its Python may lack.
+        stand_ins: modules that the program imports and its Python may lack.
 
     Raises:
-        UsageError: there is no program, the list is somebody else's file, or a module's name is none.
-        FactError: there is no such program.
+        UsageError: there is no program, the list's path is a file of other content, or a module's
+            name is invalid.
+        FactError: the program does not exist.
     """
     for name in stand_ins:
         if not all(part.isidentifier() for part in name.split(".")):
@@ -115,7 +117,11 @@ def prepare(
     }
     request_file = work / "request.json"
     asked_by = command("kernel.capture", device=device)
-    vendor = {name: text for told in gpu_models.environment(target).values() for name, text in told.items()}
+    vendor = {
+        name: text
+        for variables in gpu_models.environment(target).values()
+        for name, text in variables.items()
+    }
     step, site = watched_program.prepare(argv, python, "capture", request_file, work, asked_by, vendor)
     before = (
         Remove((work,), space.root, phase="prepare"),
@@ -148,11 +154,11 @@ def execute(prepared: PreparedCapture, space: Workspace) -> Captured:
     space.run(prepared.before, _TASK, quiet=True, log=log)
     try:
         code = watched_program.run(prepared.step, space, _TASK, log)
-        said = untrusted.text_if_any(prepared.step.errors)
-        missing = match[-1] if code and (match := _MISSING.findall(said)) else ""
-        found = recorded.read(prepared.work / "results")
-        kernels = _write(prepared, found, space, log) if found.kernels else ()
-        return Captured(found, tuple(kernels), code, missing, _failure(said) if code else "")
+        errors = untrusted.text_if_any(prepared.step.errors)
+        missing = match[-1] if code and (match := _MISSING.findall(errors)) else ""
+        recording = recorded.read(prepared.work / "results")
+        kernels = _write(prepared, recording, space, log) if recording.kernels else ()
+        return Captured(recording, tuple(kernels), code, missing, _failure(errors) if code else "")
     finally:
         space.run(prepared.after, _TASK, quiet=True, log=log)
 
@@ -161,7 +167,7 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
     """Check that something was recorded.
 
     Raises:
-        SmithError: nothing was: the error says what to do.
+        SmithError: nothing was recorded; its hints say what to do.
     """
     if made.missing:
         python = prepared.python or Path(prepared.step.argv[0])
@@ -172,9 +178,9 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
         )
     if made.kernels:
         return
-    found = made.recording
+    recording = made.recording
     by_env = command("kernel.capture", env="wheel") + watched_program.EXAMPLE
-    if not found.processes:
+    if not recording.processes:
         what = "no Python process of this program could be watched"
         hints: tuple[str, ...] = (
             "it may ignore PYTHONPATH: -I, -E, a frozen program",
@@ -184,7 +190,7 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
         what = f"the program ended with exit code {made.code} before it launched a kernel that can be listed"
         what = f"{what}: {made.failure}" if made.failure else what
         hints = ("docs/capture.md lists the differences from a GPU",)
-    elif "triton" not in found.versions:
+    elif "triton" not in recording.versions:
         what = "the program did not import Triton"
         hints = (
             "check that its interpreter has Triton",
@@ -193,11 +199,11 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
     else:
         what = "the program launched no kernel that can be listed"
         hints = ("check that it launches Triton kernels, on the device `cuda`",)
-    raise SmithError(what, why="\n".join(found.notes) or None, hints=hints)
+    raise SmithError(what, why="\n".join(recording.notes) or None, hints=hints)
 
 
 def _failure(errors: str) -> str:
-    """The line of a traceback that names the exception, or else the last line."""
+    """Return the line of a traceback that names the exception, or else the last line."""
     _, _, traceback = errors.rpartition(_TRACEBACK)
     lines = [line for line in traceback.splitlines() if line.strip()]
     named = (line for line in lines if not line.startswith((" ", "\t")))

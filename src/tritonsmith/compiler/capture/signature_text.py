@@ -1,4 +1,4 @@
-"""What Triton specialised a kernel for, written as `--signature` takes it."""
+"""Write a kernel's specialization the way `--signature` takes it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tritonsmith.compiler import values
 
 
 def signature(about: Mapping[str, Any]) -> str:
-    """The signature of a kernel, by name, in the order of its parameters.
+    """Return a kernel's signature: entries by name, in the order of its parameters.
 
     Args:
-        about: what the worker wrote: see worker/specialization.py.
+        about: the worker's record: see worker/specialization.py.
     """
     return ",".join(
-        f"{one['name']}={_entry(about, one['name'], about['signature'][one['name']], one['constexpr'])}"
-        for one in about["parameters"]
+        f"{row['name']}={_entry(about, row['name'], about['signature'][row['name']], row['constexpr'])}"
+        for row in about["parameters"]
     )
 
 
@@ -33,10 +33,10 @@ def _entry(about: Mapping[str, Any], path: str, kind: Any, constexpr: bool) -> s
 
 
 def spelled(value: Any) -> str:
-    """A constant; texts in quotes, so that none is taken for a type or a number.
+    """Spell a constant; strings are quoted, so that none is taken for a type or a number.
 
     Raises:
-        ValueError: a signature cannot say it.
+        ValueError: a signature cannot express the value.
     """
     text = "".join(_spelling(value))
     if values.parse(text) != (list_free := _tuples(value)):

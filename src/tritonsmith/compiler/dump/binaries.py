@@ -40,12 +40,12 @@ class Binary:
     """A compiled kernel.
 
     Attributes:
-        point: what of a sweep it is, or the cache's entry.
-        target: `cuda:90:32`.
-        values: what it takes, by the keys of `kernels.resources.rows`.
-        instructions: class to number; empty without a disassembly.
-        notes: what the numbers do not say; what to do where there is no disassembly.
-        error: why there are no numbers.
+        point: id of the point of a sweep, or name of the cache entry.
+        target: such as `cuda:90:32`.
+        values: GPU resources that it uses, by the keys of `kernels.resources.rows`.
+        instructions: instruction class to count; empty without a disassembly.
+        notes: limits of the numbers, and what to do if there is no disassembly.
+        error: reason why there are no numbers.
         files: stage to file, relative to the output folder.
     """
 
@@ -59,8 +59,8 @@ class Binary:
 
 
 def keep(index: DumpIndex, compiled: Sequence[Manifest]) -> None:
-    """Copy what was compiled into the output folder, next to the dumps that were printed meanwhile."""
-    found = {}
+    """Copy the compiled binaries into the output folder, next to the dumps of the same run."""
+    binaries_ = {}
     folder = index.folder / COMPILED
     for kernel, manifest, point in _paired(index, compiled):
         kept = {}
@@ -69,25 +69,25 @@ def keep(index: DumpIndex, compiled: Sequence[Manifest]) -> None:
             if path is not None:
                 files.copy(path, folder / f"{kernel}.{stage}")
                 kept[stage] = f"{COMPILED}/{kernel}.{stage}"
-        found[kernel] = _counted(manifest, point, kept)
-    if found:
+        binaries_[kernel] = _counted(manifest, point, kept)
+    if binaries_:
         files.make_folder(folder)
-        content = {"schema": SCHEMA, "kernels": {name: asdict(one) for name, one in found.items()}}
+        content = {"schema": SCHEMA, "kernels": {name: asdict(binary) for name, binary in binaries_.items()}}
         files.write(folder / FILE, json.dumps(content) + "\n")
 
 
 def read(index: DumpIndex) -> dict[str, Binary]:
-    """The compiled kernels, by the names of the index; empty if none was kept.
+    """Read the compiled kernels, by their names in the index; empty if none was kept.
 
     Raises:
-        FactError: what was kept cannot be read.
+        FactError: the files cannot be read.
     """
     path = index.folder / COMPILED / FILE
     try:
         content = untrusted.read_json(path, untrusted.OURS)
         if content["schema"] != SCHEMA:
             raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - told like the others
-        return {name: untrusted.shaped(Binary, one) for name, one in content["kernels"].items()}
+        return {name: untrusted.shaped(Binary, row) for name, row in content["kernels"].items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -96,17 +96,17 @@ def read(index: DumpIndex) -> dict[str, Binary]:
 
 
 def names(index: DumpIndex) -> tuple[str, ...]:
-    """The files that `keep` wrote, relative to the output folder; those that cannot be known are left out."""
+    """Return the files that `keep` wrote, relative to the output folder; none if they are unreadable."""
     try:
-        found = [path for one in read(index).values() for path in one.files.values()]
+        paths = [path for binary in read(index).values() for path in binary.files.values()]
     except FactError:
         return ()
-    return (*found, f"{COMPILED}/{FILE}")
+    return (*paths, f"{COMPILED}/{FILE}")
 
 
 def none_because(index: DumpIndex, kernel: str) -> str:
-    """Why a kernel has no binary, and what to run for one."""
-    failed = next((one.failed for one in index.kernels if one.name == kernel), "")
+    """Explain why a kernel has no binary, and what to run to get one."""
+    failed = next((entry.failed for entry in index.kernels if entry.name == kernel), "")
     if failed:
         return f"no machine code: the compile failed ({failed})"
     if not index.environ:
@@ -117,22 +117,25 @@ def none_because(index: DumpIndex, kernel: str) -> str:
 
 
 def of_cache(cache: Path, python: str, space: Workspace) -> list[Manifest]:
-    """The results of a program's compiles, from the cache of this run alone, disassembled.
+    """Read the results of a program's compiles from a cache that only this run used, and disassemble them.
 
     Args:
         cache: Triton's cache.
-        python: the program's interpreter; empty if it is none.
+        python: the program's interpreter; empty if the program is not Python.
         space: the workspace, which may have disassemblers.
     """
     triton = installed_tritons.of_python(Path(python)) if python else None
     origin = triton.where / "triton" if triton else Path("/nonexistent")
     entries = triton_cache.scan(Root("named", cache, "TRITON_CACHE_DIR")).entries
-    found = []
-    for entry in sorted((one for one in entries if one.kind == "kernel"), key=lambda one: one.changed):
+    manifests = []
+    for entry in sorted(
+        (candidate for candidate in entries if candidate.kind == "kernel"),
+        key=lambda candidate: candidate.changed,
+    ):
         point = _point(entry)
         point = replace(point, stages={**point.stages, **_disassembled(point, cache, origin, space)})
-        found.append(Manifest(cache, entry.kernel, "", "", "", str(origin), python, "", (point,)))
-    return found
+        manifests.append(Manifest(cache, entry.kernel, "", "", "", str(origin), python, "", (point,)))
+    return manifests
 
 
 def _point(entry: CacheEntry) -> Point:
@@ -143,9 +146,9 @@ def _point(entry: CacheEntry) -> Point:
         for stage, path in paths.items()
         if path.is_file()
     }
-    said = triton_metadata.read(entry)
+    metadata = triton_metadata.read(entry)
     about = json.loads((folder / f"{entry.kernel}.json").read_bytes())
-    return Point(entry.name, said.target, {}, {}, {}, dict(said.options), "ok", 0.0, stages, about)
+    return Point(entry.name, metadata.target, {}, {}, {}, dict(metadata.options), "ok", 0.0, stages, about)
 
 
 def _disassembled(point: Point, cache: Path, origin: Path, space: Workspace) -> dict[str, Stage]:
@@ -165,20 +168,19 @@ def _counted(manifest: Manifest, point: Point, files: Mapping[str, str]) -> Bina
     alone = replace(manifest, points=(point,))
     notes = list(measure.without_text(alone))
     try:
-        found = measure.of_manifest(alone)
+        measured = measure.of_manifest(alone)
     except FactError as error:  # of one kernel; the dump is whole without it
         why = ": ".join(filter(None, (error.what, error.why)))
         return Binary(point.id, point.target, notes=notes, error=why, files=files)
-    (row,) = found.rows
-    notes += found.notes
+    (row,) = measured.rows
+    notes += measured.notes
     return Binary(point.id, point.target, row.values, row.instructions, notes, row.error, files)
 
 
 def _paired(index: DumpIndex, compiled: Sequence[Manifest]) -> Iterator[tuple[str, Manifest, Point]]:
-    """Each compile with the kernel of the index that was given its TTGIR to lower.
-
-    Threads may compile in any order, and a program compile one function many times: the text is what tells.
-    """
+    """Yield each compile with the kernel of the index whose TTGIR it lowered."""
+    # Order and names do not identify a compile: threads finish in any order, and a program may compile one
+    # function many times. Only equal TTGIR does.
     waiting = [(kernel.name, _texts(index, kernel.name)) for kernel in index.kernels]
     for manifest in compiled:
         for point in manifest.points:

@@ -38,10 +38,10 @@ def read(
     """Split a log into dumps.
 
     Args:
-        source: a file, plain, by gzip or by zstd; `-` for standard input.
+        source: a file, plain or compressed with gzip or zstd; `-` for standard input.
         out: the output folder.
-        python: an interpreter that has the Triton that printed it, if anybody knows.
-        progress: called with the bytes that were read, and of how many.
+        python: an interpreter that has the Triton that printed the log; empty if unknown.
+        progress: called with the number of bytes read and the total, None if unknown.
 
     Raises:
         SmithError: the file cannot be read, or the folder holds something else.
@@ -100,7 +100,7 @@ def _say(prefix: str) -> None:
 
 
 def check(index: DumpIndex) -> None:
-    """Check that the log has a dump.
+    """Check that the log contains a dump.
 
     Raises:
         SmithError: there is no banner in it.
@@ -114,13 +114,13 @@ def check(index: DumpIndex) -> None:
 
 
 def place(source: str) -> Path:
-    """The default folder of an imported log, in the workspace."""
+    """Return the default folder of an imported log, in the workspace."""
     name = "stdin" if source == "-" else Path(source).name.partition(".")[0] or "log"
     return workspace.default().root / "passes" / name
 
 
 def shown(source: str, out: Path, *, python: str = "") -> DumpIndex:
-    """`read`, with its progress on the terminal."""
+    """Do the same as `read`, and show its progress on the terminal."""
     with PhaseProgress() as bars:
         bars.begin("import")
         began = time.monotonic()
@@ -130,16 +130,17 @@ def shown(source: str, out: Path, *, python: str = "") -> DumpIndex:
 
 
 def _is_folder_of(out: Path, name: str) -> bool:
-    """Whether the folder is inside `out`: an untrusted index may say `../../elsewhere`."""
+    """Report whether a folder named by an index lies directly in `out`."""
+    # An untrusted index may name `../../elsewhere`, or a link to it, and these folders are deleted.
     place = out / name
     return place.parent == out and name not in ("", ".", "..") and not place.is_symlink()
 
 
 def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Files of an older dump in a folder, and folders that they lie in.
+    """Return the files of an older dump in a folder, and the folders that they lie in.
 
     Raises:
-        UsageError: something else is in it.
+        UsageError: the folder holds something else.
     """
     if not out.is_dir() or not any(out.iterdir()):
         return (), ()
@@ -149,47 +150,46 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         hints = ["choose another folder: --out DIR"]
         raise UsageError("this folder is not empty and does not contain a dump", where=out, hints=hints)
     old = indexes.read(out)
-    names = dict.fromkeys((*(one.name for one in old.kernels), COMPILED))
+    names = dict.fromkeys((*(entry.name for entry in old.kernels), COMPILED))
     folders = tuple(out / name for name in names if _is_folder_of(out, name) and (out / name).is_dir())
     written = (*(dump.path for dump in old.dumps), *binaries.names(old), *old.reproducers, old.output)
-    found = tuple(
+    paths = tuple(
         out / name
         for name in dict.fromkeys((*written, KEPT, FILE))  # the index last, which tells of the others
         if (out / name).parent.resolve().is_relative_to(out.resolve())
     )
-    left = [folder for folder in folders if set(folder.iterdir()) - set(found)]
-    if left:
-        raise _foreign(left[0])
-    return found, folders
+    foreign = [folder for folder in folders if set(folder.iterdir()) - set(paths)]
+    if foreign:
+        raise _foreign(foreign[0])
+    return paths, folders
 
 
 def _unfinished(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Do the same for a dump whose run was killed, by the names that it noted before it wrote the files.
-
-    A pattern would not do: a user's copy of a text has a name of the same form.
+    """Do the same as `older` for a dump whose run was killed, by the names noted before its files.
 
     Raises:
-        UsageError: something else is in a folder of it.
+        UsageError: a folder of the dump holds something else.
     """
+    # A pattern alone would not do: a user's copy of a dumped text has a name of the same form.
     names = {*untrusted.read_text(out / UNFINISHED).splitlines()}
-    found = [out / OUTPUT, out / KEPT]
+    paths = [out / OUTPUT, out / KEPT]
     folders = []
-    for folder in sorted(one for one in out.iterdir() if one.is_dir() and not one.is_symlink()):
+    for folder in sorted(entry for entry in out.iterdir() if entry.is_dir() and not entry.is_symlink()):
         inside = sorted(folder.iterdir())
         form = _BESIDE.get(folder.name)
         mine = [
-            one
-            for one in inside
-            if (form.fullmatch(one.name) if form else f"{folder.name}/{one.name}" in names)
-            and one.is_file()
-            and not one.is_symlink()
+            path
+            for path in inside
+            if (form.fullmatch(path.name) if form else f"{folder.name}/{path.name}" in names)
+            and path.is_file()
+            and not path.is_symlink()
         ]
         if mine and len(mine) < len(inside):
-            raise _foreign(next(one for one in inside if one not in mine))
+            raise _foreign(next(path for path in inside if path not in mine))
         if mine:
-            found += mine
+            paths += mine
             folders.append(folder)
-    return (*found, out / FILE), tuple(folders)
+    return (*paths, out / FILE), tuple(folders)
 
 
 def _foreign(path: Path) -> UsageError:
@@ -198,7 +198,8 @@ def _foreign(path: Path) -> UsageError:
 
 
 def noted(out: Path, written: Iterable[Path]) -> str:
-    """What a run notes of an older dump's files before it deletes them: it may be killed then, too."""
+    """Return the list of an older dump's files that a run notes before it deletes them."""
+    # The run may be killed while it deletes, too.
     names = (str(path.relative_to(out)) for path in written)
     return "".join(f"{name}\n" for name in names if name.isprintable())
 
@@ -207,7 +208,8 @@ def empty(out: Path) -> None:
     """Create the folder, and delete the files of an older dump in it.
 
     Raises:
-        UsageError: something else is in it.
+        SmithError: the folder cannot be created.
+        UsageError: it holds something else.
     """
     old = older(out)
     try:
@@ -219,7 +221,7 @@ def empty(out: Path) -> None:
 
 
 def finish(out: Path) -> None:
-    """All of a dump is there."""
+    """Mark the dump as complete."""
     files.remove([out / UNFINISHED])
 
 
@@ -239,7 +241,7 @@ def _chunks(source: str, progress: Callable[[int, int | None], None]) -> Iterato
 
 @contextmanager
 def _opened(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The uncompressed log, and its size if known."""
+    """Yield the uncompressed log, and its size if known."""
     if source == "-":
         yield cast("BinaryIO", sys.stdin.buffer), None
         return

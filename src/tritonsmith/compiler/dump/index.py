@@ -1,12 +1,12 @@
-"""The index of a dump: which pass saw which IR, in which order; the IR itself is in files next to it.
+"""The index of a dump: which pass saw which IR, in which order. The IR itself is in files next to it.
 
 OUT/index.json
-OUT/<kernel>/012-tritongpu-coalesce.mlir    what a pass was given
-OUT/output.log                              what else was printed
+OUT/<kernel>/012-tritongpu-coalesce.mlir    the input of a pass
+OUT/output.log                              everything else that was printed
 OUT/compiled/                               the binary of each kernel, if this run made it: see `binaries`
 
-A banner, the IR below it, the next banner: all of it in the order of the index, with the pieces of output.log
-in the gaps that offsets leave, is the stream again: `pieces`.
+Each banner with the IR below it, in the order of the index, and the pieces of output.log in the gaps that the
+offsets leave, give the original stream again: see `pieces`.
 
 A dump equal to the one before it is a hard link to the same file.
 """
@@ -39,26 +39,26 @@ class Dump:
 
     Attributes:
         number: order in its kernel, from 0.
-        kernel: the run of the pipelines that it belongs to: a key of `Index.kernels`.
-        stage: what the pipeline makes: `ttir`, `ttgir`, `llir`; `llvm` for LLVM's own passes.
-        name: of the pass's class, as the banner spells it: `TritonGPUCoalesce`.
-        argument: of the pass on a command line: `tritongpu-coalesce`; empty where the banner has none.
+        kernel: the run of the pipelines that it belongs to: a `DumpedKernel.name`.
+        stage: the product of the pipeline: `ttir`, `ttgir`, `llir`; `llvm` for LLVM's own passes.
+        name: the pass's class, as the banner spells it: `TritonGPUCoalesce`.
+        argument: the pass on a command line: `tritongpu-coalesce`; empty if the banner has none.
         pipeline: the same with its options: `tritongpu-F32DotTC{emu-tf32=true}`.
-        operation: that the pass ran on: `builtin.module`, `tt.func`.
+        operation: the operation that the pass ran on: `builtin.module`, `tt.func`.
         symbol: name of the function, if it ran on one: `matmul_kernel`; empty for a module.
         when: printed before the pass, after it, or after it failed.
-        path: of the IR's file, relative to the output folder.
+        path: the IR's file, relative to the output folder.
         size: in bytes.
-        lines: number of them.
-        sha256: 64 hex digits, of the file.
-        changed: whether the pass changed its IR, locations aside; None where nothing after it can tell.
-        seconds: that the pass took; None if nobody measured.
+        lines: number of lines.
+        sha256: of the file, as 64 hex digits.
+        changed: whether the pass changed its IR, locations aside; None if no later dump can tell.
+        seconds: duration of the pass; None if it was not measured.
         whole: False if the stream ended inside it.
         offset: of its banner, in the stream.
-        banner: the line that announced it; bytes that are no UTF-8 as surrogates.
-        inside: the pass that was announced before printed it while it ran: what it left comes later.
-        against: place in `Index.dumps` of the dump to compare with, to see what the pass did: the one that
-            followed a `before`, the one that came before an `after`; None if there is none.
+        banner: its banner line; bytes that are not UTF-8 are surrogates.
+        inside: printed by the previously announced pass while that ran; the result of that pass comes later.
+        against: place in `DumpIndex.dumps` of the dump to compare with, to see what the pass did: the one
+            that followed a `before`, the one that came before an `after`; None if there is none.
     """
 
     number: int
@@ -84,17 +84,17 @@ class Dump:
 
     @property
     def label(self) -> str:
-        """What the pass is called on a command line, or else its class."""
+        """The name of the pass on a command line, or else its class."""
         return self.argument or self.name
 
     @property
     def kind(self) -> str:
-        """Suffix of its file: `mlir`, `ll`, `mir`, `ptx`, `amdgcn`."""
+        """The suffix of its file: `mlir`, `ll`, `mir`, `ptx`, `amdgcn`."""
         return self.path.rpartition(".")[2]
 
     @property
     def language(self) -> str:
-        """What it is written in: `mlir`, `llvm`, `mir`, `ptx`, `amdgcn`."""
+        """The language of the text: `mlir`, `llvm`, `mir`, `ptx`, `amdgcn`."""
         return "llvm" if self.kind == "ll" else self.kind
 
 
@@ -103,11 +103,11 @@ class DumpedKernel:
     """One run of the pipelines.
 
     Attributes:
-        name: key, unique in the index: the function's name, with `-2` ... where it comes again.
-        function: name of the function; empty where the IR has none.
-        target: `cuda:90`, `hip:gfx942`, as the IR says; empty where it does not.
+        name: key, unique in the index: the function's name, with `-2` and so on if it occurs again.
+        function: name of the function; empty if the IR has none.
+        target: `cuda:90`, `hip:gfx942`, as the IR says; empty if it does not.
         failed: name of the pass that failed, or that ran when the stream ended; empty if none did.
-        error: what the compiler said of it.
+        error: the compiler's message.
     """
 
     name: str
@@ -122,16 +122,16 @@ class DumpIndex:
     """An output folder of `passes.dump` or `passes.import`.
 
     Attributes:
-        folder: where it is.
-        command: what was run, for a shell; or the file that was imported.
+        folder: its path.
+        command: the command that was run, for a shell; or the file that was imported.
         triton: version that printed it; empty if unknown.
         python: interpreter that has this Triton; empty if unknown.
         size: of the whole stream, in bytes.
-        kernels: in the order in which they came.
-        dumps: all of them, in the order of the stream.
+        kernels: in the order of the stream.
+        dumps: all dumps, in the order of the stream.
         reproducers: files of crash reproducers, relative to the output folder.
-        environ: variables that were set.
-        output: file of what was printed that is no IR, relative to the output folder.
+        environ: environment variables that were set.
+        output: file of the printed text that is not IR, relative to the output folder.
     """
 
     folder: Path
@@ -146,18 +146,18 @@ class DumpIndex:
     output: str = OUTPUT
 
     def of(self, kernel: str) -> tuple[Dump, ...]:
-        """The dumps of one kernel, in order."""
+        """Return the dumps of one kernel, in order."""
         return tuple(dump for dump in self.dumps if dump.kernel == kernel)
 
     def path(self, dump: Dump) -> Path:
-        """The file of a dump."""
+        """Return the file of a dump."""
         return self.folder / dump.path
 
     def content(self, dump: Dump) -> bytes:
-        """The IR of a dump, as it was printed.
+        """Return the IR of a dump, as it was printed.
 
         Raises:
-            FactError: its file is gone.
+            FactError: its file cannot be read.
         """
         try:
             return untrusted.read_bytes(self.path(dump), untrusted.OURS)
@@ -169,19 +169,19 @@ class DumpIndex:
             ) from error
 
     def text(self, dump: Dump) -> str:
-        """`content` as text, with lines that end in a line feed."""
+        """Return `content` as text, with line feeds as line ends."""
         return self.content(dump).decode("utf-8", "replace").replace("\r\n", "\n")
 
     def render(self) -> str:
-        """The text of `index.json`."""
+        """Return the text of `index.json`."""
         content: dict[str, Any] = {"schema": SCHEMA, **vars(self)}
         del content["folder"]
-        content["kernels"] = [vars(one) for one in self.kernels]
-        content["dumps"] = [vars(one) for one in self.dumps]  # `asdict` would copy each of 20000
+        content["kernels"] = [vars(kernel) for kernel in self.kernels]
+        content["dumps"] = [vars(dump) for dump in self.dumps]  # `asdict` would copy each of 20000
         return json.dumps(content, default=dict) + "\n"
 
     def pieces(self) -> Iterator[bytes]:
-        """The original stream, piece by piece."""
+        """Yield the original stream, piece by piece."""
         with untrusted.opened(self.folder / self.output) as output:
             at = 0
             for dump in self.dumps:
@@ -206,8 +206,8 @@ def read(folder: Path) -> DumpIndex:
             raise ValueError("not a JSON object")  # noqa: TRY301, TRY004 - told like the others
         if content.pop("schema") != SCHEMA:
             raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - told like the others
-        kernels = tuple(untrusted.shaped(DumpedKernel, one) for one in content.pop("kernels"))
-        dumps = tuple(untrusted.shaped(Dump, one) for one in content.pop("dumps"))
+        kernels = tuple(untrusted.shaped(DumpedKernel, row) for row in content.pop("kernels"))
+        dumps = tuple(untrusted.shaped(Dump, row) for row in content.pop("dumps"))
         index = untrusted.shaped(DumpIndex, content, folder=folder, kernels=kernels, dumps=dumps)
         _check(index)
         return replace(index, reproducers=tuple(index.reproducers))
@@ -221,11 +221,12 @@ def read(folder: Path) -> DumpIndex:
 
 
 def _check(index: DumpIndex) -> None:
-    """Check an index that may be untrusted: a file in it that is `/dev/zero` never ends.
+    """Check an index that may be untrusted.
 
     Raises:
-        ValueError: it names files elsewhere, or dumps that it does not have.
+        ValueError: it names files outside its folder, or dumps that it does not have.
     """
+    # Besides leaking a file's content, a path such as `/dev/zero` would never end.
     for name in (index.output, *index.reproducers, *(dump.path for dump in index.dumps)):
         untrusted.place_in(name)
     for dump in index.dumps:

@@ -1,4 +1,4 @@
-"""Write dumps: where each goes, what it is compared with, and the index of all."""
+"""Write dumps: give each a file, compare it with an earlier one, and write the index."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tritonsmith.core.plan import files
 from tritonsmith.ir import banners, strip_locations
 from tritonsmith.ir.banners import Banner
 
+# How far to search after a dump for the compiler's error message.
 _SAID = 1 << 16  # bytes after a dump in which the compiler's last words are looked for
 _ERROR = 20_000  # characters
 MODULE, FUNCTION = "builtin.module", "func.func"  # where a banner does not tell
@@ -37,7 +38,7 @@ _RUNNING = re.compile(rb"(?m:^)Running pass: (\S+) on |Running pass '([^'\n]+)' 
 
 @dataclass(slots=True)
 class PendingDump:
-    """A dump while it is not known what comes after it. As `Dump`, and the level of `pipeline_runs.look`."""
+    """A dump before its successor is known: the fields of `Dump`, and the level of `pipeline_runs.look`."""
 
     run: PipelineRun
     banner: Banner
@@ -57,7 +58,7 @@ class PendingDump:
 
 
 class IndexWriter:
-    """Writes dumps and their index into a folder."""
+    """A writer of dumps and their index into a folder."""
 
     def __init__(self, out: Path) -> None:
         self._out = out
@@ -67,7 +68,15 @@ class IndexWriter:
         self._reproducers: list[str] = []
 
     def add(self, banner: Banner, raw: bytes, offset: int, body: bytes, *, whole: bool) -> None:
-        """A dump: its banner, where that stands in the stream, and the IR."""
+        """Add a dump.
+
+        Args:
+            banner: its parsed banner.
+            raw: the banner as it was printed.
+            offset: place of the banner in the stream.
+            body: the IR.
+            whole: False if the stream ended inside it.
+        """
         place, latest = self._latest
         twin = self._rows[place] if body == latest and place >= 0 else None
         digest = twin.sha256 if twin else hashlib.sha256(body).hexdigest()
@@ -85,7 +94,11 @@ class IndexWriter:
     def open(
         self, banner: Banner, raw: bytes, offset: int, start: bytes
     ) -> tuple[Path, Callable[[int, int, str, bool], None]]:
-        """A dump that comes in pieces: the file for it, and what to call when all of it is there."""
+        """Add a dump that arrives in pieces.
+
+        Returns:
+            The file to write it to, and a function to call at the end with size, lines, sha256 and wholeness.
+        """
         row = self._row(banner, raw, offset, start, look(banner, start), "")
 
         def close(size: int, lines: int, digest: str, whole: bool) -> None:
@@ -96,7 +109,7 @@ class IndexWriter:
         return self._out / row.path, close
 
     def said(self, data: bytes) -> None:
-        """Printed text that is not IR."""
+        """Take printed text that is not IR."""
         run = self._runs.current
         if run is None:
             return
@@ -113,14 +126,16 @@ class IndexWriter:
         """Write the index.
 
         Args:
-            died: how the program ended, if that was a crash.
+            died: description of the program's crash; empty if it did not crash.
             reproducers: files that were written beside the stream, relative to the folder.
-            about: the rest of `DumpIndex`.
+            about: the other fields of `DumpIndex`.
         """
         current = self._runs.current
         kernels = tuple(self._kernel(run, died if run is current else "") for run in self._runs.all)
-        found = (*reproducers, *self._reproducers)
-        index = DumpIndex(self._out, kernels=kernels, dumps=self._dumps(), reproducers=found, **about)
+        all_reproducers = (*reproducers, *self._reproducers)
+        index = DumpIndex(
+            self._out, kernels=kernels, dumps=self._dumps(), reproducers=all_reproducers, **about
+        )
         files.write_atomically(self._out / FILE, index.render())
         return index
 
@@ -151,7 +166,7 @@ class IndexWriter:
         return row
 
     def _unit(self, row: PendingDump) -> tuple[str, str]:
-        """What the dump shows: dumps of other things cannot be compared with it."""
+        """Return the part of the program that a dump shows: only dumps of equal parts can be compared."""
         if row.module and row.banner.kind != "mlir":
             return row.banner.kind, ""
         kind = "module" if row.module else row.banner.operation
@@ -161,15 +176,13 @@ class IndexWriter:
         unit = self._unit(row)
         if row.banner.inside and unit in row.run.inner:
             return row.run.inner[unit]
-        seen = row.run.seen.get(unit)
-        return seen[0] if seen else None
+        latest = row.run.seen.get(unit)
+        return latest[0] if latest else None
 
     def _compare(self, row: PendingDump, body: bytes | None, before: int | None) -> None:
-        """What the dump shows about the pass before it and about its own pass.
-
-        Dumps of something else in between (a loop of the function, a function of the module) leave open whose
-        change it was.
-        """
+        """Record what the dump shows about the pass before it and about its own pass."""
+        # If dumps of another unit lie in between (a loop of the function, a function of the module), a
+        # difference could come from either pass: then it is left open.
         run, here, unit = row.run, len(self._rows) - 1, self._unit(row)
         if before is not None:
             old = self._rows[before]
@@ -203,7 +216,7 @@ class IndexWriter:
     # ------------------------------------------------------------ what was printed beside it
 
     def _reproducer(self, run: PipelineRun, data: bytes) -> bytes:
-        """Give it a file; what was printed besides."""
+        """Move a crash reproducer into its own file, and return the rest of the text."""
         end = data.rfind(b"#-}")
         end = end + 3 if end >= 0 else len(data)
         begin = data.rfind(b"\nmodule", 0, data.find(b"{-#")) + 1
@@ -217,15 +230,20 @@ class IndexWriter:
         return data[:begin] + data[end:].lstrip(b"\n")
 
     def _timed(self, run: PipelineRun, report: timing.TimingReport) -> PipelineRun:
-        """The run that a report is about: where threads compile, not always the one of the last dump."""
+        """Return the run that a report belongs to."""
+        # With several threads this is not always the run of the last dump.
         if report.llvm:
             return run
         known = {row.name for row in report.rows}
 
-        def waiting(one: PipelineRun) -> int:
-            return sum(self._rows[place].banner.name in known for place in one.places[one.timed :])
+        def waiting(candidate: PipelineRun) -> int:
+            return sum(
+                self._rows[place].banner.name in known for place in candidate.places[candidate.timed :]
+            )
 
-        return max([*reversed(self._runs.all[-_TOGETHER:]), run], key=lambda one: (waiting(one), one is run))
+        return max(
+            [*reversed(self._runs.all[-_TOGETHER:]), run], key=lambda each: (waiting(each), each is run)
+        )
 
     def _time(self, run: PipelineRun, report: timing.TimingReport) -> None:
         rows = [self._rows[place] for place in run.places]
@@ -247,27 +265,27 @@ class IndexWriter:
 
     def _kernel(self, run: PipelineRun, died: str) -> DumpedKernel:
         last = self._rows[run.places[-1]]
-        said = timing.without(run.said)
-        mark = banners.marks().search(said)
+        text = timing.without(run.said)
+        mark = banners.marks().search(text)
         failed = run.failed
-        if match := _FAILED.search(said):
+        if match := _FAILED.search(text):
             failed = failed or _text(match[1])
         if not failed and last.level != ASSEMBLY and (mark or died or not last.whole):
-            running = [first or second for first, second in _RUNNING.findall(said)]
+            running = [first or second for first, second in _RUNNING.findall(text)]
             if last.banner.kind == "mlir" or not last.whole:
                 failed = f"after {last.banner.name}" if self._over(run) else last.banner.name
             else:  # of LLVM's passes nothing is printed before they run, but for this log
                 failed = _text(running[-1]) if running else f"after {last.banner.name}"
         error = ""
         if failed:
-            begin = said.rfind(b"\n", 0, mark.start()) + 1 if mark else 0
-            trace = said.rfind(_TRACE, 0, begin)
+            begin = text.rfind(b"\n", 0, mark.start()) + 1 if mark else 0
+            trace = text.rfind(_TRACE, 0, begin)
             begin = trace if trace >= 0 else begin
-            error = _text(said[begin:]).strip()[:_ERROR] or died
+            error = _text(text[begin:]).strip()[:_ERROR] or died
         return DumpedKernel(run.name, run.function, run.target, failed, error)
 
     def _over(self, run: PipelineRun) -> bool:
-        """Whether a timing report shows that the last pass ended before the failure."""
+        """Report whether a timing report shows that the last pass ended before the failure."""
         rows = [self._rows[place] for place in run.places]
         passes = [row for row in rows if row.banner.kind == "mlir" and not row.banner.inside]
         if run.timed < len(passes) or _PIPELINE_FAILED in run.said:

@@ -1,7 +1,7 @@
-"""Logs with a prefix before each line: the time (GitHub Actions), a rank (torchrun), a colour.
+"""Remove line prefixes from logs: the time (GitHub Actions), a rank (torchrun), a colour.
 
-No parser would know IR behind that, so it is taken away before a log is taken apart. What it looks like is
-written down nowhere: it is what stands before the first banner, and before the lines that follow it.
+No parser recognises IR behind a prefix, so it is removed before a log is split. Its form is not documented
+anywhere: it is the text before the first banner, if the lines after that banner begin in the same way.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ _DIGITS = re.compile(rb"\d+")
 
 
 def without(chunks: Iterable[bytes], say: Callable[[str], object]) -> Iterator[bytes]:
-    """The chunks of a log without line prefixes, from its first banner on; usually the unchanged log.
+    """Yield the chunks of a log without line prefixes, from its first banner on; usually the unchanged log.
 
-    `say` is told what is taken away, as it stands before the first banner.
+    Args:
+        chunks: the log.
+        say: called once with the prefix that is removed, as it stands before the first banner.
     """
     held = b""
     rest = iter(chunks)
@@ -47,14 +49,14 @@ def without(chunks: Iterable[bytes], say: Callable[[str], object]) -> Iterator[b
 
 
 def _first(data: bytes) -> tuple[int, bytes] | None:
-    """Where the line of the first banner begins, and what stands before the banner."""
+    """Return the offset of the first banner's line, and the text before the banner; None if none yet."""
     at = 0
     while (at := data.find(banners.MARK, at)) >= 0:
         first, last = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
         if not last:
             return None
-        if last - first <= banners.LONGEST and (found := banners.parse(_plain(data[first:last]))):
-            banner = _plain(data[first:last])[found[0] :]
+        if last - first <= banners.LONGEST and (parsed := banners.parse(_plain(data[first:last]))):
+            banner = _plain(data[first:last])[parsed[0] :]
             start = data.find(banner[: banner.find(banners.MARK)], first)
             return first, data[first:start]
         at = last
@@ -66,18 +68,18 @@ def _plain(line: bytes) -> bytes:
 
 
 def _pattern(data: bytes, begin: int, prefix: bytes) -> re.Pattern[bytes] | None:
-    """What is to be taken away; None if the lines after the banner do not begin like it."""
+    """Return a pattern of the prefix; None if the lines after the banner do not begin with it."""
     solid = prefix.rstrip(b" ") or prefix
     alike = rb"\d+".join(map(re.escape, _DIGITS.split(solid)))
     alike += rb" {0,%d}" % (len(prefix) - len(solid))  # editors take blanks at the ends of lines away
-    found = data[begin:].split(b"\n", _ALIKE + 1)[1 : _ALIKE + 1]
-    if not all(re.match(alike, line) for line in found):
+    following = data[begin:].split(b"\n", _ALIKE + 1)[1 : _ALIKE + 1]
+    if not all(re.match(alike, line) for line in following):
         return None
     return re.compile(rb"(?m:^)" + alike + (rb"|" + _COLOUR if b"\x1b" in prefix else b""))
 
 
 def _lines(held: bytes, rest: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:
-    """Whole lines, with the pattern taken out."""
+    """Yield whole lines without the pattern."""
     for chunk in rest:
         cut = chunk.rfind(b"\n") + 1
         if not cut and len(held) < _HELD:

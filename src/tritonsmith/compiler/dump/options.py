@@ -1,4 +1,4 @@
-"""What a compile prints, and the variables that request it."""
+"""Choose what a compile prints, and the environment variables that request it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tritonsmith.core import configs
 
 @dataclass(frozen=True)
 class Choices:
-    """What is printed.
+    """A choice of what is printed.
 
     Attributes:
-        llvm: the IR after LLVM's passes, and how long those took.
+        llvm: the IR after LLVM's passes, and their durations.
         backend: PTX and AMD's assembly.
         line_info: locations.
         reproducers: write a reproducer for each pipeline.
@@ -25,9 +25,9 @@ class Choices:
     reproducers: bool = False
 
     def environ(self, out: Path) -> dict[str, str | None]:
-        """Variables to set; None for those that must not be set."""
+        """Return the variables to set; None marks one that must be unset."""
         table = configs.load("ir-dump")["variables"]
-        asked = {
+        enabled = {
             "always": True,
             "llvm": self.llvm,
             "backend": self.backend,
@@ -35,6 +35,6 @@ class Choices:
             "reproducers": self.reproducers,
         }
         chosen: dict[str, str | None] = dict.fromkeys(table["off"])
-        for name in filter(asked.get, asked):
+        for name in filter(enabled.get, enabled):
             chosen |= {key: value.format(out=out) for key, value in table[name].items()}
         return chosen

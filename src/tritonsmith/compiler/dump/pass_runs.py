@@ -1,7 +1,7 @@
-"""What counts as a pass: one definition for `passes.dump`, `passes.list`, `passes.find` and `passes.report`.
+"""Pair dumps into passes: one definition for `passes.dump`, `passes.list`, `passes.find` and `passes.report`.
 
 A dump is one text that was printed. A pass is one run of a pass: on three functions it runs three times.
-Texts that are printed before and after it are two dumps of one pass; what a pass prints while it runs, and
+Texts printed before and after it are two dumps of one pass; texts that a pass prints while it runs, and
 assembly, are dumps of no pass.
 """
 
@@ -18,9 +18,9 @@ class PassRun:
     """A row of the pipeline.
 
     Attributes:
-        dump: that stands for it; where IR was printed before and after it, the first.
-        before: IR that it was given; None if nobody printed it.
-        after: IR that it made; None if nobody printed it.
+        dump: the dump that represents it; if IR was printed before and after it, the first.
+        before: the pass's input; None if it was not printed.
+        after: the pass's output; None if it was not printed.
     """
 
     dump: Dump
@@ -29,18 +29,18 @@ class PassRun:
 
     @property
     def counts(self) -> bool:
-        """Whether it is a pass: the texts of other rows were printed by the pass before, or are assembly."""
+        """True for a pass; False for text that the previous pass printed while it ran, and for assembly."""
         return not self.dump.inside and self.dump.kind not in ("ptx", "amdgcn")
 
 
 @dataclass(frozen=True)
 class PassTotals:
-    """How many there are of each.
+    """The counts of one kernel.
 
     Attributes:
-        passes: that ran.
-        changed: of them, those that changed their IR, locations aside.
-        unknown: of them, those that nobody can tell of: what came after was not printed, or is others' too.
+        passes: passes that ran.
+        changed: passes that changed their IR, locations aside.
+        unknown: passes of which this is unknown: no later dump was printed, or other passes ran in between.
         dumps: texts that were printed.
     """
 
@@ -50,7 +50,7 @@ class PassTotals:
     dumps: int
 
     def __str__(self) -> str:
-        """In words, as every report of a dump has them."""
+        """Return the counts in words, as every report of a dump shows them."""
         unknown = f" ({self.unknown} may have)" if self.unknown else ""
         return (
             f"{_many(self.passes, 'pass', 'passes')}, {self.changed} changed something{unknown}; "
@@ -59,7 +59,7 @@ class PassTotals:
 
 
 def of(index: DumpIndex, kernel: str) -> Iterator[PassRun]:
-    """The rows of one kernel, in order."""
+    """Yield the rows of one kernel, in order."""
     for dump in index.of(kernel):
         other = None if dump.against is None else index.dumps[dump.against]
         if dump.when == "before":
@@ -69,7 +69,7 @@ def of(index: DumpIndex, kernel: str) -> Iterator[PassRun]:
 
 
 def totals(index: DumpIndex, kernel: str) -> PassTotals:
-    """The numbers of one kernel."""
+    """Count the passes and dumps of one kernel."""
     passes = [row.dump for row in of(index, kernel) if row.counts]
     return PassTotals(
         passes=len(passes),
@@ -80,7 +80,7 @@ def totals(index: DumpIndex, kernel: str) -> PassTotals:
 
 
 def _same_pass(index: DumpIndex, before: Dump, after: Dump) -> bool:
-    """Whether the two show one pass, so that one row is enough."""
+    """Report whether both dumps show one pass, so that one row is enough."""
     followed = None if before.against is None else index.dumps[before.against]
     return before.when == "before" and followed == after and before.name == after.name
 

@@ -31,20 +31,20 @@ class PipelineRun:
 
     Attributes:
         name: its key and the name of its folder.
-        function: of the kernel.
+        function: name of the kernel's function.
         first: the first banner.
-        level: how far it got.
-        head: what the module says of the target, from TTGIR on: it tells runs of one function apart.
+        level: the latest stage that it has reached.
+        head: the module's attributes about the target, from TTGIR on; they tell runs of one function apart.
         target: `cuda:90`; empty until the IR says so.
-        places: of its dumps, in the book.
+        places: positions of its dumps in the list of `IndexWriter`.
         digest: of its last dump.
-        said: what was printed after that, the beginning of it.
+        said: the beginning of the text printed after that dump.
         failed: name of the pass that failed.
         seen: unit (the module, a function) to its last dump, and to `shaken` at that time.
-        inner: the same, with what passes printed while they ran.
-        shaken: how many dumps so far came with a change, or may have.
-        timed: how many of MLIR's dumps have been in a report.
-        pipelines: for each report on time: number of the first dump it is about, and of the one after it.
+        inner: unit to its last dump, including those that passes printed while they ran.
+        shaken: number of dumps so far that came with a change, or may have.
+        timed: number of MLIR dumps that a timing report has covered.
+        pipelines: for each timing report: number of the first dump that it covers, and of the one after it.
     """
 
     name: str
@@ -66,13 +66,13 @@ class PipelineRun:
 
 @dataclass(frozen=True)
 class DumpText:
-    """What the text of a dump shows.
+    """The properties of a dump's text.
 
     Attributes:
         module: it is a whole module.
         level: TTIR ... ASSEMBLY.
-        head: what the module says of the target, from TTGIR on.
-        symbol: of the function, if it is one of MLIR's.
+        head: the module's attributes about the target, from TTGIR on.
+        symbol: name of the function, if the dump is one MLIR function.
     """
 
     module: bool
@@ -82,7 +82,7 @@ class DumpText:
 
 
 def look(banner: Banner, body: bytes) -> DumpText:
-    """What the text of a dump shows."""
+    """Read the properties of a dump's text."""
     if banner.kind in ("ptx", "amdgcn"):
         return DumpText(module=True, level=ASSEMBLY, head=b"")
     if banner.kind != "mlir":
@@ -91,14 +91,14 @@ def look(banner: Banner, body: bytes) -> DumpText:
     begin = 0 if at_once else body.find(b"\nmodule") + 1
     module = begin > 0 or at_once
     head = body[begin : body.find(b"\n", begin)] if module else b""
-    told = _TOLD.findall(head)
-    level = LLIR if b"llvm.func" in body else TTGIR if told else TTIR
+    attributes = _TOLD.findall(head)
+    level = LLIR if b"llvm.func" in body else TTGIR if attributes else TTIR
     match = None if module else _FUNCTION.search(body)
-    return DumpText(module, level, b", ".join(told), _plain(match[1]) if match else "")
+    return DumpText(module, level, b", ".join(attributes), _plain(match[1]) if match else "")
 
 
 class PipelineRuns:
-    """All runs of a stream."""
+    """All pipeline runs of a stream."""
 
     def __init__(self) -> None:
         self.all: list[PipelineRun] = []
@@ -107,7 +107,7 @@ class PipelineRuns:
         self._names = set(BESIDE)
 
     def find(self, banner: Banner, body: bytes, text: DumpText, digest: str) -> PipelineRun:
-        """The run that a dump belongs to; a new one, if it begins here."""
+        """Return the run that a dump belongs to; a new one if it begins here."""
         function = self._function(banner, body, text)
         run = self._open(function, banner, text, digest)
         if run is None:
@@ -139,7 +139,7 @@ class PipelineRuns:
         return self._defined(body, text) or (now.function if now else "")
 
     def _defined(self, body: bytes, text: DumpText) -> str:
-        """The kernel that a text defines, or is about."""
+        """Return the kernel that a text defines or refers to; empty if none is found."""
         if match := _KERNEL.search(body):
             return _plain(match[1])
         for name in [*reversed(self._of)][:_KNOWN]:
@@ -150,11 +150,11 @@ class PipelineRuns:
         return ""
 
     def _open(self, function: str, banner: Banner, text: DumpText, digest: str) -> PipelineRun | None:
-        """The run of this function that goes on here."""
-        found = self._of.get(function, [])
+        """Return the run of this function that the dump continues; None if a new one begins."""
+        runs = self._of.get(function, [])
         if not text.module:  # of a part of a module it is not known how far it got
-            return found[-1] if found else self.current
-        going = [run for run in found if run.level <= text.level and not _begins(run, banner, text)]
+            return runs[-1] if runs else self.current
+        going = [run for run in runs if run.level <= text.level and not _begins(run, banner, text)]
         fitting = [run for run in going if run.head in (b"", text.head)]
         if self.current in fitting:
             return self.current
@@ -174,7 +174,7 @@ class PipelineRuns:
 
 
 def _begins(run: PipelineRun, banner: Banner, text: DumpText) -> bool:
-    """Whether a pipeline begins again that ended in a failure."""
+    """Report whether a pipeline starts again after a failure."""
     return banner == run.first and text.level == TTIR and bool(run.failed)
 
 
@@ -189,15 +189,15 @@ def _plain(raw: bytes) -> str:
 
 
 def stages(run: PipelineRun, levels: list[int]) -> Iterator[str]:
-    """What the pipeline that each dump of a run belongs to makes.
-
-    A report on time tells where pipelines end: one makes what the next one begins with. Without reports a
-    pass belongs to what the next pass finds. Levels are those of the run's dumps, in order.
-    """
+    """Yield the stage that the pipeline of each dump produces; `levels` has the level of each dump."""
+    # Timing reports tell where pipelines end: a pipeline produces what the next one begins with. Without
+    # reports, a pass is assigned to the stage of the next pass's input.
     after = [*levels[1:], levels[-1]] if levels else []
     for begin, end in run.pipelines:
-        found = levels[end : end + 1]
-        made = found[0] if found and found[0] <= LLIR else max(levels[begin:end], default=TTIR)
-        after[begin:end] = [made] * (end - begin)
+        following = levels[end : end + 1]
+        produced = (
+            following[0] if following and following[0] <= LLIR else max(levels[begin:end], default=TTIR)
+        )
+        after[begin:end] = [produced] * (end - begin)
     for level, later in zip(levels, after, strict=True):
         yield STAGES[later if later <= LLIR else min(level, LLVM)]

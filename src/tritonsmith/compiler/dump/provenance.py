@@ -1,7 +1,7 @@
-"""Which dumps were made here: only those name something that may be run.
+"""Recognise dumps that were made here: only those name something that may be run.
 
-An index.json of somebody else names an interpreter and a kernel's file, too. What a dump that was made here
-names is recorded in the workspace, outside of the dump.
+The index.json of a foreign dump names an interpreter and a kernel's file, too. Those of a dump made here are
+recorded in the workspace, outside of the dump.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tritonsmith.core.plan import Step, Write, digest
 
 
 def record(made_by: str, python: str, space: Workspace, phase: str) -> Step:
-    """Remember that a dump is made here, by the command and the interpreter of its index."""
+    """Return a step that records a dump as made here, by the command and the interpreter of its index."""
     return Write(_record(made_by, python, space), f"{python}\n{made_by}\n", phase=phase)
 
 
 def require_own(index: DumpIndex, space: Workspace) -> None:
-    """Check that what a dump names may be run.
+    """Check that the programs which a dump names may be run.
 
     Raises:
-        FactError: it was not made here.
+        FactError: the dump was not made here.
     """
     if not _record(index.command, index.python, space).is_file():
         raise FactError(
@@ -36,9 +36,9 @@ def require_own(index: DumpIndex, space: Workspace) -> None:
 
 
 def interpreter(index: DumpIndex, space: Workspace) -> Path | None:
-    """The interpreter that a dump names; None if there is none, or if it may not be run.
+    """Return the interpreter that a dump names; None if it names none, or one that may not be run.
 
-    It may be one of an environment's, or the one that printed the dump, if that was made here.
+    Only an interpreter of an environment may be run, or the one of a dump that was made here.
     """
     named = Path(index.python)
     ours = named.is_relative_to(space.root / "envs") and ".." not in named.parts
@@ -47,7 +47,7 @@ def interpreter(index: DumpIndex, space: Workspace) -> Path | None:
 
 
 def no_interpreter(index: DumpIndex) -> FactError:
-    """What to say where a dump names none that may be run."""
+    """Return the error for a dump that names no interpreter that may be run."""
     named, what = index.python, "the dump does not record which Triton printed it"
     if named:
         what = "this dump was not made here: the interpreter that it names is not run"

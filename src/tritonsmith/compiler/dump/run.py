@@ -42,10 +42,10 @@ class PreparedDump:
     Attributes:
         before: steps that make the folders.
         run: steps that run the compiler.
-        after: steps that clear up; a note says which commands would take apart what the compiler prints.
+        after: steps that clear up; a note shows the commands that would split the compiler's output.
         out: the output folder.
-        work: a folder of the workspace's, which goes.
-        environ: variables that are set.
+        work: a scratch folder of the workspace, deleted afterwards.
+        environ: environment variables that are set.
         log: the run's log file.
     """
 
@@ -59,7 +59,7 @@ class PreparedDump:
 
     @property
     def plan(self) -> Plan:
-        """All of it."""
+        """The whole plan, in order."""
         return self.before + self.run + self.after
 
 
@@ -72,7 +72,7 @@ def _work(space: Workspace) -> Path:
 
 @dataclass(frozen=True)
 class DumpOfKernel:
-    """A dump, the compile in it, and who compiles."""
+    """A dump of a kernel: the plan, its compile, and the toolchain that runs it."""
 
     prepared: PreparedDump
     compile: compile_run.PreparedCompile
@@ -80,23 +80,23 @@ class DumpOfKernel:
 
 
 def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Path | None) -> DumpOfKernel:
-    """Find the kernel, and make the plan; without `out`, the dump goes into a folder of the workspace.
+    """Find the kernel and make the plan; without `out`, the dump goes into a folder of the workspace.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong.
     """
     work = _work(where.space)
     alone = replace(where, jobs=1)  # so that one point's output comes after the other's
-    made = compile_run.prepare(asked, alone, work / "compiled")
-    to = (out or where.space.root / "passes" / f"{asked.file.stem}.{made.kernel}").absolute()
-    made = made.under(_set(choices, to))
-    logs = [str(made.out / one.id / "log") for one in made.wanted]
-    title = made.plan.title.replace("compile", "dump")
-    record = provenance.record(made.asked.flags(), str(where.python), where.space, "prepare")
+    compile_ = compile_run.prepare(asked, alone, work / "compiled")
+    to = (out or where.space.root / "passes" / f"{asked.file.stem}.{compile_.kernel}").absolute()
+    compile_ = compile_.under(_set(choices, to))
+    logs = [str(compile_.out / point.id / "log") for point in compile_.wanted]
+    title = compile_.plan.title.replace("compile", "dump")
+    record = provenance.record(compile_.asked.flags(), str(where.python), where.space, "prepare")
     prepared = _prepared(
-        title, made.plan.steps, logs, to, work, choices, where.space, record, own=out is None
+        title, compile_.plan.steps, logs, to, work, choices, where.space, record, own=out is None
     )
-    return DumpOfKernel(prepared, made, alone)
+    return DumpOfKernel(prepared, compile_, alone)
 
 
 def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex, Manifest]:
@@ -108,7 +108,7 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
     prepared, where = what.prepared, what.where
     _begin(prepared, where.space)
     splitter = Splitter(prepared.out)
-    logs = [what.compile.out / one.id / "log" for one in what.compile.wanted]
+    logs = [what.compile.out / point.id / "log" for point in what.compile.wanted]
     over = threading.Event()
     reader = _Reader(logs, splitter, over)
     try:
@@ -128,7 +128,7 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
                 python=str(where.python),
                 environ=prepared.environ,
                 reproducers=_reproducers(prepared.out),
-                died=next((one.error for one in points if one.status in ("crashed", "timeout")), ""),
+                died=next((point.error for point in points if point.status in ("crashed", "timeout")), ""),
             )
             if manifest is not None:
                 binaries.keep(index, [manifest])
@@ -142,7 +142,7 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
 
 
 class _Reader(threading.Thread):
-    """Reads the logs of points while they are written, one after the other."""
+    """A thread that reads the points' logs while they are written, one after the other."""
 
     def __init__(self, logs: Sequence[Path], splitter: Splitter, over: threading.Event) -> None:
         super().__init__(name="dump", daemon=True)
@@ -150,7 +150,7 @@ class _Reader(threading.Thread):
         self.error: Exception | None = None
 
     def run(self) -> None:
-        """Until all is read."""
+        """Read until all logs are complete."""
         try:
             for log, later in zip_longest(self._logs, self._logs[1:]):
                 self._read(log, later)
@@ -179,7 +179,7 @@ def of_program(
     """Make the plan for a command; without `out`, the dump goes into a folder of the workspace.
 
     Raises:
-        FactError: there is no such program.
+        FactError: the program does not exist.
     """
     if process.which(argv[0]) is None:
         hints = ["give a path, or a name on PATH: -- python script.py"]
@@ -193,15 +193,15 @@ def of_program(
     steps = (MakeDir(work / "cache", phase="prepare"), step)
     record = provenance.record(_command(step), _python(step.argv[0]), space, "prepare")
     logs = [str(step.errors)]
-    made = _prepared(f"dump {name}", steps, logs, to, work, choices, space, record, own=out is None)
-    return made, step
+    prepared = _prepared(f"dump {name}", steps, logs, to, work, choices, space, record, own=out is None)
+    return prepared, step
 
 
 def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) -> tuple[DumpIndex, int]:
     """Run the program with its output on the terminal, and split what the compiler prints.
 
     Returns:
-        The index, and the program's exit code, as a shell would have it.
+        The index, and the program's exit code, as a shell would report it.
 
     Raises:
         SmithError: it could not be run.
@@ -238,18 +238,18 @@ def _show(data: bytes) -> None:
 
 
 def _command(step: AttachedRun) -> str:
-    """What was run, as the index has it."""
+    """Return the command for the index, with secrets hidden."""
     return redact.hidden(shlex.join(step.argv))
 
 
 def _python(program: str) -> str:
-    """The interpreter, if it is one."""
-    found = process.which(program) or program
-    return str(Path(found).absolute()) if Path(found).name.startswith("python") else ""
+    """Return the absolute path of a Python interpreter; empty for any other program."""
+    path = process.which(program) or program
+    return str(Path(path).absolute()) if Path(path).name.startswith("python") else ""
 
 
 def _version(cache: Path, program: str) -> str:
-    """Triton's, as what it compiled says (since 3.3), or as the interpreter has it."""
+    """Return Triton's version, from its compile results (since 3.3) or else from the interpreter."""
     for path in cache.glob("*/*.json"):
         if not path.name.startswith("__grp__"):
             try:
@@ -259,8 +259,8 @@ def _version(cache: Path, program: str) -> str:
             if version:
                 return str(version)
     python = _python(program)
-    found = installed_tritons.of_python(Path(python)) if python else None
-    return found.version if found else ""
+    triton = installed_tritons.of_python(Path(python)) if python else None
+    return triton.version if triton else ""
 
 
 # ---------------------------------------------------------------- both
@@ -278,7 +278,7 @@ def _prepared(
     *,
     own: bool,
 ) -> PreparedDump:
-    """The folder, what runs, and what is done with its stream, as commands."""
+    """Make the plan: prepare the folder, run the steps, clear up. A note shows how the stream is split."""
     old, folders = ((), ()) if own else import_log.older(out)
     before: list[Step] = [Remove((out, work) if own else (work,), space.root, phase="prepare")]
     before += [
@@ -309,18 +309,18 @@ def _set(choices: Choices, out: Path) -> dict[str, str]:
 
 
 def _reproducers(out: Path) -> tuple[str, ...]:
-    found = (path for path in (out / import_log.REPRODUCERS).glob("*") if path.is_file())
-    return tuple(sorted(str(path.relative_to(out)) for path in found))
+    paths = (path for path in (out / import_log.REPRODUCERS).glob("*") if path.is_file())
+    return tuple(sorted(str(path.relative_to(out)) for path in paths))
 
 
 def failures(index: DumpIndex) -> tuple[str, ...]:
-    """The failure of each kernel: the compiler's message, without Python's stack."""
-    found = []
+    """Return the failure of each kernel: the compiler's message, without Python's stack."""
+    messages = []
     for kernel in index.kernels:
         if kernel.failed:
-            said = kernel.error.partition(_TRACE)[0].splitlines() or kernel.error.splitlines()[-1:]
-            found.append("\n  ".join([f"{kernel.name}: {kernel.failed}", *said[:_LINES]]))
-    return tuple(found)
+            lines = kernel.error.partition(_TRACE)[0].splitlines() or kernel.error.splitlines()[-1:]
+            messages.append("\n  ".join([f"{kernel.name}: {kernel.failed}", *lines[:_LINES]]))
+    return tuple(messages)
 
 
 def check(index: DumpIndex) -> None:

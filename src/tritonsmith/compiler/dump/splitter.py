@@ -1,7 +1,8 @@
 """Split a stream of dumps while it arrives: one file per dump, everything else into output.log.
 
-A chunk is searched for one short mark, without a loop over lines. What lies between two banners is kept in
-memory, up to a limit, until it is whole: then it is known where the IR ends, and whether it is as before.
+A chunk is searched for one short mark, without a loop over lines. The text between two banners is kept in
+memory, up to a limit, until it is complete: only then is it known where the IR ends, and whether it is equal
+to the one before.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _LONGEST_LINE = 4 * banners.LONGEST
 
 
 class Splitter:
-    """Splits a stream: call `feed`, then `close`.
+    """A splitter of a stream: call `feed`, then `close`.
 
     Args:
         out: an empty folder.
-        echo: gets what is no IR, as soon as that is known.
+        echo: called with text that is not IR, as soon as that is known.
     """
 
     def __init__(self, out: Path, echo: Callable[[bytes], object] | None = None) -> None:
@@ -60,7 +61,7 @@ class Splitter:
         self._lines(whole, len(whole) - left)
 
     def idle(self) -> None:
-        """Nothing comes at the moment: pass on what is known to be a program's own output."""
+        """Pass on text that is known to be the program's own output; called while nothing arrives."""
         if self._echo is None or self._spilled:
             return
         data = b"".join(self._segment)
@@ -74,11 +75,11 @@ class Splitter:
         self._echoed = max(len(data), self._echoed)
 
     def close(self, *, died: str = "", **about: Any) -> DumpIndex:
-        """The stream is over: the index of what it held, also written to its file.
+        """End the stream; write and return the index.
 
         Args:
-            died: how the program ended, if that was a crash.
-            about: what `DumpIndex` says of the run: its command, Triton, interpreter, variables, reproducers.
+            died: description of the program's crash; empty if it did not crash.
+            about: fields of `DumpIndex` about the run: command, Triton, interpreter, variables, reproducers.
         """
         rest = b"".join(self._line)
         self._lines(rest, len(rest))
@@ -87,22 +88,22 @@ class Splitter:
         return self._book.close(died, size=self._size, **about)
 
     def stop(self) -> None:
-        """Let go of files, if it was not closed."""
+        """Close the files, if `close` was not called."""
         self._output.close()
         if self._spilled:
             self._spilled.stop()
 
     def _lines(self, data: bytes, end: int) -> None:
-        """Whole lines, up to an offset: cut them where banners are."""
+        """Cut whole lines, up to an offset, at the banners."""
         begin = at = 0
         while (at := data.find(banners.MARK, at, end)) >= 0:
             first = data.rfind(b"\n", begin, at) + 1 or begin
             last = data.find(b"\n", at, end) + 1 or end
-            if last - first <= banners.LONGEST and (found := banners.parse(data[first:last])):
-                start = first + found[0]
+            if last - first <= banners.LONGEST and (parsed := banners.parse(data[first:last])):
+                start = first + parsed[0]
                 self._text(data[begin:start])
                 self._finish()
-                self._begin, self._banner, self._raw = self._size, found[1], data[start:last]
+                self._begin, self._banner, self._raw = self._size, parsed[1], data[start:last]
                 self._size += last - start
                 begin = last
             at = last
@@ -124,7 +125,7 @@ class Splitter:
                 self._overflow()
 
     def _overflow(self) -> None:
-        """Too much to hold: either the IR ended long ago, or it goes to its file as it comes."""
+        """Write a long segment to its file: the IR ended long ago, or its rest follows as it arrives."""
         assert self._banner is not None  # noqa: S101 - for the type checker
         data = b"".join(self._segment)
         stop = banners.end(self._banner.kind, data)
@@ -136,7 +137,7 @@ class Splitter:
         self._segment, self._held = [], 0
 
     def _finish(self, *, last: bool = False) -> None:
-        """The segment is complete."""
+        """Complete the segment."""
         if self._banner is None:
             return
         if self._spilled:
@@ -151,14 +152,14 @@ class Splitter:
         self._banner = None
 
     def _stop(self, data: bytes) -> tuple[int, bool]:
-        """Where the IR ends, and whether that is its own end."""
+        """Return the offset where the IR ends, and True if the IR is complete there."""
         assert self._banner is not None  # noqa: S101 - for the type checker
-        kind, known, found = self._same
+        kind, known, end = self._same
         if kind != self._banner.kind or data != known:  # most passes change nothing
             stop = banners.end(self._banner.kind, data)
-            found = (banners.said(data), False) if stop is None else (stop, True)
-            self._same = (self._banner.kind, data, found)
-        return found
+            end = (banners.said(data), False) if stop is None else (stop, True)
+            self._same = (self._banner.kind, data, end)
+        return end
 
     def _print(self, data: bytes, echoed: int = 0) -> None:
         if data:
@@ -167,7 +168,7 @@ class Splitter:
             self._say(data[echoed:])
 
     def _say(self, data: bytes) -> None:
-        """Pass on what the program itself printed: neither reports on time nor LLVM's log of its passes."""
+        """Pass on the program's own output, without timing reports and LLVM's log of its passes."""
         if self._echo and data.strip(b"\n"):
             own = banners.log().sub(b"", timing.without(data))
             if own.strip(b"\n"):
@@ -175,7 +176,7 @@ class Splitter:
 
 
 class _Spilled:
-    """A dump that is too long to hold."""
+    """A dump that is too long to hold in memory."""
 
     def __init__(self, book: IndexWriter, banner: Banner, data: bytes, raw: bytes, begin: int) -> None:
         self._path, self._close = book.open(banner, raw, begin, data)
@@ -185,17 +186,17 @@ class _Spilled:
         self.write(data)
 
     def write(self, data: bytes) -> None:
-        """The next piece."""
+        """Write the next piece."""
         self._file.write(data)
         self._digest.update(data)
         self._size += len(data)
         self._lines += data.count(b"\n")
 
     def stop(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def close(self, *, whole: bool) -> None:
-        """All of it is there."""
+        """Close the file and complete the dump."""
         self.stop()
         self._close(self._size, self._lines, self._digest.hexdigest(), whole)

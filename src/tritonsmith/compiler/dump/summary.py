@@ -11,7 +11,7 @@ from tritonsmith.core.ui.tables import Grid
 
 
 def table(index: DumpIndex) -> Grid:
-    """One line for each kernel."""
+    """Return a table with one row per kernel."""
     failed = any(kernel.failed for kernel in index.kernels)
     rows = []
     for kernel in index.kernels:
@@ -30,7 +30,8 @@ def table(index: DumpIndex) -> Grid:
 
 
 def show(index: DumpIndex, *, json: bool = False, aside: bool = False) -> None:
-    """Print it, or the index as JSON; on standard error where standard output is another program's."""
+    """Print the table, or the index as JSON; `aside` prints to standard error."""
+    # Standard output may belong to the program that was run.
     to = console.err() if aside else console.out()
     if json:
         text = index.render()

@@ -26,11 +26,11 @@ _SUMS = ("Rest", "Total", "root")
 
 @dataclass(frozen=True)
 class TimingRow:
-    """One line of a report.
+    """A line of a report.
 
     Attributes:
-        name: of the pass.
-        depth: 0 for a pass of the pipeline itself, more for those in it.
+        name: name of the pass.
+        depth: 0 for a pass of the pipeline itself, more for those of nested pipelines.
         seconds: wall time.
     """
 
@@ -44,8 +44,8 @@ class TimingReport:
     """The times of one pipeline.
 
     Attributes:
-        llvm: LLVM's, sorted by time; MLIR's are in the order in which passes ran.
-        rows: passes; neither analyses nor sums.
+        llvm: an LLVM report, sorted by time; MLIR's are in the order in which passes ran.
+        rows: passes only; neither analyses nor sums.
     """
 
     llvm: bool
@@ -53,9 +53,9 @@ class TimingReport:
 
 
 def reports(text: str) -> Iterator[TimingReport]:
-    """All reports in what a compiler printed, in order."""
-    found = [*_MLIR.finditer(text), *_LLVM.finditer(text)]
-    for match in sorted(found, key=re.Match.start):
+    """Yield all reports in a compiler's output, MLIR's and LLVM's, in the order of the text."""
+    matches = [*_MLIR.finditer(text), *_LLVM.finditer(text)]
+    for match in sorted(matches, key=re.Match.start):
         llvm = match.re is _LLVM
         pattern = _LLVM_ROW if llvm else _MLIR_ROW
         lines = (pattern.fullmatch(line) for line in match["rows"].splitlines())
@@ -63,7 +63,7 @@ def reports(text: str) -> Iterator[TimingReport]:
 
 
 def without(text: bytes) -> bytes:
-    """What a program printed, less the reports."""
+    """Return a program's output without the reports."""
     if b"timing report" not in text and b"time report" not in text:
         return text
     plain = text.decode("utf-8", "surrogateescape")
@@ -76,27 +76,26 @@ def _row(match: re.Match[str]) -> TimingRow:
 
 
 def _other(name: str) -> bool:
-    """An analysis, a sum, or a pipeline of passes."""
+    """Report whether a row is an analysis, a sum, or a pipeline of passes."""
     return name in _SUMS or name.startswith("(A) ") or name.endswith("' Pipeline")
 
 
 def matched(
     rows: Sequence[TimingRow], passes: Sequence[tuple[str, bool]], begin: int
 ) -> tuple[dict[int, float], int]:
-    """Which pass took how long.
-
-    Rows of the pipeline itself are in the order in which passes ran. Those of pipelines inside it are where
-    the first of their kind ran, once for all functions: a time goes to the first of that name without one.
+    """Match the rows of an MLIR report with passes.
 
     Args:
-        rows: of MLIR's report on a pipeline.
-        passes: names in the order in which they ran, and whether each ran on the module: all of the pipeline
-            itself do.
-        begin: the first of them that no earlier report was about.
+        rows: the rows of the report on a pipeline.
+        passes: names in the order in which they ran, each with True if it ran on the module, as every pass of
+            the pipeline itself does.
+        begin: the first pass that no earlier report covers.
 
     Returns:
-        Place in `passes` to seconds, and the first place that this report is not about.
+        Place in `passes` to seconds, and the first place that this report does not cover.
     """
+    # Rows of the pipeline itself are in the order in which passes ran. A row of a nested pipeline stands
+    # where the first of its kind ran, once for all functions: it goes to the first free pass of that name.
     known = {row.name for row in rows}
     end = begin
     while end < len(passes) and passes[end][0] in known:
@@ -104,31 +103,29 @@ def matched(
     outer = [row for row in rows if not row.depth]
     names = [name if module else "" for name, module in passes[begin:end]]
     pairs = line_alignment.pairs([row.name for row in outer], names)
-    found = {begin + there: outer[here].seconds for here, there in pairs}
+    times = {begin + there: outer[here].seconds for here, there in pairs}
     for row in rows:
         if row.depth:
-            free = (at for at in range(begin, end) if passes[at][0] == row.name and at not in found)
+            free = (at for at in range(begin, end) if passes[at][0] == row.name and at not in times)
             place = next(free, None)
             if place is not None:
-                found[place] = row.seconds
-    return found, end
+                times[place] = row.seconds
+    return times, end
 
 
 def nth(report: TimingReport, names: Sequence[str]) -> dict[int, float]:
-    """The same for LLVM: `Global Value Numbering #2` is the second pass of this name.
-
-    One row for several passes of a name tells of none of them.
-    """
+    """Do the same as `matched` for LLVM: `Global Value Numbering #2` is the second pass of this name."""
+    # A single row for several passes of one name is their sum, so it is skipped.
     seconds = {row.name: row.seconds for row in report.rows}
     places: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
-    found = {}
+    times = {}
     for name, where in places.items():
         if len(where) > 1 and f"{name} #2" not in seconds:
             continue
         for number, place in enumerate(where, 1):
             key = name if number == 1 else f"{name} #{number}"
             if key in seconds:
-                found[place] = seconds[key]
-    return found
+                times[place] = seconds[key]
+    return times

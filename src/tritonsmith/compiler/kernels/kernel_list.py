@@ -58,20 +58,20 @@ _PLURALS: Mapping[type, str] = {str: "texts", dict: "tables", list: "lists"}
 
 @dataclass(frozen=True)
 class ListedKernel:
-    """One `[[kernel]]`.
+    """One `[[kernel]]` entry.
 
     Attributes:
         where: the TOML file and the entry, for errors.
         file: as it is written; relative to the TOML file, or to a repository.
         kernel: name of the function; empty for the only one in the file.
-        name: of the kernel in tables and folders; unique in the file.
-        signature: empty where `arguments` say it.
-        arguments: pattern of a parameter's name to an entry of a signature; the first that fits counts.
+        name: the kernel's name in tables and folders; unique in the file.
+        signature: empty if `arguments` replace it.
+        arguments: pattern of a parameter's name to an entry of a signature; the first match counts.
         targets: those of the flags if empty.
         options: of the backend.
-        versions: of Triton that it is for.
+        versions: the Triton versions that it is for.
         sha256: of the file when it was captured.
-        count: launches that were captured.
+        count: number of captured launches.
         grids: distinct ones, the most frequent first.
         launched_from: call sites: `script.py:33`.
         module: the import name of the file.
@@ -96,11 +96,11 @@ class ListedKernel:
     configs: tuple[Mapping[str, Any], ...] = ()
 
     def fits(self, version: str) -> bool:
-        """Whether the kernel is for this Triton; a Triton of unknown version takes all."""
+        """Report whether the kernel is for this Triton; an unknown version (empty) fits every kernel."""
         return not version or self.versions.contains(version, prereleases=True)
 
     def changed(self, folder: Path) -> bool:
-        """Whether the file is another one than when the kernel was captured.
+        """Report whether the file's content differs from that when the kernel was captured.
 
         Raises:
             FactError: it cannot be read.
@@ -113,13 +113,13 @@ class ListedKernel:
     def asked(
         self, folder: Path, wanted: tuple[Target, ...], text: str | None = None, *, autotune: bool = False
     ) -> CompileRequest:
-        """What is asked for.
+        """Return the compile request of this entry.
 
         Args:
-            folder: that `file` is relative to.
+            folder: the folder that `file` is relative to.
             wanted: targets of the flags.
-            text: of the file, where it is not there yet.
-            autotune: compile the configs; the entry's own values of what they set give way.
+            text: content of the file, if it does not exist yet.
+            autotune: compile the configs; they override the entry's own values.
 
         Raises:
             SmithError: the file cannot be read, or a parameter has no argument.
@@ -129,13 +129,13 @@ class ListedKernel:
             file = notebook.as_python(file)
             text = source.read(file)
         name = source.choose(text, self.kernel, file)
-        tuned = {one for table in self.configs for one in table} if autotune else set()
+        tuned = {key for table in self.configs for key in table} if autotune else set()
         entries = self.signature
         if not entries:
             entries = self._signature(source.find(text, name, file), file, tuned)
         elif tuned:
             entries = signature.without(entries, tuned, source.find(text, name, file))
-        options = {one: value for one, value in self.options.items() if one not in tuned}
+        options = {key: value for key, value in self.options.items() if key not in tuned}
         configs = self.configs if autotune else ()
         return CompileRequest(
             file, name, entries, self.targets or wanted, options, autotune=autotune, configs=configs
@@ -153,7 +153,7 @@ class ListedKernel:
             if parameter.name in tuned:
                 continue
             text = next(
-                (one for key, one in self.arguments.items() if fnmatchcase(parameter.name, key)), None
+                (entry for key, entry in self.arguments.items() if fnmatchcase(parameter.name, key)), None
             )
             if text is not None:
                 parts.append(f"{parameter.name}={text}")
@@ -167,7 +167,7 @@ class ListedKernel:
 
 
 def read(path: Path) -> tuple[ListedKernel, ...]:
-    """The kernels of a file, in its order.
+    """Read the kernels of a file, in its order.
 
     Raises:
         ConfigError: it is not valid TOML, or an entry is wrong: the error names the entry and the key.
@@ -176,7 +176,7 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
     try:
         table = untrusted.read_toml(path, configs.load("kernels")["file"]["limit"])
     except FileNotFoundError:
-        near = [one.name for one in path.parent.glob(f"*{SUFFIX}")]
+        near = [file.name for file in path.parent.glob(f"*{SUFFIX}")]
         hints = did_you_mean(path.name, near) if near else ["docs/kernels-file.md describes the format"]
         raise UsageError("no such file", where=path, hints=hints) from None
     except OSError as error:
@@ -235,12 +235,12 @@ def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedK
         grids=tuple(_grid(sizes, where) for sizes in _all(list, "grid", row, where)),
         launched_from=_all(str, "where", row, where),
         module=row.get("module", ""),
-        configs=tuple(_options(one, "configs", where) for one in _all(dict, "configs", row, where)),
+        configs=tuple(_options(config, "configs", where) for config in _all(dict, "configs", row, where)),
     )
 
 
 def _options(table: dict[str, Any], key: str, where: str) -> dict[str, Any]:
-    """A table whose values a command line can carry: no dates, and no tables but dtypes."""
+    """Return a table whose values a command line can carry: no dates, and no tables except dtypes."""
     for name, value in table.items():
         if not values.is_value(value):
             hints = ["write numbers, texts, true, false, and lists of them"]
@@ -256,7 +256,7 @@ def _grid(sizes: list[Any], where: str) -> tuple[int, ...]:
 
 
 def _all(kind: type, key: str, row: Mapping[str, Any], where: str) -> tuple[Any, ...]:
-    """The parts of a list, each of one kind."""
+    """Return the parts of a list, each checked to be of one type."""
     for part in row.get(key, ()):
         if type(part) is not kind:
             raise ConfigError(f"{key} must list {_PLURALS[kind]}, not {part!r}", where=where)
@@ -296,7 +296,7 @@ def _check(table: Mapping[str, Any], known: Mapping[str, type], where: str) -> N
 
 
 def row(kernel: ListedKernel) -> dict[str, Any]:
-    """Keys and values of a kernel that was read from a list."""
+    """Return keys and values of a kernel that was read from a list."""
     keys = {
         "name": kernel.name,
         "file": kernel.file,
@@ -313,5 +313,5 @@ def row(kernel: ListedKernel) -> dict[str, Any]:
         "where": list(kernel.launched_from),
         "sha256": kernel.sha256,
     }
-    wanted = ("signature",) if not kernel.arguments else ()
-    return {key: value for key, value in keys.items() if value or key in wanted}
+    required = ("signature",) if not kernel.arguments else ()
+    return {key: value for key, value in keys.items() if value or key in required}

@@ -1,8 +1,8 @@
-"""Traces of tritonparse (ndjson, plain or compressed), read as kernels files.
+"""Read traces of tritonparse (ndjson, plain or compressed) as kernels files.
 
-One JSON object a line. The `payload` of a `compilation` has Triton's metadata, the IR (`file_content`), and
-the text of the kernel or of its whole file (`python_source`); a `launch` has the grid, and the hash of the
-compilation.
+Each line is a JSON object. The `payload` of a `compilation` has Triton's metadata, the IR (`file_content`),
+and the text of the kernel or of its whole file (`python_source`); a `launch` has the grid, and the hash of
+the compilation.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _LONG = {"fp16": "float16", "fp32": "float32", "fp64": "float64", "bf16": "bfloa
 
 @dataclass(frozen=True)
 class Trace:
-    """What a trace says of its kernels.
+    """The kernels of a trace.
 
     Attributes:
-        entries: the kernels; configs that an autotuner compiled are the `configs` of one.
-        texts: of files that are not on this machine, by the paths that entries name.
-        notes: what a person should know.
+        entries: the kernels; the configs that an autotuner compiled are the `configs` of one entry.
+        texts: sources that are not on this machine, by the paths that entries name.
+        notes: messages for the user.
     """
 
     entries: tuple[ListedKernel, ...]
@@ -55,7 +55,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class _Compile:
-    """One compilation."""
+    """A compilation in a trace."""
 
     kernel: str
     file: str
@@ -70,41 +70,41 @@ class _Compile:
 
     @property
     def tuned(self) -> frozenset[str]:
-        """Parameters that the configs of its autotuner set, as far as its decorators spell them."""
-        nodes = (node for one in self.function.decorator_list for node in ast.walk(one))
+        """The parameters that the configs of its autotuner set, as far as its decorators spell them."""
+        nodes = (node for decorator in self.function.decorator_list for node in ast.walk(decorator))
         calls = [
-            one for one in nodes if isinstance(one, ast.Call) and ast.unparse(one.func).endswith("Config")
+            call for call in nodes if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("Config")
         ]
-        tables = [one.args[0] for one in calls if one.args and isinstance(one.args[0], ast.Dict)]
-        keys = [key.value for one in tables for key in one.keys if isinstance(key, ast.Constant)]
+        tables = [call.args[0] for call in calls if call.args and isinstance(call.args[0], ast.Dict)]
+        keys = [key.value for table in tables for key in table.keys if isinstance(key, ast.Constant)]
         return frozenset(key for key in keys if isinstance(key, str))
 
     @property
     def kind(self) -> str:
-        """What is the same for all configs of an autotuner."""
+        """A key that is equal for all configs of an autotuner."""
         fixed = {name: value for name, value in self.constants.items() if name not in self.tuned}
         own = {} if self.tuned else self.options
         return repr((self.file, self.kernel, self.code, self.target, self.types, fixed, own))
 
     @property
     def config(self) -> dict[str, Any]:
-        """Values of what is tuned, with the options."""
+        """The values of the tuned parameters, with the options."""
         chosen = {name: _plain(value) for name, value in self.constants.items() if name in self.tuned}
         return chosen | dict(self.options)
 
     @property
     def signature(self) -> str:
-        """Of all parameters, by name."""
+        """The signature: all parameters, by name."""
         texts = {name: values.spell(value) for name, value in self.constants.items()} | dict(self.types)
         return ",".join(f"{name}={texts[name]}" for name in _parameters(self.function) if name in texts)
 
 
 def read(path: Path, folder: Path) -> Trace:
-    """The kernels of a trace.
+    """Read the kernels of a trace.
 
     Args:
         path: the trace.
-        folder: of texts that only the trace has.
+        folder: folder for sources that only the trace has.
 
     Raises:
         FactError: it cannot be read, or has no kernel that can be compiled again.
@@ -112,8 +112,8 @@ def read(path: Path, folder: Path) -> Trace:
     """
     notes: dict[str, None] = {}
     groups: dict[str, list[_Compile]] = {}
-    for one in _compiles(path, notes):
-        groups.setdefault(one.kind, []).append(one)
+    for compilation in _compiles(path, notes):
+        groups.setdefault(compilation.kind, []).append(compilation)
     if not groups:
         what = "this trace has no kernel that can be compiled again"
         raise FactError(what, where=path, why="\n".join(notes) or "it has no compilation with a Python text")
@@ -141,8 +141,8 @@ def read(path: Path, folder: Path) -> Trace:
 
 
 def _entry(group: Sequence[_Compile], name: str, path: Path) -> ListedKernel:
-    used = max(group, key=lambda one: one.grids.total())
-    grids = sum((one.grids for one in group), Counter[tuple[int, ...]]())
+    used = max(group, key=lambda compilation: compilation.grids.total())
+    grids = sum((compilation.grids for compilation in group), Counter[tuple[int, ...]]())
     return ListedKernel(
         where=f"{path}, {name}",
         file="",
@@ -153,13 +153,13 @@ def _entry(group: Sequence[_Compile], name: str, path: Path) -> ListedKernel:
         options=used.options,
         count=grids.total(),
         grids=tuple(grid for grid, _ in grids.most_common()),
-        configs=tuple(one.config for one in group) if len(group) > 1 else (),
+        configs=tuple(compilation.config for compilation in group) if len(group) > 1 else (),
     )
 
 
 def _compiles(path: Path, notes: dict[str, None]) -> list[_Compile]:
-    """The compilations, each once, with the grids of its launches."""
-    found: dict[str, _Compile] = {}
+    """Return the compilations, each once, with the grids of its launches."""
+    compilations: dict[str, _Compile] = {}
     grids: dict[str, Counter[tuple[int, ...]]] = {}
     for number, line in enumerate(_lines(path), 1):
         try:
@@ -167,8 +167,8 @@ def _compiles(path: Path, notes: dict[str, None]) -> list[_Compile]:
             kind = event.get("event_type")
             if kind == "compilation" and event["payload"].get("python_source"):
                 digest = event["payload"]["metadata"]["hash"]
-                if digest not in found:
-                    found[digest] = _compile(event["payload"])
+                if digest not in compilations:
+                    compilations[digest] = _compile(event["payload"])
             elif kind == "launch":
                 grid = tuple(int(size) for size in event.get("grid") or ())
                 digest = (event.get("compilation_metadata") or {}).get("hash", "")
@@ -178,11 +178,14 @@ def _compiles(path: Path, notes: dict[str, None]) -> list[_Compile]:
         except (KeyError, TypeError, AttributeError, ValueError, SmithError) as error:
             why = f"line {number}: {error.what if isinstance(error, SmithError) else repr(error)}"
             raise FactError("this is not a trace of tritonparse", where=path, why=why) from None
-    return [replace(one, grids=grids.get(digest, Counter())) for digest, one in found.items()]
+    return [
+        replace(compilation, grids=grids.get(digest, Counter()))
+        for digest, compilation in compilations.items()
+    ]
 
 
 class _LeftOutError(Exception):
-    """A kernel that cannot be asked for."""
+    """A kernel that cannot be compiled again from the trace."""
 
 
 def _compile(payload: Mapping[str, Any]) -> _Compile:
@@ -202,13 +205,15 @@ def _compile(payload: Mapping[str, Any]) -> _Compile:
         raise _LeftOutError(f"{name}, which has a tuple among its parameters,") from None
     if any(isinstance(value, dict) for value in constants.values()):
         raise _LeftOutError(f"{name}, one of whose constants is an object,")
-    rest = [one for one in parameters if one not in constants]
+    rest = [parameter for parameter in parameters if parameter not in constants]
     kinds = _types(payload["file_content"])
     if len(kinds) != len(rest):
         raise _LeftOutError(f"{name}, whose parameters are not those of its ttir,")
     types = {
-        one: f"{kind}:16" if hints.get(one, {}).get("tt.divisibility") else kind  # the only divisor
-        for one, kind in zip(rest, kinds, strict=True)
+        parameter: f"{kind}:16"
+        if hints.get(parameter, {}).get("tt.divisibility")
+        else kind  # the only divisor
+        for parameter, kind in zip(rest, kinds, strict=True)
     }
     options = from_cache.options_of(metadata, target.backend)
     if "num_warps_base" in metadata:  # those of the launch; warp specialization adds some
@@ -220,7 +225,7 @@ def _compile(payload: Mapping[str, Any]) -> _Compile:
         whole="function_start_line" in python,
         function=function,
         target=target,
-        constants={one: _value(value) for one, value in constants.items()},
+        constants={parameter: _value(value) for parameter, value in constants.items()},
         types=types,
         options=options,
     )
@@ -231,16 +236,16 @@ def _function(code: str, name: str) -> ast.FunctionDef | None:
         nodes = list(ast.walk(untrusted.python_tree(code)))
     except (SyntaxError, ValueError):
         return None
-    return next((one for one in nodes if isinstance(one, ast.FunctionDef) and one.name == name), None)
+    return next((node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name), None)
 
 
 def _parameters(function: ast.FunctionDef) -> tuple[str, ...]:
     heads = function.args
-    return tuple(one.arg for one in (*heads.posonlyargs, *heads.args, *heads.kwonlyargs))
+    return tuple(parameter.arg for parameter in (*heads.posonlyargs, *heads.args, *heads.kwonlyargs))
 
 
 def _named(key: str, parameters: Sequence[str]) -> str:
-    """The parameter of a key: `(4,)` or `4`; a part of a tuple is `(4, 0)`."""
+    """Return the parameter of a key: `(4,)` or `4`. A part of a tuple, `(4, 0)`, raises LookupError."""
     if key in parameters:
         return key
     match = _INDEX.fullmatch(key)
@@ -250,10 +255,10 @@ def _named(key: str, parameters: Sequence[str]) -> str:
 
 
 def _types(files: Mapping[str, str]) -> list[str]:
-    """The types of the ttir's arguments, as signatures spell them."""
+    """Return the types of the ttir's arguments, as signatures spell them."""
     text = next((text for name, text in files.items() if name.endswith(".ttir")), "")
     head = next((line for line in text.splitlines() if "tt.func public" in line), "")
-    return [_type(one) for one in _ARGUMENT.findall(head)]
+    return [_type(argument) for argument in _ARGUMENT.findall(head)]
 
 
 def _type(text: str) -> str:
@@ -262,24 +267,25 @@ def _type(text: str) -> str:
 
 
 def _value(value: Any) -> Any:
-    """A constant: dtypes are texts in a trace."""
+    """Return a constant; a trace holds dtypes as texts."""
     match = _DTYPE.fullmatch(value) if isinstance(value, str) else None
     return {values.DTYPE: _LONG.get(match[1], match[1])} if match else value
 
 
 def _plain(value: Any) -> Any:
-    """A value of a config as a kernels file has it."""
+    """Spell a config's value for a kernels file."""
     return value if isinstance(value, (bool, int, float)) else values.spell(value)
 
 
 def _alone(one: _Compile) -> str:
-    """A file with the function: what its other decorators decide is among the constants and configs."""
+    """Return a file with the function under @triton.jit alone."""
+    # The effects of its other decorators are among the constants and configs already.
     lines = one.code.splitlines(keepends=True)[one.function.lineno - 1 :]
     return f"{_HEAD}@triton.jit\n{textwrap.dedent(''.join(lines))}"
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a plain file, or of a packed one.
+    """Yield the lines of a plain or compressed file.
 
     Raises:
         FactError: it cannot be read, or is too large.

@@ -1,7 +1,7 @@
-"""Which binding of libtriton adds which pass, and how a pass's options become a binding's arguments.
+"""Map passes to the bindings of libtriton that add them, and options of a pass to arguments of a binding.
 
-This table is not hard-coded: each binding is called on its own pass manager, and what that
-then contains is read; and again with one argument changed, to see which option changes with it.
+The table is not hard-coded. Each binding is called on a pass manager of its own, whose content is then read;
+then again with one argument changed, to see which option changes with it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ class Call:
     arguments: tuple[Any, ...] = ()
 
     def content(self) -> dict[str, Any]:
-        """What the worker is given."""
+        """Return the call as the worker's request spells it."""
         return {"binding": self.binding, "arguments": list(self.arguments)}
 
     def __str__(self) -> str:
-        words = ", ".join(one["class"] if isinstance(one, Mapping) else repr(one) for one in self.arguments)
+        words = ", ".join(
+            argument["class"] if isinstance(argument, Mapping) else repr(argument)
+            for argument in self.arguments
+        )
         return f"{self.binding}({words})"
 
 
@@ -41,8 +44,8 @@ class Binding:
 
     Attributes:
         path: `passes.ttgpuir.add_pipeline`.
-        tries: arguments, and the form of the pass that they gave; then the same with one of them changed.
-        error: why something of it could not be seen.
+        tries: arguments and the resulting form of the pass; then the same with one argument changed each.
+        error: reason why the observation is incomplete.
     """
 
     path: str
@@ -51,43 +54,43 @@ class Binding:
 
     @property
     def argument(self) -> str:
-        """Of its pass, on a command line; empty if it could not be seen."""
+        """The name of its pass on a command line; empty if it could not be observed."""
         return self.tries[0][1].argument if self.tries else ""
 
     def shown(self) -> dict[int, str]:
-        """Position of an argument to the option that shows its value."""
-        found: dict[int, str] = {}
+        """Return the position of each argument whose value an option shows, with that option's name."""
+        options: dict[int, str] = {}
         if not self.tries:
-            return found
+            return options
         first, base = self.tries[0]
         before = dict(base.options)
         for arguments, form in self.tries[1:]:
-            (position,) = (number for number, one in enumerate(arguments) if one != first[number])
+            (position,) = (number for number, value_ in enumerate(arguments) if value_ != first[number])
             for name, value in form.options:
                 if before.get(name) != value and value == _spelled(arguments[position]):
-                    found[position] = name
-        return found
+                    options[position] = name
+        return options
 
     def call(self, form: PipelineForm, rehearsed: Call | None = None) -> Call | str:
-        """The call that adds a pass with these options, or why there is none.
+        """Return the call that adds a pass with these options, or the reason why there is none.
 
-        The arguments of a rehearsed call for the same pass count where no option shows them.
+        Arguments that no option shows are taken from a rehearsed call of the same binding.
         """
         first, base = self.tries[0]
-        shown, wanted = self.shown(), dict(form.options)
+        shown, options = self.shown(), dict(form.options)
         arguments = list(first)
         for position, value in enumerate(first):
-            if position in shown and shown[position] in wanted:
-                arguments[position] = _value(wanted[shown[position]], value)
+            if position in shown and shown[position] in options:
+                arguments[position] = _value(options[shown[position]], value)
             elif rehearsed and rehearsed.binding == self.path:
                 arguments[position] = rehearsed.arguments[position]
             elif not isinstance(value, Mapping):
                 return f"argument {position + 1} of {self.path} does not appear in the pass's options"
-        mine = {**dict(base.options), **{shown[at]: wanted.get(shown[at], "") for at in shown}}
-        different = sorted(name for name in {*mine, *wanted} if mine.get(name) != wanted.get(name))
+        mine = {**dict(base.options), **{shown[at]: options.get(shown[at], "") for at in shown}}
+        different = sorted(name for name in {*mine, *options} if mine.get(name) != options.get(name))
         if different:
             name = different[0]
-            return f"{self.path} adds the pass with {name}={mine.get(name, '')}, not {wanted.get(name, '')}"
+            return f"{self.path} adds the pass with {name}={mine.get(name, '')}, not {options.get(name, '')}"
         return Call(self.path, tuple(arguments))
 
 
@@ -96,7 +99,7 @@ def read(rows: Iterable[Mapping[str, Any]]) -> tuple[Binding, ...]:
     return tuple(
         Binding(
             row["binding"],
-            tuple((tuple(one["arguments"]), pipeline.parse(one["form"])) for one in row["forms"]),
+            tuple((tuple(form["arguments"]), pipeline.parse(form["form"])) for form in row["forms"]),
             row["error"],
         )
         for row in rows
@@ -106,40 +109,40 @@ def read(rows: Iterable[Mapping[str, Any]]) -> tuple[Binding, ...]:
 def resolve(
     known: Sequence[Binding], argument: str, form: PipelineForm | None, rehearsed: Call | None = None
 ) -> Call | str:
-    """The call that adds a pass, or why there is none.
+    """Return the call that adds a pass, or the reason why there is none.
 
     Args:
         known: all bindings.
-        argument: of the pass on a command line.
-        form: the pass with its options; None if the dump does not tell them.
-        rehearsed: what this Triton's own backend calls for it.
+        argument: name of the pass on a command line.
+        form: the pass with its options; None if the dump does not contain them.
+        rehearsed: the call by which this Triton's own backend adds it.
     """
-    same = [one for one in known if one.argument == argument]
+    same = [binding for binding in known if binding.argument == argument]
     if not same:
         return f"no binding adds {argument}"
     if form is None:
         if rehearsed:
             return rehearsed
-        plain = [one for one in same if not one.tries[0][0]]
+        plain = [binding for binding in same if not binding.tries[0][0]]
         if plain:
             return Call(plain[0].path)
         return f"the dump does not contain the options of {argument}, which {same[0].path} needs"
     reasons = []
-    for one in same:
-        made = one.call(form, rehearsed)
-        if isinstance(made, Call):
-            return made
-        reasons.append(made)
+    for binding in same:
+        call = binding.call(form, rehearsed)
+        if isinstance(call, Call):
+            return call
+        reasons.append(call)
     return "; ".join(reasons)
 
 
 def _spelled(value: Any) -> str:
-    """A value as an option has it."""
+    """Return a value as a pass option spells it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value(text: str, like: Any) -> Any:
-    """The opposite."""
+    """Parse the text of an option; the inverse of `_spelled`. `like` has the type of the result."""
     if isinstance(like, bool):
         return text == "true"
     return int(text) if isinstance(like, int) else text

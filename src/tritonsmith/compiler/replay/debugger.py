@@ -1,4 +1,4 @@
-"""Debug output of a pass, and a debugger in it."""
+"""Request debug output of a pass, and start a debugger in it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SHOW = "set var *(bool*)&'llvm::DebugFlag' = 1"  # LLVM has this variable in ev
 
 @dataclass(frozen=True)
 class Debug:
-    """What is asked for besides the replay.
+    """The debug output that is requested with a replay.
 
     Attributes:
         types: DEBUG_TYPEs.
-        notes: what a person should know.
+        notes: messages for the user.
         everything: all types.
     """
 
@@ -34,16 +34,16 @@ class Debug:
     everything: bool = False
 
     def __bool__(self) -> bool:
-        """Whether there is any debug output."""
+        """Report whether any debug output is requested."""
         return self.everything or bool(self.types)
 
     def environ(self) -> tuple[tuple[str, str | None], ...]:
-        """Variables that make libtriton print it."""
+        """Return the variables that make libtriton print it."""
         only = None if self.everything else ",".join(self.types)
         return (("TRITON_ENABLE_LLVM_DEBUG", "1"), ("TRITON_LLVM_DEBUG_ONLY", only)) if self else ()
 
     def flags(self) -> tuple[str, ...]:
-        """The same of `triton-opt`."""
+        """Return the flags that make `triton-opt` print it."""
         return ("-debug" if self.everything else f"-debug-only={','.join(self.types)}",) if self else ()
 
 
@@ -56,18 +56,18 @@ def of(
     only: Sequence[str] = (),
     everything: bool = False,
 ) -> Debug:
-    """Types of debug output.
+    """Return the debug output to request.
 
     Args:
         links: passes.
-        tool: what runs them.
-        mlir: types of MLIR's machinery.
-        wanted: those of the passes' files, too.
+        tool: the program that runs them.
+        mlir: types of MLIR's infrastructure.
+        wanted: add the types of the passes' files.
         only: any other types, of Triton, MLIR or LLVM.
-        everything: all there are.
+        everything: all types.
 
     Raises:
-        UsageError: there is no such type of MLIR's.
+        UsageError: MLIR has no such type.
         FactError: no sources, no assertions, or no such type in this Triton.
     """
     if not wanted and not mlir and not only and not everything:
@@ -81,15 +81,17 @@ def of(
     _check(tool, only, known)
     if everything:
         return Debug(everything=True)
-    found = tuple(dict.fromkeys(source(link, tool) for link in links)) if wanted else ()
-    notes = [f"{one.argument}: {one.file} (by {one.found_by})" for one in found]
-    notes += [f"{one.argument}: its file does not define DEBUG_TYPE" for one in found if not one.debug_type]
-    own = [one.debug_type for one in found if one.debug_type]
+    sources = tuple(dict.fromkeys(source(link, tool) for link in links)) if wanted else ()
+    notes = [f"{place.argument}: {place.file} (by {place.found_by})" for place in sources]
+    notes += [
+        f"{place.argument}: its file does not define DEBUG_TYPE" for place in sources if not place.debug_type
+    ]
+    own = [place.debug_type for place in sources if place.debug_type]
     return Debug(tuple(dict.fromkeys([*own, *mlir, *only])), tuple(notes))
 
 
 def _no_debug_output(tool: Replayer) -> FactError:
-    """Why there is none: Triton was built without assertions, or only the LLVM below it."""
+    """Return the error for missing debug output: Triton, or only its LLVM, was built without assertions."""
     setup, build = command_line.command("setup-mlir"), command_line.command("build-triton")
     cache = cmake_cache.read(tool.build) if tool.build else None
     llvm = cache.get("LLVM_DIR").partition("/lib/cmake")[0] if cache else ""
@@ -112,11 +114,12 @@ def _no_debug_output(tool: Replayer) -> FactError:
 
 
 def _check(tool: Replayer, only: Sequence[str], known: Iterable[str]) -> None:
-    """Check that the program has each of these types: LLVM is silent about others.
+    """Check that the program has each of these types.
 
     Raises:
-        FactError: it has not.
+        FactError: a type is missing.
     """
+    # LLVM prints nothing at all for an unknown type, without a message.
     program = tool.opt or (library(tool.python) if tool.python else None)
     for name in only:
         if program and not libtriton.has_text(program, name):
@@ -127,7 +130,7 @@ def _check(tool: Replayer, only: Sequence[str], known: Iterable[str]) -> None:
 
 
 def source(link: PassLink, tool: Replayer) -> PassSource:
-    """Where a pass is.
+    """Find the source of a pass.
 
     Raises:
         FactError: the checkout is unknown, or does not contain the pass.
@@ -136,26 +139,26 @@ def source(link: PassLink, tool: Replayer) -> PassSource:
     if tool.source is None:
         hints = ["give the checkout that Triton was built from: --source PATH"]
         raise FactError(f"the sources of {argument} are required", hints=hints)
-    found = pass_source.find(argument, tool.source)
-    if found is None:
+    place = pass_source.find(argument, tool.source)
+    if place is None:
         raise FactError(
             f"{argument} is not in this checkout",
             where=tool.source,
             why="no *.td file defines it, or no file implements it: MLIR's own passes are in LLVM's sources",
             hints=["for a pass of MLIR, such as canonicalize: --source with LLVM's sources"],
         )
-    return found
+    return place
 
 
 def pattern(name: str, opt: Path) -> str:
-    """The function of a rewrite pattern at which a debugger stops.
+    """Return the function of a rewrite pattern, for a breakpoint.
 
     Raises:
         FactError: the program has no such pattern.
     """
     names = set(libtriton.classes_with(opt, "matchAndRewrite"))
     if name not in names:
-        near = get_close_matches(name, names, n=5)  # of a thousand, most of them LLVM's
+        near = get_close_matches(name, names, n=5)  # all names would be about a thousand, most of them LLVM's
         hints = [f"did you mean {' or '.join(map(repr, near))}?"] if near else []
         hints.append("give the class that has matchAndRewrite, without its namespace")
         raise FactError(f"no rewrite pattern {name!r}", where=opt, hints=hints)
@@ -163,13 +166,13 @@ def pattern(name: str, opt: Path) -> str:
 
 
 def command(name: str, tool: Replayer, argv: Sequence[str], place: str) -> tuple[str, ...]:
-    """The command that starts a debugger, with a breakpoint at a pass.
+    """Return the command that starts a debugger with a breakpoint at a pass.
 
     Args:
         name: `gdb` or `lldb`.
-        tool: whose program it is.
-        argv: of `triton-opt`.
-        place: of the breakpoint: FILE:LINE, or a function.
+        tool: the replayer whose program is debugged.
+        argv: the command of `triton-opt`.
+        place: the breakpoint: FILE:LINE, or a function.
     """
     init: Path | None = tool.debugger_file(name)
     if name == "gdb":

@@ -1,6 +1,6 @@
-"""Inspect an interpreter's libtriton: every binding of a pass, and those that a backend would call.
+"""Inspect an interpreter's libtriton: the bindings that add passes, and the calls that a backend makes.
 
-Both are kept in the workspace, by the library's path, size and time.
+Both are cached in the workspace, by the library's path, size and time.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class TracedCall:
     """A pass that a backend would add.
 
     Attributes:
-        call: of the binding.
+        call: the binding and its arguments.
         printed: its pipeline form.
-        stage: `ttgir`.
+        stage: such as `ttgir`.
         at: file and line of the backend's Python.
     """
 
@@ -49,12 +49,12 @@ class TracedCall:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """The pipelines that a backend would run, beside those that it did.
+    """The calls of a backend's pipelines, matched with the dumps of a kernel.
 
     Attributes:
-        calls: number of a dump to the call for its pass.
-        complete: whether the dump has everything that the backend would run, as far as it goes: passes
-            that are in no call are then parts of others.
+        calls: number of a dump to the call that adds its pass.
+        complete: the dump has every pass that the backend would run, up to its end, so that a pass without a
+            call runs inside another pass.
     """
 
     calls: Mapping[int, TracedCall]
@@ -62,7 +62,7 @@ class Rehearsal:
 
     @property
     def own(self) -> frozenset[int] | None:
-        """Numbers of the dumps whose passes the pipelines run themselves; None if unknown."""
+        """The numbers of the dumps whose passes the pipelines run directly; None if unknown."""
         return frozenset(self.calls) if self.complete else None
 
 
@@ -70,7 +70,7 @@ NOTHING = Rehearsal({}, complete=False)
 
 
 def known(python: Path, space: Workspace) -> tuple[Binding, ...]:
-    """Every binding that adds a pass.
+    """Return every binding that adds a pass.
 
     Raises:
         FactError: the interpreter has no Triton, or one without such bindings.
@@ -81,20 +81,25 @@ def known(python: Path, space: Workspace) -> tuple[Binding, ...]:
 def rehearse(
     python: Path, space: Workspace, index: DumpIndex, kernel: DumpedKernel, options: Mapping[str, Any]
 ) -> Rehearsal:
-    """What the backend of this Triton would call for each pass of a kernel, for the kernel's target.
+    """Match a kernel's passes with the calls that this Triton's backend makes for the kernel's target.
 
-    Options of the backend that the IR names need not be given.
+    Args:
+        python: an interpreter that has Triton.
+        space: the workspace.
+        index: the dump.
+        kernel: a kernel of it.
+        options: of the backend; those that the IR names may be left out.
 
     Raises:
-        FactError: the interpreter has no Triton, or none for this target.
+        FactError: the interpreter has no Triton, or no backend for this target.
     """
     dumps = pass_chain.passes(index.of(kernel.name))
     if not kernel.target or not dumps:
         return NOTHING
     target = targets.parse(kernel.target)
-    given = {**_options(index, dumps), **options}
-    made, _ = backend_calls(python, space, target, given, input_=index.path(dumps[0]).absolute())
-    return align(dumps, made)
+    all_options = {**_options(index, dumps), **options}
+    calls, _ = backend_calls(python, space, target, all_options, input_=index.path(dumps[0]).absolute())
+    return align(dumps, calls)
 
 
 def backend_calls(
@@ -105,17 +110,17 @@ def backend_calls(
     *,
     input_: Path | None = None,
 ) -> tuple[list[TracedCall], dict[str, str]]:
-    """What the backend of this Triton calls for a target, and the stages that ended early, with the error.
+    """Return the calls that this Triton's backend makes for a target, and the errors of failed stages.
 
     Args:
         python: an interpreter that has Triton.
         space: the workspace.
         target: a GPU.
         options: of the compile.
-        input_: the first IR; an empty module if there is none.
+        input_: the first IR; an empty module if None.
 
     Raises:
-        FactError: the interpreter has no Triton, or none for this target.
+        FactError: the interpreter has no Triton, or no backend for this target.
     """
     request = {
         "target": [target.backend, target.arch, target.warp_size],
@@ -123,25 +128,25 @@ def backend_calls(
         "stand-ins": configs.load("kernels")["stand-ins"]["modules"],
     }
     rows = _asked(python, space, "rehearse", request, {"input": str(input_) if input_ else ""})
-    made = [
+    calls = [
         TracedCall(
-            Call(one["binding"], tuple(one["arguments"])),
-            one["form"],
+            Call(call["binding"], tuple(call["arguments"])),
+            call["form"],
             row["stage"],
-            (one["at"][0], one["at"][1]),
+            (call["at"][0], call["at"][1]),
         )
         for row in rows
-        for one in row["calls"]
+        for call in row["calls"]
     ]
-    return made, {row["stage"]: row["error"] for row in rows if row["error"]}
+    return calls, {row["stage"]: row["error"] for row in rows if row["error"]}
 
 
 def align(dumps: Sequence[Dump], made: Sequence[TracedCall]) -> Rehearsal:
-    """Which call is for which dump of a pass: those in the same place of both lists."""
+    """Match dumps with calls: those at the same place of both sequences of passes."""
     inside = {link.dump.number for link in pass_chain.of(dumps) if link.inside}
     outer = [dump for dump in dumps if dump.number not in inside]
     mine = [dump.argument for dump in outer]
-    theirs = [pipeline.parse(one.printed).argument for one in made]
+    theirs = [pipeline.parse(call.printed).argument for call in made]
     calls, matched = {}, 0
     for block in difflib.SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
         for offset in range(block.size):
@@ -151,11 +156,11 @@ def align(dumps: Sequence[Dump], made: Sequence[TracedCall]) -> Rehearsal:
 
 
 def _options(index: DumpIndex, dumps: Sequence[Dump]) -> dict[str, int]:
-    """Options of the compile that the IR itself names."""
+    """Return the options of the compile that the IR itself names."""
     for dump in dumps:
-        found = _ATTRIBUTE.findall(index.content(dump)[:_HEAD].decode("utf-8", errors="replace"))
-        if found:
-            return {name.replace("-", "_"): int(value) for name, value in found}
+        attributes = _ATTRIBUTE.findall(index.content(dump)[:_HEAD].decode("utf-8", errors="replace"))
+        if attributes:
+            return {name.replace("-", "_"): int(value) for name, value in attributes}
     return {}
 
 
@@ -166,7 +171,7 @@ def _asked(
     request: Mapping[str, Any],
     more: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """The worker's rows, kept by the request; `more` is sent with it and does not change the answer."""
+    """Return the worker's answer, cached by the request; `more` is sent too and does not affect it."""
     library = replayer.library(python)
     about = library.stat()
     key = digest(str(library), about.st_size, about.st_mtime_ns, worker.text(), request)

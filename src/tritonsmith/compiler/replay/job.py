@@ -1,4 +1,4 @@
-"""What has to be run for each pass, by bindings or by `triton-opt`."""
+"""Plan how each pass is replayed, by bindings or by `triton-opt`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class ReplayJob:
         links: the passes, in order.
         input: file with the IR before the first.
         after: file with the IR that the dump has after the last; None if it has none.
-        out: file for the IR that comes out.
-        log: file for what the compiler says.
+        out: file for the resulting IR.
+        log: file for the compiler's messages.
         calls: bindings, one for each pass.
         argv: the command instead, if `triton-opt` runs them.
-        why: reason for which nothing can be run; empty if something can.
-        notes: what a person should know.
+        why: reason why nothing can be run; empty if something can.
+        notes: messages for the user.
     """
 
     links: tuple[PassLink, ...]
@@ -44,24 +44,24 @@ class ReplayJob:
 
     @property
     def inside(self) -> bool:
-        """Whether another pass runs it."""
+        """True if another pass runs any of its passes."""
         return any(link.inside for link in self.links)
 
     @property
     def number(self) -> int:
-        """That of its first pass."""
+        """The number of its first pass."""
         return self.links[0].dump.number
 
     @property
     def title(self) -> str:
-        """A few words."""
+        """A short description: the number and name of its pass, or of the first and last."""
         first, last = self.links[0].dump, self.links[-1].dump
         head = f"{first.number} {first.argument}"
         return head if first is last else f"{head} to {last.number} {last.argument}"
 
 
 def empty(index: DumpIndex, links: Sequence[PassLink], out: Path) -> ReplayJob:
-    """A job whose way is not known yet, or that has none."""
+    """Return a job without a command or calls; `why` is set if its passes run inside another pass."""
     first = links[0].dump
     inside = next((link.inside for link in links if link.inside), "")
     name = f"{first.number:03d}-{first.argument}"
@@ -77,42 +77,42 @@ def empty(index: DumpIndex, links: Sequence[PassLink], out: Path) -> ReplayJob:
 
 
 def tells_options(links: Sequence[PassLink]) -> bool:
-    """Whether this compiler's banners have the options of passes: those of LLVM 22 and later do."""
+    """Report whether this compiler's banners contain pass options, as those of LLVM 22 and later do."""
     return any("{" in link.dump.pipeline for link in links)
 
 
 def by_bindings(
     links: Sequence[PassLink], known: Sequence[Binding], rehearsed: Mapping[int, TracedCall], *, told: bool
 ) -> tuple[tuple[Call, ...], str, tuple[str, ...]]:
-    """How bindings run some passes.
+    """Return the calls of bindings that run some passes.
 
     Args:
         links: the passes.
         known: all bindings.
         rehearsed: by number of the dump.
-        told: whether banners have options.
+        told: the banners contain options.
 
     Returns:
-        The calls; why there are none; notes.
+        The calls; the reason why there are none; notes.
     """
     calls: list[Call] = []
     notes = []
     for dump in (link.dump for link in links):
         mine = rehearsed.get(dump.number)
         form = pipeline.parse(dump.pipeline) if told else None
-        made = bindings.resolve(known, dump.argument, form, mine.call if mine else None)
-        if isinstance(made, str):
-            return (), made, ()
+        call = bindings.resolve(known, dump.argument, form, mine.call if mine else None)
+        if isinstance(call, str):
+            return (), call, ()
         if form is None and mine is None:
-            notes.append(f"{dump.argument}: with the default options of {made.binding}")
-        calls.append(made)
+            notes.append(f"{dump.argument}: with the default options of {call.binding}")
+        calls.append(call)
     return tuple(calls), "", tuple(notes)
 
 
 def pipeline_of(
     links: Sequence[PassLink], rehearsed: Mapping[int, TracedCall], *, told: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """The pipeline of some passes, as `--pass-pipeline` takes it; what was changed in their printed forms."""
+    """Return a pipeline of some passes for `--pass-pipeline`, and notes on changes to their printed forms."""
     parts, notes = [], []
     for dump in (link.dump for link in links):
         mine = rehearsed.get(dump.number)
@@ -128,7 +128,7 @@ def pipeline_of(
 
 
 def by_opt(job: ReplayJob, opt: Path, passes: str, debug: Sequence[str] = ()) -> tuple[str, ...]:
-    """The command of `triton-opt` that runs a pipeline for a job, with flags for debug output."""
+    """Return the command of `triton-opt` that runs a pipeline for a job, with flags for debug output."""
     argv = [str(opt), str(job.input), f"--pass-pipeline={passes}", *_AS_DUMPED]
     if debug:
         argv += [*debug, "--mlir-disable-threading"]

@@ -1,8 +1,8 @@
-"""Which dump is the input of which pass, and which one is what the pass made of it.
+"""Find the input and the result of each pass among the dumps.
 
-A compiler prints the whole module before each pass, one after the other: what a pass made is the next dump.
-A pass that runs pipelines of its own (`inline` cleans up each function) is followed by their dumps first;
-what it made comes after all of them. A pass that runs on functions is one dump for each.
+The compiler prints the whole module before each pass, in sequence: the result of a pass is the next dump. A
+pass that runs pipelines of its own (`inline` cleans up each function) is followed by their dumps first, and
+its result comes after all of them. A pass that runs on functions has one dump per function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PassLink:
     Attributes:
         dump: the IR before it.
         after: the IR after it; None if nothing was printed afterwards.
-        inside: argument of the pass that ran this one as a part of itself; empty if the pipeline did.
+        inside: name of the pass that ran this one as a part of itself; empty if the pipeline ran it.
     """
 
     dump: Dump
@@ -32,20 +32,20 @@ class PassLink:
 
 
 def passes(dumps: Sequence[Dump]) -> tuple[Dump, ...]:
-    """Those that are the whole input of a pass of MLIR's: LLVM's own passes print LLVM IR."""
+    """Return the dumps that are the complete input of an MLIR pass: LLVM's own passes print LLVM IR."""
     return tuple(
-        one
-        for one in dumps
-        if one.when == "before" and one.argument and one.whole and one.path.endswith(".mlir")
+        dump
+        for dump in dumps
+        if dump.when == "before" and dump.argument and dump.whole and dump.path.endswith(".mlir")
     )
 
 
 def of(dumps: Sequence[Dump], own: Collection[int] | None = None) -> tuple[PassLink, ...]:
-    """The passes of one kernel that can be looked at alone, in order.
+    """Return the passes of one kernel that can be examined alone, in order.
 
     Args:
         dumps: of that kernel, in order.
-        own: numbers of those that the backend's pipelines run themselves; None if nobody knows.
+        own: numbers of the dumps whose passes the backend's pipelines run directly; None if unknown.
     """
     before = passes(dumps)
     owners = _owners(before, own)
@@ -65,15 +65,15 @@ def of(dumps: Sequence[Dump], own: Collection[int] | None = None) -> tuple[PassL
 
 
 def _same_pass(one: Dump, other: Dump) -> bool:
-    """Whether it is one pass of a pipeline, on one function after the other."""
+    """Report whether both dumps belong to one pass of a pipeline that ran on several functions."""
     same = (one.argument, one.operation) == (other.argument, other.operation)
     return same and one.operation != MODULE and one.symbol != other.symbol
 
 
 def _owners(dumps: Sequence[Dump], own: Collection[int] | None) -> dict[int, str]:
-    """Number of a dump to the pass that it is a part of; to nothing if it is none."""
+    """Return, by number of a dump, the pass that runs the dump's pass as a part of itself; empty for none."""
     known: dict[str, list[str]] = configs.load("passes-replay")["inside"]
-    found: dict[int, str] = {}
+    owners: dict[int, str] = {}
     owner: Dump | None = None
     for dump in dumps:
         if owner is None or _same_pass(owner, dump):
@@ -82,10 +82,10 @@ def _owners(dumps: Sequence[Dump], own: Collection[int] | None) -> dict[int, str
             inside = dump.operation != MODULE and dump.argument in known.get(owner.argument, ())
         else:
             inside = dump.number not in own
-        found[dump.number] = owner.argument if owner and inside else ""
+        owners[dump.number] = owner.argument if owner and inside else ""
         if not inside:
             owner = dump
-    return found
+    return owners
 
 
 def chosen(
@@ -100,15 +100,15 @@ def chosen(
     """Select the requested passes.
 
     Args:
-        links: all of them.
-        dumps: those that are no input of such a pass as well: an error says so.
-        number: of a pass, or its argument where it is there once; empty for a range.
+        links: all passes.
+        dumps: all dumps, including those that are not an MLIR pass's input: the error explains these.
+        number: of a pass, or its name if that occurs once; empty for a range.
         first: number of the first of a range; the pipeline's first if None.
         last: number of its last; the pipeline's last if None.
-        everything: each of the pipeline, alone.
+        everything: every pass of the pipeline, each alone.
 
     Raises:
-        UsageError: no such pass, or more than one thing is asked for.
+        UsageError: no such pass, or not exactly one of these is requested.
     """
     if sum((bool(number), first is not None or last is not None, everything)) != 1:
         raise UsageError(
@@ -126,17 +126,17 @@ def chosen(
     numbers = [link.dump.number for link in links]
     begin = numbers[0] if first is None else _one(links, str(first), dumps).dump.number
     end = numbers[-1] if last is None else _one(links, str(last), dumps).dump.number
-    found = tuple(link for link in links if begin <= link.dump.number <= end and not link.inside)
-    if not found:
+    selected = tuple(link for link in links if begin <= link.dump.number <= end and not link.inside)
+    if not selected:
         raise UsageError(f"no pass from {begin} to {end}", hints=["--from must not be after --until"])
-    return found
+    return selected
 
 
 def _one(links: Sequence[PassLink], wanted: str, dumps: Sequence[Dump] = ()) -> PassLink:
     same = [link for link in links if wanted in (str(link.dump.number), link.dump.argument)]
     if len(same) == 1:
         return same[0]
-    if other := next((one for one in dumps if not same and wanted in (str(one.number), one.name)), None):
+    if other := next((dump for dump in dumps if not same and wanted in (str(dump.number), dump.name)), None):
         why = (
             "its dump is truncated"
             if not other.whole

@@ -1,8 +1,8 @@
-"""Where a pass is in a checkout: its definition in tablegen, the C++ file that implements it, its DEBUG_TYPE.
+"""Find a pass in a checkout: its tablegen definition, the C++ file that implements it, its DEBUG_TYPE.
 
-From the argument to the definition (`def TritonGPUCoalesce : Pass<"tritongpu-coalesce"`), from there to the
-file: the one that asks tablegen for this pass (`GEN_PASS_DEF_TRITONGPUCOALESCE`), or derives from its base
-class, or defines the function that the definition names as its constructor.
+The argument leads to the definition (`def TritonGPUCoalesce : Pass<"tritongpu-coalesce"`). The file is the
+one that requests this pass from tablegen (`GEN_PASS_DEF_TRITONGPUCOALESCE`), or derives from its base class,
+or defines the function that the definition names as its constructor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PassSource:
     Attributes:
         argument: `tritongpu-coalesce`.
         file: the C++ file.
-        found_by: how that file was found.
+        found_by: the way in which that file was found.
         debug_type: of that file; empty if it has none.
         line: of `runOnOperation` in it; None if it is not there.
         root: the checkout.
@@ -44,15 +44,31 @@ class PassSource:
 
 
 def debug_types(root: Path) -> tuple[str, ...]:
-    """Every DEBUG_TYPE of a checkout."""
+    """Return every DEBUG_TYPE of a checkout."""
     return tuple(native.debug_types(SourceFiles(root, _FOLDERS)))
 
 
 def find(argument: str, root: Path) -> PassSource | None:
-    """Where a pass is; None if the checkout has not both its definition and its file."""
+    """Find a pass; None if the checkout lacks its definition or its file."""
     tree = SourceFiles(root, _FOLDERS)
-    one = next((one for one in td_text.read(tree) if one.kind == "pass" and one.name == argument), None)
-    found = native.implementation(tree, one.record, one.constructor) if one else None
-    if found is None:
+    definition = next(
+        (
+            definition
+            for definition in td_text.read(tree)
+            if definition.kind == "pass" and definition.name == argument
+        ),
+        None,
+    )
+    implementation = (
+        native.implementation(tree, definition.record, definition.constructor) if definition else None
+    )
+    if implementation is None:
         return None
-    return PassSource(argument, root / found.file, found.found_by, found.debug_type, found.line or None, root)
+    return PassSource(
+        argument,
+        root / implementation.file,
+        implementation.found_by,
+        implementation.debug_type,
+        implementation.line or None,
+        root,
+    )

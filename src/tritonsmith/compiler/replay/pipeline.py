@@ -1,4 +1,4 @@
-"""Pipeline forms, as MLIR prints them: `any(canonicalize{  max-iterations=10 top-down=true})`."""
+"""Parse pipeline forms, as MLIR prints them: `any(canonicalize{  max-iterations=10 top-down=true})`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class PipelineForm:
     """One pass with its options.
 
     Attributes:
-        argument: of the pass on a command line: `tritongpu-pipeline`.
+        argument: name of the pass on a command line: `tritongpu-pipeline`.
         options: names and values, in the order of the text.
-        nest: operations that it is nested in, outermost first; without `any`, which is whatever it is given.
+        nest: operations that it is nested in, outermost first; without `any`, which stands for any operation.
     """
 
     argument: str
@@ -28,13 +28,13 @@ class PipelineForm:
     nest: tuple[str, ...] = ()
 
     def render(self) -> str:
-        """The pass as a person would write it, without its nesting."""
+        """Return the pass as a person would write it, without its nesting."""
         words = " ".join(f"{name}={value}" if value else name for name, value in self.options)
         return f"{self.argument}{{{words}}}" if words else self.argument
 
 
 def parse(text: str) -> PipelineForm:
-    """The form of a single pass; of a list, its first."""
+    """Parse the form of a single pass; of a list, only its first."""
     nest: list[str] = []
     rest = text.strip()
     while match := _NEST.fullmatch(rest):
@@ -51,20 +51,19 @@ def parse(text: str) -> PipelineForm:
 
 
 def split(text: str, separator: str = " ") -> list[str]:
-    """Parts of a text, where the separator is in no bracket and no quotes; empty parts are left out."""
+    """Split a text at separators outside brackets and quotes; empty parts are left out."""
     return [part for part in brackets.split(text, separator) if part]
 
 
 def parsable(printed: str, operation: str) -> tuple[str, tuple[str, ...]]:
-    """What `--pass-pipeline` takes for a pass that ran on an operation.
-
-    A pass manager's own text is `any(cse)`, and a reproducer's up to 3.2 `builtin.module(any(cse))`, which
-    would run the pass on what is in the module: so the nesting is made anew. Blanks are single.
+    """Return the form that `--pass-pipeline` accepts for a pass that ran on an operation.
 
     Returns:
-        `cse`, or `tt.func(cse)`, which belongs into `builtin.module()`; what does not parse as it was
-        printed, and what was done about it.
+        `cse`, or `tt.func(cse)`, to be put into `builtin.module()`; and notes on parts that do not parse as
+        they were printed, and how they were changed.
     """
+    # A pass manager prints itself as `any(cse)`, a reproducer up to 3.2 has `builtin.module(any(cse))`:
+    # inside a module, either would run the pass on the operations in it. So the nesting is rebuilt.
     form = parse(printed)
     changes, options = [], []
     for name, value in form.options:

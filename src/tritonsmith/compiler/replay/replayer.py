@@ -22,10 +22,10 @@ class Replayer:
     """The program that replays passes.
 
     Attributes:
-        python: an interpreter that has Triton; None if nobody names one, which `opt` can do without.
+        python: an interpreter that has Triton; None if unknown, which is fine with `opt`.
         opt: `triton-opt`; None if bindings are used.
-        build: the build folder that `opt` comes from; None if it is no such folder.
-        source: checkout of Triton; None if nobody knows it.
+        build: the build folder of `opt`; None if it is in no such folder.
+        source: checkout of Triton; None if unknown.
     """
 
     python: Path | None
@@ -34,13 +34,13 @@ class Replayer:
     source: Path | None
 
     def asserts(self) -> bool:
-        """Whether it was built with assertions, and so prints debug output on demand."""
+        """Report whether it was built with assertions, and so can print debug output."""
         if self.opt:
             return "with assertions" in (capture((str(self.opt), "--version")) or "")
         return self.python is not None and libtriton.read(library(self.python)).asserts
 
     def debugger_file(self, debugger: str) -> Path | None:
-        """The commands that `build-triton` left for a debugger."""
+        """Return the start-up file that `build-triton` wrote for a debugger; None if there is none."""
         path = self.build / {"gdb": GDB, "lldb": LLDB}[debugger] if self.build else None
         return path if path and path.is_file() else None
 
@@ -56,20 +56,20 @@ def choose(
 ) -> Replayer:
     """Choose the replayer from flags, and from the dump, which knows the interpreter that printed it.
 
-    An environment stands for its `triton-opt` if that was built, else for its interpreter. What a dump names
-    that was not made here is not run.
+    An environment provides its `triton-opt` if that was built, or else its interpreter. Programs that a
+    foreign dump names are never run.
 
     Raises:
-        FactError: what they name is not there, or may not be run.
+        FactError: a program that they name does not exist, or may not be run.
     """
     opt, checkout = triton_opt, source
     chosen = python or provenance.interpreter(index, space)
     if env:
-        made = space.env(settings.load(env).name)
-        built = made.build / "bin" / "triton-opt"
+        environment = space.env(settings.load(env).name)
+        built = environment.build / "bin" / "triton-opt"
         opt = opt or (built if built.is_file() else None)
-        chosen = chosen if python else made.python
-        receipt = receipts.read(made.receipt("build-triton")) or {}
+        chosen = chosen if python else environment.python
+        receipt = receipts.read(environment.receipt("build-triton")) or {}
         checkout = checkout or (Path(receipt["source"]) if "source" in receipt else None)
     if opt and not os.access(opt, os.X_OK):
         raise FactError("no such program", where=opt, hints=["invoke build-triton builds triton-opt"])
@@ -87,28 +87,28 @@ def choose(
 
 
 def debugger(name: str) -> str:
-    """The path of a debugger.
+    """Return the path of a debugger.
 
     Raises:
-        FactError: it is not here.
+        FactError: it is not installed.
     """
-    found = next(filter(None, map(process.which, (name, *tools.versioned(name)))), None)
-    if found is None:
+    path = next(filter(None, map(process.which, (name, *tools.versioned(name)))), None)
+    if path is None:
         hints = [f"install {name}", "or run the output of --dry-run elsewhere"]
         raise FactError(f"{name} is not installed", hints=hints)
-    return found
+    return path
 
 
 def library(python: Path) -> Path:
-    """The libtriton.so of an interpreter, found without importing it.
+    """Return the libtriton.so of an interpreter, found without importing it.
 
     Raises:
         FactError: it has none.
     """
     code = "import importlib.util as util; print(util.find_spec('triton').origin)"
-    # Elsewhere: files of the current folder would stand for modules of the standard library.
-    found = capture((str(python), "-c", code), cwd=python.parent)
-    libraries = libtriton.find(Path(found).parent) if found else ()
+    # In another folder, because files of the current one would shadow modules of the standard library.
+    origin = capture((str(python), "-c", code), cwd=python.parent)
+    libraries = libtriton.find(Path(origin).parent) if origin else ()
     if not libraries:
         raise FactError(
             "this interpreter has no Triton",

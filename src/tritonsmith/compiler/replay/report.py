@@ -1,4 +1,4 @@
-"""The answers of `passes.replay`."""
+"""Show the results of `passes.replay` as a table, in words and as JSON."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ WORDS = {
 
 
 def table(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> Grid:
-    """A line for each job."""
+    """Return a table with one row per job."""
     rows = []
-    for one in outcomes:
-        took = "" if one.seconds is None else duration(one.seconds)
-        name, why = one.job.links[0].dump.argument, tables.clipped(one.why, _LONGEST)
-        rows.append([str(one.job.number), name, one.verdict, took, why])
+    for outcome in outcomes:
+        took = "" if outcome.seconds is None else duration(outcome.seconds)
+        name, why = outcome.job.links[0].dump.argument, tables.clipped(outcome.why, _LONGEST)
+        rows.append([str(outcome.job.number), name, outcome.verdict, took, why])
     kernel, by = prepared.seen.kernel, prepared.tool.opt or prepared.tool.python
     title = f"{kernel.name} {kernel.target}, by {by}"
     return tables.plain(title, ["", "pass", "replay", "time", "why"], rows, right=["", "time"], keys=2)
 
 
 def summary(outcomes: Sequence[ReplayOutcome]) -> str:
-    """How many replay exactly, of how many that can be compared; and what the rest is."""
-    count = Counter(one.verdict for one in outcomes)
-    counted = [one for one in outcomes if one.verdict != "inside" and one.job.after]
+    """Count the passes that replay exactly and those that can be compared, and list the rest."""
+    count = Counter(outcome.verdict for outcome in outcomes)
+    counted = [outcome for outcome in outcomes if outcome.verdict != "inside" and outcome.job.after]
     good = count["exact"] + count["same"]
     last = len(outcomes) - len(counted) - count["inside"]
     text = f"{good} of {len(counted)} passes replay exactly"
@@ -52,12 +52,12 @@ def summary(outcomes: Sequence[ReplayOutcome]) -> str:
 
 
 def sentence(outcome: ReplayOutcome) -> str:
-    """The outcome of a single job, in words."""
+    """Describe the outcome of a single job in words."""
     return f"{outcome.job.title}: {WORDS[outcome.verdict]}"
 
 
 def suspects(prepared: PreparedReplay) -> list[str]:
-    """Hints why a replay may differ."""
+    """Return possible reasons why a replay differs, as hints."""
     hints = []
     if prepared.tool.source:
         edited = "the pass was perhaps edited since the dump was recorded: then this is what the edit changes"
@@ -72,7 +72,7 @@ def suspects(prepared: PreparedReplay) -> list[str]:
 
 
 def as_json(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> dict[str, Any]:
-    """The outcomes as JSON data."""
+    """Return the outcomes as JSON data."""
     return {
         "schema": 1,
         "kernel": prepared.seen.kernel.name,
@@ -81,18 +81,18 @@ def as_json(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> dict
         "summary": summary(outcomes),
         "passes": [
             {
-                "numbers": [link.dump.number for link in one.job.links],
-                "passes": [link.dump.argument for link in one.job.links],
-                "verdict": one.verdict,
-                "why": one.why,
-                "seconds": one.seconds,
-                "input": str(one.job.input),
-                "output": str(one.job.out) if one.verdict in RAN else None,
-                "next": str(one.job.after) if one.job.after else None,
-                "calls": [call.content() for call in one.job.calls],
-                "command": list(one.job.argv),
-                "notes": list(one.job.notes),
+                "numbers": [link.dump.number for link in outcome.job.links],
+                "passes": [link.dump.argument for link in outcome.job.links],
+                "verdict": outcome.verdict,
+                "why": outcome.why,
+                "seconds": outcome.seconds,
+                "input": str(outcome.job.input),
+                "output": str(outcome.job.out) if outcome.verdict in RAN else None,
+                "next": str(outcome.job.after) if outcome.job.after else None,
+                "calls": [call.content() for call in outcome.job.calls],
+                "command": list(outcome.job.argv),
+                "notes": list(outcome.job.notes),
             }
-            for one in outcomes
+            for outcome in outcomes
         ],
     }

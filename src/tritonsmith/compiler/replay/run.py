@@ -33,14 +33,14 @@ _SIGNALLED = 128  # a shell's exit code for a signal
 
 @dataclass(frozen=True)
 class KernelPasses:
-    """A kernel's passes, and how they can be run.
+    """A kernel's passes, and facts about how they can be run.
 
     Attributes:
         index: the dump.
-        kernel: of it.
+        kernel: the kernel in it.
         links: its passes, in order.
-        rehearsal: what the backend would call for them.
-        notes: what a person should know.
+        rehearsal: the calls that the backend would make for them.
+        notes: messages for the user.
     """
 
     index: DumpIndex
@@ -56,11 +56,11 @@ class PreparedReplay:
 
     Attributes:
         seen: the kernel's passes.
-        tool: who replays.
-        jobs: what.
-        debug: what else is printed.
+        tool: the replayer.
+        jobs: the jobs, in order.
+        debug: additional debug output.
         plan: the steps.
-        work: folder of what comes out.
+        work: folder of the results.
     """
 
     seen: KernelPasses
@@ -76,10 +76,10 @@ class ReplayOutcome:
     """The outcome of a job.
 
     Attributes:
-        job: it.
-        verdict: how what came out compares to the dump.
-        why: what the compiler said, or why nothing was run.
-        seconds: that it took; None if nothing was run.
+        job: the job.
+        verdict: comparison of the result with the dump.
+        why: the compiler's error, or the reason why nothing was run.
+        seconds: wall time; None if nothing was run.
     """
 
     job: ReplayJob
@@ -91,14 +91,14 @@ class ReplayOutcome:
 def look(
     index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace, options: Mapping[str, Any]
 ) -> KernelPasses:
-    """Find a kernel's passes; `options` are those of the compile, where the IR does not name them.
+    """Find a kernel's passes; `options` are those of the compile that the IR does not name.
 
     Raises:
         FactError: a file of the dump is gone.
     """
     for dump in index.of(kernel.name):
         if not index.path(dump).is_file():
-            index.content(dump)  # whose error says what to do
+            index.content(dump)  # raises an error with hints
     rehearsal, notes = introspect.NOTHING, []
     if tool.python:
         try:
@@ -115,30 +115,30 @@ def look(
 def prepare(
     seen: KernelPasses, groups: Sequence[Sequence[PassLink]], tool: Replayer, space: Workspace, debug: Debug
 ) -> PreparedReplay:
-    """Find out how the job of each group of passes is run.
+    """Choose how the job of each group of passes is run, and make the plan.
 
     Raises:
         FactError: the interpreter has no Triton.
     """
     about = digest(str(seen.index.folder.absolute()), seen.kernel.name, str(tool))
     work = space.root / "passes" / "replay" / about
-    told = replay_job.tells_options(seen.links)
+    has_options = replay_job.tells_options(seen.links)
     calls = seen.rehearsal.calls
     known = () if tool.opt or tool.python is None else introspect.known(tool.python, space)
-    made = []
+    jobs = []
     for group in groups:
         job = replay_job.empty(seen.index, group, work)
         if job.why:
-            made.append(job)
+            jobs.append(job)
         elif tool.opt:
-            passes, notes = replay_job.pipeline_of(group, calls, told=told)
+            passes, notes = replay_job.pipeline_of(group, calls, told=has_options)
             argv = replay_job.by_opt(job, tool.opt, passes, debug.flags())
-            made.append(replace(job, argv=argv, notes=notes))
+            jobs.append(replace(job, argv=argv, notes=notes))
         else:
-            found, why, notes = replay_job.by_bindings(group, known, calls, told=told)
-            made.append(replace(job, calls=found, why=why, notes=notes))
-    steps = (MakeDir(work, phase="replay"), *_steps(made, tool, work, debug))
-    return PreparedReplay(seen, tool, tuple(made), debug, Plan("replay", steps), work)
+            job_calls, why, notes = replay_job.by_bindings(group, known, calls, told=has_options)
+            jobs.append(replace(job, calls=job_calls, why=why, notes=notes))
+    steps = (MakeDir(work, phase="replay"), *_steps(jobs, tool, work, debug))
+    return PreparedReplay(seen, tool, tuple(jobs), debug, Plan("replay", steps), work)
 
 
 def _steps(made: Sequence[ReplayJob], tool: Replayer, work: Path, debug: Debug) -> Iterator[Step]:
@@ -183,13 +183,13 @@ def execute(prepared: PreparedReplay, space: Workspace) -> tuple[ReplayOutcome, 
     """
     space.claim()
     files.make_folder(prepared.work)
-    for job in prepared.jobs:  # of an earlier replay: it is no answer of this one
+    for job in prepared.jobs:  # results of an earlier replay would pass for this one's
         files.remove((job.out, job.log))
     return tuple((_by_opt if prepared.tool.opt else _by_bindings)(prepared, space))
 
 
 def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcome]:
-    """One program after the other; one that fails is an outcome."""
+    """Run one program per job, in sequence; a failure is an outcome."""
     log = space.log("passes.replay")
     for job in prepared.jobs:
         if job.why:
@@ -208,7 +208,7 @@ def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcom
 
 
 def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcome]:
-    """One worker for all."""
+    """Run all jobs in one worker."""
     results: dict[int, dict[str, Any]] = {}
     if any(not job.why for job in prepared.jobs):
         alone = len(prepared.jobs) == 1
@@ -233,7 +233,7 @@ def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayO
 
 
 def _ran(job: ReplayJob, seconds: float) -> ReplayOutcome:
-    """What a job without an error made."""
+    """Return the outcome of a job that ended without an error."""
     if not job.out.is_file():
         why = "the program succeeded but wrote no IR: is it a triton-opt?"
         return ReplayOutcome(job, "failed", why, seconds)
@@ -241,14 +241,14 @@ def _ran(job: ReplayJob, seconds: float) -> ReplayOutcome:
 
 
 def _said(lines: Sequence[str]) -> str:
-    """The line that says what was wrong."""
+    """Return the first line that names an error; empty if there is none."""
     signs = ("error:", "Assertion", "ERROR", "does not refer to", "LLVM ERROR")
-    found = [line.strip() for line in lines if any(sign in line for sign in signs)]
-    return found[0] if found else ""
+    errors = [line.strip() for line in lines if any(sign in line for sign in signs)]
+    return errors[0] if errors else ""
 
 
 def keep(made: Path, out: Path) -> Path:
-    """Copy the result to where the user wants it; returns that path."""
+    """Copy the result to the path that the user chose, and return that path."""
     plan = Plan("keep", (Copy(made, out, phase="keep"),))
     workspace.default().run(plan, "passes.replay", quiet=True)
     return out

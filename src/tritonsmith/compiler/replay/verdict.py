@@ -1,4 +1,4 @@
-"""Whether a replay reproduced the dump."""
+"""Compare a replay with the dump."""
 
 from __future__ import annotations
 

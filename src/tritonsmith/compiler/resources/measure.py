@@ -1,4 +1,4 @@
-"""The resources of compiled kernels, from the files that a compile left."""
+"""Measure the resources of compiled kernels from the files of a compile."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SAYS = re.compile(r"^; Occupancy: (\d+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Measured:
-    """Resources of one or many kernels.
+    """The resources of one or more kernels.
 
     Attributes:
-        rows: one for each.
-        notes: what a person should know.
+        rows: one per kernel.
+        notes: messages for the user.
     """
 
     rows: tuple[ResourceRow, ...]
@@ -36,43 +36,43 @@ class Measured:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Kernels that cannot be launched, and the remarks of ptxas."""
+        """The kernels that cannot be launched, and the remarks of ptxas."""
         return tuple(_grouped((row.point, row.warnings) for row in self.rows))
 
 
 def of_manifest(manifest: Manifest) -> Measured:
-    """A row for each point of an output folder, in its order.
+    """Measure each point of an output folder, in its order.
 
     Raises:
         FactError: a binary cannot be read.
     """
     axes = _axes(manifest)
-    found, notes = [], []
+    rows, notes = [], []
     for point in manifest.points:
-        row, said = _of_point(manifest, point, axes)
-        found.append(row)
-        notes += said
-    return Measured(tuple(found), tuple(dict.fromkeys([*notes, *told(found)])))
+        row, point_notes = _of_point(manifest, point, axes)
+        rows.append(row)
+        notes += point_notes
+    return Measured(tuple(rows), tuple(dict.fromkeys([*notes, *told(rows)])))
 
 
 def of_all(found: Mapping[str, Measured]) -> Measured:
-    """Kernels in one table: the name of each, where there are several, is told with its points and notes."""
+    """Merge kernels into one table; if there are several, points and notes carry the name of their kernel."""
     if len(found) == 1:
         return next(iter(found.values()))
     rows = [
         replace(row, kernel=name, point=f"{name}/{row.point}")
-        for name, one in found.items()
-        for row in one.rows
+        for name, measured in found.items()
+        for row in measured.rows
     ]
     about: dict[str, list[str]] = {}
-    for name, one in found.items():
-        for text in one.notes:
+    for name, measured in found.items():
+        for text in measured.notes:
             about.setdefault(text, []).append(name)
     return Measured(tuple(rows), tuple(f"{', '.join(names)}: {text}" for text, names in about.items()))
 
 
 def told(rows: Sequence[ResourceRow]) -> Iterator[str]:
-    """The notes of rows, each once, with the points that it is about."""
+    """Yield the notes of rows, each once, with the points that it is about."""
     return _grouped((row.point, row.notes) for row in rows)
 
 
@@ -90,18 +90,18 @@ def _some(points: Sequence[str]) -> str:
 
 
 def unseen(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a kernel uses that occupancy ignores: `num_ctas` and `tmem_size` of Triton's metadata."""
+    """Describe uses that occupancy ignores: `num_ctas` and `tmem_size` of Triton's metadata."""
     blocks, columns = metadata.get("num_ctas"), metadata.get("tmem_size")
-    found = []
+    texts = []
     if isinstance(blocks, int) and blocks > 1:
-        found.append(f"its blocks are launched in clusters of {blocks}; occupancy is for single blocks")
+        texts.append(f"its blocks are launched in clusters of {blocks}; occupancy is for single blocks")
     if isinstance(columns, int) and columns > 0:
-        found.append("it uses tensor memory, which occupancy does not consider: fewer blocks may fit")
-    return tuple(found)
+        texts.append("it uses tensor memory, which occupancy does not consider: fewer blocks may fit")
+    return tuple(texts)
 
 
 def without_text(manifest: Manifest) -> Iterator[str]:
-    """A note for each kind of binary without disassembly: its instructions are not counted."""
+    """Yield a note for each kind of binary without disassembly: its instructions are not counted."""
     for binary, row in configs.load("kernels")["disassemblers"].items():
         stage = row["stage"]
         ids = [point.id for point in manifest.points if binary in point.stages and stage not in point.stages]
@@ -113,21 +113,19 @@ def without_text(manifest: Manifest) -> Iterator[str]:
 
 
 def unheard(manifest: Manifest) -> Iterator[str]:
-    """A note about cubins without recorded ptxas remarks (compiled by an older tritonsmith)."""
-    ids = [one.id for one in manifest.points if "cubin" in one.stages and one.remarks is None]
+    """Yield a note about cubins without recorded ptxas remarks (compiled by an older tritonsmith)."""
+    ids = [point.id for point in manifest.points if "cubin" in point.stages and point.remarks is None]
     if ids:
         yield f"{_some(ids)}: the remarks of ptxas were not recorded; compile again to get them"
 
 
 def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | None) -> dict[str, Value]:
-    """The resources of a cubin or a code object.
-
-    Spills are left out where PTX keeps arrays in local memory: the code does not tell them apart.
+    """Return the resources of a cubin or a code object.
 
     Args:
         binary: the file.
         arch: `90`, `gfx942`.
-        metadata: what Triton says of it.
+        metadata: Triton's metadata of the kernel.
         ptx: its PTX.
 
     Raises:
@@ -137,6 +135,8 @@ def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | Non
     shared = dynamic if isinstance(dynamic, int) else 0
     try:
         content = elf.load(binary)
+        # Machine code does not distinguish spills from arrays that the PTX keeps in local memory, so with
+        # such arrays the spills are None.
         if content.backend == "cuda":
             return _nvidia(cubin.read(content), arch, shared, metadata, ptx)
         return _amd(code_object.read(content), arch, shared, metadata)
@@ -156,13 +156,13 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     binary = manifest.path(point, stage)
     assert binary is not None  # noqa: S101 - for the type checker
     ptx = manifest.path(point, "ptx")
-    found = values(binary, point.arch, point.metadata, ptx)
+    measured = values(binary, point.arch, point.metadata, ptx)
     notes = []
-    if stage == "cubin" and found["spill_store_bytes"] is None and ptx:
+    if stage == "cubin" and measured["spill_store_bytes"] is None and ptx:
         origin = package(manifest, workspace.default())
-        said = ptxas.again(ptx, cubin.read(elf.load(binary)), origin, point.metadata)
-        if said:
-            found |= {"spill_store_bytes": said.stores, "spill_load_bytes": said.loads}
+        ptxas_report = ptxas.again(ptx, cubin.read(elf.load(binary)), origin, point.metadata)
+        if ptxas_report:
+            measured |= {"spill_store_bytes": ptxas_report.stores, "spill_load_bytes": ptxas_report.loads}
         else:
             why = "no available ptxas reproduces this cubin from its PTX"
             if origin is None:
@@ -170,13 +170,13 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
             notes = [f"{point.id}: its spills are unknown: {why}"]
     assembly = _text(manifest.path(point, "amdgcn"))
     if says := _SAYS.search(assembly):
-        found["compiler_waves_per_simd"] = int(says[1])
+        measured["compiler_waves_per_simd"] = int(says[1])
     text = _text(manifest.path(point, "sass" if stage == "cubin" else "gcnasm"))
     counted = instructions.count(text, BINARIES[stage]) if text else {}
     row = replace(
-        row, values=found, instructions=counted, notes=unseen(point.metadata), remarks=point.remarks
+        row, values=measured, instructions=counted, notes=unseen(point.metadata), remarks=point.remarks
     )
-    if found["launch"] is None:
+    if measured["launch"] is None:
         text = "the limits of this GPU are unknown: launchability is not checked"
         row = replace(row, notes=(*row.notes, text))
     return row, notes
@@ -241,10 +241,10 @@ def _amd(
 
 
 def _axes(manifest: Manifest) -> tuple[str, ...]:
-    """Names of options and constants that differ between points, in the order in which they come."""
-    every = [_all(point) for point in manifest.points]
-    names = dict.fromkeys(name for one in every for name in one)
-    return tuple(name for name in names if len({_spell(one.get(name)) for one in every}) > 1)
+    """Return the names of options and constants that differ between points, in the order of the points."""
+    tables = [_all(point) for point in manifest.points]
+    names = dict.fromkeys(name for table in tables for name in table)
+    return tuple(name for name in names if len({_spell(table.get(name)) for table in tables}) > 1)
 
 
 def _all(point: Point) -> dict[str, Any]:

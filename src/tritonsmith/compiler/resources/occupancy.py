@@ -1,4 +1,4 @@
-"""Theoretical occupancy: how many warps a multiprocessor holds at once, and what limits them."""
+"""Compute theoretical occupancy: the number of warps that a multiprocessor holds at once, and their limit."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from tritonsmith.core import configs
 
 _KIB = 1024
-_ENOUGH = 1 << 20  # of what limits nothing
+_ENOUGH = 1 << 20  # blocks, if a resource limits nothing
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What fits at once.
+    """The blocks of a kernel that fit at once.
 
     Attributes:
         blocks: on a multiprocessor; work-groups on a compute unit (from gfx10 on a work-group processor).
-        warps: warps or waves of these.
-        percent: of the warps that there is room for.
-        limiter: what it is that more blocks would need more of.
-        refused: why not even one block can be launched: `shared 262144 > 232448 B`; empty if it can.
+        warps: warps or waves of these blocks.
+        percent: share of the warps that there is room for.
+        limiter: the resource that more blocks would need more of.
+        refused: reason why not even one block can be launched: `shared 262144 > 232448 B`; empty if it can.
     """
 
     blocks: int
@@ -32,13 +32,13 @@ class Occupancy:
 
     @property
     def launch(self) -> str:
-        """Whether a launch can succeed, in words."""
+        """The answer in words whether a launch can succeed: `yes`, or `no` with the reason."""
         return f"no: {self.refused}" if self.refused else "yes"
 
 
 @dataclass(frozen=True)
 class _Need:
-    """What a block needs, and what one may have."""
+    """A resource that a block needs, with the maximum that one block may have."""
 
     name: str
     limiter: str
@@ -57,16 +57,16 @@ def nvidia(
     barriers: int,
     tensor_columns: int = 0,
 ) -> Occupancy | None:
-    """Occupancy of a kernel on an NVIDIA GPU; None if the GPU is unknown.
+    """Return the occupancy of a kernel on an NVIDIA GPU; None if the GPU is unknown.
 
     Args:
         arch: compute capability without its point: `90`.
-        registers: of a thread.
-        threads: of a block.
-        static: bytes of shared memory, as the cubin has it.
-        dynamic: bytes of shared memory that the launch asks for.
-        barriers: of a block.
-        tensor_columns: of tensor memory.
+        registers: per thread.
+        threads: per block.
+        static: bytes of shared memory in the cubin.
+        dynamic: bytes of shared memory that the launch requests.
+        barriers: per block.
+        tensor_columns: columns of tensor memory.
     """
     table = configs.load("gpu-limits")["nvidia"]
     row: Mapping[str, Any] | None = table["arch"].get(arch)
@@ -76,7 +76,7 @@ def nvidia(
     own = static + dynamic - (row["reserved"] if inside else 0)
     shared = own + row["reserved"]
     warps = -(-threads // 32)
-    given = warps * 32 * _rounded(registers, table["granule"])
+    allocated = warps * 32 * _rounded(registers, table["granule"])
     return _least(
         warps,
         row["warps"],
@@ -91,22 +91,22 @@ def nvidia(
         (
             _Need("threads", "warps", threads, table["threads"]),
             _Need("shared", "shared memory", own, row["shared-block"] * _KIB, " B"),
-            _Need("registers", "registers", given, table["simds"] * table["registers"] * 32),
+            _Need("registers", "registers", allocated, table["simds"] * table["registers"] * 32),
             _Need("tensor memory", "tensor memory", tensor_columns, table["tensor-columns"], " columns"),
         ),
     )
 
 
 def amd(arch: str, *, wave: int, vgprs: int, sgprs: int, threads: int, lds: int) -> Occupancy | None:
-    """Occupancy of a kernel on an AMD GPU; None if the GPU is unknown.
+    """Return the occupancy of a kernel on an AMD GPU; None if the GPU is unknown.
 
     Args:
         arch: `gfx942`.
         wave: lanes of a wave.
-        vgprs: of a lane, with the AGPRs where they share a file.
-        sgprs: of a wave.
-        threads: of a work-group.
-        lds: bytes of a work-group.
+        vgprs: per lane, with the AGPRs if they share a register file.
+        sgprs: per wave.
+        threads: per work-group.
+        lds: bytes per work-group.
     """
     table, row = configs.load("gpu-limits")["amd"], _family(arch)
     if row is None or str(wave) not in row["registers"] or not threads:
@@ -114,23 +114,23 @@ def amd(arch: str, *, wave: int, vgprs: int, sgprs: int, threads: int, lds: int)
     waves = -(-threads // wave)
     most = row["waves"] * row["simds"]
     registers, granule = row["registers"][str(wave)], row["granule"][str(wave)]
-    found = {
+    groups = {
         "waves": most // waves,
         "VGPRs": min(most, _by_registers(row["simds"], registers, granule, vgprs)) // waves,
         "LDS": _by_shared(row, lds),
         "work-groups": row["barriers"] if waves > 1 else most,  # one wave needs no barrier
     }
     if "sgprs" in row:
-        found["SGPRs"] = _by_registers(row["simds"], row["sgprs"], row["sgpr-granule"], sgprs) // waves
+        groups["SGPRs"] = _by_registers(row["simds"], row["sgprs"], row["sgpr-granule"], sgprs) // waves
     needs = (
         _Need("threads", "waves", threads, table["threads"]),
         _Need("LDS", "LDS", lds, row["shared-block"] * _KIB, " B"),
     )
-    return _least(waves, most, found, needs)
+    return _least(waves, most, groups, needs)
 
 
 def simds(arch: str) -> int:
-    """SIMDs that share the waves of `amd`; 0 if nothing is known of this GPU."""
+    """Return the SIMDs that share the waves of `amd`; 0 if the GPU is unknown."""
     row = _family(arch)
     return int(row["simds"]) if row else 0
 
@@ -142,7 +142,8 @@ def _family(arch: str) -> Mapping[str, Any] | None:
 
 
 def _by_registers(simds: int, available: int, granule: int, used: int) -> int:
-    """Warps whose registers fit, over all SIMDs: none of them spreads over two."""
+    """Return the warps whose registers fit, over all SIMDs."""
+    # A warp's registers lie in one SIMD: what is left over in two of them does not add up to a warp.
     return simds * (available // _rounded(max(used, 1), granule))
 
 
@@ -156,9 +157,9 @@ def _rounded(number: int, granule: int) -> int:
 
 
 def _least(warps: int, most: int, blocks: Mapping[str, int], needs: Iterable[_Need]) -> Occupancy:
-    """The smallest count; the first of equals. None at all if a block needs more than one may have."""
+    """Return the smallest count, the first of equal ones; no blocks if one needs more than it may have."""
     if over := [need for need in needs if need.used > need.most]:
-        refused = ", ".join(f"{one.name} {one.used} > {one.most}{one.unit}" for one in over)
+        refused = ", ".join(f"{each.name} {each.used} > {each.most}{each.unit}" for each in over)
         return Occupancy(0, 0, 0.0, over[0].limiter, refused)
     limiter = min(blocks, key=lambda name: blocks[name])
     held = blocks[limiter] * warps

@@ -1,4 +1,4 @@
-"""`ptxas -v` distinguishes spills from arrays in local memory; the machine code does not."""
+"""Run `ptxas -v`, which distinguishes spills from arrays in local memory; the machine code does not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Said:
     """The report of ptxas about a kernel.
 
     Attributes:
-        registers: of a thread.
+        registers: per thread.
         frame: bytes of stack.
         stores: bytes of spill stores.
         loads: bytes of spill loads.
@@ -39,10 +39,10 @@ class Said:
 
 
 def parse(text: str) -> Said:
-    """What `ptxas -v` wrote about one kernel.
+    """Parse the output of `ptxas -v` for one kernel.
 
     Raises:
-        FactError: there is nothing of it.
+        FactError: it contains no report.
     """
     frame, registers = _FRAME.search(text), _REGISTERS.search(text)
     if frame is None or registers is None:
@@ -51,7 +51,7 @@ def parse(text: str) -> Said:
 
 
 def has_arrays(ptx: str) -> bool:
-    """Whether the PTX itself uses local memory, as libdevice's sin and cos do."""
+    """Report whether the PTX itself uses local memory, as libdevice's sin and cos do."""
     return bool(_ARRAY.search(ptx))
 
 
@@ -59,13 +59,13 @@ def again(ptx: Path, cubin: Cubin, origin: Path | None, metadata: Mapping[str, A
     """Assemble the PTX as Triton did, and parse the report.
 
     Args:
-        ptx: the text.
-        cubin: what Triton's ptxas made of it.
+        ptx: the file.
+        cubin: the result of Triton's ptxas.
         origin: Triton's package; None if its programs may not be run.
-        metadata: what Triton says of the kernel; it may be a stranger's.
+        metadata: Triton's metadata of the kernel; it may be foreign.
 
     Returns:
-        What ptxas says; None if none reproduces the cubin, or an option may not be given.
+        The report; None if no ptxas reproduces the cubin, or if an option in the metadata is not allowed.
     """
     table = configs.load("kernel-resources")["ptxas"]
     target = _TARGET.search(untrusted.read_text(ptx, untrusted.OURS))
@@ -82,9 +82,9 @@ def again(ptx: Path, cubin: Cubin, origin: Path | None, metadata: Mapping[str, A
             answer = query(argv, timeout=table["timeout"])
             if answer is None or answer.code:
                 break  # other flags do not help it
-            said = parse(answer.err + answer.out)
-            if (said.registers, said.frame) == (cubin.registers, cubin.frame):
-                return said
+            report = parse(answer.err + answer.out)
+            if (report.registers, report.frame) == (cubin.registers, cubin.frame):
+                return report
     return None
 
 

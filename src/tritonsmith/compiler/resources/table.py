@@ -1,4 +1,4 @@
-"""A row of the table: one compiled kernel; its columns, with units."""
+"""A table row for one compiled kernel, and the columns with their units."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ResourceColumn:
     Attributes:
         key: in JSON and CSV; ends with the unit.
         head: on the screen, above the unit.
-        unit: below it.
+        unit: on the screen, below the head.
     """
 
     key: str
@@ -26,7 +26,7 @@ class ResourceColumn:
 
     @property
     def title(self) -> str:
-        """Head of a column on the screen."""
+        """The head of the column on the screen."""
         return f"{self.head}\n{self.unit}" if self.unit else self.head
 
 
@@ -56,7 +56,7 @@ COLUMNS = (
     ResourceColumn("limiter", "limited by"),
     ResourceColumn("launch", "launch"),
 )
-WORDS = ("limiter", "launch")  # whose values are no numbers
+WORDS = ("limiter", "launch")  # columns with text values
 LAUNCH, CAN_LAUNCH = "launch", "yes"
 SPILLS = ("spill_store_bytes", "spill_load_bytes", "sgpr_spills", "vgpr_spills")
 _STACK = "stack_bytes"
@@ -68,15 +68,15 @@ class ResourceRow:
 
     Attributes:
         kernel: name of the function.
-        point: the compile, or the cache's entry.
+        point: the compile, or the cache entry.
         target: `cuda:90:32`.
-        options: what differs from others: options, constants.
+        options: options and constants that differ from those of other rows.
         values: by the keys of `COLUMNS`.
-        instructions: class to number; empty without a disassembly.
-        error: why there is nothing.
-        notes: what the numbers do not say.
-        axes: what a sweep varied: name to value, as text.
-        remarks: what ptxas says of the code; None if that is not known.
+        instructions: instruction class to count; empty without a disassembly.
+        error: reason why there are no values.
+        notes: limits of the numbers.
+        axes: values that a sweep varied: name to value, as text.
+        remarks: remarks of ptxas on the code; None if unknown.
     """
 
     kernel: str
@@ -92,19 +92,19 @@ class ResourceRow:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why the kernel cannot be launched, and the remarks of ptxas."""
+        """The reason why the kernel cannot be launched, if any, and the remarks of ptxas."""
         launch = str(self.values.get(LAUNCH) or CAN_LAUNCH)
         refused = () if launch == CAN_LAUNCH else (f"cannot launch: {launch.removeprefix('no: ')}",)
         return (*refused, *(f"ptxas: {_IN_LINE.sub('', text)}" for text in self.remarks or ()))
 
     @property
     def backend(self) -> str:
-        """`cuda` or `hip`."""
+        """The backend: `cuda` or `hip`."""
         return self.target.partition(":")[0]
 
     @property
     def spilled(self) -> int:
-        """What `--spills` sorts by: bytes, or registers; a stack of unknown use counts as bytes."""
+        """The sort key of `--spills`: bytes, or registers; a stack of unknown use counts as bytes."""
         known = [self.values.get(key) for key in SPILLS]
         numbers = [value for value in known if isinstance(value, int)]
         stack = self.values.get(_STACK)
@@ -112,17 +112,17 @@ class ResourceRow:
 
 
 def spilling(rows: Iterable[ResourceRow]) -> tuple[ResourceRow, ...]:
-    """Those that spill, the worst first."""
-    found = [row for row in rows if row.spilled]
-    return tuple(sorted(found, key=lambda row: (-row.spilled, row.kernel, row.target, row.point)))
+    """Return the rows that spill, the worst first."""
+    spilled = [row for row in rows if row.spilled]
+    return tuple(sorted(spilled, key=lambda row: (-row.spilled, row.kernel, row.target, row.point)))
 
 
 def columns(rows: Sequence[ResourceRow]) -> tuple[ResourceColumn, ...]:
-    """Those that any of the rows has a value for."""
+    """Return the columns that at least one row has a value for."""
     return tuple(column for column in COLUMNS if any(row.values.get(column.key) is not None for row in rows))
 
 
 def classes(rows: Sequence[ResourceRow], known: Sequence[str]) -> tuple[str, ...]:
-    """Known classes of instructions, in their order, that any of the rows has."""
+    """Return the known instruction classes, in their order, that at least one row has."""
     here = {name for row in rows for name in row.instructions}
     return tuple(name for name in dict.fromkeys(known) if name in here)
