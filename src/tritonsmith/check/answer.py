@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The answer of a check: its passes, the culprit, and the runs of the interpreter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KNOWN = ("same text", "equal", "close", "reference")
 
 
 class Change(StrEnum):
-    """What a pass does to a kernel."""
+    """The ways in which a pass changes a kernel."""
 
     RESULT = "result"
     COPIES = "copies land late"
@@ -26,17 +26,17 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class CheckedPass:
-    """What a pass left, run.
+    """A text that a pass left, and the outcome of running it.
 
     Attributes:
-        number: of the dump that the pass was given.
-        name: of the pass, as a command line has it; empty for what the first pass is given.
-        status: `reference`, `same text`, `equal`, `close`, `differs`, `unknown`, or `lowered` from where on
-            there is no Triton IR any more.
-        why: the operation that is not known.
-        apart: the largest relative difference of those that are close.
+        number: the number of the dump that was run.
+        name: the pass that left it, as a command line names it; empty for the input of the first pass.
+        status: `reference`, `same text`, `equal`, `close`, `differs`, `unknown`, or `lowered` once there
+            is no Triton IR any more.
+        why: the reason for `unknown`, such as an operation that the check does not know.
+        apart: the largest relative difference within the tolerance.
         waits: why its waits and barriers could not be checked; empty if they were, or if there are none.
-        others: passes that ran after that one, of which no text of the whole module is there.
+        others: passes that ran in between and left no text of the whole module.
     """
 
     number: int
@@ -49,7 +49,7 @@ class CheckedPass:
 
     @property
     def sure(self) -> bool:
-        """Whether nothing of it is open."""
+        """Return whether nothing is left open: the text was compared, and so were its waits."""
         return self.status in KNOWN and not self.waits
 
 
@@ -59,17 +59,17 @@ class Culprit:
 
     Attributes:
         checked: the pass.
-        change: what it does.
-        difference: the first element that differs, or that is read outside; None where there is none.
-        seed: of the inputs.
-        program: that wrote it.
-        contents: of memory.
-        arguments: of the kernel, by name, those that are no pointers.
-        store: name of the argument that it lies behind.
-        operation: first operation after the pass whose value is new; empty if there is none.
-        line: FILE:LINE of that.
-        suspects: passes of which one it is: more than one where the text between them could not be run.
-        place: of shared memory, which is accessed and is not in its allocation; else empty.
+        change: the kind of change.
+        difference: the first element that differs, or that is read outside; None if there is none.
+        seed: the seed of the inputs.
+        program: ids of the program that wrote the element.
+        contents: the contents of memory in that run.
+        arguments: the kernel's arguments by name, without pointers.
+        store: name of the argument whose memory holds the element.
+        operation: the first operation after the pass whose value is new; empty if there is none.
+        line: FILE:LINE of that operation.
+        suspects: candidate passes; more than one if a text between them could not be run.
+        place: the place in shared memory that is accessed outside its allocation; else empty.
     """
 
     checked: CheckedPass
@@ -88,18 +88,18 @@ class Culprit:
 
 @dataclass(frozen=True)
 class InterpretedRuns:
-    """What TRITON_INTERPRET=1 computes, beside the first text.
+    """The results of TRITON_INTERPRET=1, compared with those of the first text.
 
     Attributes:
         status: `equal`, `close`, `differs` or `unknown`.
-        why: what the interpreter, or the comparison, does not know.
-        apart: the largest relative difference of those that are close.
-        seed: of the inputs under which it differs.
-        program: that differs.
-        contents: of memory.
-        difference: the first element; None where the interpreter only reads what the first text does not.
-        store: name of the argument that it lies behind.
-        hints: what to try where it is unknown.
+        why: the reason for `unknown`, from the interpreter or from the comparison.
+        apart: the largest relative difference within the tolerance.
+        seed: the seed of the inputs under which they differ.
+        program: ids of the program that differs.
+        contents: the contents of memory in that run.
+        difference: the first element; None if the interpreter only reads memory that the first text does not.
+        store: name of the argument whose memory holds the element.
+        hints: suggestions where the status is `unknown`.
     """
 
     status: str
@@ -115,19 +115,19 @@ class InterpretedRuns:
 
 @dataclass(frozen=True)
 class CheckAnswer:
-    """The result.
+    """The answer of a check of one kernel.
 
     Attributes:
-        kernel: name.
+        kernel: its name.
         target: `cuda:90`; empty if the dump does not say.
-        passes: in order.
+        passes: the texts that were run, in order.
         culprit: None if no pass changed the result.
-        elements: that the runs of the reference wrote.
-        runs: inputs under which the kernel was run: seed and program.
-        left_out: inputs under which it does not end, or assumes what does not hold.
-        racing: elements that one operation wrote more than once, with different values.
-        gaps: what of the first text these inputs do not try.
-        interpreted: what the interpreter computes; None if nobody asked.
+        elements: number of elements that the runs of the reference wrote.
+        runs: number of inputs (seed, program, contents) under which the kernel was run.
+        left_out: number of inputs under which it does not end, or makes an assumption that does not hold.
+        racing: number of elements that one operation wrote more than once, with different values.
+        gaps: parts of the first text that these inputs do not exercise.
+        interpreted: the runs of the interpreter; None if they were not requested.
     """
 
     kernel: str
@@ -143,17 +143,17 @@ class CheckAnswer:
 
     @property
     def checked(self) -> int:
-        """How many passes were compared."""
-        return sum(one.status in KNOWN for one in self.passes)
+        """The number of passes that were compared."""
+        return sum(row.status in KNOWN for row in self.passes)
 
     @property
     def open(self) -> tuple[CheckedPass, ...]:
-        """Texts before the reference, which were compared with nothing, and at the end, that were not run."""
-        sure = [number for number, one in enumerate(self.passes) if one.sure]
+        """The texts at either end that were not compared: before the first certain one, or after the last."""
+        sure = [number for number, row in enumerate(self.passes) if row.sure]
         ends = (*self.passes[: sure[0]], *self.passes[sure[-1] + 1 :]) if sure else self.passes
-        return tuple(one for one in ends if one.status == "unknown" or one.waits)
+        return tuple(row for row in ends if row.status == "unknown" or row.waits)
 
     @property
     def reasons(self) -> list[str]:
-        """Why those are open."""
-        return sorted({one.why or one.waits for one in self.open})
+        """The reasons why those texts are open, sorted and without duplicates."""
+        return sorted({row.why or row.waits for row in self.open})

@@ -1,8 +1,8 @@
 """The dialects arith and math: https://mlir.llvm.org/docs/Dialects/ArithOps, .../MathOps.
 
-Integers wrap; a division by zero or of the least one by -1, and a shift by the width or more, is undefined:
-such lanes are 0 here. What
-is transcendental is computed in fp64 and rounded once.
+Integers wrap. A division by zero, or of the least integer by -1, and a shift by the width or more are
+undefined: such lanes are 0 here. Transcendental functions are computed in fp64 and rounded once.
+
 """
 
 from __future__ import annotations
@@ -25,52 +25,54 @@ _SINGLE = 4  # bytes
 
 
 def unsigned(value: Array) -> Array:
-    """The same bits as an unsigned integer."""
+    """Return the same bits as unsigned integers."""
     if value.dtype == np.bool_:
         return value.astype(np.uint8)
-    found: Array = value.view(value.dtype.str.replace("i", "u"))
-    return found
+    bits: Array = value.view(value.dtype.str.replace("i", "u"))
+    return bits
 
 
 def _integer(function: Callable[[Array, Array], Array], *, of_unsigned: bool = False) -> Callable[..., Any]:
-    def run(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
-        dtype = one.dtype
+    def run(_run: Any, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
+        dtype = left.dtype
         if dtype == np.bool_:
-            one, other = one.astype(np.int8), other.astype(np.int8)
+            left, right = left.astype(np.int8), right.astype(np.int8)
             if not of_unsigned:
-                one, other = -one, -other
+                left, right = -left, -right
         elif of_unsigned:
-            one, other = unsigned(one), unsigned(other)
-        found = function(one, other)
-        return ((found & 1).astype(np.bool_) if dtype == np.bool_ else found.astype(dtype),)
+            left, right = unsigned(left), unsigned(right)
+        result = function(left, right)
+        return ((result & 1).astype(np.bool_) if dtype == np.bool_ else result.astype(dtype),)
 
     return run
 
 
 def _guarded(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    def divide(one: Array, other: Array) -> Array:
-        undefined = other == 0
-        if other.dtype.kind == "i":
-            undefined = undefined | ((other == -1) & (one == np.iinfo(one.dtype).min))
-        return np.where(undefined, 0, function(one, np.where(undefined, 1, other).astype(other.dtype)))
+    def divide(dividend: Array, divisor: Array) -> Array:
+        undefined = divisor == 0
+        if divisor.dtype.kind == "i":
+            undefined = undefined | ((divisor == -1) & (dividend == np.iinfo(dividend.dtype).min))
+        return np.where(
+            undefined, 0, function(dividend, np.where(undefined, 1, divisor).astype(divisor.dtype))
+        )
 
     return divide
 
 
-def _truncated(one: Array, other: Array) -> Array:
-    found = one // other
-    rounded: Array = found + ((found < 0) & (found * other != one))
+def _truncated(dividend: Array, divisor: Array) -> Array:
+    quotient = dividend // divisor
+    rounded: Array = quotient + ((quotient < 0) & (quotient * divisor != dividend))
     return rounded
 
 
 def _shift(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    def shifted(one: Array, other: Array) -> Array:
+    def shifted(value: Array, amount: Array) -> Array:
         over = (
-            unsigned(np.asarray(other)) >= np.asarray(one).dtype.itemsize * 8
-            if other.dtype.kind == "i"
-            else other >= one.dtype.itemsize * 8
+            unsigned(np.asarray(amount)) >= np.asarray(value).dtype.itemsize * 8
+            if amount.dtype.kind == "i"
+            else amount >= value.dtype.itemsize * 8
         )
-        return np.where(over, 0, function(one, np.where(over, 0, other).astype(other.dtype)))
+        return np.where(over, 0, function(value, np.where(over, 0, amount).astype(amount.dtype)))
 
     return shifted
 
@@ -83,8 +85,8 @@ for _name, _function, _unsigned in (
     ("divui", _guarded(np.floor_divide), True),
     ("remsi", _guarded(np.fmod), False),
     ("remui", _guarded(np.remainder), True),
-    ("ceildivsi", _guarded(lambda one, other: -(-one // other)), False),
-    ("ceildivui", _guarded(lambda one, other: one // other + (one % other != 0)), True),
+    ("ceildivsi", _guarded(lambda dividend, divisor: -(-dividend // divisor)), False),
+    ("ceildivui", _guarded(lambda dividend, divisor: dividend // divisor + (dividend % divisor != 0)), True),
     ("floordivsi", _guarded(np.floor_divide), False),
     ("andi", np.bitwise_and, False),
     ("ori", np.bitwise_or, False),
@@ -103,14 +105,14 @@ _COMPARED = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.grea
 
 
 @known("arith.cmpi")
-def _cmpi(_run: Any, operation: Operation, one: Array, other: Array) -> tuple[Array]:
+def _cmpi(_run: Any, operation: Operation, left: Array, right: Array) -> tuple[Array]:
     predicate = integer(operation, "predicate")
-    if one.dtype == np.bool_:
-        one, other = (value.astype(np.int8) * (1 if predicate > _SIGNED else -1) for value in (one, other))
+    if left.dtype == np.bool_:
+        left, right = (value.astype(np.int8) * (1 if predicate > _SIGNED else -1) for value in (left, right))
         predicate = predicate - 4 if predicate > _SIGNED else predicate
     if predicate > _SIGNED:
-        one, other, predicate = unsigned(one), unsigned(other), predicate - 4
-    return (_COMPARED[predicate](one, other),)
+        left, right, predicate = unsigned(left), unsigned(right), predicate - 4
+    return (_COMPARED[predicate](left, right),)
 
 
 def _wide(value: Array) -> Array:
@@ -118,17 +120,17 @@ def _wide(value: Array) -> Array:
 
 
 @known("arith.cmpf")
-def _cmpf(_run: Any, operation: Operation, one: Array, other: Array) -> tuple[Array]:
+def _cmpf(_run: Any, operation: Operation, left: Array, right: Array) -> tuple[Array]:
     predicate = integer(operation, "predicate")
-    one, other = _wide(one), _wide(other)
-    either = np.isnan(one) | np.isnan(other)
+    left, right = _wide(left), _wide(right)
+    unordered = np.isnan(left) | np.isnan(right)
     if predicate in (0, _ALWAYS):
-        return (np.full(one.shape, predicate == _ALWAYS),)
+        return (np.full(left.shape, predicate == _ALWAYS),)
     if predicate in (_ORDERED, _UNORDERED):
-        return (~either if predicate == _ORDERED else either,)
+        return (~unordered if predicate == _ORDERED else unordered,)
     order = {1: 0, 2: 4, 3: 5, 4: 2, 5: 3, 6: 1}
-    found = _COMPARED[order[(predicate - 1) % 7 + 1]](one, other)
-    return (found & ~either if predicate < _ORDERED else found | either,)
+    result = _COMPARED[order[(predicate - 1) % 7 + 1]](left, right)
+    return (result & ~unordered if predicate < _ORDERED else result | unordered,)
 
 
 def _float(function: Callable[..., Array]) -> Callable[..., Any]:
@@ -182,7 +184,7 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("math.tanh", np.tanh),
     ("math.erf", np.vectorize(math.erf, otypes=[np.float64])),
     ("math.powf", np.power),
-    ("math.fma", lambda one, other, more: one * other + more),
+    ("math.fma", lambda factor, times, plus: factor * times + plus),
     ("tt.precise_sqrt", np.sqrt),
 )
 for _name, _function in _FUNCTIONS:
@@ -200,14 +202,14 @@ def _constant(_run: Any, operation: Operation) -> tuple[Array]:
 
 
 @known("arith.select")
-def _select(_run: Any, _operation: Operation, where: Array, one: Any, other: Any) -> tuple[Any]:
-    if not isinstance(one, np.ndarray):
-        return (one if where else other,)
-    return (np.where(where, one, other).astype(one.dtype),)
+def _select(_run: Any, _operation: Operation, condition: Array, chosen: Any, otherwise: Any) -> tuple[Any]:
+    if not isinstance(chosen, np.ndarray):
+        return (chosen if condition else otherwise,)
+    return (np.where(condition, chosen, otherwise).astype(chosen.dtype),)
 
 
 def wanted(operation: Operation) -> ValueType:
-    """The type of the result."""
+    """Return the type of an operation's only result."""
     return type_of(operation.results[0].type)
 
 
@@ -232,7 +234,7 @@ def _to_float(run: Any, operation: Operation, value: Array) -> tuple[Array]:
 
 @known("arith.fptosi", "arith.fptoui")
 def _to_integer(run: Any, operation: Operation, value: Array) -> tuple[Array]:
-    """Out of range is poison: 0 here."""
+    """Convert to an integer; an out-of-range value is poison, 0 here."""
     dtype = np.dtype(np.int8) if wanted(operation).dtype == np.bool_ else wanted(operation).dtype
     with np.errstate(all="ignore"):
         plain = np.trunc(value.astype(np.float64))
@@ -254,7 +256,7 @@ def _to_other_float(_run: Any, operation: Operation, value: Array) -> tuple[Arra
 
 @known("arith.bitcast", "tt.bitcast")
 def _bitcast(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
-    found = wanted(operation)
-    if found.kind == "pointer":
+    target = wanted(operation)
+    if target.kind == "pointer":
         return (value,)
-    return (np.ascontiguousarray(value).view(found.dtype).reshape(value.shape),)
+    return (np.ascontiguousarray(value).view(target.dtype).reshape(value.shape),)

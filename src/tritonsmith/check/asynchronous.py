@@ -1,4 +1,4 @@
-"""Operations of ttg, ttng and amdg that go on while the program does: copies, TMA, dots of warp groups."""
+"""Operations of ttg, ttng and amdg that run asynchronously: copies, TMA transfers, dots of warp groups."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ _TIMED = (
 
 
 def orders(module: Operation) -> tuple[Order, ...]:
-    """Those in which the kernel of a module has to run for its waits to be checked: both, or none.
+    """Return the orders in which a module's kernel has to run so that its waits are checked: both, or none.
 
     Copies that land late hide a buffer that is filled too early, and the other way round.
+
     """
-    if any(name_of(one).rpartition(".")[2] in _TIMED or _is_async_dot(one) for one in module.walk()):
+    if any(
+        name_of(operation).rpartition(".")[2] in _TIMED or _is_async_dot(operation)
+        for operation in module.walk()
+    ):
         return (Order.COPIES_LATE, Order.READS_LATE)
     return ()
 
 
 def _is_async_dot(operation: Operation) -> bool:
-    """3.0 has an operation of its own for those."""
+    """Return whether an operation is an asynchronous dot; 3.0 has an operation of its own for those."""
     return name_of(operation).endswith(".dot_async") or bool(integer(operation, "isAsync"))
 
 
@@ -49,8 +53,8 @@ def _is_async_dot(operation: Operation) -> bool:
 def _async_copy(run: Any, operation: Operation, *values: Any) -> tuple[None]:
     source, memory, mask, other = segments(operation, values)[:4]
     pointer, into = source[0], memory[0]
-    found = load(run, pointer, into.dtype, mask[0] if mask else None, other[0] if other else None)
-    run.flight.copy(into, lambda: _put(into, found))
+    value = load(run, pointer, into.dtype, mask[0] if mask else None, other[0] if other else None)
+    run.flight.copy(into, lambda: _put(into, value))
     return (None,)
 
 
@@ -61,8 +65,8 @@ def _put(memory: Array, value: Array) -> None:
 @known("amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
 def _buffer_load_to_local(run: Any, operation: Operation, *values: Any) -> tuple[None]:
     (into,), (pointer,), (offsets,), mask, other = segments(operation, values)[:5]
-    found = read_buffer(run, pointer, offsets, into.dtype, mask, other)
-    run.flight.copy(into, lambda: _put(into, found))
+    value = read_buffer(run, pointer, offsets, into.dtype, mask, other)
+    run.flight.copy(into, lambda: _put(into, value))
     return (None,)
 
 
@@ -80,26 +84,26 @@ def _async_wait(run: Any, operation: Operation, *_tokens: Any) -> tuple[None]:
 
 @known("amdg.async_wait")
 def _amd_wait(run: Any, operation: Operation, *_tokens: Any) -> tuple[None, ...]:
-    """It counts instructions, as many as a layout makes of a copy: taken as a wait for all."""
+    """Wait for all copies: the count is of instructions, whose number per copy depends on the layout."""
     run.flight.wait_copies()
     return (None,) * len(operation.results)
 
 
 @known("ttng.warp_group_dot", "triton_nvidia_gpu.warp_group_dot", "triton_nvidia_gpu.dot_async")
 def _warp_group_dot(
-    run: Any, operation: Operation, one: Array, other: Array, more: Array, use: Array | None = None
+    run: Any, operation: Operation, left: Array, right: Array, accumulator: Array, use: Array | None = None
 ) -> tuple[Array]:
-    found = unwritten(more.shape, more.dtype)
-    require_inside(one, other)
+    result = unwritten(accumulator.shape, accumulator.dtype)
+    require_inside(left, right)
 
     def compute() -> None:
-        start = more if use is None or bool(use) else np.zeros_like(more)
-        found[...] = dot(*rounded(run, operation, one, other), start)
+        initial = accumulator if use is None or bool(use) else np.zeros_like(accumulator)
+        result[...] = dot(*rounded(run, operation, left, right), initial)
 
-    run.flight.dot(found, compute)
+    run.flight.dot(result, compute)
     if not _is_async_dot(operation):
         run.flight.wait_dots(0)
-    return (found,)
+    return (result,)
 
 
 @known(
@@ -132,7 +136,7 @@ def _arrive(run: Any, operation: Operation, memory: Array, pred: Array | None = 
 
 
 def _threads(operation: Operation) -> int:
-    """How many threads run an operation: those of its part, if warps are specialized."""
+    """Return how many threads run an operation: those of its partition if warps are specialized."""
     warps, region = 0, operation.parent_region()
     while region is not None and (parent := region.parent) is not None:
         if name_of(parent) == "ttg.warp_specialize.partitions" and (whole := parent.parent_op()):
@@ -158,8 +162,8 @@ def _tma_load(run: Any, operation: Operation, *values: Any) -> tuple[()]:
     else:
         descriptor, (*at, barrier, memory, pred) = values[0], values[1:]  # type: ignore[assignment]
     if bool(pred):
-        found = read(run, descriptor, tuple(at))
-        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, found))
+        value = read(run, descriptor, tuple(at))
+        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, value))
     return ()
 
 
@@ -175,8 +179,8 @@ def _tma_gather(
     pred: Array,
 ) -> tuple[()]:
     if bool(pred):
-        found = read_rows(run, descriptor, rows, column)
-        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, found))
+        value = read_rows(run, descriptor, rows, column)
+        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, value))
     return ()
 
 

@@ -1,4 +1,4 @@
-"""Where a difference comes from: the store that wrote the element, and the first value that is new."""
+"""Trace a difference to its origin: the store that wrote the element, and the first value that is new."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _TRIVIAL = {
 
 @dataclass
 class ValueRecorder:
-    """The values of a run, by digest, in the order in which they came.
+    """The digests of all values of a run, in the order in which they were computed.
 
     Attributes:
-        digests: each digest to the number of the operation that first made it.
-        order: operations and the digest of what they made.
+        digests: every digest that occurred.
+        order: each operation with the digest of its result.
     """
 
     digests: set[bytes] = field(default_factory=set)
@@ -49,7 +49,7 @@ class ValueRecorder:
 
 @dataclass
 class LargestValue:
-    """The largest finite float of a run, without its sign."""
+    """The largest absolute value among the finite floats of a run."""
 
     found: float = 0.0
 
@@ -63,9 +63,10 @@ class LargestValue:
 
 
 def first_new(before: ValueRecorder, after: ValueRecorder) -> Operation | None:
-    """The first operation of a run that makes a value which the run before never had; None if there is none.
+    """Return the first operation whose value the run before never had; None if there is none.
 
-    Values that a pass takes apart, such as the tiles of a dot, are new as well: so this is a hint, no proof.
+    Values that a pass takes apart, such as the tiles of a dot, are new as well: this is a hint, not a proof.
+
     """
     for operation, digest in after.order:
         if digest not in before.digests and name_of(operation) not in _TRIVIAL:
@@ -74,30 +75,33 @@ def first_new(before: ValueRecorder, after: ValueRecorder) -> Operation | None:
 
 
 def line_of(text: str, operation: Operation) -> str:
-    """FILE:LINE of the source from which an operation comes; empty if the IR does not say.
+    """Return FILE:LINE of the source that an operation comes from; empty if the IR does not say.
 
-    Of what is inlined from Triton's own library, that of the call.
+    For code inlined from Triton's own library it is the line of the call.
+
     """
     name, module = name_of(operation), operation
     while parent := module.parent_op():
         module = parent
-    same = [one for one in module.walk() if name_of(one) == name]  # in the order of the text
+    same = [
+        candidate for candidate in module.walk() if name_of(candidate) == name
+    ]  # in the order of the text
     lines = [line for line in text.splitlines() if f'"{name}"(' in line]
-    number = next(number for number, one in enumerate(same) if one is operation)
+    number = next(number for number, candidate in enumerate(same) if candidate is operation)
     used = _USED.search(lines[number]) if number < len(lines) else None
-    places = {found[1]: found for found in _NAMED.finditer(text)}
+    places = {match[1]: match for match in _NAMED.finditer(text)}
     return _line(places, used[1]) if used else ""
 
 
 def _line(places: dict[str, re.Match[str]], at: str | None, deep: int = 0) -> str:
-    """The line of a location, which is not looked at again: they may name each other in a circle."""
+    """Resolve a location to FILE:LINE, visiting each only once: they may refer to each other in a circle."""
     if at is None or deep > _DEEP or (here := places.pop(at, None)) is None:
         return ""
     _, file, line, inner, caller = here.groups()
     if line:
         return f"{_BYTES.sub(_text, file)}:{line}"
-    found = _line(places, inner, deep + 1)
-    return _line(places, caller, deep + 1) or found if not found or _LIBRARY.search(found) else found
+    inlined = _line(places, inner, deep + 1)
+    return _line(places, caller, deep + 1) or inlined if not inlined or _LIBRARY.search(inlined) else inlined
 
 
 def _text(escaped: re.Match[str]) -> str:

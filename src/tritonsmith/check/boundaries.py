@@ -1,8 +1,9 @@
-"""Sizes on both sides of each bound that a kernel asks for, and loops of no turn: further inputs.
+"""Find sizes on both sides of each bound that a kernel tests, and loops without a turn, as further inputs.
 
 A scalar comparison, the smaller or larger of two numbers, and the bounds of a loop are decisions. Where one
-follows from parameters and program ids alone, by arithmetic, it is computed for likely values of each of
-them: those beside the constants of that arithmetic. Values where the decision changes become inputs.
+follows from parameters and program ids alone, by arithmetic, it is evaluated for likely values of each of
+them: those near the constants of that arithmetic. Values where the decision changes become inputs.
+
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class _Decision:
     """A decision of a kernel, with the arithmetic that leads to it.
 
     Attributes:
-        steps: operations in order; or a parameter of a function, and the operand of its only call.
+        steps: operations in order; or a parameter of a function, with the operand of its only call.
         operands: the two numbers that are compared, or the condition itself.
         loop: whether it decides if a loop has a turn.
         places: the parameters and program ids that it depends on, as in `Boundary`.
@@ -67,7 +68,7 @@ class _Decision:
 
 
 class BoundaryFinder:
-    """Finds the bounds of a kernel.
+    """The search for the bounds of a kernel.
 
     Args:
         functions: the functions of its module.
@@ -80,9 +81,9 @@ class BoundaryFinder:
         self._parameters: list[SSAValue] = list(self._main.regions[0].blocks[0].args)
         self._calls: dict[str, list[Operation]] = {}
         for function in functions.values():
-            for one in function.walk():
-                if name_of(one) == "tt.call":
-                    self._calls.setdefault(symbol(attribute(one, "callee")), []).append(one)
+            for operation in function.walk():
+                if name_of(operation) == "tt.call":
+                    self._calls.setdefault(symbol(attribute(operation, "callee")), []).append(operation)
 
     def find(self, given: Sequence[Any], most: int) -> list[Boundary]:
         """Find numbers at the bounds; those that decide about control flow come first.
@@ -93,45 +94,50 @@ class BoundaryFinder:
         """
         values = {place: int(given[place]) for place in self._free()}
         values |= {-1 - axis: 0 for axis in range(_AXES)}
-        found: dict[Boundary, None] = {}
+        bounds: dict[Boundary, None] = {}
         for decision in self._decisions():
             for place in sorted(decision.places, reverse=True):
                 for value in self._flips(decision, place, values):
                     if value != values[place]:
-                        found.setdefault(Boundary(place, value))
-        return list(found)[:most]
+                        bounds.setdefault(Boundary(place, value))
+        return list(bounds)[:most]
 
     def _free(self) -> list[int]:
         """List the places of integer parameters."""
-        kinds = [type_of(one.type) for one in self._parameters]
+        kinds = [type_of(parameter.type) for parameter in self._parameters]
         return [
             place
-            for place, of in enumerate(kinds)
-            if of.kind == "number" and not of.shape and of.dtype.kind == "i"
+            for place, kind in enumerate(kinds)
+            if kind.kind == "number" and not kind.shape and kind.dtype.kind == "i"
         ]
 
     def _decisions(self) -> Iterator[_Decision]:
         """Yield the decisions of control flow, then other comparisons."""
-        every = [one for function in self._functions.values() for one in function.walk()]
-        control = {operand for one in every if name_of(one) in _CONTROL for operand in one.operands[:1]}
+        every = [operation for function in self._functions.values() for operation in function.walk()]
+        control = {
+            operand
+            for operation in every
+            if name_of(operation) in _CONTROL
+            for operand in operation.operands[:1]
+        }
         first, later = [], []
-        for one in every:
-            name = name_of(one)
+        for operation in every:
+            name = name_of(operation)
             if name == "scf.for":
-                first.append(_Decision((one.operands[0], one.operands[1]), loop=True))
-            elif one.results and one.results[0] in control:
-                first.append(_Decision((one.results[0],), loop=False))
-            elif name == "arith.cmpi" and not is_assumed(one):
-                later.append(_Decision((one.results[0],), loop=False))
+                first.append(_Decision((operation.operands[0], operation.operands[1]), loop=True))
+            elif operation.results and operation.results[0] in control:
+                first.append(_Decision((operation.results[0],), loop=False))
+            elif name == "arith.cmpi" and not is_assumed(operation):
+                later.append(_Decision((operation.results[0],), loop=False))
             elif name in _COMPARED:
-                later.append(_Decision(tuple(one.operands), loop=False))
+                later.append(_Decision(tuple(operation.operands), loop=False))
         for decision in (*first, *later):
             if all(self._lead(operand, decision, set()) for operand in decision.operands):
                 yield decision
 
     def _lead(self, value: SSAValue, decision: _Decision, seen: set[SSAValue]) -> bool:
         """Collect the arithmetic by which a value follows from parameters and ids; False if it does not."""
-        if value in seen or any(one == value for step in decision.steps for one in _made(step)):
+        if value in seen or any(result == value for step in decision.steps for result in _made(step)):
             return True
         seen.add(value)
         if len(decision.steps) > _LONGEST or not _is_number(value):
@@ -163,7 +169,9 @@ class BoundaryFinder:
         if len(calls) != 1:
             return False
         outside = next(
-            given for one, given in zip(block.args, calls[0].operands, strict=True) if one is value
+            argument
+            for parameter, argument in zip(block.args, calls[0].operands, strict=True)
+            if parameter is value
         )
         if not self._lead(outside, decision, seen):
             return False
@@ -177,38 +185,48 @@ class BoundaryFinder:
             outcome = self._outcome(decision, {**values, place: value})
             if outcome is not None:
                 outcomes.append((value, outcome))
-        found = [
-            value for one, other in pairwise(outcomes) if one[1] != other[1] for value in (one[0], other[0])
+        flips = [
+            value
+            for before, after in pairwise(outcomes)
+            if before[1] != after[1]
+            for value in (before[0], after[0])
         ]
-        return [*found, outcomes[0][0]] if found else []
+        return [*flips, outcomes[0][0]] if flips else []
 
     def _likely(self, decision: _Decision, place: int, values: Mapping[int, int]) -> list[int]:
-        """Values of a number, in their order: around 0, the constants, their products, and other numbers."""
+        """Return likely values of a parameter, sorted: near 0, the constants, their products, and others."""
         numbers = {number for number in decision.constants if 0 < number < _LARGEST}
         centres = {0, *numbers}
         if len(numbers) <= _FEW:
-            centres |= {one * other for one in numbers for other in numbers}
+            centres |= {left * right for left in numbers for right in numbers}
         centres |= {values[other] for other in decision.places}
         if place < 0:
-            return sorted({one + by for one in centres for by in (-1, 0, 1) if 0 <= one + by < _MOST_IDS})
+            return sorted(
+                {
+                    centre + offset
+                    for centre in centres
+                    for offset in (-1, 0, 1)
+                    if 0 <= centre + offset < _MOST_IDS
+                }
+            )
         unit, most = unit_of(self._main, place), min(most_of(self._parameters[place]), _LARGEST)
-        near = {(one + by) // unit * unit for one in centres for by in (-unit, -1, 0, 1, unit)}
-        return sorted(one for one in near if 0 <= one <= most)
+        near = {(centre + offset) // unit * unit for centre in centres for offset in (-unit, -1, 0, 1, unit)}
+        return sorted(value for value in near if 0 <= value <= most)
 
     def _outcome(self, decision: _Decision, values: Mapping[int, int]) -> bool | None:
         """Evaluate the decision; None if it cannot be computed."""
         program = (values[-1], values[-2], values[-3])
         run = EvaluatedProgram(self._functions, GlobalMemory(0), program, self._grid, _STEPS)
         known: dict[SSAValue, Any] = {
-            one: np.asarray(values[place]).astype(type_of(one.type).dtype)
-            for place, one in enumerate(self._parameters)
+            parameter: np.asarray(values[place]).astype(type_of(parameter.type).dtype)
+            for place, parameter in enumerate(self._parameters)
             if place in values
         }
         try:
-            found = [int(one) for one in run.arithmetic(decision.steps, known, decision.operands)]
+            results = [int(value) for value in run.arithmetic(decision.steps, known, decision.operands)]
         except _WRONG:
             return None
-        return bool(found[0]) if len(found) == 1 else found[0] < found[1]
+        return bool(results[0]) if len(results) == 1 else results[0] < results[1]
 
 
 def _made(step: Operation | tuple[SSAValue, SSAValue]) -> Sequence[SSAValue]:

@@ -58,20 +58,20 @@ def check(
 
     Args:
         index: the dump.
-        kernel: of it.
+        kernel: the kernel, one of that dump.
         python: an interpreter with the Triton that printed it.
         space: the workspace.
         seeds: how many inputs; None for the usual number.
         silent: show no progress.
         through_llvm: run the texts in LLVM's dialect as well.
-        against: compare the first text with this.
-        names: of the kernel's parameters, which older releases do not print.
-        stop: whether to give up, asked again and again.
+        against: the interpreter to compare the first text with; None for no comparison.
+        names: names of the kernel's parameters, which older releases do not print.
+        stop: returns whether to give up; polled.
         timeout: seconds that it may take; None for the usual limit.
 
     Raises:
         FactError: the dump has no Triton IR.
-        UndecidedError: nothing of it can be run, or it was stopped.
+        UndecidedError: no text can be run, or the check was stopped.
     """
     dumps = _of_modules(index, kernel)
     if not dumps:
@@ -91,12 +91,12 @@ def check(
     }
     with LimitedChecks(timeout, stop) as checks:
         answer = checks.check(request)
-    made = _made(index, kernel, texts, seeds, names, through_llvm=through_llvm)
+    pass_check = _made(index, kernel, texts, seeds, names, through_llvm=through_llvm)
     if answer.checked == 1 and not answer.culprit and not answer.open:
         raise UndecidedError("no pass of this kernel could be compared", where=index.folder)
-    if not (answer.culprit or kernel.failed or made.ended):
+    if not (answer.culprit or kernel.failed or pass_check.ended):
         answer = replace(answer, passes=(*answer.passes, missing(index, kernel, dumps[-1])))
-    return replace(answer, interpreted=_interpreted(answer, made, against)) if against else answer
+    return replace(answer, interpreted=_interpreted(answer, pass_check, against)) if against else answer
 
 
 def in_process(
@@ -105,23 +105,23 @@ def in_process(
     """Check a kernel of a dump in this process.
 
     Args:
-        request: folder of the dump, number of the kernel, generic form of its texts by digest, seeds, which
-            may be None, whether LLVM's dialect is run, and names of the parameters.
-        begun: called with each text, as it is not known yet.
+        request: the dump's folder, the kernel's number, the generic form of its texts by digest, the seeds
+            (may be None), whether LLVM's dialect is run, and the names of the parameters.
+        begun: called with each text before it is run, with the status `unknown`.
         done: called with each text that was run.
     """
     index = indexes.read(Path(request["folder"]))
     kernel = index.kernels[request["kernel"]]
     names, llvm = tuple(request["names"]), request["through_llvm"]
-    made = _made(index, kernel, request["texts"], request["seeds"], names, through_llvm=llvm)
-    return made.run(begun, done)
+    pass_check = _made(index, kernel, request["texts"], request["seeds"], names, through_llvm=llvm)
+    return pass_check.run(begun, done)
 
 
 def changed_result(before: str, after: str) -> tuple[str, str]:
     """Compare what two texts in generic form compute.
 
     Returns:
-        The first change, empty if there is none or it cannot be known; and a line for the log.
+        The first change, empty if there is none or it cannot be determined; and a line for the log.
     """
     seeds = configs.load("passes-check")["inputs"]["seeds"]
     runs = ReferenceRuns(inputs_of(seeds))
@@ -167,29 +167,30 @@ def _interpreted(answer: CheckAnswer, made: PassCheck, against: TritonInterprete
 
 
 def inputs_of(seeds: int) -> list[CheckInputs]:
-    """The inputs of a check: for every seed the programs that its sizes are for.
+    """Return the inputs of a check: for every seed the programs that its sizes are meant for.
 
-    Of several seeds the last one has edge cases in memory, but for its last program: a dot over NaN is NaN,
-    whatever it is of. The first program of the second seed runs with large numbers, with fractions and with
-    integers of all sizes, too; that of the first one, whose sizes are less than a block, with numbers above
-    or below 0 alone.
+    With several seeds the last one has edge cases in memory, except for its last program: a dot over NaN is
+    NaN whatever the other operand is. The first program of the second seed also runs with large numbers, with
+    fractions and with integers of all sizes; that of the first seed, whose sizes are less than a block, with
+    only positive or only negative numbers.
+
     """
     programs = configs.load("passes-check")["inputs"]["programs"]
-    found: list[CheckInputs] = []
+    inputs: list[CheckInputs] = []
     for seed in range(seeds):
         *others, last = (CheckInputs(seed, (x, y, z)) for x, y, z in programs[seed % 3])
         contents = Contents.EDGES if 0 < seed == seeds - 1 else Contents.PLAIN
-        found += [*(replace(one, contents=contents) for one in others), last]
+        inputs += [*(replace(item, contents=contents) for item in others), last]
     if seeds == 1:
-        return found
-    more = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS)
-    found += [CheckInputs(1, (0, 0, 0), one) for one in more]
+        return inputs
+    varied = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS)
+    inputs += [CheckInputs(1, (0, 0, 0), kind) for kind in varied]
     cut = (Contents.ABOVE, Contents.BELOW, Contents.INTEGERS_ABOVE, Contents.INTEGERS_BELOW)
-    return found + [CheckInputs(0, (0, 0, 0), one) for one in cut]
+    return inputs + [CheckInputs(0, (0, 0, 0), kind) for kind in cut]
 
 
 def more_inputs(seeds: int) -> list[CheckInputs]:
-    """Further seeds of a check of so many, for a kernel whose runs are short."""
+    """Return further seeds beyond these, for a kernel whose runs are short."""
     table = configs.load("passes-check")["inputs"]
     return [
         CheckInputs(seed, (x, y, z))
@@ -199,17 +200,20 @@ def more_inputs(seeds: int) -> list[CheckInputs]:
 
 
 def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:
-    """The dumps of whole modules, before each pass; their digests are those of the files as they are now."""
+    """Return the dumps of whole modules before each pass, with digests of the files as they are now."""
     return [
-        replace(one, sha256=hashlib.sha256(index.content(one)).hexdigest())
-        for one in index.of(kernel.name)
-        if one.language == "mlir" and one.operation == "builtin.module" and one.when == "before" and one.whole
+        replace(dump, sha256=hashlib.sha256(index.content(dump)).hexdigest())
+        for dump in index.of(kernel.name)
+        if dump.language == "mlir"
+        and dump.operation == "builtin.module"
+        and dump.when == "before"
+        and dump.whole
     ]
 
 
 def missing(index: DumpIndex, kernel: DumpedKernel, last: Dump) -> CheckedPass:
-    """What the passes left after the last text, which is before LLVM's dialect."""
-    rest = [one for one in index.of(kernel.name) if one.number > last.number and one.language == "mlir"]
+    """Describe the texts that passes left after the last module and before LLVM's dialect, as one row."""
+    rest = [dump for dump in index.of(kernel.name) if dump.number > last.number and dump.language == "mlir"]
     why = "the dump ends before LLVM's dialect"
     if rest:
         about = f"of {rest[0].operation}, {rest[0].when} a pass" if rest[0].whole else "not whole"
@@ -218,28 +222,28 @@ def missing(index: DumpIndex, kernel: DumpedKernel, last: Dump) -> CheckedPass:
 
 
 def _stages(dumps: list[Dump]) -> int:
-    """Of the pipelined loops, as the options of passes have them; 0 if none says."""
-    return max((int(one) for dump in dumps for one in _STAGES.findall(dump.pipeline)), default=0)
+    """Return the number of stages of pipelined loops that the passes' options name; 0 if none does."""
+    return max((int(digits) for dump in dumps for digits in _STAGES.findall(dump.pipeline)), default=0)
 
 
 def given_to(index: DumpIndex, kernel: DumpedKernel, checked: CheckedPass) -> Dump:
-    """The dump that a pass was given which left this one; its `pipeline` is that pass."""
+    """Return the dump that a pass was given; its `pipeline` is that pass."""
     dumps = _of_modules(index, kernel)
-    place = next(number for number, one in enumerate(dumps) if one.number == checked.number)
+    place = next(number for number, dump in enumerate(dumps) if dump.number == checked.number)
     return dumps[place - 1]
 
 
 def _generic(
     index: DumpIndex, dumps: list[Dump], python: Path, space: Workspace, *, silent: bool
 ) -> dict[str, str]:
-    """The generic form of each distinct file, by its digest; without those that cannot be printed."""
-    distinct = {one.sha256: one for one in dumps}
+    """Return the generic form of each distinct file, by digest; files that cannot be printed are left out."""
+    distinct = {dump.sha256: dump for dump in dumps}
     own = digest(str(python), *sorted(distinct))[:16]
     work = space.root / "passes" / "check" / f"{own}-{os.getpid()}"  # others may check it, too
     request, results = work / "request.json", work / "results.jsonl"
     jobs = [
-        {"input": str(index.path(one).absolute()), "out": str(work / f"{name[:16]}.mlir")}
-        for name, one in distinct.items()
+        {"input": str(index.path(dump).absolute()), "out": str(work / f"{name[:16]}.mlir")}
+        for name, dump in distinct.items()
     ]
     content = {
         "jobs": jobs,
@@ -248,9 +252,9 @@ def _generic(
         "memory": configs.load("passes-check")["inputs"]["memory"] << 20,
     }
     argv = (str(python), str(worker.FOLDER), "generic", str(request))
-    gone = Remove((work,), space.root, phase="generic form")
+    cleanup = Remove((work,), space.root, phase="generic form")
     steps = (
-        gone,
+        cleanup,
         MakeDir(work, phase="generic form"),
         Write(request, json.dumps(content, indent=2) + "\n", phase="generic form"),
         Run(argv, cwd=work, env=(("TRITON_INTERPRET", None),), phase="generic form"),
@@ -262,16 +266,16 @@ def _generic(
         if rows and "refused" in rows[-1]:
             raise FactError("cannot print the IR in generic form", where=python, why=rows[-1]["refused"])
         return {
-            name: said
+            name: text
             for row, name, job in zip(rows, distinct, jobs, strict=True)
-            if row["status"] == "ok" and (said := _printed(Path(job["out"])))
+            if row["status"] == "ok" and (text := _printed(Path(job["out"])))
         }
     finally:
-        space.run(Plan("generic form", (gone,)), "passes.check", quiet=True)
+        space.run(Plan("generic form", (cleanup,)), "passes.check", quiet=True)
 
 
 def _printed(file: Path) -> str:
-    """A text in generic form; empty if it is too large to be one that Triton makes."""
+    """Read a text in generic form; empty if it is too large to come from Triton."""
     try:
         return untrusted.read_text(file)
     except OSError:
@@ -279,7 +283,7 @@ def _printed(file: Path) -> str:
 
 
 class PassCheck:
-    """A check of one kernel, from the generic form of its dumps, by their digests.
+    """A check of one kernel, from the generic form of its dumps.
 
     Attributes:
         reference: the runs of the first text that could be run.
@@ -307,7 +311,7 @@ class PassCheck:
         self.reference = ReferenceRuns(wanted, names, _stages(dumps), stop, more)
 
     def refer(self) -> None:
-        """Run the first text alone, for its runs."""
+        """Run the first text alone, to obtain its runs."""
         kernel = parsed(without_locations(self._texts[self._dumps[0].sha256]))
         assert kernel is not None  # noqa: S101 - it was run before
         self.reference.refer(kernel)
@@ -317,7 +321,7 @@ class PassCheck:
         begun: Callable[[CheckedPass], None] = lambda _: None,
         done: Callable[[CheckedPass], None] = lambda _: None,
     ) -> CheckAnswer:
-        """Run each text that is new until one differs, and report what is begun and done."""
+        """Run each new text until one differs, and report each before and after."""
         rows: list[CheckedPass] = []
         for place, dump in enumerate(self._dumps):
             name = self._dumps[place - 1].label if place else ""
@@ -329,7 +333,7 @@ class PassCheck:
         return self._answer(rows)
 
     def _row(self, place: int, rows: list[CheckedPass]) -> CheckedPass:
-        """What becomes of one text."""
+        """Run the text at a place in the dump, and return its row."""
         dump, name = self._dumps[place], self._dumps[place - 1].label if place else ""
         raw = self._texts.get(dump.sha256, "")
         say = partial(CheckedPass, dump.number, name, others=self._others(place, name))
@@ -346,7 +350,7 @@ class PassCheck:
             self._before = raw
         except (UnsupportedIrError, FactError, RecursionError, MemoryError) as error:
             row = say("unknown", _why(error))
-            if all(one.status != "reference" for one in rows):  # a part of its runs may be there
+            if all(earlier.status != "reference" for earlier in rows):  # a part of its runs may be there
                 self.reference.forget()
         self._key, self._last = plain, row
         return row
@@ -354,7 +358,7 @@ class PassCheck:
     def _compared(
         self, place: int, plain: str, say: Callable[..., CheckedPass], rows: list[CheckedPass]
     ) -> CheckedPass:
-        """Run a text; the first that can be is the reference."""
+        """Run a text and compare it with the reference; the first text that runs is the reference."""
         kernel, runs, raw = self._kernel_in(plain), self.reference, self._texts[self._dumps[place].sha256]
         if kernel is None or (isinstance(kernel, LoweredKernel) and not runs.memories):
             if not self._is_lowered(place):
@@ -366,15 +370,15 @@ class PassCheck:
             mixed = ("which dots of fp32 are of tf32, as some of them are",) if kernel.mixed else ()
             self._gaps = (*mixed, *runs.reached.gaps(kernel.functions, raw))
             return row
-        made = runs.compare(kernel)
-        if made.found:
+        comparison = runs.compare(kernel)
+        if comparison.found:
             row = say("differs")
-            suspects = _suspects([*rows, row], made.found)
-            self._culprit = self._blamed(suspects, row, made.found, self._before, raw)
+            suspects = _suspects([*rows, row], comparison.found)
+            self._culprit = self._blamed(suspects, row, comparison.found, self._before, raw)
             return row
         if isinstance(kernel, TritonKernel):
-            self._waits = made.waits  # LLVM's texts are not asked for theirs
-        return say("close" if made.apart else "equal", apart=made.apart, waits=self._waits)
+            self._waits = comparison.waits  # LLVM's texts are not asked for theirs
+        return say("close" if comparison.apart else "equal", apart=comparison.apart, waits=self._waits)
 
     def _answer(self, rows: list[CheckedPass]) -> CheckAnswer:
         runs, culprit = self.reference, self._culprit
@@ -391,53 +395,55 @@ class PassCheck:
             self._kernel.target,
             tuple(rows),
             culprit,
-            sum(one.written.at.size for one in runs.memories.values()),
+            sum(memory.written.at.size for memory in runs.memories.values()),
             len(runs.memories),
             runs.left_out,
-            sum(one.racing for one in runs.memories.values()),
+            sum(memory.racing for memory in runs.memories.values()),
             self._gaps,
         )
 
     def _others(self, place: int, name: str) -> tuple[str, ...]:
-        """Passes since the text before whose own text is of a function, or is not whole."""
-        first, last = (self._dumps[one].number for one in (place - 1, place)) if place else (0, 0)
-        between = (one for one in self._index.of(self._kernel.name) if first < one.number < last)
-        found = (one.label for one in between if one.language == "mlir" and not one.inside)
-        return tuple(dict.fromkeys(label for label in found if label != name))
+        """Return the passes since the previous text whose own text is of a function, or is not whole."""
+        first, last = (self._dumps[index].number for index in (place - 1, place)) if place else (0, 0)
+        between = (dump for dump in self._index.of(self._kernel.name) if first < dump.number < last)
+        labels = (dump.label for dump in between if dump.language == "mlir" and not dump.inside)
+        return tuple(dict.fromkeys(label for label in labels if label != name))
 
     @property
     def ended(self) -> bool:
-        """Whether the last text is beyond Triton's dialects."""
+        """Return whether the last text is beyond Triton's dialects."""
         return self._is_lowered(len(self._dumps) - 1)
 
     def _is_lowered(self, place: int) -> bool:
-        """Whether a text, printed or not, has left Triton's dialects, and no later one comes back to them."""
+        """Return whether a text, printed or not, has left Triton's dialects for good."""
         if not _LLVM.search(self._text(self._dumps[place])):
             return False
-        return not any("tt.func" in self._text(one) for one in self._dumps[place:])
+        return not any("tt.func" in self._text(dump) for dump in self._dumps[place:])
 
     def _text(self, dump: Dump) -> str:
-        """In generic form, or else as it is in the dump."""
+        """Return a text in generic form, or else as it is in the dump."""
         return self._texts.get(dump.sha256) or self._index.text(dump)
 
     def _kernel_in(self, raw: str) -> TritonKernel | LoweredKernel | None:
-        """A kernel; None where LLVM's dialect begins and is not asked for."""
+        """Parse a kernel; None where LLVM's dialect begins and is not requested."""
         return lowered(raw) if self._through_llvm and '"tt.func"(' not in raw else parsed(raw)
 
     def _blamed(
         self, suspects: tuple[str, ...], row: CheckedPass, found: ChangedRun, before: str, after: str
     ) -> Culprit:
-        """Run both sides again, and look at each value."""
+        """Run both sides again with recorded values, and name the culprit."""
         inputs, difference = found.inputs, found.difference
         old, new = ValueRecorder(), ValueRecorder()
-        kernels = [one for one in map(self._kernel_in, map(without_locations, (before, after))) if one]
+        kernels = [
+            kernel for kernel in map(self._kernel_in, map(without_locations, (before, after))) if kernel
+        ]
         with suppress(
             EndlessError, FreedError, AssumedError, AccessError
-        ):  # that is the finding; there are values up to then
-            for kernel, seen, timed in zip(kernels, (old, new), (False, True), strict=True):
+        ):  # these are the finding itself; the values up to that point are recorded
+            for kernel, recorder, timed in zip(kernels, (old, new), (False, True), strict=True):
                 order, slow = (found.order, found.slow) if timed else (Order.AT_ONCE, None)
-                self.reference.run(kernel, inputs, seen, order, slow)
-        given = self.reference.given[inputs.arguments]
+                self.reference.run(kernel, inputs, recorder, order, slow)
+        arguments = self.reference.given[inputs.arguments]
         one_level = len({isinstance(kernel, LoweredKernel) for kernel in kernels}) == 1
         operation = found.by or (blame.first_new(old, new) if one_level else None)
         behind = difference.argument if difference else None
@@ -448,8 +454,8 @@ class PassCheck:
             inputs.seed,
             inputs.program,
             inputs.contents,
-            _scalars(given),
-            given[behind].name if behind is not None else "",
+            _scalars(arguments),
+            arguments[behind].name if behind is not None else "",
             name_of(operation) if operation else "",
             blame.line_of(after, operation) if operation else "",
             suspects,
@@ -458,7 +464,7 @@ class PassCheck:
 
 
 def _why(error: Exception) -> str:
-    """Why a text could not be run."""
+    """Return the reason why a text could not be run."""
     if isinstance(error, FactError):
         return error.why or error.what
     if isinstance(error, RecursionError):  # of an IR that somebody made up
@@ -469,16 +475,17 @@ def _why(error: Exception) -> str:
 
 
 def _suspects(rows: list[CheckedPass], found: ChangedRun) -> tuple[str, ...]:
-    """The passes since the last text that is known to be right in this, the one that differs included."""
-    right = [one.sure if found.order is not Order.AT_ONCE else one.status in KNOWN for one in rows]
-    last = max((number for number, one in enumerate(right) if one), default=0)
-    return tuple(dict.fromkeys(name for one in rows[last + 1 :] for name in (one.name, *one.others)))
+    """Return the passes since the last text known to be right in this order, up to the one that differs."""
+    right = [row.sure if found.order is not Order.AT_ONCE else row.status in KNOWN for row in rows]
+    last = max((number for number, is_right in enumerate(right) if is_right), default=0)
+    return tuple(dict.fromkeys(name for row in rows[last + 1 :] for name in (row.name, *row.others)))
 
 
 def _scalars(given: tuple[Argument, ...]) -> dict[str, Any]:
-    """Those that are numbers and small enough to be no address."""
+    """Return the arguments that are numbers, without those large enough to be an address."""
     return {
-        one.name or f"#{number}": one.value.item()
-        for number, one in enumerate(given)
-        if hasattr(one.value, "item") and not (one.value.dtype.kind == "i" and int(one.value) >= 1 << 39)
+        argument.name or f"#{number}": argument.value.item()
+        for number, argument in enumerate(given)
+        if hasattr(argument.value, "item")
+        and not (argument.value.dtype.kind == "i" and int(argument.value) >= 1 << 39)
     }

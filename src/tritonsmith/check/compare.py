@@ -1,4 +1,4 @@
-"""What two runs wrote: the same bits, close, or not; and where they differ first."""
+"""Compare the memory that two runs wrote: the same bits, close or not, and where they first differ."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ class Difference:
     """The first element that differs, in the order of arguments and addresses.
 
     Attributes:
-        argument: number of the pointer argument; None for memory that a pointer in memory leads to.
-        offset: of the element from that pointer, in elements.
-        before: its value; None if it was not written.
-        after: its value; None if it is not written.
-        count: of the elements that differ.
-        written: of all elements that one of both wrote.
+        argument: number of the pointer argument; None for memory reached through a pointer in memory.
+        offset: distance of the element from that pointer, in elements.
+        before: its value in the first run; None if it was not written.
+        after: its value in the second run; None if it was not written.
+        count: number of elements that differ.
+        written: number of elements that either run wrote.
+        address: byte address of the element.
     """
 
     argument: int | None
@@ -38,27 +39,27 @@ class Difference:
 
 @dataclass(frozen=True)
 class ReadRange:
-    """How far a kernel reaches in its memory: no sizes are known, so this is what counts as inside.
+    """The range that a kernel accesses in its memory: sizes are not known, so this is what counts as inside.
 
     Attributes:
-        spans: first and last byte address that it reads or writes, by region of memory.
+        spans: first and last byte address that is read or written, by region of memory.
     """
 
     spans: dict[int, tuple[int, int]]
 
     @classmethod
     def of(cls, memories: Sequence[RecordingMemory]) -> ReadRange:
-        """The range of all these runs together."""
-        found: dict[int, tuple[int, int]] = {}
+        """Return the union of the ranges of all these runs."""
+        union: dict[int, tuple[int, int]] = {}
         for memory in memories:
             for reach in (memory.reach, spans(memory.written.at)):
                 for number, (first, last) in reach.items():
-                    low, high = found.get(number, (first, last))
-                    found[number] = min(low, first), max(high, last)
-        return cls(found)
+                    low, high = union.get(number, (first, last))
+                    union[number] = min(low, first), max(high, last)
+        return cls(union)
 
     def outside(self, memory: RecordingMemory) -> Difference | None:
-        """The first element that a run reads outside; None if there is none."""
+        """Return the first element that a run reads outside the range; None if there is none."""
         if all(self._has(number, *reach) for number, reach in memory.reach.items()):
             return None
         at = memory.read
@@ -84,34 +85,36 @@ def compare(
     narrow: bool = False,
     whole: bool | None = None,
 ) -> tuple[float, Difference | None]:
-    """The largest relative difference that is within the tolerance, and the first one beyond it.
+    """Return the largest relative difference within the tolerance, and the first element beyond it.
 
     Args:
         before: one run.
         after: another run.
-        least: numbers smaller than this are compared as if they were as large.
-        slack: of fp32 and fp64, by how much the tolerance is larger.
-        narrow: what cancels may have been summed in its own type, were that fp16.
-        whole: integers are exact; None for where `least` and `slack` leave numbers as they are.
+        least: smaller numbers are compared as if they had this size.
+        slack: factor on the tolerance of fp32 and fp64.
+        narrow: sums that cancel may have been accumulated in their own type, even fp16.
+        whole: integers have to be equal; None: only if `least` and `slack` have their defaults.
     """
-    one, other = before.written, after.written
+    first, second = before.written, after.written
     exact = whole if whole is not None else not least and slack == 1
-    every = np.union1d(one.at, other.at)
-    if not every.size:
+    addresses = np.union1d(first.at, second.at)
+    if not addresses.size:
         return 0.0, None
-    wrong = ~(np.isin(every, one.at) & np.isin(every, other.at))
-    both = every[~wrong]
-    mine, yours = one.index(both), other.index(both)
-    unequal = one.bits[mine] != other.bits[yours]
+    wrong = ~(np.isin(addresses, first.at) & np.isin(addresses, second.at))
+    both = addresses[~wrong]
+    mine, yours = first.index(both), second.index(both)
+    unequal = first.bits[mine] != second.bits[yours]
     largest = 0.0
     if unequal.any():
         bad = unequal.copy()
-        for dtype in {one.dtypes[int(number)] for number in one.kinds[mine[unequal]]}:
+        for dtype in {first.dtypes[int(number)] for number in first.kinds[mine[unequal]]}:
             chosen = (
-                unequal & (one.kinds[mine] == one.dtypes.index(dtype)) & (other.kind_of(yours) == str(dtype))
+                unequal
+                & (first.kinds[mine] == first.dtypes.index(dtype))
+                & (second.kind_of(yours) == str(dtype))
             )
-            values = one.values(mine[chosen], dtype), other.values(yours[chosen], dtype)
-            sizes = _sizes(one, one.at[mine[chosen]], dtype)
+            values = first.values(mine[chosen], dtype), second.values(yours[chosen], dtype)
+            sizes = _sizes(first, first.at[mine[chosen]], dtype)
             if str(dtype) not in configs.load("passes-check")["tolerance"]:
                 close, most = _whole(*values, least, 0.0 if exact else slack)
             else:
@@ -121,24 +124,24 @@ def compare(
         wrong[np.flatnonzero(~wrong)[bad]] = True
     if not wrong.any():
         return largest, None
-    address = int(every[wrong][0])
+    address = int(addresses[wrong][0])
     argument, distance = where(address)
-    first = one if np.isin(address, one.at) else other
-    size = first.dtypes[int(first.kinds[first.index(np.asarray([address]))[0]])].itemsize
-    found = Difference(
+    owner = first if np.isin(address, first.at) else second
+    size = owner.dtypes[int(owner.kinds[owner.index(np.asarray([address]))[0]])].itemsize
+    difference = Difference(
         argument,
         distance // size,
-        one.value(address),
-        other.value(address),
+        first.value(address),
+        second.value(address),
         int(wrong.sum()),
-        int(every.size),
+        int(addresses.size),
         address,
     )
-    return largest, found
+    return largest, difference
 
 
 def _sizes(of: Written, at: Any, dtype: Any) -> Any:
-    """The largest finite number, without its sign, behind the argument that each of these is behind."""
+    """Return, per address, the largest finite absolute value of this dtype in its argument's memory."""
     same = of.kinds == of.dtypes.index(dtype)
     numbers, values = regions(of.at[same]), np.abs(of.values(np.flatnonzero(same), dtype).astype(np.float64))
     values[~np.isfinite(values)] = 0.0
@@ -147,12 +150,13 @@ def _sizes(of: Written, at: Any, dtype: Any) -> Any:
 
 
 def _close(
-    one: Any, other: Any, dtype: Any, least: float, slack: float, sizes: Any, *, narrow: bool
+    before: Any, after: Any, dtype: Any, least: float, slack: float, sizes: Any, *, narrow: bool
 ) -> tuple[Any, float]:
-    """Which are close, and the largest relative difference among those.
+    """Return a mask of the elements that are close, and the largest relative difference among them.
 
-    Numbers are, and so is what a sum in fp32 loses where its parts are as large as the largest result: the
-    parts of one that is near 0 cancelled.
+    Two numbers are close within the tolerance of their type; so are sums in fp32 whose difference is rounding
+    error of parts as large as the largest result: where a sum is near 0, its parts cancelled.
+
     """
     table = configs.load("passes-check")["tolerance"]
     least = max(least, table["least"])
@@ -160,7 +164,7 @@ def _close(
     lost = tolerance if narrow else min(tolerance, slack * table["float32"])
     lost = lost * np.minimum(sizes, table["cancelled"])
     with np.errstate(all="ignore"):
-        wide, plain = one.astype(np.float64), other.astype(np.float64)
+        wide, plain = before.astype(np.float64), after.astype(np.float64)
         scale = np.maximum(np.maximum(np.abs(wide), np.abs(plain)), np.maximum(least, lost / tolerance))
         apart = np.where(wide == plain, 0.0, np.abs(wide - plain) / scale)
     apart = np.where(np.isnan(wide) & np.isnan(plain), 0.0, apart)
@@ -168,12 +172,12 @@ def _close(
     return close, float(apart[close].max(initial=0.0))
 
 
-def _whole(one: Any, other: Any, least: float, slack: float) -> tuple[Any, float]:
-    """The same of integers: where numbers are not exact, those that were made of them may be the next one."""
+def _whole(before: Any, after: Any, least: float, slack: float) -> tuple[Any, float]:
+    """Do the same for integers; where numbers are not exact, integers made from them may be off by one."""
     tolerance = slack * configs.load("passes-check")["tolerance"]["float32"]
-    unsigned = np.dtype(f"u{one.dtype.itemsize}")
-    high, low = (each(one, other).astype(unsigned) for each in (np.maximum, np.minimum))
+    unsigned = np.dtype(f"u{before.dtype.itemsize}")
+    high, low = (each(before, after).astype(unsigned) for each in (np.maximum, np.minimum))
     apart = (high - low).astype(np.float64)
-    sizes = np.maximum(np.abs(one.astype(np.float64)), np.abs(other.astype(np.float64)))
+    sizes = np.maximum(np.abs(before.astype(np.float64)), np.abs(after.astype(np.float64)))
     close = apart <= (np.maximum(1.0, tolerance * np.maximum(sizes, least)) if tolerance else 0.0)
     return close, float((apart / np.maximum(sizes, 1.0))[close].max(initial=0.0))

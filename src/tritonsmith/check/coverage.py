@@ -1,4 +1,4 @@
-"""Which operations `passes.check` knows: of those that the TableGen files of a checkout define, or all."""
+"""List the operations that `passes.check` knows: all, or those that a checkout's TableGen files define."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tritonsmith.core.errors import FactError
 
 @dataclass(frozen=True)
 class DialectCoverage:
-    """Operations of one dialect, without its prefix, sorted.
+    """The operations of one dialect, without its prefix, sorted.
 
     Attributes:
         dialect: `ttg`.
-        known: those that are run.
-        unknown: those that stop a check.
+        known: operations that the check can run.
+        unknown: operations that stop a check.
     """
 
     dialect: str
@@ -29,33 +29,33 @@ class DialectCoverage:
 
 
 def of_all() -> list[DialectCoverage]:
-    """Every operation that is known, of whichever release."""
+    """Return every known operation, of any release."""
     return _by_dialect(known_operations())
 
 
 def of_checkout(root: Path) -> list[DialectCoverage]:
-    """The operations that a checkout of Triton defines; those of LLVM's dialects are not among them.
+    """Return the operations that a checkout of Triton defines, without those of LLVM's dialects.
 
     Raises:
-        FactError: it defines none.
+        FactError: the checkout defines none.
     """
-    defined = {one.name for one in td_text.read(SourceFiles(root)) if one.kind == "op"}
+    defined = {definition.name for definition in td_text.read(SourceFiles(root)) if definition.kind == "op"}
     if not defined:
         raise FactError("no TableGen file here defines an operation", where=root, hints=["--source CHECKOUT"])
     return _by_dialect(defined)
 
 
 def _by_dialect(names: Iterable[str]) -> list[DialectCoverage]:
-    known, found = known_operations(), defaultdict[str, list[str]](list)
+    known, by_prefix = known_operations(), defaultdict[str, list[str]](list)
     for name in sorted(names):
         dialect, dot, rest = name.partition(".")
         if dot:
-            found[dialect].append(rest)
+            by_prefix[dialect].append(rest)
     return [
         DialectCoverage(
             dialect,
-            tuple(one for one in every if f"{dialect}.{one}" in known),
-            tuple(one for one in every if f"{dialect}.{one}" not in known),
+            tuple(operation for operation in members if f"{dialect}.{operation}" in known),
+            tuple(operation for operation in members if f"{dialect}.{operation}" not in known),
         )
-        for dialect, every in sorted(found.items())
+        for dialect, members in sorted(by_prefix.items())
     ]

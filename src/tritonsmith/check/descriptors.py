@@ -20,29 +20,31 @@ _NAN = 2  # of PaddingOption
 
 @known("tt.make_tensor_descriptor")
 def _make_descriptor(_run: Any, operation: Operation, *values: Array) -> tuple[TensorDescriptor]:
-    found = type_of(operation.results[0].type)
-    rank = len(found.shape)
+    result = type_of(operation.results[0].type)
+    rank = len(result.shape)
     shape, strides = values[1 : 1 + rank], values[1 + rank : 1 + 2 * rank]
     nan = integer(operation, "padding", 1) == _NAN
     return (
         TensorDescriptor(
-            int(values[0]), tuple(map(int, shape)), tuple(map(int, strides)), found.shape, found.dtype, nan
+            int(values[0]), tuple(map(int, shape)), tuple(map(int, strides)), result.shape, result.dtype, nan
         ),
     )
 
 
 @known("tt.make_tensor_ptr")
 def _make_block_pointer(_run: Any, operation: Operation, base: Array, *values: Array) -> tuple[BlockPointer]:
-    """Sizes, strides, then where the block begins."""
-    found = type_of(operation.results[0].type)
-    numbers, rank = tuple(map(int, values)), len(found.shape)
-    tensor = TensorDescriptor(int(base), numbers[:rank], numbers[rank : 2 * rank], found.shape, found.dtype)
+    """Make a block pointer; the operands are sizes, strides, then the offsets of the block."""
+    result = type_of(operation.results[0].type)
+    numbers, rank = tuple(map(int, values)), len(result.shape)
+    tensor = TensorDescriptor(int(base), numbers[:rank], numbers[rank : 2 * rank], result.shape, result.dtype)
     return (BlockPointer(tensor, numbers[2 * rank :]),)
 
 
 @known("tt.advance")
 def _advance(_run: Any, _operation: Operation, pointer: BlockPointer, *by: Array) -> tuple[BlockPointer]:
-    return (replace(pointer, at=tuple(one + int(more) for one, more in zip(pointer.at, by, strict=True))),)
+    return (
+        replace(pointer, at=tuple(start + int(step) for start, step in zip(pointer.at, by, strict=True))),
+    )
 
 
 @known("tt.descriptor_load", "tt.experimental_descriptor_load")
@@ -53,7 +55,7 @@ def _descriptor_load(
 
 
 def read(run: Any, descriptor: TensorDescriptor, at: tuple[Array, ...]) -> Array:
-    """A block of a tensor in global memory; what lies outside is 0, or NaN."""
+    """Read a block of a tensor in global memory; elements outside are 0, or NaN."""
     address, inside = descriptor.addresses(tuple(map(int, at)))
     outside = np.asarray(np.nan if descriptor.nan else 0).astype(descriptor.dtype)
     return load(run, address, descriptor.dtype, inside, outside)
@@ -76,7 +78,7 @@ def _gather(
 
 
 def read_rows(run: Any, descriptor: TensorDescriptor, rows: Array, column: Array) -> Array:
-    """A block of one row, once for each of these rows."""
+    """Read a block of one row for each of these rows."""
     return np.concatenate([read(run, descriptor, (row, column)) for row in rows.reshape(-1)])
 
 
@@ -89,7 +91,7 @@ def _scatter(
 
 
 def write_rows(run: Any, descriptor: TensorDescriptor, rows: Array, column: Array, value: Array) -> None:
-    """The rows of a value, each to a row of the tensor; of two to one row the last one stays."""
+    """Write each row of a value to a row of the tensor; of two for the same row the last one stays."""
     for row, content in zip(rows.reshape(-1), value.reshape(rows.size, -1), strict=True):
         address, inside = descriptor.addresses((int(row), int(column)))
         store(run, address, content.reshape(address.shape), inside)
@@ -106,7 +108,7 @@ def _reduce(
 def reduce(
     run: Any, operation: Operation, descriptor: TensorDescriptor, at: tuple[int, ...], value: Array
 ) -> None:
-    """What is there, combined with a value; elements of a block have addresses of their own."""
+    """Combine a value with the memory it is written to; elements of a block have distinct addresses."""
     kind = integer(operation, "kind")
     signless = descriptor.dtype.kind == "i"
     if kind not in _REDUCED or (signless and kind in _COMPARED):  # whether it has a sign is not kept

@@ -1,4 +1,4 @@
-"""Run one program of a kernel: its operations in order, with scf's loops and cf's blocks."""
+"""Run one program of a kernel: its operations in order, with the loops of scf and the blocks of cf."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ MOST = 1 << 30  # elements that a program may compute: some minutes
 
 
 class AccessError(Exception):
-    """The program accesses shared or tensor memory outside of its allocation.
+    """An access of shared or tensor memory outside of its allocation.
 
     Args:
-        why: which place of which allocation it is.
-        operation: that does it.
+        why: the place and the allocation, in words.
+        operation: the operation that accesses it.
     """
 
     def __init__(self, why: str, operation: Operation) -> None:
@@ -64,15 +64,15 @@ class EndlessError(Exception):
 
 @dataclass(frozen=True)
 class _BlockLine:
-    """An operation, and what every run of it needs to know.
+    """An operation, with the facts that every run of it needs.
 
     Attributes:
-        operation: it.
-        name: of it.
+        operation: the operation.
+        name: its name.
         operands: its operands.
-        results: its results, and the shape of each that is a tensor.
+        results: its results, each with its shape if it is a tensor.
         dead: values that nothing needs after it.
-        weight: how long it takes for an element that it is given.
+        weight: its cost per element of an operand.
         product: whether it is a dot.
     """
 
@@ -86,11 +86,11 @@ class _BlockLine:
 
     @classmethod
     def of(cls, operation: Operation, dead: Sequence[SSAValue] = ()) -> _BlockLine:
-        """Look at an operation."""
+        """Look up these facts for an operation."""
         name = name_of(operation)
         results = tuple(
-            (one, one.type.get_shape() if isinstance(one.type, builtin.TensorType) else None)
-            for one in operation.results
+            (result, result.type.get_shape() if isinstance(result.type, builtin.TensorType) else None)
+            for result in operation.results
         )
         weight = _ACCESS if name.endswith(_ACCESSES) else 1
         operands = tuple(operation.operands)
@@ -98,12 +98,12 @@ class _BlockLine:
 
 
 def _lines_of(block: Block) -> tuple[_BlockLine, ...]:
-    """The operations of a block, each with the values that it is the last to need: others leave the block."""
+    """Return a block's operations, each with the values that die after it; others leave the block."""
     order = {operation: number for number, operation in enumerate(block.ops)}
     dead: dict[Operation, list[SSAValue]] = {}
-    for value in (*block.args, *(one for operation in order for one in operation.results)):
+    for value in (*block.args, *(result for operation in order for result in operation.results)):
         users = [block.find_ancestor_op_in_block(use.operation) for use in value.uses]
-        inside = [one for one in users if one is not None]
+        inside = [user for user in users if user is not None]
         if len(inside) == len(users) and order:
             owner = value.owner if isinstance(value.owner, Operation) else next(iter(order))
             dead.setdefault(max(inside, key=order.__getitem__, default=owner), []).append(value)
@@ -111,31 +111,31 @@ def _lines_of(block: Block) -> tuple[_BlockLine, ...]:
 
 
 def _size(value: Any) -> int:
-    """How many elements a value has."""
+    """Return the number of elements of a value."""
     return int(getattr(value, "size", 1))
 
 
 @dataclass
 class EvaluatedProgram:
-    """A run.
+    """The run of one program.
 
     Attributes:
-        functions: by name.
+        functions: the module's functions by name.
         memory: global memory.
-        program: its ids.
-        grid: how many programs there are.
-        limit: operations; a spin lock that nobody opens never ends.
-        name: of the operation that runs.
-        seen: gets each operation and its results, if somebody looks.
-        scratch: numbers of pieces of scratch memory.
-        descriptors: those that were made there, by address.
-        flight: what is asynchronous, and under way.
-        reached: what ran.
-        rounds: whether dots of tf32 round what they are given: not where the reference allows them.
-        assumed: whether what the program assumes has to hold.
-        assumptions: operations that assume something, and ran.
-        most: elements that it may compute.
-        elements: that it has computed.
+        program: ids of the program.
+        grid: number of programs along each axis.
+        limit: most operations that it may run; a spin lock that nobody opens never ends.
+        name: name of the operation that runs.
+        seen: called with each operation and its results; None for no recording.
+        scratch: numbers for pieces of scratch memory.
+        descriptors: descriptors made in scratch memory, by address.
+        flight: asynchronous operations under way.
+        reached: the code that ran.
+        rounds: whether dots of tf32 round their operands; not if the reference itself has such dots.
+        assumed: whether the program's assumptions have to hold.
+        assumptions: operations that ran and assume something.
+        most: most elements that it may compute.
+        elements: number of elements that it has computed.
     """
 
     functions: dict[str, Operation]
@@ -159,24 +159,24 @@ class EvaluatedProgram:
     _steps: int = 0
 
     def launch(self, name: str, values: tuple[Any, ...]) -> int:
-        """Run the kernel; how many operations that took."""
+        """Run the kernel, and return the number of operations that ran."""
         self.call(name, values)
         self.flight.end()
         return self._steps
 
     def call(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Run a function."""
+        """Run a function, and return its results."""
         return self._blocks(self.functions[name].regions[0], values)[1]
 
     def callee(self, operation: Operation) -> Operation:
-        """The function that `tt.call` calls."""
+        """Return the function that `tt.call` calls."""
         name = symbol(attribute(operation, "callee"))
         if name not in self.functions:
             raise UnsupportedIrError(f"a call of {name}, which the module does not have")
         return self.functions[name]
 
     def region(self, region: Region, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Run a region; what its terminator gives."""
+        """Run a region, and return the operands of its terminator."""
         return self._blocks(region, values)[1]
 
     def arithmetic(
@@ -185,12 +185,12 @@ class EvaluatedProgram:
         known: Mapping[SSAValue, Any],
         asked: Sequence[SSAValue],
     ) -> list[Any]:
-        """Run single operations outside of their blocks; what became of some values.
+        """Run single operations outside of their blocks, and return the values that are asked for.
 
         Args:
-            steps: the operations; or a value, and another one that it is a copy of.
-            known: what they begin with.
-            asked: values of them.
+            steps: operations; or a pair of a value and the value that it is a copy of.
+            known: values to begin with.
+            asked: the values to return.
         """
         self._values.update(known)
         for step in steps:
@@ -198,7 +198,7 @@ class EvaluatedProgram:
                 self._values[step[0]] = self._values[step[1]]
             else:
                 self._run(_BlockLine.of(step))
-        return [self._values[one] for one in asked]
+        return [self._values[value] for value in asked]
 
     def _blocks(self, region: Region, values: tuple[Any, ...]) -> tuple[Operation, tuple[Any, ...]]:
         if not region.blocks:
@@ -212,7 +212,7 @@ class EvaluatedProgram:
                 lines = self._lines[block] = _lines_of(block)
             for line in lines:
                 if line.name in _ENDS:
-                    return line.operation, tuple(self._values[one] for one in line.operands)
+                    return line.operation, tuple(self._values[operand] for operand in line.operands)
                 if line.name in ("cf.br", "cf.cond_br"):
                     block, values = self._branch(line.operation, line.name)
                     break
@@ -224,7 +224,7 @@ class EvaluatedProgram:
         raise UnsupportedIrError("a region without an end")
 
     def _branch(self, operation: Operation, name: str) -> tuple[Block, tuple[Any, ...]]:
-        values = [self._values[one] for one in operation.operands]
+        values = [self._values[operand] for operand in operation.operands]
         if name == "cf.br":
             return operation.successors[0], tuple(values)
         _, first, second = integers(operation, "operandSegmentSizes")
@@ -240,8 +240,8 @@ class EvaluatedProgram:
         self.name = name
         if not name.endswith(_DOTS):
             self.flight.use(values)
-        found: tuple[Any, ...] = function(self, operation, *values)
-        return found
+        results: tuple[Any, ...] = function(self, operation, *values)
+        return results
 
     def _count(self) -> None:
         self._steps += 1
@@ -249,7 +249,7 @@ class EvaluatedProgram:
             raise EndlessError(f"it does not end in {self.limit} operations")
 
     def _weigh(self, line: _BlockLine, values: tuple[Any, ...], found: tuple[Any, ...]) -> None:
-        """Count the elements: large tensors take longer than many operations."""
+        """Count the elements against the limit: large tensors take longer than many operations."""
         inner = np.shape(values[0])[-1] if line.product else 1
         self.elements += line.weight * sum(map(_size, values)) + inner * sum(map(_size, found))
         if self.elements > self.most:
@@ -258,34 +258,34 @@ class EvaluatedProgram:
     def _run(self, line: _BlockLine) -> None:
         self._count()
         operation, name = line.operation, line.name
-        values = tuple(self._values[one] for one in line.operands)
+        values = tuple(self._values[operand] for operand in line.operands)
         try:
-            found = self._found(operation, name, values)
-            self._weigh(line, values, found)
+            results = self._found(operation, name, values)
+            self._weigh(line, values, results)
         except OutOfBoundsError as error:
             raise AccessError(str(error), operation) from error
         except _MISUSED as error:  # shapes, types and places that this operation cannot have
             raise UnsupportedIrError(f"{name}: {error}") from error
-        for (result, shape), value in zip(line.results, found, strict=True):
+        for (result, shape), value in zip(line.results, results, strict=True):
             if shape is not None and np.shape(value) != shape:
                 raise UnsupportedIrError(f"{name} with a result of shape {np.shape(value)}")
             self._values[result] = value
         if self.seen is not None:
-            self.seen(operation, found)
+            self.seen(operation, results)
 
 
 def _for(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    lower, upper, step = (int(one) for one in values[:3])
+    lower, upper, step = (int(bound) for bound in values[:3])
     carried = values[3:]
     if attribute(operation, "unsignedCmp") is not None:
         raise UnsupportedIrError("scf.for of unsigned integers")
     if step <= 0 and lower < upper:
         raise EndlessError(f"a loop has a step of {step}")
-    turns = range(lower, upper, step) if lower < upper else range(0)
-    if len(turns) > run.limit:  # each turn counts, at least once
+    iterations = range(lower, upper, step) if lower < upper else range(0)
+    if len(iterations) > run.limit:  # each turn counts, at least once
         raise EndlessError(f"it does not end in {run.limit} operations")
-    run.reached.turned(operation, len(turns))
-    for number in turns:
+    run.reached.turned(operation, len(iterations))
+    for number in iterations:
         at = np.asarray(values[0].dtype.type(number))
         carried = run.region(operation.regions[0], (at, *carried))
     return carried
@@ -298,30 +298,30 @@ def _if(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) ->
 
 def _while(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
     before, after = operation.regions
-    turns = 0
+    iterations = 0
     while True:
-        _, (condition, *given) = run._blocks(before, values)  # noqa: SLF001
+        _, (condition, *carried) = run._blocks(before, values)  # noqa: SLF001
         if not bool(condition):
-            run.reached.turned(operation, turns)
-            return tuple(given)
-        values = run.region(after, tuple(given))
-        turns += 1
+            run.reached.turned(operation, iterations)
+            return tuple(carried)
+        values = run.region(after, tuple(carried))
+        iterations += 1
 
 
 def _call(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
     kept = dict(run._values)  # noqa: SLF001
-    found = run.region(run.callee(operation).regions[0], values)
+    results = run.region(run.callee(operation).regions[0], values)
     run._values = kept  # noqa: SLF001
-    return found
+    return results
 
 
 def _warp_specialize(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The default part, and the others, which see only what they are given: by one operation or the other."""
+    """Run the default partition and the others, which see only the values that they capture."""
     default, rest = operation.regions
     partitions = rest.blocks[0].last_op
     if partitions is None:
         raise UnsupportedIrError("ttg.warp_specialize without partitions")
-    given = tuple(run._values[one] for one in partitions.operands) or values  # noqa: SLF001
+    captured = tuple(run._values[value] for value in partitions.operands) or values  # noqa: SLF001
     turns = Turns(run.flight.slow)
     others = [
         replace(run, flight=run.flight.part(turns), _values={}, _steps=0, elements=0)
@@ -330,17 +330,17 @@ def _warp_specialize(run: EvaluatedProgram, operation: Operation, values: tuple[
     run.reached.blocks.add(rest.blocks[0])
 
     def part(mine: EvaluatedProgram, region: Region) -> None:
-        mine.region(region, given)
+        mine.region(region, captured)
         mine.flight.leave(run.flight)
 
     run.flight.turns = turns  # the default part is the warps that came here, with what they have under way
     try:
         parts = [partial(part, mine, region) for mine, region in zip(others, partitions.regions, strict=True)]
-        found = turns.run([lambda: run.region(default, ()), *parts])
+        results = turns.run([lambda: run.region(default, ()), *parts])
     finally:
         run.flight.turns = None
-    run._steps += sum(one._steps for one in others)  # noqa: SLF001
-    return tuple(found)
+    run._steps += sum(other._steps for other in others)  # noqa: SLF001
+    return tuple(results)
 
 
 _STRUCTURED = {
@@ -353,5 +353,5 @@ _STRUCTURED = {
 
 
 def known_operations() -> frozenset[str]:
-    """The names of all operations that a program may have."""
+    """Return the names of all operations that a program may have."""
     return frozenset({*OPERATIONS, *_STRUCTURED, *_ENDS, *_REST})

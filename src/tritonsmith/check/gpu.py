@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 
 class AssumedError(Exception):
-    """What the program assumes does not hold under these inputs: nothing of it is defined."""
+    """An assumption of the program that does not hold for these inputs: its behaviour is undefined."""
 
 
 @known(
@@ -35,8 +35,12 @@ def _convert_layout(_run: Any, _operation: Operation, value: Array) -> tuple[Arr
 
 @known("ttg.local_alloc", "triton_gpu.local_alloc")
 def _local_alloc(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
-    found = type_of(operation.results[0].type)
-    new = np.array(values[0]).reshape(found.shape) if values else unwritten(found.shape, found.dtype)
+    allocated = type_of(operation.results[0].type)
+    new = (
+        np.array(values[0]).reshape(allocated.shape)
+        if values
+        else unwritten(allocated.shape, allocated.dtype)
+    )
     return (run.flight.allocated(operation, new),)
 
 
@@ -68,7 +72,7 @@ def _memdesc_index(_run: Any, operation: Operation, memory: Array, *at: Array) -
 
 
 def part_of(operation: Operation, memory: Any, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
-    """A part of shared or tensor memory, which may lie outside of its allocation until somebody uses it."""
+    """Return a part of shared or tensor memory; it may lie outside of its allocation until it is accessed."""
     if isinstance(memory, OutsideMemory):
         return memory.part(sizes)
     if _is_outside(memory, starts, sizes):
@@ -86,10 +90,10 @@ def _is_outside(value: Array, starts: tuple[int, ...], sizes: tuple[int, ...]) -
 
 
 def _sliced(value: Array, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Array:
-    """A part of a tensor.
+    """Return a part of a tensor.
 
     Raises:
-        UnsupportedIrError: it reaches outside: NumPy would count from the end, or cut it.
+        UnsupportedIrError: it reaches outside, where NumPy would count from the end, or truncate it.
     """
     if _is_outside(value, starts, sizes):
         raise UnsupportedIrError(f"a part of a tensor, {sizes} at {starts}, that is not in it")
@@ -120,25 +124,25 @@ def _memdesc_reshape(_run: Any, operation: Operation, memory: Any) -> tuple[Any]
 
 @known("ttg.memdesc_reinterpret")
 def _memdesc_reinterpret(_run: Any, operation: Operation, memory: Any) -> tuple[Any]:
-    """The same bytes by another layout: known where neither the elements nor their places are other ones."""
-    found = type_of(operation.results[0].type)
+    """View the same bytes in another layout, if elements and places stay the same."""
+    target = type_of(operation.results[0].type)
     if isinstance(memory, OutsideMemory):
-        return (memory.part(found.shape),)
-    sizes = [[one for one in shape if one != 1] for shape in (memory.shape, found.shape)]
-    view = memory.reshape(found.shape) if sizes[0] == sizes[1] else memory[:0]
-    if found.dtype != memory.dtype or not np.shares_memory(view, memory):
+        return (memory.part(target.shape),)
+    sizes = [[size for size in shape if size != 1] for shape in (memory.shape, target.shape)]
+    view = memory.reshape(target.shape) if sizes[0] == sizes[1] else memory[:0]
+    if target.dtype != memory.dtype or not np.shares_memory(view, memory):
         raise UnsupportedIrError("ttg.memdesc_reinterpret as another shape or type")
     return (view,)
 
 
 @known("ttg.mask")
 def _mask(run: Any, operation: Operation, pred: Array) -> tuple[Any, ...]:
-    """What comes of a region that is not run is undefined: 0."""
+    """Run a region if the predicate holds; otherwise its results are undefined, 0 here."""
     if bool(pred):
-        found: tuple[Any, ...] = run.region(operation.regions[0], ())
-        return found
-    shapes = [type_of(one.type) for one in operation.results]
-    return tuple(np.zeros(one.shape, one.dtype if one.kind == "number" else np.int64) for one in shapes)
+        results: tuple[Any, ...] = run.region(operation.regions[0], ())
+        return results
+    shapes = [type_of(result.type) for result in operation.results]
+    return tuple(np.zeros(kind.shape, kind.dtype if kind.kind == "number" else np.int64) for kind in shapes)
 
 
 @known(
@@ -152,9 +156,9 @@ def _mask(run: Any, operation: Operation, pred: Array) -> tuple[Any, ...]:
     "ttg.predicate_stage", "ttng.fence_mbarrier_init_release_cluster", "amdg.cond_barrier",
     "amdgpu.cond_barrier",
 )  # fmt: skip
-def _nothing(_run: Any, operation: Operation, *_: Any) -> tuple[Any, ...]:
+def _nothing(run: Any, operation: Operation, *_: Any) -> tuple[Any, ...]:
     if operation.results:
-        raise UnsupportedIrError(f"a result of {_run.name}")
+        raise UnsupportedIrError(f"a result of {run.name}")
     return ()
 
 
@@ -175,18 +179,19 @@ def _buffer_load(run: Any, operation: Operation, *values: Array) -> tuple[Array]
 def read_buffer(
     run: Any, pointer: Array, offsets: Array, dtype: Any, mask: tuple[Array, ...], other: tuple[Array, ...]
 ) -> Array:
-    """Elements of a buffer; its descriptor takes an offset below 0 as one far outside, which gives 0.
+    """Read elements of a buffer; an offset below 0 counts as far outside, which gives 0.
 
-    third_party/amd/lib/TritonAMDGPUToLLVM/BufferOpsEmitter.cpp.
+    Source: third_party/amd/lib/TritonAMDGPUToLLVM/BufferOpsEmitter.cpp.
+
     """
     at, taken = _in_buffer(pointer, offsets, dtype, mask)
-    found = load(run, at, dtype, taken, other[0] if other else None)
+    elements = load(run, at, dtype, taken, other[0] if other else None)
     outside = (offsets < 0) & (mask[0] if mask else True)
-    return np.where(outside, np.zeros((), dtype), found)
+    return np.where(outside, np.zeros((), dtype), elements)
 
 
 def _in_buffer(pointer: Array, offsets: Array, dtype: Any, mask: tuple[Array, ...]) -> tuple[Array, Array]:
-    """Addresses, and which of them are accessed."""
+    """Return the addresses, and a mask of those that are accessed."""
     at = pointer + offsets.astype(np.int64) * dtype.itemsize
     return at, (offsets >= 0) & (mask[0] if mask else True)
 
@@ -201,9 +206,9 @@ def _buffer_store(run: Any, operation: Operation, *values: Array) -> tuple[()]:
 
 @known("ub.poison", "llvm.mlir.undef", "llvm.mlir.poison")
 def _poison(_run: Any, operation: Operation) -> tuple[Any]:
-    """Any value is right, and none should be seen: 0."""
-    found = wanted(operation)
-    return (np.zeros(found.shape, found.dtype if found.kind == "number" else np.int64),)
+    """Return 0: any value is right, and none should be observed."""
+    kind = wanted(operation)
+    return (np.zeros(kind.shape, kind.dtype if kind.kind == "number" else np.int64),)
 
 
 @known("amdg.buffer_atomic_rmw", "amdgpu.buffer_atomic_rmw")
@@ -221,10 +226,10 @@ def _extract_slice(_run: Any, operation: Operation, value: Array) -> tuple[Array
 
 @known("amdg.concat", "amdgpu.concat")
 def _concat(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
-    """The tensors are the elements of a grid, the last axis first."""
+    """Concatenate tensors as the elements of a grid, the last axis first."""
     shape, part = wanted(operation).shape, values[0].shape
-    found = np.empty(shape, values[0].dtype)
+    result = np.empty(shape, values[0].dtype)
     grid = tuple(whole // size for whole, size in zip(shape, part, strict=True))
     for place, value in zip(np.ndindex(*grid), values, strict=True):
-        found[tuple(slice(at * size, (at + 1) * size) for at, size in zip(place, part, strict=True))] = value
-    return (found,)
+        result[tuple(slice(at * size, (at + 1) * size) for at, size in zip(place, part, strict=True))] = value
+    return (result,)

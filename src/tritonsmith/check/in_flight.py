@@ -1,11 +1,12 @@
-"""What is under way: copies, dots and stores that the hardware may finish at any time up to their wait.
+"""Track asynchronous work: copies, dots and stores that hardware may finish at any time before their wait.
 
 A program whose waits are right computes the same whenever that is. So it runs in two orders: copies land as
 late as their waits allow, with all readers at once; and dots and stores read as late as theirs allow, with
-all copies at once. What only one of them shows is a race.
+all copies at once. A result that only one of them shows is a race.
 
-From TritonGPUOps.td and TritonNvidiaGPUOps.td; groups of copies and mbarriers behave as PTX describes them
-(`cp.async.wait_group`, `wgmma.wait_group`, `cp.async.bulk.wait_group.read`, `mbarrier`).
+Sources: TritonGPUOps.td and TritonNvidiaGPUOps.td; groups of copies and mbarriers behave as PTX describes
+them (`cp.async.wait_group`, `wgmma.wait_group`, `cp.async.bulk.wait_group.read`, `mbarrier`).
+
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _FIRST = 1 << 16  # barriers carry numbers from here on, which memory that nobod
 
 
 class Order(Enum):
-    """When what is asynchronous is done."""
+    """The time at which asynchronous work is done."""
 
     AT_ONCE = "at once"
     COPIES_LATE = "copies land late"
@@ -36,27 +37,27 @@ class Order(Enum):
 
 
 class BarrierError(UnsupportedIrError):
-    """What waits for a barrier never goes on here: somebody else arrives at it, or nobody does."""
+    """A wait for a barrier that never completes here: another program arrives at it, or none does."""
 
 
 class FreedError(Exception):
-    """Memory is given back that a copy is on its way to, or from."""
+    """Memory that is freed while a copy to it, or from it, is under way."""
 
 
 class OutOfBoundsError(Exception):
-    """The program reads or writes shared or tensor memory outside of its allocation."""
+    """An access of shared or tensor memory outside of its allocation."""
 
 
 class OutsideMemory:
     """A part of shared or tensor memory that lies outside of its allocation.
 
-    A program may compute such a place and never use it, as the last turn of a pipelined loop does: so only an
-    access is an error.
+    A program may compute such a place and never use it, as the last iteration of a pipelined loop does: only
+    an access is an error.
 
     Args:
-        shape: of the part.
-        dtype: of its elements.
-        why: which place of which allocation it is.
+        shape: the shape of the part.
+        dtype: the dtype of its elements.
+        why: the place and the allocation, in words.
     """
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], why: str) -> None:
@@ -64,7 +65,7 @@ class OutsideMemory:
 
     @property
     def size(self) -> int:
-        """How many elements it would have."""
+        """The number of elements that it would have."""
         return math.prod(self.shape)
 
     @property
@@ -73,22 +74,22 @@ class OutsideMemory:
         return self.size * self.dtype.itemsize
 
     def reshape(self, *shape: Any) -> OutsideMemory:
-        """Another view of the same place."""
+        """Return another view of the same place."""
         return OutsideMemory(
             np.broadcast_to(np.empty(()), self.shape).reshape(*shape).shape, self.dtype, self.why
         )
 
     def transpose(self, *order: Any) -> OutsideMemory:
-        """The same with its axes in another order."""
+        """Return the same place with its axes in another order."""
         whole = np.broadcast_to(np.empty(()), self.shape)
         return OutsideMemory(whole.transpose(*order).shape, self.dtype, self.why)
 
     def part(self, shape: tuple[int, ...]) -> OutsideMemory:
-        """A part of it, which is not there either."""
+        """Return a part of it, which lies outside as well."""
         return OutsideMemory(shape, self.dtype, self.why)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        """End the program: what else NumPy and the operations do with an array is an access.
+        """End the program: every other use that NumPy or an operation makes of an array is an access.
 
         Raises:
             OutOfBoundsError: always.
@@ -99,10 +100,10 @@ class OutsideMemory:
 
 
 def require_inside(*memories: Any) -> None:
-    """Check that memory which is about to be used is there.
+    """Check that memory about to be used is inside its allocation.
 
     Raises:
-        OutOfBoundsError: it is not.
+        OutOfBoundsError: it is outside.
     """
     for memory in memories:
         if isinstance(memory, OutsideMemory):
@@ -111,7 +112,7 @@ def require_inside(*memories: Any) -> None:
 
 @dataclass(frozen=True)
 class _Copy:
-    """A copy: where it lands, how many bytes a barrier counts, and what to do then."""
+    """A copy: its destination, the action that completes it, and the bytes that a barrier counts."""
 
     memory: Array
     land: Callable[[], None]
@@ -119,7 +120,7 @@ class _Copy:
 
 
 def unwritten(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Shared memory that nobody wrote: always the same, and not 0."""
+    """Return shared memory that nobody wrote: always the same contents, and not 0."""
     if dtype == np.bool_:
         return np.ones(shape, dtype)
     count = int(np.prod(shape, dtype=np.int64))
@@ -128,7 +129,7 @@ def unwritten(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 @dataclass
 class _Barrier:
-    """An mbarrier: a phase ends when all have arrived, and all bytes that were expected."""
+    """An mbarrier: a phase ends when all have arrived, and all expected bytes, too."""
 
     count: int
     missing: int
@@ -155,13 +156,13 @@ class _Barrier:
 
 @dataclass
 class InFlight:
-    """What one program has under way.
+    """The asynchronous work of one program.
 
     Attributes:
-        order: when it is done.
-        slow: part of a program in parts that comes last.
-        counted: whether barriers count: those of a program in parts always do.
-        turns: of the parts of a program, while there are any.
+        order: the time at which it is done.
+        slow: number of the partition that runs last, if warps are specialized.
+        counted: whether barriers count arrivals: those of a warp-specialized program always do.
+        turns: the turns of the partitions, while there are any.
     """
 
     order: Order = Order.AT_ONCE
@@ -177,28 +178,28 @@ class InFlight:
     _allocated: dict[Any, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Late copies and reads are over when a barrier says so."""
+        """Count arrivals if work is late: then a barrier decides when it is over."""
         self.counted |= self.order is not Order.AT_ONCE
 
     def part(self, turns: Turns) -> InFlight:
-        """What a part of the program has under way: barriers and products in tensor memory are common."""
-        found = InFlight(self.order, self.slow, self.counted, turns)
-        found._barriers, found._products = self._barriers, self._products
-        found._allocated = self._allocated
-        return found
+        """Return the work of one partition; barriers and products in tensor memory are shared."""
+        work = InFlight(self.order, self.slow, self.counted, turns)
+        work._barriers, work._products = self._barriers, self._products
+        work._allocated = self._allocated
+        return work
 
     @property
     def copies_late(self) -> bool:
-        """Whether copies land late."""
+        """Report whether copies land late."""
         return self.order is Order.COPIES_LATE
 
     @property
     def reads_late(self) -> bool:
-        """Whether dots and stores read late."""
+        """Report whether dots and stores read late."""
         return self.order is Order.READS_LATE
 
     def allocated(self, operation: Any, contents: Array) -> Array:
-        """Shared memory: what one operation allocates in each iteration of a loop is one place."""
+        """Return shared memory: an operation allocates the same place in each iteration of a loop."""
         if self.order is Order.AT_ONCE:
             return contents
         memory = self._allocated.setdefault(operation, contents)
@@ -206,10 +207,10 @@ class InFlight:
         return memory
 
     def free(self, memory: Array) -> None:
-        """Somebody else may write there.
+        """Free memory, so that another allocation may write there.
 
         Raises:
-            FreedError: a copy is on its way there.
+            FreedError: a copy to it is under way.
         """
         require_inside(memory)
         barriers = [copy for barrier in self._barriers for copy in barrier.copies]
@@ -220,7 +221,7 @@ class InFlight:
             memory[...] = unwritten(memory.shape, memory.dtype)
 
     def copy(self, memory: Array, land: Callable[[], None]) -> None:
-        """A copy into shared memory that belongs to the next group."""
+        """Start a copy into shared memory that belongs to the next group."""
         require_inside(memory)
         if self.copies_late:
             self._copies.append(_Copy(memory, land))
@@ -233,54 +234,54 @@ class InFlight:
         self._copies = []
 
     def wait_groups(self, pending: int) -> None:
-        """Until no more than so many groups are under way, the newest ones."""
+        """Wait until no more than `pending` groups are under way, the newest ones."""
         while len(self._groups) > pending:
             for copy in self._groups.popleft():
                 copy.land()
 
     def wait_copies(self) -> None:
-        """Until all copies have landed, those of no group, too."""
+        """Wait until all copies have landed, including those of no group."""
         self.commit()
         self.wait_groups(0)
 
     def dot(self, result: Array, compute: Callable[[], None]) -> None:
-        """An asynchronous dot."""
+        """Start an asynchronous dot."""
         if self.reads_late:
             self._dots.append((result, compute))
         else:
             compute()
 
     def use(self, values: tuple[Any, ...]) -> None:
-        """Something other than a dot takes these: a result that is under way is waited for, as ptxas does."""
+        """Wait for results under way that an operation other than a dot takes, as ptxas does."""
         while any(result is value for result, _ in self._dots for value in values):
             self.wait_dots(len(self._dots) - 1)
 
     def wait_dots(self, pending: int) -> None:
-        """Until no more than so many dots are under way, the newest ones."""
+        """Wait until no more than `pending` dots are under way, the newest ones."""
         while len(self._dots) > pending:
             _, compute = self._dots.popleft()
             compute()
 
     def store(self, write: Callable[[], None]) -> None:
-        """A store from shared memory to global memory."""
+        """Start a store from shared memory to global memory."""
         if self.reads_late:
             self._stores.append(write)
         else:
             write()
 
     def wait_stores(self, pending: int) -> None:
-        """Until no more than so many stores have still to read, the newest ones."""
+        """Wait until no more than `pending` stores have yet to read, the newest ones."""
         while len(self._stores) > pending:
             self._stores.popleft()()
 
     def leave(self, program: InFlight) -> None:
-        """A part of the program ends; its stores go on while that does."""
+        """End a partition; its stores continue in the program."""
         self.wait_dots(0)
         program._stores.extend(self._stores)
         self._stores.clear()
 
     def end(self) -> None:
-        """The program ends, and its shared memory is somebody else's.
+        """End the program, after which its shared memory may be reused.
 
         Raises:
             FreedError: a store still reads it.
@@ -290,15 +291,15 @@ class InFlight:
         self.wait_dots(0)
 
     def product(self, compute: Callable[[], None], barriers: list[Array]) -> None:
-        """A product in tensor memory, or none: done after those before it; then it arrives at barriers."""
+        """Start a product in tensor memory, or none, after earlier ones; it then arrives at the barriers."""
         require_inside(*barriers)
         if self.reads_late:
-            self._products.append((compute, [self._at(one) for one in barriers]))
+            self._products.append((compute, [self._at(place) for place in barriers]))
             self._tell()
             return
         compute()
-        for one in barriers:
-            self.arrive(one, 1)
+        for place in barriers:
+            self.arrive(place, 1)
 
     def barrier(self, memory: Array, count: int) -> None:
         """Make a barrier: its memory holds its number."""
@@ -308,15 +309,15 @@ class InFlight:
             self._barriers.append(_Barrier(count, count))
 
     def expect(self, memory: Array, size: int) -> None:
-        """Arrive, and let the phase end only after so many bytes more."""
+        """Arrive, and let the phase end only after `size` more bytes."""
         require_inside(memory)
         if self.counted:
-            found = self._at(memory)
-            found.expected += size
-            self._arrive(found, 1)
+            mbarrier = self._at(memory)
+            mbarrier.expected += size
+            self._arrive(mbarrier, 1)
 
     def arrive(self, memory: Array, many: int) -> None:
-        """Arrive at a barrier; where reads are late, those who waited for it go on before this part does."""
+        """Arrive at a barrier; where reads are late, its waiters go on before this partition does."""
         require_inside(memory)
         if self.counted:
             self._arrive(self._at(memory), many)
@@ -336,45 +337,45 @@ class InFlight:
             self.turns.moved()
 
     def copy_to_barrier(self, barrier: Array, memory: Array, land: Callable[[], None]) -> None:
-        """A copy into shared memory whose bytes a barrier counts."""
+        """Start a copy into shared memory whose bytes a barrier counts."""
         require_inside(memory, barrier)
         if not self.counted:
             land()
             return
-        found = self._at(barrier)
-        found.copies.append(_Copy(memory, land, memory.nbytes))
+        mbarrier = self._at(barrier)
+        mbarrier.copies.append(_Copy(memory, land, memory.nbytes))
         self._tell()
         if not self.copies_late:
-            found.land()
+            mbarrier.land()
 
     def wait_barrier(self, memory: Array, phase: int) -> None:
-        """Until the phase of this parity has ended.
+        """Wait until the phase of this parity has ended.
 
         Raises:
-            BarrierError: nothing that is under way can end it.
+            BarrierError: no work under way can end it.
         """
         require_inside(memory)
         if not self.counted:
             return
-        found = self._at(memory)
-        while found.phase == phase:
-            if found.copies:
-                self._land(found)
-            elif any(found is one for _, barriers in self._products for one in barriers):
+        mbarrier = self._at(memory)
+        while mbarrier.phase == phase:
+            if mbarrier.copies:
+                self._land(mbarrier)
+            elif any(mbarrier is awaited for _, barriers in self._products for awaited in barriers):
                 self._next_product()
             else:
                 self._pass_on()
 
     def wait_products(self) -> None:
-        """Until all products are done: they keep their order."""
+        """Wait until all products are done: they keep their order."""
         while self._products:
             self._next_product()
 
     def _next_product(self) -> None:
         compute, barriers = self._products.popleft()
         compute()
-        for one in barriers:
-            self._arrive(one, 1)
+        for barrier in barriers:
+            self._arrive(barrier, 1)
 
     def _pass_on(self) -> None:
         if self.turns is None or not self.turns.pass_on():

@@ -1,4 +1,4 @@
-"""Arguments of a run: addresses far apart, small sizes, large strides."""
+"""Choose the arguments of a run: addresses far apart, small sizes, large strides."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _BLOCKS = (1, 6, _ROWS + 1)  # of a tensor behind a descriptor, along each axis,
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter of the kernel.
+    """One argument of the kernel.
 
     Attributes:
-        name: as the source has it; empty if the IR does not say.
-        value: what it gets.
+        name: the parameter's name in the source; empty if the IR does not say.
+        value: its value, an array of no axes or a descriptor.
     """
 
     name: str
@@ -55,22 +55,25 @@ class Argument:
 
 
 def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument, ...]:  # noqa: C901 - by kinds
-    """What the kernel gets; the same for each module of a dump, as parameters keep their order.
+    """Choose one value per kernel parameter; the same for each module of a dump.
+
+    Sizes never coincide, so that a pass which swaps two of them is caught. Parameters keep their order
+    throughout a dump.
 
     Args:
         function: the kernel.
-        seed: of the sizes.
-        stages: of its pipelined loops: they get a turn more than that.
+        seed: the seed of the sizes.
+        stages: number of stages of its pipelined loops, which get at least one iteration more than that.
 
     Raises:
-        UnsupportedIrError: a parameter has another type.
+        UnsupportedIrError: a parameter has a type that is not supported.
     """
     rule = random.Random(seed)  # noqa: S311 - no secret
     hints = _hints(function)
-    found = []
-    near = any("tt.pointer_range" in one.data for one in hints)  # offsets fit 32 bits
+    chosen = []
+    near = any("tt.pointer_range" in hint.data for hint in hints)  # offsets fit 32 bits
     every = function.regions[0].blocks[0].args
-    grouped = [one for one in every if is_far(seed) and _grouped(one)]
+    grouped = [candidate for candidate in every if is_far(seed) and _grouped(candidate)]
     nested = False  # loops of single elements may nest, so one of them is long
     used: set[int] = set()  # no two sizes are the same: one may stand where the other should
     parts: list[int] = []  # of the descriptor before: the kernel's source has no such parameters
@@ -108,41 +111,41 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
             stride = _STRIDE * (other if number % 2 else 1) + 16 * number
             stride = -(-(stride + (0 if even else 1)) // unit) * unit
             value = np.asarray(of.dtype.type(min(stride, most_of(parameter), np.iinfo(of.dtype).max)))
-        found.append(Argument(parameter.name_hint or "", value))
-    return tuple(found)
+        chosen.append(Argument(parameter.name_hint or "", value))
+    return tuple(chosen)
 
 
 def _hints(function: Operation) -> Sequence[Any]:
-    """What a function says of each of its parameters."""
+    """Return the attributes of each parameter of a function."""
     attributes = attribute(function, "arg_attrs")
     return attributes.data if isinstance(attributes, builtin.ArrayAttr) else ()
 
 
 def _is_even(function: Operation, number: int) -> bool:
-    """Whether a parameter is a multiple of 16, as `i32:16` of a signature says."""
+    """Return whether a parameter is a multiple of 16, as `i32:16` of a signature says."""
     hints = _hints(function)
     hint = hints[number].data.get("tt.divisibility") if number < len(hints) else None
     return isinstance(hint, builtin.IntegerAttr) and hint.value.data % 16 == 0
 
 
 def unit_of(function: Operation, number: int) -> int:
-    """What the values of a parameter are multiples of."""
+    """Return the number that all values of a parameter are multiples of."""
     parameter = function.regions[0].blocks[0].args[number]
     return math.lcm(16 if _is_even(function, number) else 1, _multiple(parameter))
 
 
 def with_sizes(given: Sequence[Argument], sizes: Sequence[tuple[int, int]]) -> tuple[Argument, ...]:
-    """Arguments, some of which are other numbers, by their place."""
-    found = list(given)
+    """Return the arguments with some numbers replaced, by their place."""
+    replaced = list(given)
     for place, value in sizes:
-        old = found[place]
-        found[place] = Argument(old.name, np.asarray(old.value.dtype.type(value)))
-    return tuple(found)
+        old = replaced[place]
+        replaced[place] = Argument(old.name, np.asarray(old.value.dtype.type(value)))
+    return tuple(replaced)
 
 
 def long_sizes(function: Operation) -> list[tuple[int, int]]:
-    """For each size that a loop counts up to, so many blocks and a part that it has 64 turns and more."""
-    found = []
+    """Return place and size of each loop bound that makes its loop run 64 blocks and a part."""
+    sizes = []
     for number, parameter in enumerate(function.regions[0].blocks[0].args):
         of = type_of(parameter.type)
         if of.kind != "number" or of.shape or of.dtype.kind != "i":
@@ -151,42 +154,42 @@ def long_sizes(function: Operation) -> list[tuple[int, int]]:
             unit = unit_of(function, number)
             size = -(-(_LONG * block + 1) // unit) * unit
             if size <= min(most_of(parameter), np.iinfo(of.dtype).max):
-                found.append((number, size))
-    return found
+                sizes.append((number, size))
+    return sizes
 
 
 def flags(function: Operation) -> tuple[int, ...]:
-    """Numbers of the parameters, from 1, that point to i1: in memory those are bytes."""
+    """Return the numbers, from 1, of the parameters that point to i1: in memory those are bytes."""
     every = function.regions[0].blocks[0].args
-    kinds = [type_of(one.type) for one in every]
+    kinds = [type_of(parameter.type) for parameter in every]
     return tuple(
         number + 1
-        for number, one in enumerate(kinds)
-        if one.kind == "pointer" and one.dtype == np.bool_ and not one.shape
+        for number, parameter in enumerate(kinds)
+        if parameter.kind == "pointer" and parameter.dtype == np.bool_ and not parameter.shape
     )
 
 
 def described(following: Sequence[SSAValue], rank: int) -> bool:
-    """Whether sizes and strides of a descriptor are the next parameters, which `desc.shape` reads."""
-    kinds = [type_of(one.type).dtype for one in following[: 2 * rank]]
+    """Return whether the next parameters are a descriptor's sizes and strides, which `desc.shape` reads."""
+    kinds = [type_of(parameter.type).dtype for parameter in following[: 2 * rank]]
     return kinds == [np.dtype(np.int32)] * rank + [np.dtype(np.int64)] * rank
 
 
 def fitting(values: tuple[Any, ...], parameters: Sequence[SSAValue]) -> tuple[Any, ...]:
-    """The arguments of a text; it has more parameters if descriptors became pointers, sizes and strides.
+    """Return the arguments of a text, which has more parameters if a pass expanded descriptors.
 
-    As RewriteTensorDescriptorToPointer.cpp does it; how many flags come after the strides differs by release:
-    whether NaN lies outside, and whether fp32 is rounded to tf32.
+    RewriteTensorDescriptorToPointer.cpp makes pointers, sizes and strides of them. How many flags follow the
+    strides differs by release: whether NaN lies outside, and whether fp32 is rounded to tf32.
 
     Args:
-        values: as the first text takes them.
-        parameters: of this text.
+        values: the arguments of the first text.
+        parameters: the parameters of this text.
 
     Raises:
-        UnsupportedIrError: its parameters are other ones.
+        UnsupportedIrError: its parameters do not correspond to these arguments.
     """
-    found = _taken_apart(values, len(parameters)) if len(parameters) != len(values) else values
-    for value, parameter in zip(found, parameters, strict=True):
+    expanded = _taken_apart(values, len(parameters)) if len(parameters) != len(values) else values
+    for value, parameter in zip(expanded, parameters, strict=True):
         of = type_of(parameter.type)
         if isinstance(value, TensorDescriptor):
             same = (of.kind, of.shape, of.dtype) == ("descriptor", value.block, value.dtype)
@@ -194,24 +197,24 @@ def fitting(values: tuple[Any, ...], parameters: Sequence[SSAValue]) -> tuple[An
             same = not of.shape and value.dtype == (POINTER if of.kind == "pointer" else of.dtype)
         if not same or of.kind == "memory":
             raise UnsupportedIrError("parameters that are not those of the first text")
-    return found
+    return expanded
 
 
 def _taken_apart(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
-    descriptors = [one for one in values if isinstance(one, TensorDescriptor)]
-    more = many - len(values) - sum(2 * len(one.shape) for one in descriptors)
+    descriptors = [value for value in values if isinstance(value, TensorDescriptor)]
+    more = many - len(values) - sum(2 * len(value.shape) for value in descriptors)
     flags, rest = divmod(more, len(descriptors) or 1)
     if not descriptors or rest or not 0 <= flags <= _FLAGS:
         raise UnsupportedIrError("parameters that are not those of the first text")
-    found: list[Any] = []
+    expanded: list[Any] = []
     for value in values:
         if isinstance(value, TensorDescriptor):
             numbers = (value.base, *value.shape, *value.strides)
-            found += [np.asarray(np.int64(one)) for one in numbers]
-            found += [np.asarray(one) for one in (value.nan, False)[:flags]]
+            expanded += [np.asarray(np.int64(value)) for value in numbers]
+            expanded += [np.asarray(value) for value in (value.nan, False)[:flags]]
         else:
-            found.append(value)
-    return tuple(found)
+            expanded.append(value)
+    return tuple(expanded)
 
 
 def _size(
@@ -223,10 +226,11 @@ def _size(
     stages: int,
     unit: int,
 ) -> int:
-    """A size: less than a block, or full blocks and a part of one: what is cut shows what masks are for.
+    """Return a size: less than a block, or full blocks and a part, which shows what masks are for.
 
-    So the second program has work, the third one less; a pipelined loop comes back to its first buffer; and a
-    group of tiles ends. The least part shows what is rounded up to blocks.
+    The second program then has work, and the third one less; a pipelined loop comes back to its first buffer;
+    and a group of tiles ends. The least part shows what is rounded up to blocks.
+
     """
     if seed % 3 == 0:
         return unit if unit >= _UNIT else -(-rule.randrange(3, 16, 2) // unit) * unit
@@ -243,12 +247,12 @@ def _size(
 
 
 def is_far(seed: int) -> bool:
-    """Whether a program far from the first is among those of a seed, and grouped tiles are many."""
+    """Return whether a seed's programs include one far from the first, and its grouped tiles are many."""
     return seed % 3 == 2  # noqa: PLR2004 - the last of three
 
 
 def _grouped(value: SSAValue) -> bool:
-    """Whether tiles of this size come in groups, as for the L2 cache: `min(tiles - first, GROUP)`."""
+    """Return whether tiles of this size come in groups, as for the L2 cache: `min(tiles - first, GROUP)`."""
     for use in value.uses:
         name, results = name_of(use.operation), use.operation.results
         if name in _PASSED_ON and any(map(_grouped, results)):
@@ -268,70 +272,71 @@ def _left(tiles: SSAValue) -> bool:
 
 
 def _block(value: SSAValue, seen: set[SSAValue]) -> int:
-    """How much of a size one program or iteration takes; 0 for what is a stride.
+    """Return how much of a size one program or iteration takes; 0 for a stride.
 
-    A size is something that is compared with, divided by or counted up to.
+    A size is a number that is compared with, divided by or counted up to.
+
     """
     if value in seen:
         return 0
     seen.add(value)
-    found, alone = [0], True
+    blocks, alone = [0], True
     for use in value.uses:
         name, operation = name_of(use.operation), use.operation
         alone &= name in ("arith.cmpi", "tt.addptr", "arith.muli")
         if name in _DIVIDED and not _is_assumed_rest(operation):
-            found.append(constant_of(operation.operands[1 - use.index]) or _UNIT)
+            blocks.append(constant_of(operation.operands[1 - use.index]) or _UNIT)
         elif name == "arith.cmpi":
             if is_assumed(operation):
                 continue  # nothing is asked
             shape = type_of(operation.operands[use.index].type).shape
             fixed = not shape and constant_of(operation.operands[1 - use.index]) is not None
-            found.append(1 if fixed else max(shape, default=_UNIT))
+            blocks.append(1 if fixed else max(shape, default=_UNIT))
             alone &= fixed
         elif name == "scf.for":
-            found.append(constant_of(operation.operands[2]) or _STEPS)
+            blocks.append(constant_of(operation.operands[2]) or _STEPS)
         elif name == "tt.call":  # a stride is one in the function, too, unless a size may come of it
             inside = _inside(use)
             within = _block(inside, seen) if inside else 0
-            asked = inside is None or any(map(_is_integer, operation.results))
-            found.append(within or (_UNIT if asked else 0))
+            may_be_size = inside is None or any(map(_is_integer, operation.results))
+            blocks.append(within or (_UNIT if may_be_size else 0))
         elif name in _PASSED_ON:
-            found += [_block(one, seen) for one in operation.results]
-    return _UNIT if alone and max(found) == 1 else max(found)  # of what is only compared with a constant
+            blocks += [_block(result, seen) for result in operation.results]
+    return _UNIT if alone and max(blocks) == 1 else max(blocks)  # of what is only compared with a constant
 
 
 def most_of(parameter: SSAValue) -> int:
-    """The largest value that a parameter is assumed to have, as `tl.assume(n <= 1024)` says."""
-    found = [np.iinfo(np.int64).max]
+    """Return the largest value that a parameter is assumed to have, as `tl.assume(n <= 1024)` says."""
+    bounds = [np.iinfo(np.int64).max]
     for use in parameter.uses:
         operation = use.operation
         if name_of(operation) == "arith.cmpi" and not use.index and is_assumed(operation):
             bound = constant_of(operation.operands[1])
             less = _BOUNDS.get(integer(operation, "predicate", -1))
-            found += [bound - less] if bound is not None and less is not None else []
-    return int(min(found))
+            bounds += [bound - less] if bound is not None and less is not None else []
+    return int(min(bounds))
 
 
 def _multiple(parameter: SSAValue) -> int:
-    """What a parameter is assumed to be a multiple of, as `tl.assume(n % 64 == 0)` says; 1 for nothing."""
-    found = 1
+    """Return the assumed divisor of a parameter, as `tl.assume(n % 64 == 0)` says; 1 for none."""
+    divisor = 1
     for use in parameter.uses:
         if _is_assumed_rest(use.operation) and not use.index:
-            found = math.lcm(found, constant_of(use.operation.operands[1]) or 1)
-    return found
+            divisor = math.lcm(divisor, constant_of(use.operation.operands[1]) or 1)
+    return divisor
 
 
 def _is_assumed_rest(operation: Operation) -> bool:
-    """Whether it is a division of which only an assumption takes the rest."""
+    """Return whether an operation is a division whose rest only an assumption uses."""
     if name_of(operation) not in ("arith.remsi", "arith.remui"):
         return False
-    rests = [one.operation for one in operation.results[0].uses]
-    return all(name_of(one) == "arith.cmpi" and is_assumed(one) for one in rests)
+    rests = [use.operation for use in operation.results[0].uses]
+    return all(name_of(use) == "arith.cmpi" and is_assumed(use) for use in rests)
 
 
 def is_assumed(comparison: Operation) -> bool:
-    """Whether a comparison is only assumed."""
-    return all(name_of(one.operation) in _ASSUMED for one in comparison.results[0].uses)
+    """Return whether a comparison is only assumed."""
+    return all(name_of(use.operation) in _ASSUMED for use in comparison.results[0].uses)
 
 
 def _is_integer(value: SSAValue) -> bool:
@@ -340,7 +345,7 @@ def _is_integer(value: SSAValue) -> bool:
 
 
 def _inside(use: Use) -> SSAValue | None:
-    """The parameter of a function that a call gives a value to; None if the function is not there."""
+    """Return the callee's parameter that a call's operand becomes; None if the function is not there."""
     module = use.operation
     while parent := module.parent_op():
         module = parent
@@ -354,7 +359,7 @@ def _inside(use: Use) -> SSAValue | None:
 
 
 def _counted_up_to(value: SSAValue, seen: set[SSAValue]) -> bool:
-    """Whether a loop runs up to a size, or to a part of it."""
+    """Return whether a loop runs up to a size, or to a part of it."""
     if value in seen:
         return False
     seen.add(value)
@@ -363,14 +368,14 @@ def _counted_up_to(value: SSAValue, seen: set[SSAValue]) -> bool:
         if name == "scf.for" and use.index == 1:
             return True
         if (name in _PASSED_ON or name == "tt.call" or (name in _DIVIDED and use.index == 0)) and any(
-            _counted_up_to(one, seen) for one in operation.results
+            _counted_up_to(result, seen) for result in operation.results
         ):
             return True
     return False
 
 
 def constant_of(value: SSAValue) -> int | None:
-    """A constant, also as the front end leaves a constexpr, with an `arith.bitcast`; None if it is none."""
+    """Return a constant, also one behind the front end's `arith.bitcast` of a constexpr; None for others."""
     owner = value.owner
     for _ in range(_DEPTH):
         if not isinstance(owner, Operation) or name_of(owner) not in _SAME:
@@ -378,5 +383,5 @@ def constant_of(value: SSAValue) -> int | None:
         owner = owner.operands[0].owner
     if not isinstance(owner, Operation) or name_of(owner) != "arith.constant":
         return None
-    found = attribute(owner, "value")
-    return int(found.value.data) if isinstance(found, builtin.IntegerAttr) else None
+    number = attribute(owner, "value")
+    return int(number.value.data) if isinstance(number, builtin.IntegerAttr) else None

@@ -1,4 +1,4 @@
-"""A kernel in Triton's IR: the functions of a module."""
+"""Parse a kernel in Triton's IR: the functions of a module."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _COMPUTING = (
 
 @dataclass(frozen=True)
 class TritonKernel:
-    """A module that was parsed.
+    """A parsed module, with the properties that decide how it is run and compared.
 
     Attributes:
-        functions: by name.
-        main: the kernel's.
-        orders: in which it runs for its waits to be checked; none if nothing is asynchronous.
-        parts: how many there are, if warps are specialized; or 0.
+        functions: the functions by name.
+        main: the name of the kernel.
+        orders: orders in which to run it so that its waits are checked; none if nothing is asynchronous.
+        parts: number of partitions if warps are specialized; else 0.
         tf32: whether a dot of fp32 may be one of tf32.
-        mixed: whether some dots of fp32 may be ones of tf32, and others may not.
-        ordered: whether a reduction has several values, as argmax: over NaN, its order counts.
-        narrow: whether it sums in fp16 or bf16: each order rounds in its own way.
-        compares: whether it only moves and compares floats: large ones are as good as others.
+        mixed: whether some dots of fp32 may be dots of tf32, and others may not.
+        ordered: whether a reduction has several values, as argmax has: over NaN its order matters.
+        narrow: whether it sums in fp16 or bf16, where each order rounds differently.
+        compares: whether it only moves and compares floats, so that large ones serve as well as others.
     """
 
     functions: dict[str, Operation]
@@ -45,20 +45,20 @@ class TritonKernel:
 
     @property
     def function(self) -> Operation:
-        """The kernel."""
+        """The kernel's function."""
         return self.functions[self.main]
 
 
 def parsed(raw: str) -> TritonKernel | None:
-    """The functions of a module, and the kernel; None if LLVM's dialect has begun.
+    """Parse the functions of a module, and find the kernel; None if LLVM's dialect has begun.
 
     Raises:
-        FactError: it cannot be read.
-        UnsupportedIrError: it has not one kernel, or has modules in it, or two functions of one name.
+        FactError: xDSL cannot parse it.
+        UnsupportedIrError: it has not exactly one kernel, or nested modules, or two functions of one name.
     """
     module = parse(raw)
     functions: dict[str, Operation] = {}
-    names = {name_of(one) for one in module.ops}
+    names = {name_of(candidate) for candidate in module.ops}
     if "builtin.module" in names:
         raise UnsupportedIrError("a module in a module")
     for operation in module.ops:
@@ -69,17 +69,23 @@ def parsed(raw: str) -> TritonKernel | None:
             functions[name] = operation
     shown = [
         name
-        for name, one in functions.items()
-        if text(attribute(one, "sym_visibility")).strip('"') == "public"
+        for name, candidate in functions.items()
+        if text(attribute(candidate, "sym_visibility")).strip('"') == "public"
     ]
-    if not functions and any(one.regions[0].blocks for one in module.ops if name_of(one) == "llvm.func"):
+    if not functions and any(
+        candidate.regions[0].blocks for candidate in module.ops if name_of(candidate) == "llvm.func"
+    ):
         return None
     if len(shown) != 1 or not functions[shown[0]].regions[0].blocks:
         raise UnsupportedIrError(f"{len(shown) or 'no'} kernels in the module")
-    others = [len(one.regions) for one in module.walk() if name_of(one) == "ttg.warp_specialize.partitions"]
+    others = [
+        len(candidate.regions)
+        for candidate in module.walk()
+        if name_of(candidate) == "ttg.warp_specialize.partitions"
+    ]
     parts = max(others, default=-1) + 1
     every = list(module.walk())
-    dots = [is_tf32(one) for one in every if has_precision(one)]
+    dots = [is_tf32(candidate) for candidate in every if has_precision(candidate)]
     return TritonKernel(
         functions,
         shown[0],
@@ -90,6 +96,7 @@ def parsed(raw: str) -> TritonKernel | None:
         ordered=any(map(is_ordered, every)),
         narrow=any(map(is_narrow_sum, every)),
         compares=not any(
-            name_of(one).endswith(_COMPUTING) or name_of(one).startswith("math.") for one in every
+            name_of(candidate).endswith(_COMPUTING) or name_of(candidate).startswith("math.")
+            for candidate in every
         ),
     )

@@ -1,4 +1,4 @@
-"""A kernel by one Triton: dumped, then checked."""
+"""Check a kernel with one Triton: dump it, then check the dump."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ def check_kernel(
     stop: Callable[[], bool] = lambda: False,
     timeout: int | None = None,
 ) -> tuple[DumpIndex, CheckAnswer]:
-    """Dump a kernel, and check it.
+    """Dump a kernel, and check the dump.
 
     Args:
-        asked: the compile.
-        where: its Triton.
-        out: folder of the dump; one of the workspace if None.
+        asked: the compile request.
+        where: the toolchain with the Triton to use.
+        out: folder of the dump; one in the workspace if None.
         seeds: how many inputs; None for the usual number.
         silent: show no progress.
-        through_llvm: the IR in LLVM's dialect, too.
+        through_llvm: run the IR in LLVM's dialect as well.
         interpreted: compare the first text with TRITON_INTERPRET=1.
-        stop: whether to give up, asked again and again.
+        stop: returns whether to give up; polled.
         timeout: seconds that the check may take; None for the usual limit.
 
     Raises:
-        UsageError: it is asked for with several targets or variants.
-        SmithError: it does not compile, or its IR cannot be run.
+        UsageError: the request has several targets or variants.
+        SmithError: the kernel does not compile, or its IR cannot be run.
     """
     prepared = run.of_kernel(single(asked), where, Choices(), out)
-    index, made = run.dump_kernel(prepared, silent=silent)
-    failed = next((one for one in made.points if one.status != "ok"), None)
+    index, compiled = run.dump_kernel(prepared, silent=silent)
+    failed = next((point for point in compiled.points if point.status != "ok"), None)
     if failed and not index.dumps:  # in the front end: no pass ran
         raise UndecidedError("the kernel does not compile", where=asked.file, why=failed.error)
     run.check(index)

@@ -1,8 +1,9 @@
-"""Checks in a process of their own, with a limit of memory and of time: an IR file may be anybody's.
+"""Run checks in a process of their own, with limits of memory and time: an IR file may be anybody's.
 
-What a text says is small, and what it computes may not be. The process is a fork of one that has imported the
-check. It prints a line of JSON for each text that it begins and that it has run, so what it did until it
-came to a limit is known.
+A short text may describe an enormous computation. The process is a fork of one that has imported the check.
+It prints a line of JSON for each text that it begins and that it has run, so that the results up to a limit
+are known.
+
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _SAID = 400  # letters of what the process says last
 
 @dataclass
 class LimitedChecks:
-    """Processes that check, one after another. Use as a context manager, or close it.
+    """Checks in child processes, one after another. Use as a context manager, or close it.
 
     Attributes:
-        timeout: seconds that one may take; None for the usual limit.
-        stop: whether to give up, asked while one runs.
+        timeout: seconds that one check may take; None for the usual limit.
+        stop: returns whether to give up; polled while a check runs.
     """
 
     timeout: int | None = None
@@ -52,32 +53,32 @@ class LimitedChecks:
         self.close()
 
     def close(self) -> None:
-        """End what runs."""
+        """End the processes."""
         self._server.close()
 
     def check(self, request: Mapping[str, Any]) -> CheckAnswer:
         """Check the texts of a dump.
 
         Args:
-            request: what `check.in_process` takes.
+            request: the request of `check.in_process`.
 
         Raises:
             FactError: the dump cannot be checked.
-            UndecidedError: nothing of it can be run, or not within the limits, or it was stopped.
+            UndecidedError: no text can be run, or none within the limits, or the check was stopped.
         """
         rows: list[CheckedPass] = []
         begun: list[CheckedPass] = []
 
-        def hear(kind: str, told: Any) -> None:
+        def hear(kind: str, row: Any) -> None:
             if kind == _ROW:
-                rows.append(_row(told))
+                rows.append(_row(row))
             elif kind == _BEGUN:
-                begun.append(_row(told))
+                begun.append(_row(row))
 
         answer, why = self._run({"check": request}, hear)
         if answer is not None:
             return _answer(answer)
-        if not any(one.status == "reference" for one in rows):
+        if not any(row.status == "reference" for row in rows):
             raise UndecidedError("nothing of this kernel can be run", where=request["folder"], why=why)
         last = begun[len(rows)] if len(begun) > len(rows) else rows[-1]
         open_end = CheckedPass(last.number, last.name, "unknown", why, others=last.others)
@@ -85,28 +86,28 @@ class LimitedChecks:
         return CheckAnswer(request["name"], request["target"], tuple(rows), None, 0, 0, 0, 0, ())
 
     def changed(self, before: str, after: str) -> tuple[str, str]:
-        """How a text computes something else than the one before, and what to say of it."""
+        """Return the change of result from one text to the next, or empty, and a line for the log."""
         answer, why = self._run({"changed": [before, after]}, lambda *_: None)
         return ("", why) if answer is None else (answer[0], answer[1])
 
     def _run(self, request: Mapping[str, Any], hear: Callable[[str, Any], None]) -> tuple[Any, str]:
-        """What a process answers; None and why where it came to a limit.
+        """Return a process's answer; None and the reason where it came to a limit.
 
         Raises:
-            SmithError: as the check has raised it.
+            SmithError: the error that the check raised.
         """
         table = configs.load("passes-check")["limits"]
         limits = {"timeout": self.timeout or table["timeout"], "memory": table["memory"]}
-        found: dict[str, Any] = {}
+        messages: dict[str, Any] = {}
         last = ""
 
         def on_line(line: str) -> None:
             nonlocal last
-            kind, _, told = line.partition(" ")
+            kind, _, payload = line.partition(" ")
             if kind in (_ANSWER, _ERROR):
-                found[kind] = json.loads(told)
+                messages[kind] = json.loads(payload)
             elif kind in (_BEGUN, _ROW):
-                hear(kind, json.loads(told))
+                hear(kind, json.loads(payload))
             elif line.strip():
                 last = line.strip()
 
@@ -118,19 +119,19 @@ class LimitedChecks:
             path = folder / "request.json"
             files.write(path, json.dumps({**request, "limits": limits}))
             code = self._server.run(("passes.check", str(path)), on_line, waiting)
-        if _ERROR in found:
-            told = found[_ERROR]
-            raise _KINDS[told["kind"]](told["what"], where=told["where"], why=told["why"])
-        if _ANSWER in found:
-            return found[_ANSWER], ""
+        if _ERROR in messages:
+            failure = messages[_ERROR]
+            raise _KINDS[failure["kind"]](failure["what"], where=failure["where"], why=failure["why"])
+        if _ANSWER in messages:
+            return messages[_ANSWER], ""
         return None, _ended(code, limits, last)
 
 
 def _ended(code: int, limits: Mapping[str, int], last: str) -> str:
-    """Why a process has ended without an answer.
+    """Return why a process has ended without an answer.
 
     Raises:
-        SmithError: it was no limit.
+        SmithError: the cause was not a limit.
     """
     if code == -signal.SIGALRM:
         return f"the check takes longer than {limits['timeout']} s (--timeout)"
@@ -141,7 +142,7 @@ def _ended(code: int, limits: Mapping[str, int], last: str) -> str:
 
 
 def main() -> None:
-    """Act in the process: `sys.argv` names the request."""
+    """Run a check in the child process: `sys.argv` names the request."""
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     from tritonsmith.check import check  # noqa: PLC0415 - they import this module
 
@@ -153,7 +154,7 @@ def main() -> None:
         else:
             _say(_ANSWER, asdict(check.in_process(request["check"], _begun, _done)))
     except SmithError as error:
-        kind = next(name for name, one in _KINDS.items() if isinstance(error, one))
+        kind = next(name for name, cls in _KINDS.items() if isinstance(error, cls))
         where = str(error.where) if error.where else None
         _say(_ERROR, {"kind": kind, "what": error.what, "where": where, "why": error.why})
     except MemoryError:
@@ -162,21 +163,21 @@ def main() -> None:
 
 
 def no_memory() -> str:
-    """Why a text could not be run that needs more memory than there may be."""
+    """Return the sentence for a text that needs more memory than a check may take."""
     most = configs.load("passes-check")["limits"]["memory"]
     return f"it needs more than the {most} MiB of memory that a check may take"
 
 
 def _limit(timeout: int, memory: int) -> None:
-    """Limit this process: the alarm ends it, whatever it does."""
+    """Limit this process; the alarm ends it whatever it does."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(timeout)
     with suppress(ValueError, OSError):  # macOS refuses a limit of memory
         taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * _PAGE
         most = resource.getrlimit(resource.RLIMIT_AS)[1]
-        wanted = taken + (memory << 20)
-        wanted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-        resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
+        limit = taken + (memory << 20)
+        limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, most))
 
 
 def _begun(row: CheckedPass) -> None:
@@ -187,28 +188,28 @@ def _done(row: CheckedPass) -> None:
     _say(_ROW, asdict(row))
 
 
-def _say(kind: str, told: Any) -> None:
-    print(kind, json.dumps(told), flush=True)
+def _say(kind: str, value: Any) -> None:
+    print(kind, json.dumps(value), flush=True)
 
 
-def _row(told: Mapping[str, Any]) -> CheckedPass:
-    return CheckedPass(**{**told, "others": tuple(told["others"])})
+def _row(row: Mapping[str, Any]) -> CheckedPass:
+    return CheckedPass(**{**row, "others": tuple(row["others"])})
 
 
-def _answer(told: Mapping[str, Any]) -> CheckAnswer:
-    passes = tuple(map(_row, told["passes"]))
-    culprit = _culprit(told["culprit"]) if told["culprit"] else None
-    return CheckAnswer(**{**told, "passes": passes, "culprit": culprit, "gaps": tuple(told["gaps"])})
+def _answer(content: Mapping[str, Any]) -> CheckAnswer:
+    passes = tuple(map(_row, content["passes"]))
+    culprit = _culprit(content["culprit"]) if content["culprit"] else None
+    return CheckAnswer(**{**content, "passes": passes, "culprit": culprit, "gaps": tuple(content["gaps"])})
 
 
-def _culprit(told: Mapping[str, Any]) -> Culprit:
-    difference = told["difference"]
+def _culprit(content: Mapping[str, Any]) -> Culprit:
+    difference = content["difference"]
     typed = {
-        "checked": _row(told["checked"]),
-        "change": Change(told["change"]),
+        "checked": _row(content["checked"]),
+        "change": Change(content["change"]),
         "difference": Difference(**difference) if difference else None,
-        "program": tuple(told["program"]),
-        "contents": Contents(told["contents"]),
-        "suspects": tuple(told["suspects"]),
+        "program": tuple(content["program"]),
+        "contents": Contents(content["contents"]),
+        "suspects": tuple(content["suspects"]),
     }
-    return Culprit(**{**told, **typed})
+    return Culprit(**{**content, **typed})

@@ -1,4 +1,4 @@
-"""Global memory: what was written, over contents that follow from an address alone; sizes are not needed."""
+"""Model global memory: written elements over contents that follow from an address alone, without sizes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Contents(StrEnum):
-    """What lies in memory, of floats: multiples of 1/32 below 2, and more."""
+    """The contents of memory; for floats they are multiples of 1/32 below 2, unless noted."""
 
     PLAIN = "plain"
     EDGES = "edges"  # zeros, infinities, NaN and 1e-30 as well: sums of the others are still exact
@@ -61,24 +61,24 @@ _LEAST = 3  # of numbers that are all above or all below 0
 
 
 def base(number: int) -> int:
-    """The address of a pointer argument."""
+    """Return the address of a pointer argument."""
     return (number + 1) << _REGION
 
 
 def where(address: int) -> tuple[int | None, int]:
-    """The argument that an address belongs to, and the distance from it in bytes; None for none."""
+    """Return the argument that an address belongs to, or None, and the distance from it in bytes."""
     number = (address + (1 << _REGION - 1)) >> _REGION
     return (number - 1, address - (number << _REGION)) if number > 0 else (None, address)
 
 
 def regions(at: Array) -> Array:
-    """The region of each address: that of an argument, from 1; 0 or below for the one below all of them."""
-    found: Array = (at + _HALF) >> _REGION
-    return found
+    """Return the region of each address: an argument's, from 1; 0 or less for the one below all of them."""
+    numbers: Array = (at + _HALF) >> _REGION
+    return numbers
 
 
 def spans(at: Array) -> dict[int, tuple[int, int]]:
-    """First and last of these addresses, by region: that of an argument, or the one below all of them."""
+    """Return the first and last of these addresses by region: an argument's, or the one below all of them."""
     if not at.size:
         return {}
     first, last = int(at.min()), int(at.max())
@@ -93,13 +93,13 @@ def spans(at: Array) -> dict[int, tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Written:
-    """What a run wrote, in order of addresses.
+    """The elements that a run wrote, in order of addresses.
 
     Attributes:
         at: byte address of each element.
-        bits: its content.
-        kinds: index of its dtype.
-        dtypes: those that occur.
+        bits: the bits of each element.
+        kinds: index of each element's dtype in `dtypes`.
+        dtypes: the dtypes that occur.
     """
 
     at: Array
@@ -108,37 +108,37 @@ class Written:
     dtypes: tuple[np.dtype[Any], ...]
 
     def index(self, at: Array) -> Array:
-        """Where these addresses are; they have to be there."""
+        """Return the positions of these addresses, which have to be present."""
         return np.searchsorted(self.at, at)
 
     def values(self, index: Array, dtype: np.dtype[Any]) -> Array:
-        """Elements of one dtype."""
+        """Return the elements at these positions, all of one dtype."""
         return self.bits[index].astype(_BITS[dtype.itemsize]).view(dtype)
 
     def kind_of(self, index: Array) -> Array:
-        """The name of the dtype of each."""
-        return np.asarray([str(one) for one in self.dtypes])[self.kinds[index]]
+        """Return the name of each element's dtype."""
+        return np.asarray([str(dtype) for dtype in self.dtypes])[self.kinds[index]]
 
     def value(self, address: int) -> float | None:
-        """One element; None if it was not written."""
-        found = np.flatnonzero(self.at == address)
-        if not found.size:
+        """Return one element; None if it was not written."""
+        positions = np.flatnonzero(self.at == address)
+        if not positions.size:
             return None
-        dtype = self.dtypes[int(self.kinds[found[0]])]
-        value = self.values(found, dtype)[0]
+        dtype = self.dtypes[int(self.kinds[positions[0]])]
+        value = self.values(positions, dtype)[0]
         return int(value) if dtype.kind in "iu" else float(value)
 
 
 @dataclass(frozen=True)
 class _Elements:
-    """Elements that were written, in order of addresses: with their bits, and the indices of their dtypes."""
+    """Written elements in order of addresses: their bits, and the indices of their dtypes."""
 
     at: Array = field(default_factory=lambda: np.empty(0, np.int64))
     bits: Array = field(default_factory=lambda: np.empty(0, np.uint64))
     kinds: Array = field(default_factory=lambda: np.empty(0, np.int64))
 
     def find(self, at: Array) -> tuple[Array, Array]:
-        """Which of these addresses are here, and where those are."""
+        """Return a mask of the addresses that are present, and the positions of those."""
         if not self.at.size:
             return np.zeros(at.shape, np.bool_), np.empty(0, np.int64)
         place = np.minimum(np.searchsorted(self.at, at), self.at.size - 1)
@@ -146,7 +146,7 @@ class _Elements:
         return there, place[there]
 
     def under(self, newer: _Elements) -> _Elements:
-        """These, with newer ones written over them."""
+        """Return these elements with newer ones written over them."""
         if not self.at.size or not newer.at.size:
             return newer if newer.at.size else self
         kept = ~newer.find(self.at)[0]
@@ -161,7 +161,7 @@ class _Elements:
 
 @dataclass
 class GlobalMemory:
-    """Memory of one run.
+    """The global memory of one run.
 
     Attributes:
         seed: of its contents.
@@ -181,18 +181,18 @@ class GlobalMemory:
     _dtypes: list[np.dtype[Any]] = field(default_factory=list)
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
-        """Elements at byte addresses."""
+        """Return the elements at byte addresses."""
         flat = _outside(at)
-        found = self._fresh(flat, dtype)
+        values = self._fresh(flat, dtype)
         for part in (self._old, self._new):  # what is newer counts
             there, place = part.find(flat)
             if there.any():
-                widths = np.asarray([one.itemsize for one in self._dtypes])[part.kinds[place]]
+                widths = np.asarray([written.itemsize for written in self._dtypes])[part.kinds[place]]
                 if (widths != dtype.itemsize).any():
                     raise UnsupportedIrError("memory is read in another width than it was written")
                 bits = part.bits[place].astype(_BITS[dtype.itemsize])
-                found[there] = bits.view(np.uint8 if dtype == np.bool_ else dtype)
-        return found.reshape(at.shape)
+                values[there] = bits.view(np.uint8 if dtype == np.bool_ else dtype)
+        return values.reshape(at.shape)
 
     def store(self, at: Array, values: Array) -> None:
         """Write elements; of several to one address the last one stays."""
@@ -220,12 +220,12 @@ class GlobalMemory:
 
     @property
     def written(self) -> Written:
-        """All that was written."""
+        """All elements that were written."""
         self._merge()
         return Written(self._old.at, self._old.bits, self._old.kinds, tuple(self._dtypes))
 
     def _fresh(self, flat: Array, dtype: np.dtype[Any]) -> Array:
-        """Contents that nobody wrote: they follow from the address of an element."""
+        """Return contents that nobody wrote: they follow from the address of an element."""
         mixed = _mixed(flat.astype(np.uint64) + np.uint64(self.seed * 0x9E37_79B9_7F4A_7C15 % (1 << 64)))
         if dtype == np.bool_:
             return (mixed & np.uint64(1)).astype(np.uint8)
@@ -256,11 +256,11 @@ class GlobalMemory:
     def _integers(self, flat: Array, mixed: Array, dtype: np.dtype[Any]) -> Array:
         if dtype.itemsize == 1:  # both signs; as a scale of e8m0, powers of two near 1
             more = mixed >> np.uint64(8)
-            found = np.where(mixed & np.uint64(1), _NEAR_ONE + more % np.uint64(6), more % np.uint64(_SMALL))
-            found = np.where(mixed & np.uint64(6), found, np.uint64(0))
+            small = np.where(mixed & np.uint64(1), _NEAR_ONE + more % np.uint64(6), more % np.uint64(_SMALL))
+            small = np.where(mixed & np.uint64(6), small, np.uint64(0))
             if self.flags:
-                found = np.where(np.isin(flat + _HALF >> _REGION, self.flags), mixed & np.uint64(1), found)
-            return found.astype(np.uint8).view(dtype)
+                small = np.where(np.isin(flat + _HALF >> _REGION, self.flags), mixed & np.uint64(1), small)
+            return small.astype(np.uint8).view(dtype)
         if self.contents is Contents.INTEGERS:
             return _wide(mixed, dtype)
         long = mixed % np.uint64(_LONG)
@@ -273,14 +273,14 @@ class GlobalMemory:
 
 @dataclass
 class RecordingMemory(GlobalMemory):
-    """Global memory that keeps which elements were read, and as what.
+    """Global memory that records which elements were read, and as which dtype.
 
     Attributes:
-        reads: addresses, by dtype.
-        reach: first and last of them, by region.
-        image: the same in bytes, once it is asked for.
-        least: numbers below are compared as if they were as large: what sums of large ones lose.
-        assumptions: how many operations of the program assumed something.
+        reads: the addresses that were read, by dtype.
+        reach: first and last address that was read, by region.
+        image: the same memory in bytes, made on demand.
+        least: smaller numbers are compared as if they had this size: sums of large numbers lose as much.
+        assumptions: number of operations of the program that assumed something.
     """
 
     reads: dict[np.dtype[Any], list[Array]] = field(default_factory=dict)
@@ -293,11 +293,11 @@ class RecordingMemory(GlobalMemory):
 
     @property
     def slack(self) -> float:
-        """By how much the tolerance is larger: sums of fractions are not exact in any order."""
+        """The factor on the tolerance: sums of fractions are not exact in any order."""
         return _SLACK if self.contents is Contents.PRECISE else 1.0
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
-        """As it is, and kept."""
+        """Return the elements at byte addresses, and record that they were read."""
         self.reads.setdefault(dtype, []).append(at.reshape(-1))
         self._kept += at.size
         if self._kept > self._room:
@@ -311,44 +311,44 @@ class RecordingMemory(GlobalMemory):
         """Keep each address that was read once.
 
         Raises:
-            UnsupportedIrError: they are too many.
+            UnsupportedIrError: there are too many of them.
         """
-        self.reads = {dtype: [np.unique(np.concatenate(found))] for dtype, found in self.reads.items()}
-        self._kept = sum(found[0].size for found in self.reads.values())
+        self.reads = {dtype: [np.unique(np.concatenate(parts))] for dtype, parts in self.reads.items()}
+        self._kept = sum(parts[0].size for parts in self.reads.values())
         if self._kept > _MOST_READ:
             raise UnsupportedIrError(f"a program that reads more than {_MOST_READ} elements")
         self._room = 2 * self._kept + _ROOM
 
     @property
     def reads_floats(self) -> bool:
-        """Whether floats were read."""
+        """Report whether floats were read."""
         return any(dtype.kind in "fV" for dtype in self.reads)
 
     @property
     def reads_integers(self) -> bool:
-        """Whether integers of more than a byte were read."""
+        """Report whether integers of more than a byte were read."""
         return any(dtype.kind in "iu" and dtype.itemsize > 1 for dtype in self.reads)
 
     @property
     def read(self) -> Array:
-        """The addresses that were read, in their order."""
-        every = [at for found in self.reads.values() for at in found]
+        """The addresses that were read, sorted."""
+        every = [at for parts in self.reads.values() for at in parts]
         return np.unique(np.concatenate(every)) if every else np.empty(0, np.int64)
 
     def width(self, address: int) -> int:
-        """Bytes of the element that was read there."""
+        """Return the number of bytes of the element that was read at an address."""
         return next(
             dtype.itemsize
-            for dtype, found in self.reads.items()
-            if any(np.isin(address, at).item() for at in found)
+            for dtype, parts in self.reads.items()
+            if any(np.isin(address, at).item() for at in parts)
         )
 
 
 def _outside(at: Array) -> Array:
-    """Addresses in one row.
+    """Return the addresses as one row.
 
     Raises:
-        UnsupportedIrError: one is of scratch memory, which is not kept.
+        UnsupportedIrError: one lies in scratch memory, which is not modelled.
     """
     flat = np.ascontiguousarray(at).reshape(-1)
     if ((flat >= _OWN >> 1) & (flat < _OWN)).any():
@@ -357,18 +357,18 @@ def _outside(at: Array) -> Array:
 
 
 def _wide(mixed: Array, dtype: np.dtype[Any]) -> Array:
-    """Any integer, and of each eight one that is 0, -1, the least or the largest."""
+    """Return integers of any size; one of eight is 0, -1, the least or the largest."""
     most = np.iinfo(dtype)
-    found = (mixed >> np.uint64(8)).astype(_BITS[dtype.itemsize]).view(dtype)
+    integers = (mixed >> np.uint64(8)).astype(_BITS[dtype.itemsize]).view(dtype)
     for number, edge in enumerate((0, -1, most.min, most.max)):
-        found[mixed % np.uint64(8) == number] = edge
-    return found
+        integers[mixed % np.uint64(8) == number] = edge
+    return integers
 
 
 def _mixed(value: Array) -> Array:
-    """SplitMix64's finalizer: 64 bits that look random."""
+    """Apply SplitMix64's finalizer, whose 64 bits look random."""
     with np.errstate(over="ignore"):
         value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
         value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
-        found: Array = value ^ (value >> np.uint64(31))
-    return found
+        result: Array = value ^ (value >> np.uint64(31))
+    return result

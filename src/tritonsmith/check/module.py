@@ -1,4 +1,4 @@
-"""Triton's IR in generic form, parsed by xDSL; types as shapes and dtypes of NumPy."""
+"""Parse Triton's IR in generic form with xDSL; types become shapes and dtypes of NumPy."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ _LISTED = re.compile(r"\bdense<\[(?=[^<>]*\b0x)[^<>]*>(?= : (?:tensor|vector)<[\
 
 
 class UnsupportedIrError(Exception):
-    """What the check does not know, so that it cannot go on: an operation, a type, an access."""
+    """An operation, a type or an access that the check does not know, so that it cannot go on."""
 
 
 @dataclass(frozen=True)
 class ValueType:
-    """A type of a value.
+    """The type of a value.
 
     Attributes:
         kind: `number`, `pointer`, `memory` for a descriptor of shared memory, `descriptor` for one of a
             tensor in global memory, `block` for a pointer to a part of one, or `token`.
-        shape: of a tensor or a descriptor; empty for a scalar.
-        dtype: of an element, or of what a pointer points to; void, of no size, if that is not known.
+        shape: the shape of a tensor or a descriptor; empty for a scalar.
+        dtype: the dtype of an element, or of a pointer's target; void, of no size, if it is not known.
     """
 
     kind: str
@@ -74,8 +74,8 @@ def parse(text: str) -> builtin.ModuleOp:
     """Parse a module in generic form.
 
     Raises:
-        FactError: xDSL does not read it.
-        UnsupportedIrError: it would read something else, or a type has more elements than Triton allows.
+        FactError: xDSL cannot parse it.
+        UnsupportedIrError: xDSL would misread it, or a type has more elements than Triton allows.
     """
     _refuse_large(text)  # xDSL writes out all elements of a constant
     if _LISTED.search(text):
@@ -90,8 +90,8 @@ def parse(text: str) -> builtin.ModuleOp:
     except MemoryError:
         raise
     except Exception as error:  # the parser has many of its own
-        said = str(error).strip() or type(error).__name__
-        raise FactError("this IR cannot be parsed", why=said.splitlines()[-1][:200]) from error
+        message = str(error).strip() or type(error).__name__
+        raise FactError("this IR cannot be parsed", why=message.splitlines()[-1][:200]) from error
 
 
 def _refuse_large(text: str) -> None:
@@ -102,47 +102,49 @@ def _refuse_large(text: str) -> None:
 
 
 def without_locations(text: str) -> str:
-    """The text of a module without the places in the source that it comes from."""
+    """Return the text of a module without the source locations."""
     lines = "\n".join(line for line in text.splitlines() if not line.startswith("#loc"))
-    return _LOCATION.sub(lambda found: found[0] if found[0].startswith('"') else "", lines)
+    return _LOCATION.sub(lambda match: match[0] if match[0].startswith('"') else "", lines)
 
 
-def _as_bytes(found: re.Match[str]) -> str:
-    return f'dense<"0x{bytes.fromhex(found[1])[::-1].hex().upper()}">'
+def _as_bytes(match: re.Match[str]) -> str:
+    return f'dense<"0x{bytes.fromhex(match[1])[::-1].hex().upper()}">'
 
 
 def name_of(operation: Operation) -> str:
-    """`tt.load`."""
+    """Return the operation's name, such as `tt.load`."""
     named = operation.attributes.get("op_name__")
     return named.data if isinstance(named, builtin.StringAttr) else operation.name
 
 
 def attribute(operation: Operation, name: str) -> Attribute | None:
-    """A property, or a discardable attribute."""
-    found = operation.properties.get(name)
-    return operation.attributes.get(name) if found is None else found
+    """Return a property or a discardable attribute; None if there is none."""
+    value = operation.properties.get(name)
+    return operation.attributes.get(name) if value is None else value
 
 
 def integer(operation: Operation, name: str, default: int = 0) -> int:
-    """An integer attribute."""
-    found = attribute(operation, name)
-    return int(found.value.data) if isinstance(found, builtin.IntegerAttr) else default
+    """Return the value of an integer attribute; `default` if there is none."""
+    value = attribute(operation, name)
+    return int(value.value.data) if isinstance(value, builtin.IntegerAttr) else default
 
 
 def integers(operation: Operation, name: str) -> tuple[int, ...]:
-    """A dense array attribute."""
-    found = attribute(operation, name)
-    return tuple(int(one) for one in found.get_values()) if isinstance(found, builtin.DenseArrayBase) else ()
+    """Return the values of a dense array attribute; empty if there is none."""
+    array = attribute(operation, name)
+    return (
+        tuple(int(value) for value in array.get_values()) if isinstance(array, builtin.DenseArrayBase) else ()
+    )
 
 
 def text(found: Attribute | None) -> str:
-    """An attribute of a dialect that xDSL does not know, as it is written."""
+    """Return an attribute of a dialect that xDSL does not know, as it is written."""
     value = getattr(found, "value", None)
     return str(getattr(value, "data", value if value is not None else found))
 
 
 def symbol(found: Attribute | None) -> str:
-    """The name of a function, or of the one that is called."""
+    """Return the name of a function, or of the callee."""
     if isinstance(found, builtin.SymbolRefAttr):
         return found.root_reference.data
     return text(found).strip('@"')
@@ -150,10 +152,10 @@ def symbol(found: Attribute | None) -> str:
 
 @lru_cache(maxsize=4096)
 def type_of(found: Attribute) -> ValueType:
-    """What a type is here.
+    """Return the check's form of a type.
 
     Raises:
-        UnsupportedIrError: it is not known, or has more elements than Triton allows.
+        UnsupportedIrError: the type is not known, or has more elements than Triton allows.
     """
     of = _type_of(found)
     if math.prod(of.shape) > _LARGEST:
@@ -161,79 +163,80 @@ def type_of(found: Attribute) -> ValueType:
     return of
 
 
-def _type_of(found: Attribute) -> ValueType:
-    if isinstance(found, builtin.TensorType):
-        inner = type_of(found.element_type)
-        return ValueType(inner.kind, tuple(found.get_shape()), inner.dtype)
-    if isinstance(found, builtin.IntegerType):
-        if found.width.data not in _INTEGERS:
-            raise UnsupportedIrError(f"type {found}")
-        return ValueType("number", (), _INTEGERS[found.width.data])
-    if isinstance(found, builtin.IndexType):
+def _type_of(attr: Attribute) -> ValueType:
+    if isinstance(attr, builtin.TensorType):
+        inner = type_of(attr.element_type)
+        return ValueType(inner.kind, tuple(attr.get_shape()), inner.dtype)
+    if isinstance(attr, builtin.IntegerType):
+        if attr.width.data not in _INTEGERS:
+            raise UnsupportedIrError(f"type {attr}")
+        return ValueType("number", (), _INTEGERS[attr.width.data])
+    if isinstance(attr, builtin.IndexType):
         return ValueType("number", (), np.dtype(np.int64))
-    if isinstance(found, builtin.VectorType):  # of LLVM's dialect: lanes are values of their own
-        return type_of(found.element_type)
-    return _other(str(found))
+    if isinstance(attr, builtin.VectorType):  # of LLVM's dialect: lanes are values of their own
+        return type_of(attr.element_type)
+    return _other(str(attr))
 
 
-def _other(said: str) -> ValueType:
-    said = said.replace('"', "")
-    if said in _FLOATS:
-        return ValueType("number", (), _FLOATS[said])
-    if said.startswith("!tt.ptr<tensor<"):
+def _other(spelling: str) -> ValueType:
+    spelling = spelling.replace('"', "")
+    if spelling in _FLOATS:
+        return ValueType("number", (), _FLOATS[spelling])
+    if spelling.startswith("!tt.ptr<tensor<"):
         return ValueType(
-            "block", *_shaped(said.removeprefix("!tt.ptr<tensor<").partition(">")[0].split(",")[0])
+            "block", *_shaped(spelling.removeprefix("!tt.ptr<tensor<").partition(">")[0].split(",")[0])
         )
-    if said.startswith("!tt.ptr<"):
-        return ValueType("pointer", (), _pointee(said.removeprefix("!tt.ptr<").rstrip(">").split(",")[0]))
-    if said.startswith(("!ttg.memdesc<", "!triton_gpu.memdesc<", "!tt.memdesc<")):
-        return ValueType("memory", *_shaped(said.partition("<")[2].split(",")[0]))
-    if said.startswith("!tt.tensordesc<"):
+    if spelling.startswith("!tt.ptr<"):
+        return ValueType("pointer", (), _pointee(spelling.removeprefix("!tt.ptr<").rstrip(">").split(",")[0]))
+    if spelling.startswith(("!ttg.memdesc<", "!triton_gpu.memdesc<", "!tt.memdesc<")):
+        return ValueType("memory", *_shaped(spelling.partition("<")[2].split(",")[0]))
+    if spelling.startswith("!tt.tensordesc<"):
         return ValueType(
-            "descriptor", *_shaped(said.partition("<")[2].removeprefix("tensor<").split(",")[0].rstrip(">"))
+            "descriptor",
+            *_shaped(spelling.partition("<")[2].removeprefix("tensor<").split(",")[0].rstrip(">")),
         )
-    if "async.token" in said:
+    if "async.token" in spelling:
         return ValueType("token")
-    raise UnsupportedIrError(f"type {said}")
+    raise UnsupportedIrError(f"type {spelling}")
 
 
-def _shaped(said: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    *shape, element = said.strip().split("x")
+def _shaped(spelling: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    *shape, element = spelling.strip().split("x")
     return tuple(map(int, shape)), element_type(element)
 
 
-def element_type(said: str) -> np.dtype[Any]:
-    """The dtype of `f16` or `i32`.
+def element_type(spelling: str) -> np.dtype[Any]:
+    """Return the dtype of an element type such as `f16` or `i32`.
 
     Raises:
-        UnsupportedIrError: it is not known.
+        UnsupportedIrError: the type is not known.
     """
-    if said in _FLOATS:
-        return _FLOATS[said]
-    said = said[1:] if said[:2] in ("si", "ui") else said  # of a descriptor
-    if said[:1] == "i" and said[1:].isdigit() and int(said[1:]) in _INTEGERS:
-        return _INTEGERS[int(said[1:])]
-    raise UnsupportedIrError(f"element type {said}")
+    if spelling in _FLOATS:
+        return _FLOATS[spelling]
+    spelling = spelling[1:] if spelling[:2] in ("si", "ui") else spelling  # of a descriptor
+    if spelling[:1] == "i" and spelling[1:].isdigit() and int(spelling[1:]) in _INTEGERS:
+        return _INTEGERS[int(spelling[1:])]
+    raise UnsupportedIrError(f"element type {spelling}")
 
 
-def _pointee(said: str) -> np.dtype[Any]:
+def _pointee(spelling: str) -> np.dtype[Any]:
     try:
-        return element_type(said)
+        return element_type(spelling)
     except UnsupportedIrError:
-        return POINTER if said.startswith("!tt.ptr") else _VOID
+        return POINTER if spelling.startswith("!tt.ptr") else _VOID
 
 
 def constant(found: Attribute | None, wanted: ValueType) -> np.ndarray[Any, Any]:
-    """The value of a constant."""
+    """Return the value of a constant as an array of the shape and dtype of a type."""
     dtype = wanted.dtype
     if isinstance(found, builtin.DenseIntOrFPElementsAttr):
         values = found.get_values()
-        one = np.array(values[0] if len(values) == 1 else values)
+        array = np.array(values[0] if len(values) == 1 else values)
         if dtype == np.bool_:
-            one = one != 0
+            array = array != 0
         with np.errstate(all="ignore"):
             return np.broadcast_to(
-                one.astype(dtype).reshape(wanted.shape if one.size > 1 else (1,) * len(wanted.shape)),
+                array.astype(dtype).reshape(wanted.shape if array.size > 1 else (1,) * len(wanted.shape)),
                 wanted.shape,
             )
     if isinstance(found, builtin.IntegerAttr):

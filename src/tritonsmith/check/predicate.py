@@ -1,4 +1,4 @@
-"""`--when wrong`: a pass changes what a kernel computes; and what that needs, before it is imported."""
+"""`--when wrong`: find the pass that changes a kernel's result. Checks its packages before the import."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _NEEDED = ("xdsl", "ml_dtypes", "numpy")
 
 
 def asked_for(when: Sequence[str]) -> bool:
-    """Whether it is asked for.
+    """Return whether `--when wrong` is requested.
 
     Args:
-        when: terms of `--when`.
+        when: the terms of `--when`.
 
     Raises:
-        UsageError: it is asked for together with limits.
+        UsageError: it is combined with limits.
         FactError: a package that it needs is missing.
     """
     if WRONG not in when:
@@ -32,13 +32,13 @@ def asked_for(when: Sequence[str]) -> bool:
 
 
 def single(asked: CompileRequest) -> CompileRequest:
-    """A compile that is one variant for one target.
+    """Return the request if it is one variant for one target.
 
     Raises:
-        UsageError: it is more.
+        UsageError: it has several targets or variants.
     """
     if len(asked.targets) > 1:
-        hints = [f"--target {one.asked_again()}" for one in asked.targets[:3]]
+        hints = [f"--target {target.asked_again()}" for target in asked.targets[:3]]
         raise UsageError("passes are checked for one target at a time", hints=hints)
     if asked.sweeps or asked.autotune:
         raise UsageError("passes are checked for one variant at a time", hints=["without --sweep"])
@@ -47,7 +47,7 @@ def single(asked: CompileRequest) -> CompileRequest:
 
 @contextmanager
 def deciding() -> Iterator[None]:
-    """Where nothing can be decided, the exit code is none of a verdict.
+    """Give an error that is no verdict the exit code of an undecided search.
 
     Raises:
         UndecidedError: for an error that is no answer: a file that is not there, a folder that is no dump.
@@ -61,10 +61,10 @@ def deciding() -> Iterator[None]:
 
 
 def require() -> None:
-    """Check that its packages are there.
+    """Check that the packages of the check are installed.
 
     Raises:
-        FactError: one is not.
+        FactError: one is missing.
     """
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         hints = ["pip install 'tritonsmith[check]', into the Python that runs the tool"]

@@ -1,4 +1,4 @@
-"""The operations that are known, each by its name in MLIR."""
+"""The registry of known operations, by their names in MLIR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer of `passes.check` as a table, sentences and JSON."""
+"""Show the answer of `passes.check` as a table, as sentences and as JSON."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ _CONTENTS = {
 
 
 def table(answer: CheckAnswer) -> Grid:
-    """One line per pass that changed the text."""
+    """Return a table with one line per pass that changed the text."""
     rows = [
-        (str(one.number), ", ".join((one.name or "-", *one.others)), _WORDS[one.status], _detail(one))
-        for one in answer.passes
-        if one.status != _SAME
+        (str(row.number), ", ".join((row.name or "-", *row.others)), _WORDS[row.status], _detail(row))
+        for row in answer.passes
+        if row.status != _SAME
     ]
     return tables.plain(answer.kernel, ["dump", "pass before it", "result", ""], rows, right=["dump"])
 
 
 def coverage(rows: Sequence[DialectCoverage]) -> Grid:
-    """One line per dialect; of a checkout, what is not known of it, else what is."""
-    every = any(one.unknown for one in rows)
+    """Return a table with one line per dialect: the unknown operations of a checkout, else the known ones."""
+    every = any(row.unknown for row in rows)
     cells = [
         (
-            one.dialect,
-            f"{len(one.known)} of {len(one.known) + len(one.unknown)}" if every else str(len(one.known)),
-            " ".join(one.unknown if every else one.known),
+            row.dialect,
+            f"{len(row.known)} of {len(row.known) + len(row.unknown)}" if every else str(len(row.known)),
+            " ".join(row.unknown if every else row.known),
         )
-        for one in rows
+        for row in rows
     ]
     title = "operations that passes.check knows"
     return tables.plain(
@@ -75,21 +75,21 @@ def coverage(rows: Sequence[DialectCoverage]) -> Grid:
     )
 
 
-def _detail(one: CheckedPass) -> str:
-    waits = f"waits not checked: {one.waits}" if one.waits else ""
-    return one.why or "; ".join(filter(None, (f"to {one.apart:.0e}" if one.apart else "", waits)))
+def _detail(row: CheckedPass) -> str:
+    waits = f"waits not checked: {row.waits}" if row.waits else ""
+    return row.why or "; ".join(filter(None, (f"to {row.apart:.0e}" if row.apart else "", waits)))
 
 
 def lines(answer: CheckAnswer) -> Iterator[str]:
-    """The verdict, and what it stands on."""
+    """Yield the verdict, and the evidence for it."""
     yield verdict(answer)
-    if found := answer.culprit:
-        yield from _first(found)
-        given = ", ".join(f"{name}={value}" for name, value in found.arguments.items())
-        yield from ([f"  with {given}"] if given else [])
-        if found.operation:
-            words = "by" if found.change is Change.BEYOND else "first new value:"
-            yield f"  {words} {found.operation}" + (f", {found.line}" if found.line else "")
+    if culprit := answer.culprit:
+        yield from _first(culprit)
+        arguments = ", ".join(f"{name}={value}" for name, value in culprit.arguments.items())
+        yield from ([f"  with {arguments}"] if arguments else [])
+        if culprit.operation:
+            words = "by" if culprit.change is Change.BEYOND else "first new value:"
+            yield f"  {words} {culprit.operation}" + (f", {culprit.line}" if culprit.line else "")
     if answer.interpreted:
         yield from _interpreted(answer.kernel, answer.interpreted)
     about = f"{answer.target}, " if answer.target else ""
@@ -100,17 +100,17 @@ def lines(answer: CheckAnswer) -> Iterator[str]:
     if answer.gaps:
         more = f", and {len(answer.gaps) - _GAPS} more" if len(answer.gaps) > _GAPS else ""
         yield f"  not tried by these inputs: {'; '.join(answer.gaps[:_GAPS])}{more}"
-    if any(one.status == "lowered" for one in answer.passes):
+    if any(row.status == "lowered" for row in answer.passes):
         yield "  what follows in LLVM's dialect was not run: --through-llvm runs it"
     if answer.racing:
         yield f"  {answer.racing} elements were written twice by one operation; the last one counts"
 
 
 def _interpreted(kernel: str, runs: InterpretedRuns) -> Iterator[str]:
-    """What the interpreter computes, beside what the first pass is given."""
+    """Yield what the interpreter computes, compared with the first text."""
     if runs.status != "differs":
-        said = {"equal": "the same", "close": f"the same, up to {runs.apart:.1e} apart"}.get(runs.status)
-        yield f"  TRITON_INTERPRET=1: {said or f'not compared: {runs.why}'}"
+        agreement = {"equal": "the same", "close": f"the same, up to {runs.apart:.1e} apart"}.get(runs.status)
+        yield f"  TRITON_INTERPRET=1: {agreement or f'not compared: {runs.why}'}"
         return
     yield interpreter_verdict(kernel)
     run = _inputs(runs)
@@ -123,24 +123,24 @@ def _interpreted(kernel: str, runs: InterpretedRuns) -> Iterator[str]:
 
 
 def interpreter_verdict(kernel: str) -> str:
-    """One sentence: which of both is wrong is open."""
+    """Return the verdict in one sentence; which of the two is wrong stays open."""
     return f"{kernel}: the front end and TRITON_INTERPRET=1 disagree: one of them is wrong"
 
 
-def _inputs(of: Culprit | InterpretedRuns) -> str:
-    more = "" if of.contents is Contents.PLAIN else f" ({_CONTENTS[of.contents]})"
-    return f"program {of.program}, inputs {of.seed}{more}"
+def _inputs(findings: Culprit | InterpretedRuns) -> str:
+    more = "" if findings.contents is Contents.PLAIN else f" ({_CONTENTS[findings.contents]})"
+    return f"program {findings.program}, inputs {findings.seed}{more}"
 
 
-def _first(found: Culprit) -> Iterator[str]:
-    """The first element."""
-    run = _inputs(found)
-    if (at := found.difference) is None:
-        yield from ([f"  {found.place}"] if found.place else [])
+def _first(culprit: Culprit) -> Iterator[str]:
+    """Yield the first element that differs."""
+    run = _inputs(culprit)
+    if (at := culprit.difference) is None:
+        yield from ([f"  {culprit.place}"] if culprit.place else [])
         yield f"  {run}"
         return
-    where = f"{found.store or 'memory'}[{at.offset}]"
-    if found.change is Change.OUTSIDE:
+    where = f"{culprit.store or 'memory'}[{at.offset}]"
+    if culprit.change is Change.OUTSIDE:
         yield f"  first: {where}"
         yield f"  {at.count} of {at.written} elements that are read; {run}"
     else:
@@ -149,45 +149,45 @@ def _first(found: Culprit) -> Iterator[str]:
 
 
 def verdict(answer: CheckAnswer) -> str:
-    """One sentence."""
-    if found := answer.culprit:
-        names = ", ".join(found.suspects)
-        one_of = "one of " if len(found.suspects) > 1 else ""
-        return f"{answer.kernel}: {one_of}{names} {_CHANGES[found.change]}"
-    said = f"{answer.kernel}: none of {answer.checked - 1} passes changes the result"
+    """Return the verdict in one sentence."""
+    if culprit := answer.culprit:
+        names = ", ".join(culprit.suspects)
+        one_of = "one of " if len(culprit.suspects) > 1 else ""
+        return f"{answer.kernel}: {one_of}{names} {_CHANGES[culprit.change]}"
+    sentence = f"{answer.kernel}: none of {answer.checked - 1} passes changes the result"
     if not answer.open:
-        return said
-    first = answer.open[0].number < next(one.number for one in answer.passes if one.status == "reference")
-    return f"{said}; {len(answer.open)} at {'either end' if first else 'the end'} could not be checked"
+        return sentence
+    first = answer.open[0].number < next(row.number for row in answer.passes if row.status == "reference")
+    return f"{sentence}; {len(answer.open)} at {'either end' if first else 'the end'} could not be checked"
 
 
 def as_json(answer: CheckAnswer) -> dict[str, Any]:
-    """Everything; numbers that JSON does not have are words: `NaN`, `inf`, `-inf`."""
-    beside, said, outcome = answer.interpreted, verdict(answer), "unchanged"
+    """Return the whole answer; numbers that JSON lacks are words: `NaN`, `inf`, `-inf`."""
+    beside, sentence, outcome = answer.interpreted, verdict(answer), "unchanged"
     if answer.culprit:
         outcome = "changed"
     elif beside and beside.status == "differs":
-        said, outcome = interpreter_verdict(answer.kernel), "disagrees"
+        sentence, outcome = interpreter_verdict(answer.kernel), "disagrees"
     elif answer.open or (beside and beside.status == "unknown"):
         outcome = "undecided"
-    about = {"schema": 1, "verdict": said, "outcome": outcome, "reasons": answer.reasons}
-    found: dict[str, Any] = _plain({**about, **asdict(answer), "checked": answer.checked})
-    return found
+    about = {"schema": 1, "verdict": sentence, "outcome": outcome, "reasons": answer.reasons}
+    content: dict[str, Any] = _plain({**about, **asdict(answer), "checked": answer.checked})
+    return content
 
 
 def _plain(value: Any) -> Any:
-    """A value of which JSON has all numbers."""
+    """Return a value with every number that JSON lacks as a word."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else str(value)
     return value
 
 
 def open_end(answer: CheckAnswer) -> UndecidedError:
-    """What to say where texts could not be checked."""
+    """Return the error for an answer with texts that could not be checked."""
     why, hints = "\n".join(answer.reasons), ["docs/passes-check.md says what is not known"]
     if "cannot print it" in why:
         hints.append(f"what is wrong in a text: {command('passes.replay', 'DUMP', 'NUMBER')}")
@@ -195,7 +195,7 @@ def open_end(answer: CheckAnswer) -> UndecidedError:
 
 
 def undecided(error: UndecidedError) -> dict[str, Any]:
-    """The same, where nothing could be run."""
+    """Return the same as JSON where nothing could be run."""
     why = error.why.splitlines() if error.why else []
     return {"schema": 1, "verdict": error.what, "outcome": "undecided", "reasons": why}
 

@@ -1,4 +1,4 @@
-"""The runs of the reference, and those of another text on the same inputs: what differs."""
+"""Run the reference, and another text on the same inputs, and find what differs."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _SOME = 10_000
 
 @dataclass(frozen=True)
 class CheckInputs:
-    """Inputs of a run.
+    """The inputs of a run.
 
     Attributes:
-        seed: of the arguments and of what is in memory.
+        seed: the seed of the arguments and of the contents of memory.
         program: ids of the program that runs.
-        contents: of memory.
-        sizes: arguments that are other numbers than those of the seed, by place: see `boundaries`.
+        contents: the kind of numbers in memory.
+        sizes: arguments that replace those of the seed, as pairs of place and value: see `boundaries`.
     """
 
     seed: int
@@ -58,28 +58,28 @@ class CheckInputs:
 
     @property
     def arguments(self) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """What the arguments follow from."""
+        """The key of the arguments: the seed and the replaced sizes."""
         return self.seed, self.sizes
 
     @property
     def optional(self) -> bool:
-        """Whether a kernel need not take them."""
+        """Report whether a kernel that cannot run with these inputs may skip them."""
         return bool(self.sizes) or self.contents in (*WHOLE, Contents.ABOVE, Contents.BELOW)
 
 
 @dataclass(frozen=True)
 class ChangedRun:
-    """A run that is not as the reference's.
+    """A run that differs from the reference's.
 
     Attributes:
-        change: how.
-        inputs: of the run.
-        order: in which what is asynchronous was done.
-        slow: part of a program in parts that came last; None for none.
-        difference: the first element; None where the run does not end, assumes what does not hold, accesses
-            shared memory outside of its allocation, or a copy outlives its memory.
-        place: of that shared memory.
-        by: the operation that does it.
+        change: the kind of change.
+        inputs: the inputs of the run.
+        order: the order in which asynchronous work was done.
+        slow: number of the partition that ran last; None for none.
+        difference: the first element that differs; None where the run does not end, makes an assumption that
+            does not hold, accesses shared memory outside of its allocation, or a copy outlives its memory.
+        place: the place in shared memory that is accessed outside of its allocation; else empty.
+        by: the operation that accesses it; else None.
     """
 
     change: Change
@@ -93,12 +93,12 @@ class ChangedRun:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """All runs of a text.
+    """The outcome of all runs of a text.
 
     Attributes:
         apart: the largest relative difference that is within the tolerance.
-        waits: why waits and barriers could not be checked.
-        found: the first run that is not as the reference's.
+        waits: why waits and barriers could not be checked; empty if they were.
+        found: the first run that differs from the reference's; None if there is none.
     """
 
     apart: float = 0.0
@@ -107,20 +107,20 @@ class RunComparison:
 
 
 class ReferenceRuns:
-    """What the first text that can be run computes.
+    """The runs of the first text that can be run, the reference.
 
     Args:
         wanted: the inputs.
-        names: of the parameters, where the IR has none.
-        stages: of the pipelined loops.
-        stop: whether to give up, asked before each run.
-        more: inputs for a kernel whose runs are short.
+        names: names of the parameters, where the IR has none.
+        stages: number of stages of the pipelined loops; 0 if it is not known.
+        stop: returns whether to give up; called before each run.
+        more: further inputs for a kernel whose runs are short.
 
     Attributes:
-        memories: what it wrote, by inputs.
-        given: the kernel's arguments, by seed and sizes, as that text has them.
-        kernel: that text.
-        reached: what of it ran.
+        memories: the memory that each run left, by inputs.
+        given: the kernel's arguments as the reference takes them, by seed and sizes.
+        kernel: the reference; None before it ran.
+        reached: the code of the reference that ran.
     """
 
     def __init__(
@@ -143,15 +143,15 @@ class ReferenceRuns:
 
     @property
     def left_out(self) -> int:
-        """Inputs under which it does not end, or assumes what does not hold."""
-        return sum(one not in self.memories for one in self._wanted if not one.optional)
+        """The number of inputs under which it does not end, or makes an assumption that does not hold."""
+        return sum(inputs not in self.memories for inputs in self._wanted if not inputs.optional)
 
     def refer(self, kernel: TritonKernel) -> RunComparison:
-        """Run the first text; and as its waits allow it, which shows whether it depends on that itself.
+        """Run the first text, then again in the orders that its waits allow, which shows a race of its own.
 
         Raises:
             UnsupportedIrError: it cannot be run, or writes nothing under any inputs.
-            UndecidedError: it ends under none.
+            UndecidedError: it ends under no inputs.
         """
         self.kernel = kernel
         try:
@@ -176,23 +176,23 @@ class ReferenceRuns:
             self.memories.clear()
             raise UnsupportedIrError("it writes nothing under all inputs")
         try:
-            made = self.compare(kernel)
-            race = made.found and f"the kernel itself has a race: {made.found.change}"
-            self._untimed = race or made.waits
+            comparison = self.compare(kernel)
+            race = comparison.found and f"the kernel itself has a race: {comparison.found.change}"
+            self._untimed = race or comparison.waits
         except UnsupportedIrError as error:
             self._untimed = str(error)
         return RunComparison(waits=self._untimed)
 
     def _referred(self, kernel: TritonKernel, inputs: CheckInputs, most: int = MOST) -> RecordingMemory:
-        seen = LargestValue() if inputs.contents in _INEXACT else None
-        memory: RecordingMemory = self.run(kernel, inputs, seen, most=most)
-        memory.least = seen.found if seen else 0.0
+        recorder = LargestValue() if inputs.contents in _INEXACT else None
+        memory: RecordingMemory = self.run(kernel, inputs, recorder, most=most)
+        memory.least = recorder.found if recorder else 0.0
         return memory
 
     def _refer_contents(self, kernel: TritonKernel, inputs: CheckInputs) -> None:
-        """Run with other contents if it reads such numbers, and none is an index, a bound or a mask."""
-        others = (replace(inputs, contents=one) for one in (Contents.PLAIN, Contents.EDGES))
-        plain = next((self.memories[one] for one in others if one in self.memories), None)
+        """Run with other contents if the kernel reads such numbers and uses none as index, bound or mask."""
+        others = (replace(inputs, contents=kind) for kind in (Contents.PLAIN, Contents.EDGES))
+        plain = next((self.memories[candidate] for candidate in others if candidate in self.memories), None)
         whole = inputs.contents in WHOLE
         if plain is None or not (plain.reads_integers if whole else plain.reads_floats):
             return
@@ -210,7 +210,7 @@ class ReferenceRuns:
         fits: Callable[[RecordingMemory], bool] = lambda _: True,
         most: int = MOST,
     ) -> None:
-        """Run with inputs that a kernel need not take, and keep the run if it ends, and fits."""
+        """Run with optional inputs, and keep the run if it ends and fits."""
         reached, self.reached = self.reached, ReachedCode()
         with suppress(EndlessError, AssumedError, UnsupportedIrError, AccessError):
             memory = self._referred(kernel, inputs, most)
@@ -222,13 +222,16 @@ class ReferenceRuns:
             self._steps.pop(inputs, None)
 
     def _refer_more(self, kernel: TritonKernel) -> None:
-        """Run with sizes at the bounds that it asks for, long loops, and more seeds if that is cheap."""
+        """Run with sizes at the bounds that the kernel tests, long loops, and more seeds if that is cheap."""
         table = configs.load("passes-check")["inputs"]
         x, y, z = table["grid"]
         cheap = self._spent <= table["cheap"]
-        base = next((one for one in self.memories if one.seed == _USUAL and not one.optional), None)
+        base = next(
+            (candidate for candidate in self.memories if candidate.seed == _USUAL and not candidate.optional),
+            None,
+        )
         if base is not None and len(self._wanted) > 1:
-            values = [one.value for one in self.given[base.arguments]]
+            values = [candidate.value for candidate in self.given[base.arguments]]
             finder = BoundaryFinder(kernel.functions, kernel.main, (x, y, z))
             for bound in finder.find(values, table["bounds"]):
                 ids = [bound.value if bound.place == -1 - axis else 0 for axis in range(3)]
@@ -242,7 +245,7 @@ class ReferenceRuns:
             self._try(kernel, inputs, most=table["most"])
 
     def forget(self) -> None:
-        """The next text begins anew."""
+        """Drop the runs, so that the next text becomes the reference."""
         for kept in (self.memories, self.given, self._steps, self._ranges):
             kept.clear()
         self._untimed = ""
@@ -257,15 +260,15 @@ class ReferenceRuns:
         for inputs, memory in self.memories.items():
             for order, slow in _schedules(kernel, orders):
                 try:
-                    most, found = self._compared(kernel, inputs, memory, order, slow)
-                    if found and order is not Order.AT_ONCE:
+                    most, changed = self._compared(kernel, inputs, memory, order, slow)
+                    if changed and order is not Order.AT_ONCE:
                         _, at_once = self._compared(kernel, inputs, memory, Order.AT_ONCE)
-                        found = at_once or _race(found)
+                        changed = at_once or _race(changed)
                 except BarrierError as error:
                     waits = str(error)
-                    most, found = self._compared(kernel, inputs, memory, Order.AT_ONCE)
-                if found:
-                    return RunComparison(apart, waits, found)
+                    most, changed = self._compared(kernel, inputs, memory, Order.AT_ONCE)
+                if changed:
+                    return RunComparison(apart, waits, changed)
                 apart = max(apart, most)
         return RunComparison(apart, waits)
 
@@ -302,10 +305,10 @@ class ReferenceRuns:
         return apart, None
 
     def _ask(self, kernel: TritonKernel | LoweredKernel, inputs: CheckInputs, after: GlobalMemory) -> None:
-        """Whether a difference may be that of another order of a reduction.
+        """Refuse a difference that another order of a reduction may explain.
 
         Raises:
-            UnsupportedIrError: it may.
+            UnsupportedIrError: another order may explain it.
         """
         first, before = self.kernel, self.memories[inputs]
         over_nan = isinstance(kernel, LoweredKernel) and inputs.contents is Contents.EDGES
@@ -315,10 +318,10 @@ class ReferenceRuns:
             raise UnsupportedIrError("a sum in fp16 or bf16, which each order rounds in its own way")
 
     def _range(self, inputs: CheckInputs) -> ReadRange:
-        """What is inside: what all programs reach with the same sizes, or with those of the same seed."""
+        """Return the range that all programs reach with the same sizes, or with those of the same seed."""
         if inputs.arguments not in self._ranges:
             same = (inputs.arguments, (inputs.seed, ()))
-            memories = [memory for one, memory in self.memories.items() if one.arguments in same]
+            memories = [memory for other, memory in self.memories.items() if other.arguments in same]
             self._ranges[inputs.arguments] = ReadRange.of(memories)
         return self._ranges[inputs.arguments]
 
@@ -333,23 +336,23 @@ class ReferenceRuns:
         assumed: bool = True,
         most: int = MOST,
     ) -> Any:
-        """Run a text; the memory that it leaves. What it assumes may be left unasked.
+        """Run a text, and return the memory that it leaves; its assumptions may be ignored.
 
         Raises:
-            UnsupportedIrError: it has what is not known.
-            BarrierError: in this order it waits for what never comes.
+            UnsupportedIrError: the text has an operation, a type or an access that is not known.
+            BarrierError: in this order it waits for a barrier that never completes.
             EndlessError: it does not end.
-            AssumedError: it assumes what does not hold.
-            UndecidedError: it was stopped.
+            AssumedError: it makes an assumption that does not hold.
+            UndecidedError: the check was stopped.
         """
         if self._stop():
             raise UndecidedError("the check was stopped, or takes too long")
         table = configs.load("passes-check")["inputs"]
         rounds = self.kernel is not None and not self.kernel.tf32
         if isinstance(kernel, LoweredKernel):
-            given = tuple(one.value for one in self.given[inputs.arguments])
+            values = tuple(argument.value for argument in self.given[inputs.arguments])
             reference, grid, limit = self.memories[inputs], tuple(table["grid"]), table["llvm-steps"]
-            return kernel.run(given, reference, inputs.program, grid, limit, seen, rounds=rounds)
+            return kernel.run(values, reference, inputs.program, grid, limit, seen, rounds=rounds)
         scale = _SCALE if self.kernel is None or self.kernel.compares else 1
         memory = RecordingMemory(inputs.seed + 1, inputs.contents, flags(kernel.function), scale=scale)
         run = EvaluatedProgram(
@@ -365,8 +368,8 @@ class ReferenceRuns:
             reached=self.reached if inputs not in self._steps else ReachedCode(),
         )
         run.seen = seen
-        given = tuple(one.value for one in self._arguments(kernel, inputs))
-        steps = run.launch(kernel.main, fitting(given, kernel.function.regions[0].blocks[0].args))
+        values = tuple(argument.value for argument in self._arguments(kernel, inputs))
+        steps = run.launch(kernel.main, fitting(values, kernel.function.regions[0].blocks[0].args))
         if inputs not in self._steps:
             self._steps[inputs] = steps
             self._spent += run.elements + _STEP * steps
@@ -374,23 +377,25 @@ class ReferenceRuns:
         return memory
 
     def _limit(self, inputs: CheckInputs, usual: int) -> int:
-        """How many operations a run may have: of the reference a usual number."""
+        """Return how many operations a run may have: the usual number for the reference itself."""
         return self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else usual
 
     def _arguments(self, kernel: TritonKernel, inputs: CheckInputs) -> tuple[Argument, ...]:
-        """What the kernel gets, as the first text has it."""
+        """Return the kernel's arguments, as the first text takes them."""
         if inputs.arguments not in self.given:
-            given = arguments(kernel.function, inputs.seed, self._stages)
-            if len(self._names) == len(given):
-                given = tuple(replace(one, name=name) for one, name in zip(given, self._names, strict=True))
-            self.given[inputs.arguments] = with_sizes(given, inputs.sizes)
+            chosen = arguments(kernel.function, inputs.seed, self._stages)
+            if len(self._names) == len(chosen):
+                chosen = tuple(
+                    replace(argument, name=name) for argument, name in zip(chosen, self._names, strict=True)
+                )
+            self.given[inputs.arguments] = with_sizes(chosen, inputs.sizes)
         return self.given[inputs.arguments]
 
 
 def _schedules(
     kernel: TritonKernel | LoweredKernel, orders: tuple[Order, ...]
 ) -> Iterator[tuple[Order, int | None]]:
-    """Orders; and where reads are late, each part of a program that has parts is once the last one."""
+    """Yield the orders; where reads are late, each partition is the last one once."""
     for order in orders or (Order.AT_ONCE,):
         yield order, None
         if order is Order.READS_LATE and isinstance(kernel, TritonKernel):
@@ -398,7 +403,7 @@ def _schedules(
 
 
 def _ended(error: EndlessError | FreedError | AccessError, run: ChangedRun) -> ChangedRun:
-    """A run that did not come to its end."""
+    """Describe a run that did not come to its end."""
     if isinstance(error, EndlessError):
         return replace(run, change=Change.ENDLESS)
     if isinstance(error, AccessError):
@@ -406,9 +411,9 @@ def _ended(error: EndlessError | FreedError | AccessError, run: ChangedRun) -> C
     return run
 
 
-def _race(found: ChangedRun) -> ChangedRun:
-    """What does not end, or reads elsewhere, only in some order is a race as well."""
-    if found.change is Change.BEYOND:
-        return found
-    difference = found.difference if found.change is _CHANGES[found.order] else None
-    return replace(found, change=_CHANGES[found.order], difference=difference)
+def _race(run: ChangedRun) -> ChangedRun:
+    """Describe as a race a run that does not end, or reads elsewhere, only in some order."""
+    if run.change is Change.BEYOND:
+        return run
+    difference = run.difference if run.change is _CHANGES[run.order] else None
+    return replace(run, change=_CHANGES[run.order], difference=difference)

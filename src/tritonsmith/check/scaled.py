@@ -1,8 +1,8 @@
-"""Products of blocks with scales, and what passes make of them, by the .td of tt, ttg and amdg.
+"""Products of blocks with scales, and the operations that passes make of them: the .td of tt, ttg and amdg.
 
-Formats and scales are those of the OCP Microscaling specification, version 1.0: 32 elements share a scale of
-eight bits, 2 to the power of it less 127; NVIDIA's are floats for 16 elements. Operands are rounded to the
-type that DecomposeScaledBlocked.cpp computes in, bf16 or fp16. Older ones made 0 of the scale 2^-127.
+Formats and scales follow the OCP Microscaling specification, version 1.0: 32 elements share a scale of eight
+bits, 2 to the power of it less 127; NVIDIA's scales are floats for 16 elements. Operands are rounded to the
+type that DecomposeScaledBlocked.cpp computes in, bf16 or fp16; older releases made 0 of the scale 2^-127.
 """
 
 from __future__ import annotations
@@ -34,47 +34,52 @@ _BIAS, _NAN = 127, 255  # of a scale
 
 @known("tt.dot_scaled")
 def _dot_scaled(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
-    """Since 3.3 its operands may be left out by name; in 3.2 they are in another order."""
+    """Multiply; since 3.3 operands may be omitted by name, and in 3.2 they are in another order."""
     if not (parts := segments(operation, values)):
         raise UnsupportedIrError("tt.dot_scaled as 3.2 has it")
-    (one,), (other,), (more,), one_scale, other_scale = parts
+    (lhs,), (rhs,), (accumulator,), lhs_scale, rhs_scale = parts
     kinds = integer(operation, "a_elem_type"), integer(operation, "b_elem_type")
     packed = integer(operation, "lhs_k_pack", 1), integer(operation, "rhs_k_pack", 1)
     compute = np.dtype(np.float16) if _FP16 in kinds else _BF16
-    left = _elements(one, kinds[0], -1 if packed[0] else -2)
-    right = _elements(other, kinds[1], -2 if packed[1] else -1)
-    return (_product(left, right, more, one_scale, other_scale, compute),)
+    left = _elements(lhs, kinds[0], -1 if packed[0] else -2)
+    right = _elements(rhs, kinds[1], -2 if packed[1] else -1)
+    return (_product(left, right, accumulator, lhs_scale, rhs_scale, compute),)
 
 
 def tensor_core_product(
-    one: Array, other: Array, more: Array, scale: tuple[Array, ...], kinds: tuple[int, int]
+    lhs: Array, rhs: Array, accumulator: Array, scale: tuple[Array, ...], kinds: tuple[int, int]
 ) -> Array:
-    """As Blackwell's tensor cores have it: operands are packed along the sum, and not rounded."""
-    left, right = _elements(one, kinds[0], -1), _elements(other, kinds[1], -2)
-    return _product(left, right, more, scale[:1], scale[1:], np.dtype(np.float32))
+    """Multiply as Blackwell's tensor cores do: operands are packed along the sum, and not rounded."""
+    left, right = _elements(lhs, kinds[0], -1), _elements(rhs, kinds[1], -2)
+    return _product(left, right, accumulator, scale[:1], scale[1:], np.dtype(np.float32))
 
 
 def _product(
-    left: Array, right: Array, more: Array, scale: tuple[Array, ...], other: tuple[Array, ...], compute: Any
+    left: Array,
+    right: Array,
+    accumulator: Array,
+    left_scale: tuple[Array, ...],
+    right_scale: tuple[Array, ...],
+    compute: Any,
 ) -> Array:
-    right = np.swapaxes(_scaled(np.swapaxes(right, -1, -2), other, compute), -1, -2)
-    return dot(_scaled(left, scale, compute), right, more)
+    right = np.swapaxes(_scaled(np.swapaxes(right, -1, -2), right_scale, compute), -1, -2)
+    return dot(_scaled(left, left_scale, compute), right, accumulator)
 
 
 def _elements(value: Array, kind: int, axis: int) -> Array:
-    """The numbers of an operand: two in each byte along an axis for fp4."""
+    """Return the numbers of an operand; for fp4 each byte holds two along the axis."""
     if kind == _FP4:
         return unpacked(value, axis)
     if value.dtype.kind != "i":
         return value.astype(np.float32)
     if kind not in _FLOATS or _FLOATS[kind].itemsize != value.dtype.itemsize:
         raise UnsupportedIrError("tt.dot_scaled of another format")
-    found: Array = np.ascontiguousarray(value).view(_FLOATS[kind]).astype(np.float32)
-    return found
+    numbers: Array = np.ascontiguousarray(value).view(_FLOATS[kind]).astype(np.float32)
+    return numbers
 
 
 def unpacked(value: Array, axis: int) -> Array:
-    """Two numbers of fp4 (e2m1) for each byte: the lower four bits are the first one."""
+    """Return two numbers of fp4 (e2m1) for each byte: the lower four bits are the first one."""
     axis %= value.ndim
     raw = unsigned(value)
     pairs = np.stack((_E2M1[raw & 15], _E2M1[raw >> 4]), axis=axis + 1)
@@ -82,7 +87,7 @@ def unpacked(value: Array, axis: int) -> Array:
 
 
 def scales(value: Array) -> Array:
-    """Scales as floats: bits of e8m0, or floats as they are."""
+    """Return scales as floats, from bits of e8m0 or from floats."""
     if value.dtype.kind != "i":
         return value.astype(np.float32)
     bits = unsigned(value).astype(np.int32)
@@ -92,13 +97,13 @@ def scales(value: Array) -> Array:
 
 
 def _scaled(value: Array, scale: tuple[Array, ...], compute: Any) -> Array:
-    """Along the last axis, which scales have as well."""
+    """Multiply by the scales along the last axis, which the scales have as well."""
     with np.errstate(all="ignore"):
         if not scale:
             return value.astype(compute)
-        every = np.repeat(scales(scale[0]), value.shape[-1] // scale[0].shape[-1], axis=-1)
-        found: Array = (value * every.astype(compute).astype(np.float32)).astype(compute)
-        return found
+        factors = np.repeat(scales(scale[0]), value.shape[-1] // scale[0].shape[-1], axis=-1)
+        product: Array = (value * factors.astype(compute).astype(np.float32)).astype(compute)
+        return product
 
 
 @known("ttg.fp4_to_fp")
@@ -108,8 +113,8 @@ def _fp4_to_fp(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
 
 @known("amdg.scaled_upcast_fp4", "amdg.scaled_upcast_fp8")
 def _scaled_upcast(run: Any, operation: Operation, value: Array, scale: Array) -> tuple[Array]:
-    """A scale for each element: bits of e8m0, or a bf16."""
-    found = wanted(operation)
+    """Multiply by a scale for each element: bits of e8m0, or a bf16."""
+    target = wanted(operation)
     plain = (
         unpacked(value, integer(operation, "axis")) if run.name.endswith("fp4") else value.astype(np.float32)
     )
@@ -117,4 +122,4 @@ def _scaled_upcast(run: Any, operation: Operation, value: Array, scale: Array) -
     if factors.shape != plain.shape:
         raise UnsupportedIrError(f"{run.name} with scales of another shape")
     with np.errstate(all="ignore"):
-        return ((plain * factors).astype(found.dtype),)
+        return ((plain * factors).astype(target.dtype),)

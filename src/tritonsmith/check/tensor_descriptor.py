@@ -1,4 +1,4 @@
-"""A tensor in global memory, and a block of it."""
+"""Descriptors of tensors in global memory, and of blocks of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class TensorDescriptor:
-    """A tensor in global memory: address, sizes and strides in elements, block, what is read outside."""
+    """A tensor in global memory: address, sizes and strides in elements, block, and the padding outside."""
 
     base: int
     shape: tuple[int, ...]
@@ -25,7 +25,7 @@ class TensorDescriptor:
     nan: bool = False
 
     def addresses(self, at: tuple[int, ...], axes: tuple[int, ...] | None = None) -> tuple[Array, Array]:
-        """Byte addresses of the block at these coordinates, and which lie inside: along all axes, or some."""
+        """Return the block's byte addresses, and a mask of those inside along all axes, or along these."""
         address, inside = np.asarray(np.int64(self.base)), np.asarray(True)
         for axis, size in enumerate(self.block):
             index = np.arange(size, dtype=np.int64) + at[axis]
@@ -39,11 +39,11 @@ class TensorDescriptor:
 
 @dataclass(frozen=True)
 class BlockPointer:
-    """A block of a tensor in global memory, and where it begins."""
+    """A block of a tensor in global memory, and the offsets at which it begins."""
 
     tensor: TensorDescriptor
     at: tuple[int, ...]
 
     def addresses(self, operation: Operation) -> tuple[Array, Array]:
-        """Byte addresses, and which lie inside, as far as a load or a store asks."""
+        """Return the byte addresses, and a mask of those inside along the axes that the operation checks."""
         return self.tensor.addresses(self.at, integers(operation, "boundaryCheck"))

@@ -1,4 +1,4 @@
-"""Tensor memory of Blackwell, by TritonNvidiaGPUOps.td: an array, as shared memory is."""
+"""Model Blackwell's tensor memory, by TritonNvidiaGPUOps.td, as an array like shared memory."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ Array = np.ndarray[Any, Any]
 
 @known("ttng.tmem_alloc")
 def _alloc(run: Any, operation: Operation, *values: Array) -> tuple[Any, ...]:
-    found = type_of(operation.results[0].type)
-    new = np.array(values[0]).reshape(found.shape) if values else unwritten(found.shape, found.dtype)
+    allocated = type_of(operation.results[0].type)
+    new = (
+        np.array(values[0]).reshape(allocated.shape)
+        if values
+        else unwritten(allocated.shape, allocated.dtype)
+    )
     return run.flight.allocated(operation, new), *_tokens(operation)
 
 
 def _tokens(operation: Operation) -> tuple[None, ...]:
-    """All results but the first one."""
+    """Return None for each result but the first."""
     return (None,) * (len(operation.results) - 1)
 
 
@@ -47,7 +51,7 @@ def _store(_run: Any, operation: Operation, memory: Array, *values: Any) -> tupl
 
 @known("ttng.tmem_subslice")
 def _subslice(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
-    """Columns of it, from N on."""
+    """Return a range of columns that begins at N."""
     columns = type_of(operation.results[0].type).shape[-1]
     starts = (*(0 for _ in memory.shape[1:]), integer(operation, "N"))
     return (part_of(operation, memory, starts, (*memory.shape[:-1], columns)),)
@@ -55,12 +59,12 @@ def _subslice(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
 
 @known("ttng.tc_gen5_mma")
 def _product(run: Any, operation: Operation, *values: Any) -> tuple[None, ...]:
-    """Done at once unless it is asynchronous: then its barriers, or those of a commit, say when."""
-    one, other, memory, _, use, pred, barriers, preds = segments(operation, values)
+    """Multiply at once, unless it is asynchronous: then its barriers, or those of a commit, say when."""
+    lhs, rhs, memory, _, use, pred, barriers, preds = segments(operation, values)
     if attribute(operation, "is_unsigned") is not None or attribute(operation, "two_ctas") is not None:
         raise UnsupportedIrError("ttng.tc_gen5_mma of unsigned integers, or by two CTAs")
 
-    left, right = one[0], other[0]
+    left, right = lhs[0], rhs[0]
 
     def product(start: Array) -> Array:  # of fp32 it knows no other precision than tf32
         single = run.rounds and left.dtype == np.float32
@@ -72,20 +76,20 @@ def _product(run: Any, operation: Operation, *values: Any) -> tuple[None, ...]:
 
 @known("ttng.tc_gen5_mma_scaled")
 def _scaled_product(run: Any, operation: Operation, *values: Any) -> tuple[None, ...]:
-    """Scales lie in tensor memory as a matrix: a row of them for each row of an operand."""
-    (one,), (other,), (memory,), _, *scales, use, pred, barriers, preds = segments(operation, values)
+    """Multiply with scales, a matrix in tensor memory: a row of scales for each row of an operand."""
+    (lhs,), (rhs,), (memory,), _, *scales, use, pred, barriers, preds = segments(operation, values)
     kinds = integer(operation, "a_type"), integer(operation, "b_type")
     if attribute(operation, "two_ctas") is not None:
         raise UnsupportedIrError("ttng.tc_gen5_mma_scaled by two CTAs")
 
     def product(start: Array) -> Array:
-        return tensor_core_product(one, other, start, (scales[0][0], scales[1][0]), kinds)
+        return tensor_core_product(lhs, rhs, start, (scales[0][0], scales[1][0]), kinds)
 
     _multiply(
         run,
         operation,
         product,
-        (one, other, *(part[0] for part in scales)),
+        (lhs, rhs, *(part[0] for part in scales)),
         memory,
         (use, pred),
         (barriers, preds),
@@ -102,7 +106,7 @@ def _multiply(
     flags: tuple[Any, Any],
     arrivals: tuple[Any, Any],
 ) -> None:
-    """Add a product of operands in memory to memory, or put it there; now, or when a barrier says so."""
+    """Add a product of operands in memory to memory, or store it; now, or when a barrier says so."""
     (use,), (pred,) = flags
     if bool(pred):
         require_inside(*operands, memory)
@@ -115,12 +119,12 @@ def _multiply(
         run.flight.wait_products()
         compute()
     else:
-        run.flight.product(compute, [one for one, when in zip(*arrivals, strict=True) if bool(when)])
+        run.flight.product(compute, [barrier for barrier, when in zip(*arrivals, strict=True) if bool(when)])
 
 
 @known("ttng.tc_gen5_commit")
 def _commit(run: Any, _operation: Operation, barrier: Array, *pred: Array) -> tuple[()]:
-    """It may also have descriptors, of a cluster."""
+    """Arrive at a barrier after earlier products; operands beyond the predicate belong to a cluster."""
     if len(pred) > 1 or (pred and pred[0].dtype != np.bool_):
         raise UnsupportedIrError("ttng.tc_gen5_commit in a cluster")
     if not pred or bool(pred[0]):

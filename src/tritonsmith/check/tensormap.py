@@ -20,15 +20,15 @@ _NAN = 1  # fill_mode: what lies outside is NaN
 
 @known("ttg.global_scratch_alloc", "triton_gpu.global_scratch_alloc")
 def _scratch(run: Any, _operation: Operation) -> tuple[Array]:
-    """Memory of the program's own; only descriptors may be put there."""
+    """Allocate memory of the program's own; only descriptors may be stored there."""
     return (np.asarray(np.int64(_SCRATCH + next(run.scratch) * _APART)),)
 
 
 @known("ttng.tensormap_create", "triton_nvidia_gpu.tensormap_create")
 def _create(run: Any, operation: Operation, *values: Array) -> tuple[()]:
-    """Sizes and strides come with the innermost dimension first; strides are in bytes, without its own."""
+    """Make a descriptor; sizes and strides have the innermost dimension first, strides in bytes, one less."""
     (place,), (base,), _box, sizes, strides, steps = segments(operation, values)
-    if any(int(one) != 1 for one in steps):
+    if any(int(step) != 1 for step in steps):
         raise UnsupportedIrError("a descriptor that leaves out elements")
     nan = integer(operation, "fill_mode") == _NAN
     run.descriptors[int(place)] = (int(base), tuple(map(int, sizes)), tuple(map(int, strides)), nan)
@@ -37,13 +37,13 @@ def _create(run: Any, operation: Operation, *values: Array) -> tuple[()]:
 
 @known("ttng.reinterpret_tensor_descriptor", "triton_nvidia_gpu.reinterpret_tensor_descriptor")
 def _reinterpret(run: Any, operation: Operation, place: Array) -> tuple[TensorDescriptor]:
-    """The block is in the type only: the box of the hardware may be a part of it."""
+    """Return a descriptor; its block is in the type only: the hardware's box may be a part of it."""
     if int(place) not in run.descriptors:
         raise UnsupportedIrError("a descriptor that the kernel did not make")
     base, sizes, strides, nan = run.descriptors[int(place)]
-    found = type_of(operation.results[0].type)
-    if len(found.shape) != len(sizes):
+    target = type_of(operation.results[0].type)
+    if len(target.shape) != len(sizes):
         raise UnsupportedIrError("a descriptor of another rank")
-    elements = (1, *(one // found.dtype.itemsize for one in strides))
-    made = TensorDescriptor(base, sizes[::-1], elements[::-1], found.shape, found.dtype, nan)
-    return (made,)
+    elements = (1, *(stride // target.dtype.itemsize for stride in strides))
+    descriptor = TensorDescriptor(base, sizes[::-1], elements[::-1], target.shape, target.dtype, nan)
+    return (descriptor,)

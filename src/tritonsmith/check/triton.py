@@ -24,13 +24,13 @@ _NAN = 2  # of PaddingOption
 
 
 def segments(operation: Operation, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Operands by name, where some may be left out."""
+    """Return the operands by name, each a tuple that is empty for an omitted one."""
     sizes = integers(operation, "operandSegmentSizes")
-    found, at = [], 0
+    parts, at = [], 0
     for size in sizes:
-        found.append(values[at : at + size])
+        parts.append(values[at : at + size])
         at += size
-    return found
+    return parts
 
 
 @known("tt.get_program_id")
@@ -73,7 +73,7 @@ def _expand_dims(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
 
 @known("tt.reshape", "tt.view")
 def _reshape(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
-    """With allow_reorder any order is right: this one is as good."""
+    """Reshape in the usual order; allow_reorder permits any."""
     return (value.reshape(wanted(operation).shape),)
 
 
@@ -84,13 +84,13 @@ def _trans(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
 
 
 @known("tt.cat")
-def _cat(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
-    return (np.concatenate((one, other)),)
+def _cat(_run: Any, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
+    return (np.concatenate((left, right)),)
 
 
 @known("tt.join")
-def _join(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
-    return (np.stack((one, other), axis=-1),)
+def _join(_run: Any, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
+    return (np.stack((left, right), axis=-1),)
 
 
 @known("tt.split")
@@ -127,17 +127,17 @@ def _load(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
 
 
 def load(run: Any, pointer: Array, dtype: Any, mask: Array | None = None, other: Any = None) -> Array:
-    """Elements; where the mask is false the other value, or what is undefined: 0, as NVIDIA's code has it."""
+    """Load elements; where the mask is false, the other value, or else 0, as NVIDIA's code has it."""
     if mask is None:
-        found: Array = run.memory.load(pointer, dtype)
-        return found.astype(np.bool_) if dtype == np.bool_ else found
+        elements: Array = run.memory.load(pointer, dtype)
+        return elements.astype(np.bool_) if dtype == np.bool_ else elements
     mask = np.broadcast_to(mask, pointer.shape)
-    found = (
+    elements = (
         np.zeros(pointer.shape, dtype) if other is None else np.array(np.broadcast_to(other, pointer.shape))
     )
     if mask.any():
-        found[mask] = run.memory.load(pointer[mask], dtype)
-    return found
+        elements[mask] = run.memory.load(pointer[mask], dtype)
+    return elements
 
 
 @known("tt.store")
@@ -151,7 +151,7 @@ def _store(
 
 
 def store(run: Any, pointer: Array, value: Array, mask: Array | None = None) -> None:
-    """Write elements where the mask is true."""
+    """Store elements where the mask is true."""
     value = np.broadcast_to(value, pointer.shape)
     if mask is not None:
         mask = np.broadcast_to(mask, pointer.shape)
@@ -160,54 +160,54 @@ def store(run: Any, pointer: Array, value: Array, mask: Array | None = None) -> 
 
 
 @known("tt.dot")
-def _dot(run: Any, operation: Operation, one: Array, other: Array, more: Array) -> tuple[Array]:
-    return (dot(*rounded(run, operation, one, other), more),)
+def _dot(run: Any, operation: Operation, left: Array, right: Array, accumulator: Array) -> tuple[Array]:
+    return (dot(*rounded(run, operation, left, right), accumulator),)
 
 
 def is_ordered(operation: Operation) -> bool:
-    """Whether it reduces several values at once, by comparing them: of NaN that is not associative."""
+    """Return whether an operation reduces several values by comparing them: not associative over NaN."""
     return name_of(operation) in ("tt.reduce", "tt.scan") and len(operation.operands) > 1
 
 
 def is_narrow_sum(operation: Operation) -> bool:
-    """Whether it adds in fp16 or bf16."""
+    """Return whether an operation adds in fp16 or bf16."""
     sums = name_of(operation).endswith(_SUMS)
-    return sums and any("f16" in str(one.type).split(",")[0] for one in operation.results)
+    return sums and any("f16" in str(result.type).split(",")[0] for result in operation.results)
 
 
 def has_precision(operation: Operation) -> bool:
-    """Whether it is a dot of fp32."""
+    """Return whether an operation is a dot of fp32."""
     if not isinstance(attribute(operation, "inputPrecision"), builtin.IntegerAttr) or not operation.operands:
         return False
     return "f32" in str(operation.operands[0].type).split(",")[0]
 
 
 def is_tf32(operation: Operation) -> bool:
-    """Whether it is a dot of fp32 that takes its operands as tf32: InputPrecision in TritonAttrDefs.td."""
+    """Return whether a dot of fp32 takes its operands as tf32: InputPrecision in TritonAttrDefs.td."""
     return has_precision(operation) and integer(operation, "inputPrecision") == _TF32
 
 
-def rounded(run: Any, operation: Operation, one: Array, other: Array) -> tuple[Array, Array]:
-    """Operands of a dot: of tf32, to 10 bits of fraction, unless the reference allows that, too."""
+def rounded(run: Any, operation: Operation, left: Array, right: Array) -> tuple[Array, Array]:
+    """Return a dot's operands; for tf32 rounded to 10 bits of fraction, unless the reference is tf32 too."""
     if not run.rounds or not is_tf32(operation):
-        return one, other
-    return to_tf32(one), to_tf32(other)
+        return left, right
+    return to_tf32(left), to_tf32(right)
 
 
 def to_tf32(value: Array) -> Array:
-    """Numbers of fp32 as a tensor core of tf32 takes them."""
+    """Round numbers of fp32 to those that a tensor core of tf32 takes."""
     bits = np.ascontiguousarray(value).view(np.uint32)
     near = ((bits + np.uint32(1 << 12)) & np.uint32(0xFFFF_E000)).view(np.float32).reshape(value.shape)
     return np.where(np.isfinite(value), near, value)
 
 
-def dot(one: Array, other: Array, more: Array) -> Array:
-    """A product of matrices, summed in fp64 or int64, and rounded once."""
-    wide = np.int64 if more.dtype.kind == "i" else np.float64
+def dot(left: Array, right: Array, accumulator: Array) -> Array:
+    """Multiply matrices: summed in fp64 or int64, and rounded once."""
+    wide = np.int64 if accumulator.dtype.kind == "i" else np.float64
     with np.errstate(all="ignore"):
-        product = np.matmul(_widened(one, wide), _widened(other, wide))
-        found: Array = (product + more.astype(wide)).astype(more.dtype)
-    return found
+        product = np.matmul(_widened(left, wide), _widened(right, wide))
+        result: Array = (product + accumulator.astype(wide)).astype(accumulator.dtype)
+    return result
 
 
 def _widened(value: Array, wide: Any) -> Array:
@@ -220,7 +220,7 @@ def _widened(value: Array, wide: Any) -> Array:
 
 @known("tt.reduce")
 def _reduce(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
-    """Halves are combined until one element is left: the order is undefined, and this one is quick."""
+    """Combine halves until one element is left: the order is undefined, and this one is quick."""
     axis = integer(operation, "axis")
     parts = [np.moveaxis(value, axis, 0) for value in values]
     while (count := parts[0].shape[0]) > 1:
@@ -230,34 +230,34 @@ def _reduce(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]
         combined = _combined(run, operation, (*lower, *upper))
         rest = [part[2 * half :] for part in parts]
         parts = [
-            np.concatenate((np.asarray(one), more)) if more.shape[0] else np.asarray(one)
-            for one, more in zip(combined, rest, strict=True)
+            np.concatenate((np.asarray(part), odd)) if odd.shape[0] else np.asarray(part)
+            for part, odd in zip(combined, rest, strict=True)
         ]
     return tuple(part[0] for part in parts)
 
 
 def _combined(run: Any, operation: Operation, values: tuple[Array, ...]) -> tuple[Array, ...]:
-    """A function of scalars for all elements at once; one by one where it makes tensors of them."""
+    """Apply a function of scalars to all elements at once; one by one where it makes tensors of them."""
     region = operation.regions[0]
     if not np.ndim(values[0]) or not _makes_tensors(run, region):
-        found: tuple[Array, ...] = run.region(region, values)
-        return found
-    return by_element(run, region, values, [one.dtype for one in values[: len(values) // 2]])
+        results: tuple[Array, ...] = run.region(region, values)
+        return results
+    return by_element(run, region, values, [value.dtype for value in values[: len(values) // 2]])
 
 
 def _makes_tensors(run: Any, region: Region) -> bool:
-    """Whether an operation in there, or in a function that is called there, gives a tensor."""
+    """Return whether an operation in a region, or in a function it calls, yields a tensor."""
     return any(
-        any(type_of(one.type).shape for one in operation.results)
+        any(type_of(result.type).shape for result in operation.results)
         or (name_of(operation) == "tt.call" and _makes_tensors(run, run.callee(operation).regions[0]))
         for operation in region.walk()
     )
 
 
 def by_element(run: Any, region: Region, values: tuple[Array, ...], dtypes: list[Any]) -> tuple[Array, ...]:
-    """A region whose arguments are scalars, for one element after another."""
+    """Apply a region whose arguments are scalars to one element after another."""
     flat, name = [value.reshape(-1) for value in values], run.name
-    rows = [run.region(region, tuple(one[number] for one in flat)) for number in range(flat[0].size)]
+    rows = [run.region(region, tuple(column[number] for column in flat)) for number in range(flat[0].size)]
     run.name = name
     return tuple(
         np.asarray([row[number] for row in rows], dtype).reshape(values[0].shape)
@@ -274,33 +274,33 @@ def _scan(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
     running, kept = [part[0] for part in parts], [[part[0]] for part in parts]
     for number in range(1, parts[0].shape[0]):
         running = list(_combined(run, operation, (*running, *(part[number] for part in parts))))
-        for one, more in zip(kept, running, strict=True):
-            one.append(more)
-    found = [np.stack(one) for one in kept]
+        for column, more in zip(kept, running, strict=True):
+            column.append(more)
+    stacked = [np.stack(column) for column in kept]
     if integer(operation, "reverse"):
-        found = [one[::-1] for one in found]
-    return tuple(np.moveaxis(one, 0, axis) for one in found)
+        stacked = [column[::-1] for column in stacked]
+    return tuple(np.moveaxis(column, 0, axis) for column in stacked)
 
 
 @known("tt.clampf")
 def _clampf(_run: Any, _operation: Operation, value: Array, low: Array, high: Array) -> tuple[Array]:
     with np.errstate(all="ignore"):
-        wide = [one.astype(np.float64) for one in (value, low, high)]
+        wide = [operand.astype(np.float64) for operand in (value, low, high)]
         return (np.fmin(np.fmax(wide[0], wide[1]), wide[2]).astype(value.dtype),)
 
 
 @known("tt.mulhiui")
-def _mulhiui(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
-    if one.dtype.itemsize == _SINGLE:
-        high = (unsigned(one).astype(np.uint64) * unsigned(other)) >> np.uint64(32)
+def _mulhiui(_run: Any, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
+    if left.dtype.itemsize == _SINGLE:
+        high = (unsigned(left).astype(np.uint64) * unsigned(right)) >> np.uint64(32)
         return (high.astype(np.uint32).view(np.int32),)
-    wide = unsigned(one).astype(object) * unsigned(other).astype(object)
+    wide = unsigned(left).astype(object) * unsigned(right).astype(object)
     return (np.asarray(wide >> 64).astype(np.uint64).view(np.int64),)
 
 
 @known("tt.extern_elementwise")
 def _extern(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
-    """A function of libdevice or of AMD's device library."""
+    """Call a function of libdevice or of AMD's device library."""
     symbol = text(attribute(operation, "symbol")).strip('"')
     if (function := library_function(symbol)) is None:
         raise UnsupportedIrError(f"the library function {symbol}")
@@ -316,7 +316,7 @@ def _atomic_rmw(
 
 
 def atomic_rmw(run: Any, operation: Operation, pointer: Array, value: Array, mask: Array | None) -> Array:
-    """One lane after another. RMWOp: AND OR XOR ADD FADD MAX MIN UMAX UMIN XCHG, from 1."""
+    """Update one lane after another. RMWOp: AND OR XOR ADD FADD MAX MIN UMAX UMIN XCHG, from 1."""
     kind = integer(operation, "atomic_rmw_op")
     at, values = (
         np.broadcast_to(pointer, np.shape(pointer)).reshape(-1),
@@ -356,9 +356,11 @@ def _atomic(kind: int, before: Array, value: Array) -> Array:
 def _atomic_cas(
     run: Any, _operation: Operation, pointer: Array, compared: Array, value: Array
 ) -> tuple[Array]:
-    """One lane after another; what was there stays where it is not as expected, bit by bit."""
+    """Swap one lane after another, where the memory equals the expected value bit by bit."""
     shape, dtype = np.shape(pointer), value.dtype
-    at, expected, new = (np.broadcast_to(one, shape).reshape(-1) for one in (pointer, compared, value))
+    at, expected, new = (
+        np.broadcast_to(operand, shape).reshape(-1) for operand in (pointer, compared, value)
+    )
     old = np.zeros(at.shape, dtype)
     for group in _lanes(at, np.arange(at.size)):
         old[group] = run.memory.load(at[group], dtype)
@@ -369,10 +371,10 @@ def _atomic_cas(
 
 
 def _lanes(at: Array, chosen: Array) -> list[Array]:
-    """Lanes that can act at once: all of them, or each by itself where two have one address."""
+    """Return groups of lanes that can act at once: all, or single lanes where two have one address."""
     if np.unique(at[chosen]).size == chosen.size:
         return [chosen] if chosen.size else []
-    return [np.asarray([one]) for one in chosen]
+    return [np.asarray([lane]) for lane in chosen]
 
 
 def _bits(value: Array) -> Array:

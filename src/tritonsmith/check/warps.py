@@ -1,7 +1,7 @@
-"""Warp specialization: a program in parts that run side by side, and wait for each other at barriers.
+"""Run a warp-specialized program: partitions run side by side, and wait for each other at barriers.
 
-Each part has a thread of its own, but one runs at a time: until it waits for a barrier that nothing completes
-yet, or ends. So a run is the same each time.
+Each partition has a thread of its own, but only one runs at a time: until it waits for a barrier that nothing
+completes yet, or ends. So a run is the same each time.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 @dataclass
 class Turns:
-    """Whose turn it is among the parts of a program.
+    """The turns of the partitions of a program.
 
     Attributes:
-        slow: number of the part that runs only while all others wait; None if there is no such part.
-        now: number of the part that runs.
-        alive: those that have not ended.
-        waiting: those that wait, since the last time that something moved.
+        slow: number of the partition that runs only while all others wait; None if there is none.
+        now: number of the partition that runs.
+        alive: partitions that have not ended.
+        waiting: partitions that have waited since a barrier last moved.
     """
 
     slow: int | None = None
@@ -31,7 +31,10 @@ class Turns:
     _failed: list[BaseException] = field(default_factory=list)
 
     def run(self, parts: Sequence[Callable[[], Any]]) -> Any:
-        """Run all parts; what the first one gives, which runs in this thread. The first error is raised."""
+        """Run all parts, and return the result of the first one, which runs in this thread.
+
+        The first error is raised again here.
+        """
         self.alive = list(range(len(parts)))
         threads = [
             threading.Thread(target=self._part, args=(number, part), daemon=True)
@@ -40,20 +43,22 @@ class Turns:
         ]
         for thread in threads:
             thread.start()
-        found = self._part(0, parts[0])
+        result = self._part(0, parts[0])
         for thread in threads:
             thread.join()
         if self._failed:  # an interrupt, or the first error
-            raise next((one for one in self._failed if not isinstance(one, Exception)), self._failed[0])
-        return found
+            raise next(
+                (failure for failure in self._failed if not isinstance(failure, Exception)), self._failed[0]
+            )
+        return result
 
     def _part(self, number: int, part: Callable[[], Any]) -> Any:
         with self._moved:
             self._moved.wait_for(lambda: self.now == number)
-        found = None
+        result = None
         try:
             if not self._failed:
-                found = part()
+                result = part()
         except BaseException as error:  # noqa: BLE001 - raised again where the parts began
             self._failed.append(error)
         with self._moved:
@@ -61,10 +66,10 @@ class Turns:
             self.alive.remove(number)
             self.waiting.clear()
             self._go(following)
-        return found
+        return result
 
     def pass_on(self) -> bool:
-        """Let the others run while this part waits. False if they wait, too, or if one has failed."""
+        """Let the others run while this part waits; False if they wait as well, or if one has failed."""
         number = self.now
         self.waiting.add(number)
         if stuck := self.waiting.issuperset(self.alive):
@@ -82,13 +87,13 @@ class Turns:
             self.waiting.discard(number)
 
     def moved(self) -> None:
-        """Those that wait may go on: a barrier has moved, or something came that moves it."""
+        """Wake the waiting parts: a barrier has moved, or work arrived that will move it."""
         self.waiting.clear()
 
     def _after(self, number: int) -> int:
         place = self.alive.index(number) + 1
         following = [*self.alive[place:], *self.alive[:place]]
-        quick = [one for one in following if one not in (self.slow, number) and one not in self.waiting]
+        quick = [part for part in following if part not in (self.slow, number) and part not in self.waiting]
         return quick[0] if quick else following[0]
 
     def _go(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""The dialect rocdl: AMD's ISA manuals say how lanes are moved, and which registers a matrix lies in."""
+"""The dialect rocdl, by AMD's ISA manuals: how lanes are moved, and which registers hold a matrix."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ same_as("rocdl.sqrt", "math.sqrt")
 
 
 def _lanes(run: Any, value: Array, source: Array) -> Array:
-    """The value of another lane of the same wave."""
+    """Return the value of another lane of the same wave."""
     thread = np.arange(run.threads)
-    found: Array = run.spread(value)[thread - thread % run.warp + source]
-    return found
+    moved: Array = run.spread(value)[thread - thread % run.warp + source]
+    return moved
 
 
 @threaded("rocdl.readfirstlane")
@@ -49,7 +49,7 @@ def _bpermute(run: Any, _operation: Operation, at: Array, value: Array) -> tuple
 
 @threaded("rocdl.update.dpp")
 def _dpp(run: Any, operation: Operation, old: Array, value: Array) -> tuple[Array]:
-    """Data parallel primitives: a lane without a source gets 0 by bound_ctrl, else what was there."""
+    """Move data between lanes (DPP): a lane without a source gets 0 if bound_ctrl, else the old value."""
     run.warps()
     control = integer(operation, "dppCtrl")
     lane = np.arange(run.threads) % run.warp
@@ -81,12 +81,12 @@ def _dpp(run: Any, operation: Operation, old: Array, value: Array) -> tuple[Arra
 
 @threaded("rocdl.make.buffer.rsrc")
 def _rsrc(_run: Any, _operation: Operation, *values: Array) -> tuple[Any]:
-    """Address, stride, size, flags."""
+    """Return the descriptor as its fields: address, stride, size, flags."""
     return (values,)
 
 
 def _buffer(run: Any, rsrc: Any, offset: Array, scalar: Array, width: int) -> tuple[Array, Array]:
-    """Addresses, and which are inside: the check leaves out the scalar offset."""
+    """Return the addresses, and a mask of those inside; the bounds check ignores the scalar offset."""
     address, stride, size, _ = rsrc
     if (run.spread(stride) & 0x3FFF)[run.mask].any():
         raise UnsupportedIrError("a buffer with a stride")
@@ -115,25 +115,25 @@ def _buffer_store(
 _DTYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "f32": np.dtype(np.float32)}
 
 
-def _mfma(run: Any, operation: Operation, left: Any, right: Any, more: Any) -> tuple[Any]:
-    """One matrix for a wave: lane l has row l % M of A, and column l % M of B."""
+def _mfma(run: Any, operation: Operation, left: Any, right: Any, accumulator: Any) -> tuple[Any]:
+    """Multiply one matrix per wave: lane l has row l % M of A, and column l % M of B."""
     run.warps()
-    found = _MFMA.fullmatch(run.name)
-    said = {
+    match = _MFMA.fullmatch(run.name)
+    modifiers = {
         text(attribute(operation, "blgp")).split()[-1],
         integer(operation, "cbsz"),
         integer(operation, "abid"),
     }
-    if found is None or said != {"none", 0} or run.warp != 64:  # noqa: PLR2004
-        raise UnsupportedIrError(f"{run.name} with {said}")
-    rows, columns, depth = (int(found[number]) for number in (1, 2, 3))
-    parts = [one if isinstance(one, tuple) else (one,) for one in (left, right, more)]
+    if match is None or modifiers != {"none", 0} or run.warp != 64:  # noqa: PLR2004
+        raise UnsupportedIrError(f"{run.name} with {modifiers}")
+    rows, columns, depth = (int(match[number]) for number in (1, 2, 3))
+    parts = [operand if isinstance(operand, tuple) else (operand,) for operand in (left, right, accumulator)]
     each = len(parts[0])
     if rows != columns or each * 64 != rows * depth or len(parts[2]) * 64 != rows * columns:
         raise UnsupportedIrError(f"{run.name} of several matrices")
     waves, lane = run.threads // 64, np.arange(64)
     exact = [
-        np.stack([run.spread(_typed(lane_, found[4])).astype(np.float32) for lane_ in part], axis=-1)
+        np.stack([run.spread(_typed(lane_, match[4])).astype(np.float32) for lane_ in part], axis=-1)
         .reshape(waves, 64, len(part)).astype(np.float64)
         for part in parts
     ]  # fmt: skip
@@ -151,7 +151,7 @@ def _mfma(run: Any, operation: Operation, left: Any, right: Any, more: Any) -> t
 
 
 def _typed(value: Array, kind: str) -> Array:
-    """Some take bf16 as i16."""
+    """Return a value in its float type: some instructions take bf16 as i16."""
     return (
         np.ascontiguousarray(value).view(_DTYPES[kind]).reshape(np.shape(value))
         if value.dtype.kind == "i"

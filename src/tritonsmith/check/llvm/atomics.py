@@ -26,7 +26,7 @@ _BIN_OPS = {0: "xchg", 1: "add", 2: "sub", 3: "and", 5: "or", 6: "xor", 7: "max"
 
 
 def atomic(run: Any, pointer: Array, dtype: Any, combine: Combine, wanted: Any = True) -> Array:
-    """What lay there, one thread after another."""
+    """Update global memory one thread after another, and return the old values."""
     mask = run.mask & wanted
     at, old = run.spread(pointer), np.zeros(run.threads, dtype)
     chosen = np.flatnonzero(mask)
@@ -49,12 +49,12 @@ def _atomicrmw(run: Any, operation: Operation, pointer: Array, value: Array) -> 
     kind = _BIN_OPS.get(number := integer(operation, "bin_op"))
     if kind is None or operand_type(operation, 1).lanes or operand_type(operation, 0).space != 1:
         raise UnsupportedIrError(f"llvm.atomicrmw {number}")
-    values, of = run.spread(value), ATOMICS[kind.removeprefix("u")]
+    values, combined = run.spread(value), ATOMICS[kind.removeprefix("u")]
 
     def combine(before: Array, group: Array) -> Array:
         if kind.startswith("u"):
-            return of(unsigned(before), unsigned(values[group])).view(before.dtype)
-        return of(before, values[group])
+            return combined(unsigned(before), unsigned(values[group])).view(before.dtype)
+        return combined(before, values[group])
 
     return (atomic(run, pointer, value.dtype, combine),)
 

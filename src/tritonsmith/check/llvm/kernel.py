@@ -1,4 +1,4 @@
-"""A kernel in LLVM's dialect: its text parsed, and run by one block of threads."""
+"""Parse a kernel in LLVM's dialect, and run it with one block of threads."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _ALIAS = re.compile(r"^#di_\w* = .*\n?", re.MULTILINE)  # debug information, whi
 
 @dataclass(frozen=True)
 class LoweredKernel:
-    """A module without functions of Triton's.
+    """A module in LLVM's dialect, without Triton's functions.
 
     Attributes:
-        module: it.
-        functions: by name.
-        main: the kernel.
+        module: the parsed module.
+        functions: its functions by name.
+        main: the name of the kernel.
     """
 
     module: Operation
@@ -54,16 +54,16 @@ class LoweredKernel:
         *,
         rounds: bool = False,
     ) -> GlobalMemory:
-        """Run a block of threads on the arguments of the reference; what it wrote, as elements of that.
+        """Run a block of threads on the reference's arguments; return its writes as the reference's elements.
 
         Raises:
-            UnsupportedIrError: the kernel has what is not known.
+            UnsupportedIrError: the kernel has an operation, a type or an access that is not known.
         """
         function = self.functions[self.main]
         parameters = function.regions[0].blocks[0].args
         scratch = parameters[len(given) :]
-        if any(not isinstance(one, np.ndarray) for one in given) or any(
-            llvm_type(str(one.type)).space != 1 for one in scratch
+        if any(not isinstance(argument, np.ndarray) for argument in given) or any(
+            llvm_type(str(parameter.type)).space != 1 for parameter in scratch
         ):
             raise UnsupportedIrError("parameters that are not those of Triton's IR")
         if reference.racing:  # which thread is the last one is not defined
@@ -82,35 +82,35 @@ class LoweredKernel:
         return memory.result(len(given))
 
     def _pointees(self) -> tuple[np.dtype[Any] | None, ...]:
-        """What each parameter points to, as far as the attributes say."""
+        """Return the dtype that each parameter points to; None where the attributes do not say."""
         hints = attribute(self.functions[self.main], "arg_attrs")
-        found: list[np.dtype[Any] | None] = []
-        for one in hints.data if isinstance(hints, builtin.ArrayAttr) else ():
-            said = str(one.data.get("tt.pointee_type", ""))
+        dtypes: list[np.dtype[Any] | None] = []
+        for hint in hints.data if isinstance(hints, builtin.ArrayAttr) else ():
+            spelling = str(hint.data.get("tt.pointee_type", ""))
             try:
-                found.append(element_type(said))
+                dtypes.append(element_type(spelling))
             except UnsupportedIrError:
-                found.append(None)
-        return tuple(found)
+                dtypes.append(None)
+        return tuple(dtypes)
 
 
 def lowered(raw: str) -> LoweredKernel | None:
-    """A module in generic form; None if it has no functions of LLVM's dialect.
+    """Parse a module in generic form; None if it has no functions of LLVM's dialect.
 
     Raises:
-        FactError: xDSL does not read it.
-        SmithError: it has no kernel, or more than one.
+        FactError: xDSL cannot parse it.
+        SmithError: the module has no kernel, or more than one.
     """
     module = parse(_ALIAS.sub("", without_locations(raw)))
     functions = {
-        text(attribute(one, "sym_name")).strip('"'): one
-        for one in module.walk()
-        if name_of(one) in ("llvm.func", "tt.func")
+        text(attribute(function, "sym_name")).strip('"'): function
+        for function in module.walk()
+        if name_of(function) in ("llvm.func", "tt.func")
     }
     shown = [
         name
-        for name, one in functions.items()
-        if one.regions[0].blocks and "internal" not in str(attribute(one, "linkage"))
+        for name, function in functions.items()
+        if function.regions[0].blocks and "internal" not in str(attribute(function, "linkage"))
     ]
     if not functions:
         return None

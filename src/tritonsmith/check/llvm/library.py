@@ -1,4 +1,4 @@
-"""Functions of libdevice, of AMD's device libraries, and of LLVM: in fp64, and rounded once."""
+"""Functions of libdevice, of AMD's device libraries and of LLVM, computed in fp64 and rounded once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def _fp64(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *values: np.asarray(function(*(one.astype(np.float64) for one in values))).astype(
+    return lambda *values: np.asarray(function(*(value.astype(np.float64) for value in values))).astype(
         values[0].dtype
     )
 
@@ -40,11 +40,11 @@ _SUFFIXES = ("_f32", "_f64", "_f16", ".f32", ".f64", ".f16", ".f", ".d")
 
 
 def library_function(name: str) -> Callable[..., Any] | None:
-    """The function of this name; None if it is not known.
+    """Return the function of this name; None if it is not known.
 
-    AMD's intrinsics are not among them: the logarithm of `llvm.amdgcn.log` is that to the base 2.
+    AMD's intrinsics are not among them: the logarithm of `llvm.amdgcn.log` has base 2.
     """
-    prefix = next((one for one in _PREFIXES if name.startswith(one)), "")
+    prefix = next((candidate for candidate in _PREFIXES if name.startswith(candidate)), "")
     plain = name.removeprefix(prefix)
     for suffix in _SUFFIXES:
         plain = plain.removesuffix(suffix)

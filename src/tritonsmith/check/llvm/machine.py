@@ -1,7 +1,7 @@
 """Run one block of threads in lockstep.
 
-Of the blocks that threads wait at, the first in the text runs next, with all that wait there: so threads that
-took two ways meet again where these end, and those that left a loop wait for the others.
+Among the blocks where threads wait, the first in the text runs next, with all threads that wait there: so
+threads that diverged meet again where their paths end, and those that left a loop wait for the others.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class LockstepRun:
-    """A run of one block of threads.
+    """The run of one block of threads.
 
     Attributes:
-        functions: by name.
+        functions: the module's functions by name.
         memory: global memory.
         shared: shared memory.
-        program: its ids.
-        grid: how many programs there are.
-        threads: of a block.
-        warp: threads of one.
-        limit: operations, after which it does not end.
-        name: of the operation that runs.
+        program: ids of the program.
+        grid: number of programs along each axis.
+        threads: number of threads of a block.
+        warp: number of threads of a warp.
+        limit: most operations that it may run; beyond them it counts as endless.
+        name: name of the operation that runs.
         mask: threads that run it.
-        seen: gets each operation and its results, if somebody looks.
-        rounds: whether products of tf32 round what they are given.
+        seen: called with each operation and its results; None for no recording.
+        rounds: whether products of tf32 round their operands.
     """
 
     functions: dict[str, Operation]
@@ -67,31 +67,31 @@ class LockstepRun:
             self.call(name, values)
 
     def call(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Run a function by the threads that are here."""
+        """Run a function with the threads that are active."""
         blocks = list(self.functions[name].regions[0].blocks)
         order = {block: number for number, block in enumerate(blocks)}
-        here, found = self.mask, None
+        here, results = self.mask, None
         self._set(blocks[0].args, values)
         waiting = {0: here}
         while waiting:
             number = min(waiting)
             self.mask = waiting.pop(number)
-            end, given = self._block(blocks[number])
+            end, operands = self._block(blocks[number])
             if name_of(end) in _RETURNS:
-                found = given if found is None else merge(self.mask, given, found)
+                results = operands if results is None else merge(self.mask, operands, results)
                 continue
-            for block, mask, passed in self._ways(end, given):
+            for block, mask, passed in self._ways(end, operands):
                 self.mask = mask
                 self._set(block.args, passed)
                 at = order[block]
                 waiting[at] = waiting[at] | mask if at in waiting else mask
         self.mask = here
-        return found or ()
+        return results or ()
 
     def _block(self, block: Block) -> tuple[Operation, tuple[Any, ...]]:
         for operation in block.ops:
             name = name_of(operation)
-            values = tuple(self._values[one] for one in operation.operands)
+            values = tuple(self._values[operand] for operand in operation.operands)
             if name in _BRANCHES or name in _RETURNS:
                 return operation, values
             self._steps += 1
@@ -103,14 +103,14 @@ class LockstepRun:
             if function is None:
                 raise UnsupportedIrError(name)
             self.name = name
-            found = function(self, operation, *values)
-            self._set(operation.results, found)
+            results = function(self, operation, *values)
+            self._set(operation.results, results)
             if self.seen is not None:
-                self.seen(operation, found)
+                self.seen(operation, results)
         raise UnsupportedIrError("a block without an end")
 
     def _ways(self, end: Operation, values: tuple[Any, ...]) -> list[tuple[Block, Array, tuple[Any, ...]]]:
-        """Where the threads go on: block, threads, its arguments."""
+        """Return where the threads go on: the block, a mask of threads, and the block's arguments."""
         if len(end.successors) == 1:
             return [(end.successors[0], self.mask, values)]
         _, first, second = integers(end, "operandSegmentSizes")
@@ -119,7 +119,7 @@ class LockstepRun:
             (end.successors[0], self.mask & condition, values[1 : 1 + first]),
             (end.successors[1], self.mask & ~condition, values[1 + first : 1 + first + second]),
         )
-        return [one for one in ways if one[1].any()]
+        return [way for way in ways if way[1].any()]
 
     def _set(self, names: Any, values: tuple[Any, ...]) -> None:
         whole = bool(self.mask.all())
@@ -128,47 +128,47 @@ class LockstepRun:
             self._values[name] = value if old is None else merge(self.mask, value, old)
 
     def warps(self) -> None:
-        """Refuse an operation of whole warps in a part of one.
+        """Refuse an operation of whole warps if only a part of a warp runs it.
 
         Raises:
-            UnsupportedIrError: threads of a warp are elsewhere.
+            UnsupportedIrError: some threads of a warp are elsewhere.
         """
         lanes = self.mask.reshape(-1, self.warp)
         if (lanes.any(axis=1) != lanes.all(axis=1)).any():
             raise UnsupportedIrError(f"{self.name} where a part of a warp runs")
 
     def block(self) -> None:
-        """Refuse an operation of the whole block in a part of it.
+        """Refuse an operation of the whole block if only a part of it runs.
 
         Raises:
-            UnsupportedIrError: threads are elsewhere.
+            UnsupportedIrError: some threads are elsewhere.
         """
         if not self.mask.all():
             raise UnsupportedIrError(f"{self.name} where a part of the threads runs")
 
     def spread(self, value: Any) -> Array:
-        """A value of each thread."""
+        """Return a value for each thread."""
         return np.broadcast_to(value, self.threads)
 
     def read(self, memory: Any, at: Any, width: int, wanted: Any = True) -> Array:
-        """Bytes for each thread that runs and wants them; 0 for others."""
+        """Read bytes for each active thread that wants them; 0 for the others."""
         mask = self.mask & wanted
-        found = np.zeros((self.threads, width), np.uint8)
+        raw = np.zeros((self.threads, width), np.uint8)
         if mask.any():
-            found[mask] = memory.load(self.spread(at)[mask], width)
-        return found
+            raw[mask] = memory.load(self.spread(at)[mask], width)
+        return raw
 
     def write(self, memory: Any, at: Any, raw: Array, wanted: Any = True) -> None:
-        """Write bytes of each thread that runs and wants it."""
+        """Write the bytes of each active thread that wants it."""
         mask = self.mask & wanted
         if mask.any():
             memory.store(self.spread(at)[mask], raw[mask])
 
     def space(self, number: int) -> Any:
-        """The memory behind pointers of an address space.
+        """Return the memory of an address space.
 
         Raises:
-            UnsupportedIrError: it is another one.
+            UnsupportedIrError: it is neither global nor shared memory.
         """
         if number in (0, 1):
             return self.memory

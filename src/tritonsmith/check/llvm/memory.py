@@ -1,4 +1,4 @@
-"""Memory in bytes: what the reference read and wrote says which types lie where."""
+"""Model memory in bytes, typed by what the reference read and wrote there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 class ByteMemory:
-    """Global memory of a run in LLVM's dialect, over pages."""
+    """The global memory of a run in LLVM's dialect, in pages."""
 
     def __init__(self, reference: GlobalMemory, pointees: tuple[np.dtype[Any] | None, ...]) -> None:
         self._reference, self._pointees = reference, pointees
@@ -32,24 +32,24 @@ class ByteMemory:
 
     @classmethod
     def of(cls, reference: GlobalMemory, pointees: tuple[np.dtype[Any] | None, ...]) -> ByteMemory:
-        """What the reference began with; made once."""
+        """Return the memory that the reference began with, which is built once and copied."""
         if not isinstance(reference, RecordingMemory):
             return cls(reference, pointees)
         if reference.image is None:
             reference.image = cls(reference, pointees)
-        found: ByteMemory = copy(reference.image)
-        found._pointees = pointees
-        found._data, found._state = found._data.copy(), found._state.copy()
-        return found
+        memory: ByteMemory = copy(reference.image)
+        memory._pointees = pointees
+        memory._data, memory._state = memory._data.copy(), memory._state.copy()
+        return memory
 
     def _paint(self, at: Array, dtype: np.dtype[Any]) -> None:
-        """Contents that nobody wrote."""
+        """Fill in the contents of elements that nobody wrote."""
         index = self._index(at[:, None] + np.arange(dtype.itemsize))
         raw = np.ascontiguousarray(self._contents.load(at, dtype)).view(np.uint8).reshape(index.shape)
         self._data[index], self._state[index] = raw, _KNOWN
 
     def _index(self, at: Array) -> Array:
-        """Where bytes lie; pages come into being."""
+        """Return the positions of bytes, adding pages as needed."""
         page = at >> _PAGE
         place = np.searchsorted(self._pages, page)
         known = self._pages[np.minimum(place, self._pages.size - 1)] == page if self._pages.size else False
@@ -64,11 +64,11 @@ class ByteMemory:
                 more = np.zeros(needed, np.uint8)  # twice as much
                 self._data, self._state = np.append(self._data, more), np.append(self._state, more)
             place = np.searchsorted(self._pages, page)
-        found: Array = (self._slots[place] << _PAGE) + (at & (1 << _PAGE) - 1)
-        return found
+        positions: Array = (self._slots[place] << _PAGE) + (at & (1 << _PAGE) - 1)
+        return positions
 
     def load(self, at: Array, width: int) -> Array:
-        """Bytes at addresses: an array of addresses by width."""
+        """Return the bytes at addresses: an array of addresses by width."""
         every = at[:, None] + np.arange(width)
         index = self._index(every)
         unknown = self._state[index] == 0
@@ -77,7 +77,7 @@ class ByteMemory:
         return self._data[index]
 
     def _guess(self, at: Array) -> None:
-        """What the reference did not read is of the type that the argument points to."""
+        """Fill in elements that the reference did not read, with the type of the argument's pointee."""
         for address in np.unique(at).tolist():
             argument, distance = where(address)
             known = argument is not None and argument < len(self._pointees)
@@ -97,7 +97,7 @@ class ByteMemory:
         self._data[index], self._state[index] = raw, _WRITTEN
 
     def unwritten(self) -> tuple[Array, Array]:
-        """Addresses and bytes of what the reference read and nobody wrote, in order."""
+        """Return addresses and bytes that the reference read and nobody wrote, in order of addresses."""
         slots = np.flatnonzero(self._state == _KNOWN)
         at = self._addresses(slots)
         order = np.argsort(at)
@@ -106,37 +106,39 @@ class ByteMemory:
     def _addresses(self, slots: Array) -> Array:
         pages = np.empty(self._pages.size, np.int64)
         pages[self._slots] = self._pages
-        found: Array = (pages[slots >> _PAGE] << _PAGE) + (slots & (1 << _PAGE) - 1)
-        return found
+        at: Array = (pages[slots >> _PAGE] << _PAGE) + (slots & (1 << _PAGE) - 1)
+        return at
 
     def result(self, arguments: int) -> GlobalMemory:
-        """What was written, as elements of the reference; memory that is not the arguments' is scratch."""
-        found = GlobalMemory(self._reference.seed, self._reference.contents, self._reference.flags)
-        wanted = self._reference.written
+        """Return the written memory as elements of the reference; memory of no argument is scratch."""
+        memory = GlobalMemory(self._reference.seed, self._reference.contents, self._reference.flags)
+        expected = self._reference.written
         left = self._state == _WRITTEN
-        for number, dtype in enumerate(wanted.dtypes):
-            at = wanted.at[wanted.kinds == number]
+        for number, dtype in enumerate(expected.dtypes):
+            at = expected.at[expected.kinds == number]
             if not at.size:
                 continue
             index = self._index(at[:, None] + np.arange(dtype.itemsize))
             left = np.append(left, np.zeros(self._state.size - left.size, np.bool_))  # of new pages
             whole = (self._state[index] == _WRITTEN).all(axis=1)
             raw = np.ascontiguousarray(self._data[index[whole]])
-            found.store(at[whole], raw.view(dtype).reshape(-1))
+            memory.store(at[whole], raw.view(dtype).reshape(-1))
             left[index[whole]] = False
         slots = np.flatnonzero(left)
         rest = self._addresses(slots)
-        mine = np.asarray([(where(one)[0] or 0) < arguments for one in rest.tolist()], np.bool_)  # few
-        found.store(rest[mine], self._data[slots[mine]])
-        return found
+        mine = np.asarray(
+            [(where(address)[0] or 0) < arguments for address in rest.tolist()], np.bool_
+        )  # few
+        memory.store(rest[mine], self._data[slots[mine]])
+        return memory
 
 
 def _refuse_overlaps(reference: GlobalMemory, reads: dict[np.dtype[Any], Array]) -> None:
-    """The reference has elements, whose bytes it does not know: a pointer from memory may lie anywhere."""
-    wanted = reference.written
+    """Refuse elements that overlap in the reference, whose bytes are unknown: pointers may lie anywhere."""
+    written = reference.written
     parts = [(at, dtype.itemsize) for dtype, at in reads.items()]
     parts += [
-        (wanted.at[wanted.kinds == number], dtype.itemsize) for number, dtype in enumerate(wanted.dtypes)
+        (written.at[written.kinds == number], dtype.itemsize) for number, dtype in enumerate(written.dtypes)
     ]
     if not parts:  # it touched nothing
         return
@@ -146,7 +148,7 @@ def _refuse_overlaps(reference: GlobalMemory, reads: dict[np.dtype[Any], Array])
 
 
 class SharedMemory:
-    """Memory that the threads of a block share."""
+    """The memory that the threads of a block share."""
 
     def __init__(self, size: int) -> None:
         self._data = np.zeros(size, np.uint8)
@@ -158,7 +160,7 @@ class SharedMemory:
         return index
 
     def load(self, at: Array, width: int) -> Array:
-        """Bytes at addresses."""
+        """Return the bytes at addresses."""
         return self._data[self._index(at, width)]
 
     def store(self, at: Array, raw: Array) -> None:

@@ -1,4 +1,4 @@
-"""The dialect nvvm, and the layouts of registers that the PTX ISA gives for ldmatrix and mma."""
+"""The dialect nvvm, with the register layouts that the PTX ISA specifies for ldmatrix and mma."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _nothing(_run: Any, _operation: Operation, *_: Any) -> tuple[()]:
 def _shfl(
     run: Any, operation: Operation, _members: Array, value: Array, by: Array, clamp: Array
 ) -> tuple[Array]:
-    """PTX ISA, shfl.sync: a lane whose source is out of its segment keeps its own."""
+    """Exchange values; a lane whose source is outside its segment keeps its own (PTX ISA, shfl.sync)."""
     run.warps()
     if integer(operation, "return_value_and_is_valid") or attribute(operation, "return_value_and_is_valid"):
         raise UnsupportedIrError("nvvm.shfl.sync with a predicate")
@@ -87,58 +87,60 @@ def _ldmatrix(run: Any, operation: Operation, pointer: Array) -> tuple[Any]:
     shape = text(attribute(operation, "shape")).replace(" ", "")
     if kind not in ("b16", "None") or shape not in ("m=8,n=8", "None"):
         raise UnsupportedIrError(f"nvvm.ldmatrix of {kind}, {shape}")
-    found = ldmatrix(run, pointer, integer(operation, "num"), transposed=layout == "col")
-    return (found if result_type(operation).members else found[0],)
+    matrices = ldmatrix(run, pointer, integer(operation, "num"), transposed=layout == "col")
+    return (matrices if result_type(operation).members else matrices[0],)
 
 
 def ldmatrix(run: Any, pointer: Array, number: int, *, transposed: bool) -> tuple[Array, ...]:
-    """8 by 8 matrices of 16 bits: lanes 8n to 8n+7 have the addresses of the rows of matrix n."""
+    """Load 8 by 8 matrices of 16 bits: lanes 8n to 8n+7 hold the addresses of the rows of matrix n."""
     run.warps()
     rows = run.read(run.shared, pointer, 16, np.arange(run.threads) % _LANES < 8 * number)
     every = rows.view(np.uint16).reshape(-1, 4, 8, 8)[:, :number]  # warp, matrix, row, column
     if transposed:
         every = np.swapaxes(every, 2, 3)
     pairs = np.ascontiguousarray(every).reshape(-1, number, _LANES, 2).view(np.int32)
-    return tuple(np.ascontiguousarray(pairs[:, one, :, 0]).reshape(-1) for one in range(number))
+    return tuple(np.ascontiguousarray(pairs[:, matrix, :, 0]).reshape(-1) for matrix in range(number))
 
 
 def mma(
     run: Any, parts: tuple[Any, Any, Any], depth: int, dtype: Any, wide: Any, *, rounds: bool = False
 ) -> tuple[Array, ...]:
-    """mma.sync m16n8kK: registers of 32 bits of A, B and C to those of D; `rounds` A and B to tf32."""
+    """Compute mma.sync m16n8kK from the registers (32 bits) of A, B and C; `rounds` A and B to tf32."""
     run.warps()
-    left, right, more = ([run.spread(one).reshape(-1, _LANES) for one in part] for part in parts)
+    left, right, accumulator = (
+        [run.spread(register).reshape(-1, _LANES) for register in part] for part in parts
+    )
     warps, lane = run.threads // _LANES, np.arange(_LANES)
     group, inner, each = lane >> 2, lane & 3, 4 // dtype.itemsize
     matrix, other = np.zeros((warps, _ROWS, depth), dtype), np.zeros((warps, depth, 8), dtype)
     element = np.arange(each)
-    for number, one in enumerate(left):
+    for number, register in enumerate(left):
         rows = (group + 8 * (number & 1))[:, None] + 0 * element
         columns = (inner * each + (number >> 1) * 4 * each)[:, None] + element
-        matrix[:, rows, columns] = _elements(one, dtype)
-    for number, one in enumerate(right):
+        matrix[:, rows, columns] = _elements(register, dtype)
+    for number, register in enumerate(right):
         rows = (inner * each + number * 4 * each)[:, None] + element
-        other[:, rows, group[:, None] + 0 * element] = _elements(one, dtype)
+        other[:, rows, group[:, None] + 0 * element] = _elements(register, dtype)
     if rounds:
         matrix, other = to_tf32(matrix), to_tf32(other)
     exact = np.float64 if wide.kind == "f" else np.int64
     product = np.matmul(_plain(matrix, exact), _plain(other, exact))
-    each, found = 4 // wide.itemsize, []
-    for number, one in enumerate(more):
+    each, results = 4 // wide.itemsize, []
+    for number, register in enumerate(accumulator):
         first = number * each
         rows = group + 8 * (first >> 1)
         columns = 2 * inner + (first & 1)
         sums = np.stack([product[:, rows, columns + step] for step in range(each)], axis=-1)
-        start = _plain(_elements(one, wide), exact)
-        found.append(np.ascontiguousarray((sums + start).astype(wide)).view(np.uint32).reshape(-1))
-    return tuple(found)
+        start = _plain(_elements(register, wide), exact)
+        results.append(np.ascontiguousarray((sums + start).astype(wide)).view(np.uint32).reshape(-1))
+    return tuple(results)
 
 
 def _plain(value: Array, exact: Any) -> Array:
-    """In fp64, by way of fp32 as small floats know no other; or in int64."""
+    """Return values in fp64, through fp32 because small floats convert to nothing else; or in int64."""
     return (value.astype(np.float32) if value.dtype.kind in "fV" else value).astype(exact)
 
 
 def _elements(register: Array, dtype: Any) -> Array:
-    """The elements that lie in a register, along a last axis."""
+    """Return the elements of each register along a last axis."""
     return np.ascontiguousarray(register).view(np.uint8).reshape(*register.shape, 4).view(dtype)

@@ -1,4 +1,4 @@
-"""The dialect llvm: https://mlir.llvm.org/docs/Dialects/LLVM. Arithmetic is that of arith and math."""
+"""The dialect llvm: https://mlir.llvm.org/docs/Dialects/LLVM. Its arithmetic is that of arith and math."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _SAME = {
 
 
 def result_type(operation: Operation) -> LlvmType:
-    """The type of the result."""
+    """Return the type of the only result."""
     return type_of(operation.results[0].type)
 
 
 def operand_type(operation: Operation, number: int) -> LlvmType:
-    """The type of an operand."""
+    """Return the type of an operand."""
     return type_of(operation.operands[number].type)
 
 
 def same_as(name: str, plain: str) -> None:
-    """Register an operation that is one of arith or math, lane by lane."""
+    """Register an operation that equals one of arith or math, lane by lane."""
 
     def run(run: Any, operation: Operation, *values: Any) -> tuple[Any]:
         run.name = plain
@@ -75,7 +75,7 @@ def _constant(_run: Any, operation: Operation) -> tuple[Any]:
     if not isinstance(value, builtin.DenseIntOrFPElementsAttr):
         raise UnsupportedIrError(f"constant {value}")
     with np.errstate(all="ignore"):
-        lanes = [np.asarray(one).astype(of.dtype) for one in value.get_values()]
+        lanes = [np.asarray(lane).astype(of.dtype) for lane in value.get_values()]
     return (tuple(lanes) if len(lanes) == of.lanes else (lanes[0],) * of.lanes,)
 
 
@@ -129,8 +129,8 @@ def _lane(at: Array) -> int:
 
 
 @threaded("llvm.shufflevector")
-def _shufflevector(_run: Any, operation: Operation, one: Any, other: Any) -> tuple[Any]:
-    lanes = (*one, *other)
+def _shufflevector(_run: Any, operation: Operation, left: Any, right: Any) -> tuple[Any]:
+    lanes = (*left, *right)
     return (tuple(lanes[max(0, number)] for number in integers(operation, "mask")),)
 
 
@@ -145,15 +145,15 @@ def _getelementptr(_run: Any, operation: Operation, pointer: Array, *dynamic: Ar
 
 
 @threaded("llvm.select")
-def _select(_run: Any, _operation: Operation, which: Any, one: Any, other: Any) -> tuple[Any]:
-    return (_selected(which, one, other),)
+def _select(_run: Any, _operation: Operation, condition: Any, chosen: Any, otherwise: Any) -> tuple[Any]:
+    return (_selected(condition, chosen, otherwise),)
 
 
-def _selected(which: Any, one: Any, other: Any) -> Any:
-    if isinstance(one, tuple):
-        every = which if isinstance(which, tuple) else (which,) * len(one)
-        return tuple(map(_selected, every, one, other))
-    return np.where(which, one, other).astype(one.dtype, copy=False)
+def _selected(condition: Any, chosen: Any, otherwise: Any) -> Any:
+    if isinstance(chosen, tuple):
+        every = condition if isinstance(condition, tuple) else (condition,) * len(chosen)
+        return tuple(map(_selected, every, chosen, otherwise))
+    return np.where(condition, chosen, otherwise).astype(chosen.dtype, copy=False)
 
 
 @threaded("llvm.bitcast")
@@ -179,7 +179,7 @@ def _address(run: Any, operation: Operation, value: Array) -> tuple[Array]:
 
 @threaded("builtin.unrealized_conversion_cast")
 def _cast(_run: Any, operation: Operation, *values: Any) -> tuple[Any]:
-    """A type of Triton and its lowered one."""
+    """Convert between a type of Triton and its lowered one."""
     if len(values) != 1 or len(operation.results) != 1:
         raise UnsupportedIrError("builtin.unrealized_conversion_cast of several values")
     return (values[0],)
@@ -210,8 +210,8 @@ def _call(run: Any, operation: Operation, *values: Any) -> tuple[Any, ...]:
         called.root_reference.data if isinstance(called, builtin.SymbolRefAttr) else text(called).strip('"')
     )
     if name in run.functions and run.functions[name].regions[0].blocks:
-        found: tuple[Any, ...] = run.call(name, values)
-        return found
+        results: tuple[Any, ...] = run.call(name, values)
+        return results
     if name == "__ockl_get_num_groups":
         return (np.asarray(np.int64(run.grid[_lane(values[0])])),)
     if name.startswith(_REGISTERS):
@@ -220,6 +220,8 @@ def _call(run: Any, operation: Operation, *values: Any) -> tuple[Any, ...]:
             value: tuple[Any, ...] = register(run, operation)
             return value
     function = library_function(name)
-    if function is None or any(isinstance(one, tuple) or one.dtype.kind not in "fV" for one in values):
+    if function is None or any(
+        isinstance(operand, tuple) or operand.dtype.kind not in "fV" for operand in values
+    ):
         raise UnsupportedIrError(f"the function {name}")
     return (function(*values),)

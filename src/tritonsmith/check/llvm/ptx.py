@@ -1,4 +1,4 @@
-"""Inline assembly: those instructions of the PTX ISA that Triton writes."""
+"""Run inline assembly: the instructions of the PTX ISA that Triton emits."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ class Registers:
     """The registers of an inline assembly, as bits: results first.
 
     Attributes:
-        run: that executes it.
-        values: by number.
-        wanted: threads whose predicate is true.
+        run: the run that executes it.
+        values: the value of each register, by number.
+        wanted: mask of the threads whose predicate is true.
     """
 
     run: Any
     values: list[Any]
     wanted: Any = True
 
-    def read(self, said: str) -> Array:
-        """A register, or a number."""
-        said = said.strip()
-        if said.startswith("$"):
-            found: Array = self.values[int(said[1:])]
-            return found
-        return np.asarray(np.uint64(int(said, 0) & (1 << 64) - 1))
+    def read(self, operand: str) -> Array:
+        """Return the value of a register or of a literal."""
+        operand = operand.strip()
+        if operand.startswith("$"):
+            register: Array = self.values[int(operand[1:])]
+            return register
+        return np.asarray(np.uint64(int(operand, 0) & (1 << 64) - 1))
 
-    def write(self, said: str, value: Array) -> None:
+    def write(self, operand: str, value: Array) -> None:
         """Set a register where the predicate is true."""
-        number = int(said.strip().removeprefix("$"))
+        number = int(operand.strip().removeprefix("$"))
         old = self.values[number]
         self.values[number] = np.where(self.run.mask & self.wanted, value, old).astype(old.dtype)
 
-    def address(self, said: str) -> Array:
-        """Of `[ $4 + 0 ]`."""
-        register, _, offset = said.strip().strip("[]").partition("+")
+    def address(self, operand: str) -> Array:
+        """Return the address of an operand such as `[ $4 + 0 ]`."""
+        register, _, offset = operand.strip().strip("[]").partition("+")
         return self.read(register).astype(np.int64) + int(offset.strip() or "0", 0)
 
 
@@ -66,40 +66,40 @@ def _inline_asm(run: Any, operation: Operation, *values: Any) -> tuple[Any, ...]
     code = text(attribute(operation, "asm_string")).strip('"')
     code = code.replace("\\0A", "\n").replace("\\09", " ").replace("$$", "\0")
     constraints = [
-        one for one in text(attribute(operation, "constraints")).strip('"').split(",") if "~" not in one
+        item for item in text(attribute(operation, "constraints")).strip('"').split(",") if "~" not in item
     ]
-    outputs = [one for one in constraints if one.startswith("=")]
+    outputs = [item for item in constraints if item.startswith("=")]
     types: tuple[LlvmType, ...] = ()
     if outputs:
         of = result_type(operation)
         types = of.members or (of,)
     if len(constraints) - len(outputs) != len(values):
         raise UnsupportedIrError(f"assembly with the constraints {','.join(constraints)}")
-    given = [_bits(one) for one in values]
-    fresh: list[Any] = [np.zeros((), _UNSIGNED[8 * one.bytes]) for one in types]
-    for constraint, value in zip(constraints[len(outputs) :], given, strict=True):
+    inputs = [_bits(item) for item in values]
+    fresh: list[Any] = [np.zeros((), _UNSIGNED[8 * item.bytes]) for item in types]
+    for constraint, value in zip(constraints[len(outputs) :], inputs, strict=True):
         if constraint.isdigit():
             fresh[int(constraint)] = value
-    registers = Registers(run, [*fresh, *given])
-    for statement in filter(None, (one.strip() for one in code.split(";"))):
+    registers = Registers(run, [*fresh, *inputs])
+    for statement in filter(None, (item.strip() for item in code.split(";"))):
         try:
             _execute(registers, statement)
         except (ValueError, IndexError) as error:  # operands that are neither numbers nor registers
             raise UnsupportedIrError(f"the assembly {statement}") from error
-    found = tuple(
-        from_bytes(to_bytes(value, run.threads), one)
-        for value, one in zip(registers.values[: len(types)], types, strict=True)
+    results = tuple(
+        from_bytes(to_bytes(value, run.threads), item)
+        for value, item in zip(registers.values[: len(types)], types, strict=True)
     )
     if not operation.results:
         return ()
     if not types:
         return (np.zeros((), np.int8),)  # of type void: nobody reads it
-    return (found if result_type(operation).members else found[0],)
+    return (results if result_type(operation).members else results[0],)
 
 
 def _bits(value: Any) -> Any:
     if isinstance(value, tuple):
-        size = sum(one.dtype.itemsize for one in value)
+        size = sum(lane.dtype.itemsize for lane in value)
         stacked = np.stack(np.broadcast_arrays(*value), axis=-1)
         return np.ascontiguousarray(stacked).view(_UNSIGNED[8 * size])[..., 0]
     return (
@@ -110,15 +110,19 @@ def _bits(value: Any) -> Any:
 
 
 def _execute(registers: Registers, statement: str) -> None:
-    found = _STATEMENT.fullmatch(statement)
-    if found is None:
+    match = _STATEMENT.fullmatch(statement)
+    if match is None:
         raise UnsupportedIrError(f"the assembly {statement}")
-    negated, predicate, opcode, rest = found.groups()
+    negated, predicate, opcode, rest = match.groups()
     registers.wanted = True
     if predicate:
         truth = registers.values[int(predicate)] != 0
         registers.wanted = ~truth if negated else truth
-    operands = [one.strip() for one in re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+", rest) if one.strip()]
+    operands = [
+        operand.strip()
+        for operand in re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+", rest)
+        if operand.strip()
+    ]
     for pattern, function in _INSTRUCTIONS:
         if matched := pattern.fullmatch(opcode):
             function(registers, matched, operands)
@@ -126,65 +130,65 @@ def _execute(registers: Registers, statement: str) -> None:
     raise UnsupportedIrError(f"the instruction {opcode}")
 
 
-def _list(said: str) -> list[str]:
-    return said.strip("{}").split(",")
+def _list(operand: str) -> list[str]:
+    return operand.strip("{}").split(",")
 
 
-def _mov(registers: Registers, _found: re.Match[str], operands: list[str]) -> None:
+def _mov(registers: Registers, _match: re.Match[str], operands: list[str]) -> None:
     target, source = operands
     registers.write(target, registers.read(source))
 
 
-def _count(found: re.Match[str], names: list[str]) -> int:
-    count = int(found["count"] or 1)
+def _count(match: re.Match[str], names: list[str]) -> int:
+    count = int(match["count"] or 1)
     if len(names) != count:
-        raise UnsupportedIrError(f"{found[0]} of {len(names)} registers")
+        raise UnsupportedIrError(f"{match[0]} of {len(names)} registers")
     return count
 
 
-def _two(found: re.Match[str], operands: list[str]) -> tuple[str, str]:
-    """Registers and an address, without the policy of a cache."""
+def _two(match: re.Match[str], operands: list[str]) -> tuple[str, str]:
+    """Return registers and address, and refuse further operands such as a cache policy."""
     if len(operands) != 2:  # noqa: PLR2004
-        raise UnsupportedIrError(f"{found[0]} with {len(operands)} operands")
+        raise UnsupportedIrError(f"{match[0]} with {len(operands)} operands")
     return operands[0], operands[1]
 
 
-def _load(registers: Registers, found: re.Match[str], operands: list[str]) -> None:
-    (said, address), run, size = _two(found, operands), registers.run, int(found["bits"]) // 8
-    names = _list(said)
-    count = _count(found, names)
-    memory = run.memory if found["space"] == "global" else run.shared
+def _load(registers: Registers, match: re.Match[str], operands: list[str]) -> None:
+    (target, address), run, size = _two(match, operands), registers.run, int(match["bits"]) // 8
+    names = _list(target)
+    count = _count(match, names)
+    memory = run.memory if match["space"] == "global" else run.shared
     raw = run.read(memory, registers.address(address), size * count, registers.wanted)
     lanes = raw.view(_UNSIGNED[8 * size])
     for number, name in enumerate(names):
         registers.write(name, lanes[:, number])
 
 
-def _store(registers: Registers, found: re.Match[str], operands: list[str]) -> None:
-    (address, said), run, size = _two(found, operands), registers.run, int(found["bits"]) // 8
-    names = _list(said)
-    _count(found, names)
-    memory = run.memory if found["space"] == "global" else run.shared
-    lanes = tuple(registers.read(one).astype(_UNSIGNED[8 * size]) for one in names)
+def _store(registers: Registers, match: re.Match[str], operands: list[str]) -> None:
+    (address, listed), run, size = _two(match, operands), registers.run, int(match["bits"]) // 8
+    names = _list(listed)
+    _count(match, names)
+    memory = run.memory if match["space"] == "global" else run.shared
+    lanes = tuple(registers.read(name).astype(_UNSIGNED[8 * size]) for name in names)
     run.write(memory, registers.address(address), to_bytes(lanes, run.threads), registers.wanted)
 
 
-def _copy(registers: Registers, _found: re.Match[str], operands: list[str]) -> None:
-    """cp.async, done at once: where the size of the source is 0, zeros are written."""
-    target, source, said, *given = operands
-    run, size = registers.run, int(said, 0)
-    filled = run.spread(registers.read(given[0])).astype(np.int64) if given else run.spread(size)
-    if len(given) > 1 or not np.isin(filled, (0, size)).all():
+def _copy(registers: Registers, _match: re.Match[str], operands: list[str]) -> None:
+    """Run cp.async at once; where the size of the source is 0, zeros are written."""
+    target, source, count, *source_size = operands
+    run, size = registers.run, int(count, 0)
+    filled = run.spread(registers.read(source_size[0])).astype(np.int64) if source_size else run.spread(size)
+    if len(source_size) > 1 or not np.isin(filled, (0, size)).all():
         raise UnsupportedIrError("cp.async of a part of its size, or with a hint")
     raw = run.read(run.memory, registers.address(source), size, registers.wanted & (filled > 0))
     run.write(run.shared, registers.address(target), raw, registers.wanted)
 
 
-def _ldmatrix(registers: Registers, found: re.Match[str], operands: list[str]) -> None:
+def _ldmatrix(registers: Registers, match: re.Match[str], operands: list[str]) -> None:
     names = _list(operands[0])
-    _count(found, names)
+    _count(match, names)
     every = ldmatrix(
-        registers.run, registers.address(operands[1]), len(names), transposed=bool(found["trans"])
+        registers.run, registers.address(operands[1]), len(names), transposed=bool(match["trans"])
     )
     for name, value in zip(names, every, strict=True):
         registers.write(name, value.view(np.uint32))
@@ -197,14 +201,14 @@ _TYPES = {
 }  # fmt: skip
 
 
-def _mma(registers: Registers, found: re.Match[str], operands: list[str]) -> None:
-    result, left, right, more = (found[name] for name in ("d", "a", "b", "c"))
+def _mma(registers: Registers, match: re.Match[str], operands: list[str]) -> None:
+    result, left, right, more = (match[name] for name in ("d", "a", "b", "c"))
     if left != right or result != more or not {left, more} <= set(_TYPES):
-        raise UnsupportedIrError(f"the instruction {found[0]}")
-    parts = [tuple(registers.read(one) for one in _list(said)) for said in operands[1:4]]
-    depth, size = int(found["k"]), _TYPES[left].itemsize
+        raise UnsupportedIrError(f"the instruction {match[0]}")
+    parts = [tuple(registers.read(name) for name in _list(operand)) for operand in operands[1:4]]
+    depth, size = int(match["k"]), _TYPES[left].itemsize
     if len(parts[0]) * 4 != depth * size // 2 or len(parts[1]) * 8 != depth * size // 2:
-        raise UnsupportedIrError(f"{found[0]} of {len(parts[0])} and {len(parts[1])} registers")
+        raise UnsupportedIrError(f"{match[0]} of {len(parts[0])} and {len(parts[1])} registers")
     rounds = left == "tf32" and registers.run.rounds
     of = _TYPES[left], _TYPES[more]
     every = mma(registers.run, (parts[0], parts[1], parts[2]), depth, *of, rounds=rounds)
@@ -212,12 +216,13 @@ def _mma(registers: Registers, found: re.Match[str], operands: list[str]) -> Non
         registers.write(name, value)
 
 
-def _atom(registers: Registers, found: re.Match[str], operands: list[str]) -> None:
-    kind, bits, size = found["op"], found["type"], int(found["bits"])
+def _atom(registers: Registers, match: re.Match[str], operands: list[str]) -> None:
+    kind, bits, size = match["op"], match["type"], int(match["bits"])
     signed = {"s": "i", "f": "f"}.get(bits, "u")
     dtype = np.dtype(f"{signed}{size // 8}")
     values = [
-        registers.run.spread(registers.read(one)).astype(_UNSIGNED[size]).view(dtype) for one in operands[2:]
+        registers.run.spread(registers.read(operand)).astype(_UNSIGNED[size]).view(dtype)
+        for operand in operands[2:]
     ]
 
     def combine(before: Array, group: Array) -> Array:

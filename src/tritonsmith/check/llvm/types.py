@@ -1,7 +1,7 @@
-"""Types of LLVM's dialect, and values of them: an array over threads, or a tuple of those.
+"""Types of LLVM's dialect, and their values: an array over threads, or a tuple of arrays.
 
-A vector is a tuple of its lanes, a struct one of its members. A value that is the same for all threads has no
-axis. A pointer is an address in bytes.
+A vector is a tuple of its lanes, a struct a tuple of its members. A value that is the same for all threads
+has no axis. A pointer is an address in bytes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class LlvmType:
-    """A type.
+    """A type of LLVM's dialect.
 
     Attributes:
-        dtype: of a scalar, or of each lane of a vector; void for a struct.
-        members: of a struct.
-        lanes: of a vector; 0 for what is none.
-        space: address space of a pointer.
+        dtype: the dtype of a scalar, or of each lane of a vector; void for a struct.
+        members: the types of a struct's members; else empty.
+        lanes: number of lanes of a vector; else 0.
+        space: address space of a pointer; else -1.
     """
 
     dtype: np.dtype[Any]
@@ -36,58 +36,58 @@ class LlvmType:
 
     @property
     def bytes(self) -> int:
-        """Size in memory."""
-        return sum(one.bytes for one in self.members) or self.dtype.itemsize * max(1, self.lanes)
+        """The size in memory, in bytes."""
+        return sum(member.bytes for member in self.members) or self.dtype.itemsize * max(1, self.lanes)
 
     @property
     def lane(self) -> ValueType:
-        """The type that an operation of arith gets."""
+        """The type of one lane, as an operation of arith takes it."""
         return ValueType("number", (), self.dtype)
 
 
 @lru_cache(maxsize=4096)
 def type_of(found: Any) -> LlvmType:
-    """The type of a value."""
+    """Return the type of a value."""
     return llvm_type(str(found))
 
 
 @lru_cache(maxsize=4096)
-def llvm_type(said: str) -> LlvmType:
-    """A type as it is written.
+def llvm_type(spelling: str) -> LlvmType:
+    """Parse a type as it is written.
 
     Raises:
-        UnsupportedIrError: it is not known.
+        UnsupportedIrError: the type is not known.
     """
-    said = said.strip().removeprefix("!llvm.")
-    if said.startswith("ptr"):
-        space = said.partition("<")[2].rstrip(">")
+    spelling = spelling.strip().removeprefix("!llvm.")
+    if spelling.startswith("ptr"):
+        space = spelling.partition("<")[2].rstrip(">")
         return LlvmType(POINTER, space=int(space or 0))
-    if said.startswith("struct<("):
-        inner = said.removeprefix("struct<(").removesuffix(")>")
-        return LlvmType(np.dtype(np.void), tuple(llvm_type(one) for one in split(inner, ",")))
-    if said.startswith("vector<"):
-        lanes, _, element = said.removeprefix("vector<").removesuffix(">").partition("x")
+    if spelling.startswith("struct<("):
+        inner = spelling.removeprefix("struct<(").removesuffix(")>")
+        return LlvmType(np.dtype(np.void), tuple(llvm_type(member) for member in split(inner, ",")))
+    if spelling.startswith("vector<"):
+        lanes, _, element = spelling.removeprefix("vector<").removesuffix(">").partition("x")
         return LlvmType(llvm_type(element).dtype, lanes=int(lanes))
-    return LlvmType(element_type(said))
+    return LlvmType(element_type(spelling))
 
 
 def zero(of: LlvmType) -> Any:
-    """What is undefined is 0."""
+    """Return the value of something undefined: 0."""
     if of.members:
-        return tuple(zero(one) for one in of.members)
-    one = np.zeros((), of.dtype)
-    return (one,) * of.lanes if of.lanes else one
+        return tuple(zero(lane) for lane in of.members)
+    member = np.zeros((), of.dtype)
+    return (member,) * of.lanes if of.lanes else member
 
 
 def to_bytes(value: Any, threads: int) -> Array:
-    """A scalar or a vector as bytes: an array of threads by bytes."""
+    """Return a scalar or a vector as an array of threads by bytes."""
     lanes = value if isinstance(value, tuple) else (value,)
-    stacked = np.stack([np.broadcast_to(one, threads) for one in lanes], axis=-1)
+    stacked = np.stack([np.broadcast_to(lane, threads) for lane in lanes], axis=-1)
     return np.ascontiguousarray(stacked).view(np.uint8).reshape(threads, -1)
 
 
 def from_bytes(raw: Array, of: LlvmType) -> Any:
-    """A scalar or a vector from bytes."""
+    """Return a scalar or a vector from an array of threads by bytes."""
     if of.dtype == np.bool_:
         raw = raw & 1
     lanes = np.ascontiguousarray(raw).view(of.dtype)
@@ -97,7 +97,7 @@ def from_bytes(raw: Array, of: LlvmType) -> Any:
 
 
 def merge(mask: Array, new: Any, old: Any) -> Any:
-    """New values where the mask is true."""
+    """Return the new value where the mask is true, else the old one."""
     if isinstance(new, tuple):
-        return tuple(merge(mask, one, other) for one, other in zip(new, old, strict=True))
+        return tuple(merge(mask, new_lane, old_lane) for new_lane, old_lane in zip(new, old, strict=True))
     return np.where(mask, new, old).astype(new.dtype, copy=False)
