@@ -1,7 +1,7 @@
-"""The tests that changed files can affect, by what the atlas knows of them.
+"""The tests that changed files can affect, according to the atlas.
 
-Narrow where it is safe: a test affects itself; a source that implements passes and gives nothing else to
-others affects the tests that run these passes, or passes that call them. All else affects whole suites.
+Narrow where it is safe: a test affects itself; a source that implements passes and offers nothing else to
+others affects the tests that run these passes, or passes that call them. Any other file affects whole suites.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tritonsmith.build.suites.selection import LIT, SuiteSelection, SuiteTree
 from tritonsmith.core import configs
 from tritonsmith.facts import lit_tests
 
-# A function at the left margin, in a namespace or not: what other files may call.
+# A function at the left margin, in a namespace or not: other files may call it.
 _EXPORTED = re.compile(
     r"^(?!static|#|//|template)[A-Za-z][\w:<>,&* ]*?[\s&*](?P<name>[\w:]+)\(", re.MULTILINE
 )
@@ -29,20 +29,20 @@ _EXPORTED = re.compile(
 _DEFINED = re.compile(r"\b(?:class|struct)\s+(\w+)[^;{()]*\{")
 _ANONYMOUS = re.compile(r"^namespace\s*\{", re.MULTILINE)
 _BRACES = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|[{}]""", re.DOTALL)
-# What runs passes in spite of `parses-only`, in other versions: `kernel.warmup()`, `kernel[grid]()`.
+# Calls that run passes despite `parses-only`, in other versions: `kernel.warmup()`, `kernel[grid]()`.
 _COMPILES = re.compile(r"(?<!\bre\.)\bcompile\(|\bwarmup\b|\[(?:grid\b|\(|\d+\])[^\n]*\]\(|\bpass_manager\b")
 _RUNS_PASS = re.compile(r"(?<=\s)--?[a-z][\w-]+")  # in a RUN line
 
 
 @dataclass
 class AffectedTests:
-    """What changed files can affect.
+    """The tests that changed files can affect.
 
     Attributes:
-        reasons: file, and what it affects and why.
-        whole: suites of which all tests may be affected.
-        lit: files, each with what it costs to learn something from it: options of its RUN lines, and bytes.
-        cpp: programs.
+        reasons: each file, with what it affects and why.
+        whole: suites in which any test may be affected.
+        lit: files, each with its cost as evidence: options of its RUN lines, and bytes.
+        cpp: programs with unit tests.
         python: files for pytest.
         compiling: tests of gpu-less that run passes.
     """
@@ -55,27 +55,27 @@ class AffectedTests:
     compiling: set[str] = field(default_factory=set)
 
     def selection(self, tree: SuiteTree, asked: Iterable[SuiteName]) -> SuiteSelection:
-        """The tests of the suites that are asked for; what else is affected is left out, and said."""
-        wanted = set(asked)
+        """Select the affected tests of the requested suites, and list the others as left out."""
+        requested = set(asked)
         all_ = tree.whole(SUITES)
-        found = SuiteSelection(
+        affected = SuiteSelection(
             all_.lit
             if "lit" in self.whole
             else tuple(sorted(self.lit, key=lambda test: (self.lit[test], test))),
-            all_.cpp if "cpp" in self.whole else tuple(sorted(self.cpp, key=lambda one: one.name)),
+            all_.cpp if "cpp" in self.whole else tuple(sorted(self.cpp, key=lambda unit: unit.name)),
             self._python(all_.gpu_less, "gpu-less"),
             self._python(all_.interpreter, "interpreter"),
         )
-        rest = [suite for suite in found.suites if suite not in wanted]
-        said = "a changed file can affect it, and --{} is not given"
-        left_out: list[tuple[str, str]] = [(suite, said.format(suite)) for suite in rest]
-        left_out += [one for one in all_.left_out if one[0] in self.whole & wanted]
+        rest = [suite for suite in affected.suites if suite not in requested]
+        reason = "a changed file can affect it, and --{} is not given"
+        left_out: list[tuple[str, str]] = [(suite, reason.format(suite)) for suite in rest]
+        left_out += [row for row in all_.left_out if row[0] in self.whole & requested]
         left_out += [(file, what) for file, what in self.reasons if what.startswith("nothing")]
         return SuiteSelection(
-            found.lit if "lit" in wanted else (),
-            found.cpp if "cpp" in wanted else (),
-            found.gpu_less if "gpu-less" in wanted else (),
-            found.interpreter if "interpreter" in wanted else (),
+            affected.lit if "lit" in requested else (),
+            affected.cpp if "cpp" in requested else (),
+            affected.gpu_less if "gpu-less" in requested else (),
+            affected.interpreter if "interpreter" in requested else (),
             tuple(left_out),
         )
 
@@ -89,23 +89,23 @@ class AffectedTests:
 def of_files(
     index: Index, tree: SuiteTree, files: Iterable[str], deleted: Iterable[str] = ()
 ) -> AffectedTests:
-    """The tests that files can affect.
+    """Find the tests that files can affect.
 
     Args:
-        index: the names of the checkout.
+        index: names in the checkout.
         tree: its tests.
-        files: that changed, below the checkout.
-        deleted: that are no longer there.
+        files: changed files, relative to the checkout.
+        deleted: files that no longer exist.
     """
-    found = AffectedTests()
+    affected = AffectedTests()
     for file in files:
-        found.reasons.append((file, _one(index, tree, file, found)))
+        affected.reasons.append((file, _one(index, tree, file, affected)))
     for file in deleted:
         suites, why = _by_rule(file)
         if not _is_test(file):
-            found.whole |= suites
-        found.reasons.append((file, f"deleted: {_in_words(suites, why)}"))
-    return found
+            affected.whole |= suites
+        affected.reasons.append((file, f"deleted: {_in_words(suites, why)}"))
+    return affected
 
 
 def _one(index: Index, tree: SuiteTree, file: str, found: AffectedTests) -> str:
@@ -124,12 +124,12 @@ def _one(index: Index, tree: SuiteTree, file: str, found: AffectedTests) -> str:
         return "itself: tests for pytest"
     suites, why = _by_rule(file)
     passes = _passes(index, file) if "lit" in suites else ()
-    tests = {place.file for one in passes for place in uses.of_pass(index.tree, one.name)}
+    tests = {place.file for definition in passes for place in uses.of_pass(index.tree, definition.name)}
     if not tests:
         found.whole |= suites
         return _in_words(suites, why)
     found.lit |= {name: _cost(index.tree.text(name)) for name in tests if name.startswith(f"{LIT}/")}
-    makers = [maker for one in passes for maker in native.makers(one)]
+    makers = [maker for definition in passes for maker in native.makers(definition)]
     found.cpp |= {
         unit
         for unit in gtest.units(tree.root, tree.backends)
@@ -138,18 +138,18 @@ def _one(index: Index, tree: SuiteTree, file: str, found: AffectedTests) -> str:
     parsers = {row["test"] for row in configs.load(CONFIG)["gpu-less"] if row.get("parses-only")}
     compiling = {test for test in tree.gpu_less if test not in parsers or _compiles(index, test)}
     found.compiling |= compiling  # the interpreter compiles nothing
-    names = ", ".join(one.name for one in passes)
+    names = ", ".join(definition.name for definition in passes)
     return f"tests of lit's that run {names}: {len(tests)}; those of gpu-less that compile: {len(compiling)}"
 
 
 def _cost(text: str) -> tuple[int, int]:
-    """What makes a test less specific and more expensive: options of its RUN lines, and its length."""
+    """Return the cost of a test as evidence: the options of its RUN lines, and its length."""
     lines = (line for line in text.splitlines() if "RUN:" in line)
     return sum(len(_RUNS_PASS.findall(line)) for line in lines), len(text)
 
 
 def _compiles(index: Index, test: str) -> bool:
-    """Whether a test for pytest compiles or launches a kernel in this checkout."""
+    """Report whether a test for pytest compiles or launches a kernel in this checkout."""
     file, _, name = test.partition("::")
     text = index.tree.text(file)
     if name:
@@ -160,49 +160,49 @@ def _compiles(index: Index, test: str) -> bool:
 
 
 def _passes(index: Index, file: str) -> tuple[Definition, ...]:
-    """The passes of a source, and those that add them to pipelines; none if it gives more to others."""
-    found: dict[str, Definition] = {}
-    waiting, seen = [file], set[str]()
+    """Return the passes of a source and of its callers' sources; none if one offers more to others."""
+    passes: dict[str, Definition] = {}
+    waiting, visited = [file], set[str]()
     while waiting:
         here = waiting.pop()
-        if here in seen:
+        if here in visited:
             continue
-        seen.add(here)
+        visited.add(here)
         own = _own_passes(index, here)
         if not own:
             return ()
-        found |= {one.name: one for one in own}
-        callers = (place.file for one in own for place in native.callers(index.tree, one))
+        passes |= {definition.name: definition for definition in own}
+        callers = (place.file for definition in own for place in native.callers(index.tree, definition))
         waiting += [caller for caller in callers if not uses.is_test(caller)]
-    return tuple(found.values())
+    return tuple(passes.values())
 
 
 def _own_passes(index: Index, file: str) -> tuple[Definition, ...]:
-    """The passes of a source that gives nothing but these to others; none if it gives more."""
+    """Return the passes of a source that offers nothing else to others; none if it offers more."""
     if not file.endswith(".cpp"):
         return ()
     text = index.tree.text(file)
     passes = tuple(
-        one
-        for one in index.definitions
-        if one.kind == "pass"
-        and (one.record in text or (one.constructor and one.constructor in text))
-        and (found := native.implementation(index.tree, one.record, one.constructor))
-        and found.file == file
+        definition
+        for definition in index.definitions
+        if definition.kind == "pass"
+        and (definition.record in text or (definition.constructor and definition.constructor in text))
+        and (place := native.implementation(index.tree, definition.record, definition.constructor))
+        and place.file == file
     )
-    makers = {maker for one in passes for maker in native.makers(one)}
+    makers = {maker for definition in passes for maker in native.makers(definition)}
     return () if any(_declared(index, name) for name in _given(text) - makers) else passes
 
 
 def _given(text: str) -> set[str]:
-    """Functions that others can call: no methods of the source's own classes, nothing in `namespace {`."""
+    """Return functions that others can call: neither methods of its own classes nor in `namespace {`."""
     local = {match[1] for match in _DEFINED.finditer(text)}
     names = (match["name"].split("::") for match in _EXPORTED.finditer(_without_anonymous(text)))
     return {name[-1] for name in names if local.isdisjoint(name[-2:-1])}
 
 
 def _without_anonymous(text: str) -> str:
-    """C++ without its anonymous namespaces; one whose end is not found stays."""
+    """Return C++ without its anonymous namespaces; one without a known end stays."""
     while match := _ANONYMOUS.search(text):
         depth, end = 0, 0
         for token in _BRACES.finditer(text, match.start()):
@@ -217,7 +217,7 @@ def _without_anonymous(text: str) -> str:
 
 
 def _declared(index: Index, name: str) -> bool:
-    """Whether a header has such a function, so that other files may call it."""
+    """Report whether a header mentions such a function, so that other files may call it."""
     sign = re.compile(rf"\b{name}\(")
     headers = (index.tree.text(file) for file in index.tree.having(".h", ".hpp"))
     return any(name in text and sign.search(text) for text in headers)

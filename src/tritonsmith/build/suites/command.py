@@ -31,7 +31,7 @@ TASK = "test-triton"
 _PLUGIN = Path(__file__).parent / "plugin"
 _PLUGIN_NAME = "tritonsmith_stub_driver"
 _TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)
-_PACKAGES = "pytest-torch"  # the tool's environment with what tests of Python need
+_PACKAGES = "pytest-torch"  # the tool's environment with the packages for Python tests
 
 
 class NothingRunError(SmithError):
@@ -45,14 +45,14 @@ class TestedBuild:
     """A build of Triton whose tests can run.
 
     Attributes:
-        settings: of the last build.
+        settings: settings of the last build.
         space: the workspace.
         env: the environment.
         root: the checkout that was built.
-        version: of the checkout.
+        version: version of the checkout.
     """
 
-    __test__ = False  # no test class of pytest's
+    __test__ = False  # not a test class for pytest
 
     settings: Settings
     space: Workspace
@@ -62,12 +62,12 @@ class TestedBuild:
 
     @property
     def tree(self) -> SuiteTree:
-        """Its tests."""
+        """The tests of its checkout."""
         return SuiteTree(self.root, self.settings.triton.backends)
 
     @property
     def folder(self) -> Path:
-        """Where results and logs go."""
+        """The folder for results and logs."""
         return self.env.path / "tests"
 
 
@@ -76,11 +76,11 @@ class SuiteCall:
     """A program that runs tests.
 
     Attributes:
-        suite: of the tests.
-        name: of its folder, below that of the results.
+        suite: suite of the tests.
+        name: name of its folder, below that of the results.
         argv: program and arguments.
-        cwd: where it runs.
-        variables: of the environment.
+        cwd: working directory.
+        variables: environment variables; None removes one.
         report: the file that it writes.
         unit: the program of unit tests, if it is one.
     """
@@ -94,7 +94,7 @@ class SuiteCall:
     unit: UnitTest | None = None
 
     def shell(self) -> str:
-        """As a shell would have it."""
+        """Return the call as a shell command."""
         words = [f"{name}={shlex.quote(text)}" for name, text in self.variables.items() if text is not None]
         removed = [f"-u {name}" for name, text in self.variables.items() if text is None]
         env = " ".join(["env", *removed, *words])
@@ -102,7 +102,7 @@ class SuiteCall:
 
 
 def find(env: str) -> TestedBuild:
-    """The build of an environment.
+    """Find the build of an environment.
 
     Args:
         env: name or path of the env file.
@@ -125,12 +125,12 @@ def find(env: str) -> TestedBuild:
 
 
 def prepare_build(tested: TestedBuild, selection: SuiteSelection, googletest: Path | None) -> PreparedBuild:
-    """What has to be built before these tests, in the build folder that is there.
+    """Prepare the build of what these tests need, in the existing build folder.
 
     Args:
         tested: the build.
         selection: the tests.
-        googletest: the sources of GoogleTest; None where no unit test is asked for.
+        googletest: sources of GoogleTest; None if no unit test is requested.
     """
     triton, root = tested.settings.triton, tested.root
     targets: list[str] = []
@@ -139,10 +139,10 @@ def prepare_build(tested: TestedBuild, selection: SuiteSelection, googletest: Pa
     if selection.gpu_less or selection.interpreter:
         targets += ninja_targets.resolve(replace(triton, targets=(), for_="python"), root)
     targets += [unit.name for unit in selection.cpp]
-    # Once configured, unit tests stay so: each change of the call configures anew.
+    # Unit tests stay configured: each change of the call reruns CMake.
     sources = googletest or gtest.configured(tested.env.build)
     more = gtest.cmake_arguments(sources) if sources else ()
-    arguments = (*(one for one in triton.cmake_args if one not in more), *more)
+    arguments = (*(argument for argument in triton.cmake_args if argument not in more), *more)
     chosen = replace(
         tested.settings,
         triton=replace(triton, source=str(root), targets=tuple(dict.fromkeys(targets)), cmake_args=arguments),
@@ -154,18 +154,18 @@ def prepare_build(tested: TestedBuild, selection: SuiteSelection, googletest: Pa
 def calls(
     tested: TestedBuild, selection: SuiteSelection, packages: Sequence[Path], jobs: int
 ) -> Iterator[SuiteCall]:
-    """The programs that run the tests.
+    """Yield the programs that run the tests.
 
     Args:
         tested: the build.
         selection: the tests.
-        packages: folders with the packages that tests of Python need beside the environment's own.
-        jobs: tests at once.
+        packages: folders with packages for Python tests, besides the environment's own.
+        jobs: number of parallel tests.
     """
     build, root, folder = tested.env.build, tested.root, tested.folder
     if selection.lit:
         report = folder / "lit.json"
-        tests = (build / one for one in selection.lit)
+        tests = (build / test for test in selection.lit)
         argv = lit.command(str(tested.env.venv / "bin" / "lit"), report, *tests, jobs=jobs)
         yield SuiteCall("lit", "lit", argv, build, dict(lit.ENVIRONMENT), report)
     for unit in selection.cpp:
@@ -189,12 +189,12 @@ def calls(
                 "--tb=short",
             )
             argv = python_tests.command(
-                report, *options, *more, *parallel, *(str(root / one) for one in names)
+                report, *options, *more, *parallel, *(str(root / test) for test in names)
             )
             variables = {
                 **python_tests.ENVIRONMENT,
                 "PYTHONPATH": isolated_run.python_path(_PLUGIN, *packages),
-                "PYTHONDONTWRITEBYTECODE": "1",  # nothing is written into the sources
+                "PYTHONDONTWRITEBYTECODE": "1",  # the sources stay clean
                 "TRITON_INTERPRET": "1" if suite == "interpreter" else None,
             }
             yield SuiteCall(suite, suite, argv, root, variables, report)
@@ -211,11 +211,11 @@ def execute(
     Args:
         tested: the build.
         made: the programs.
-        session: of the environment.
-        tell: gets a line before each.
+        session: session of the environment.
+        tell: called with a line before each program.
 
     Raises:
-        SmithError: the sanitizer of the build found something.
+        SmithError: the sanitizer of the build reported an error.
     """
     sanitizer = tested.settings.triton.sanitizer
     reports = tested.env.path / "sanitizer"
@@ -223,18 +223,18 @@ def execute(
     if sanitizer:
         before, variables = sanitized_run.environment(sanitizer, tested.env, reports, tested.space)
         session.run_unseen(before.steps)
-    found: list[SuiteTest] = []
+    results: list[SuiteTest] = []
     for call in made:
         tell(f"{call.suite}: {call.name}: {tested.folder / call.name / 'log'}")
         watched = dict(variables)
-        if call.suite in ("lit", "cpp"):  # the runtime is in the programs
+        if call.suite in ("lit", "cpp"):  # these programs are linked with the runtime
             watched.pop("LD_PRELOAD", None)
-        found += _results(call, tested, {**watched, **call.variables})
+        results += _results(call, tested, {**watched, **call.variables})
     if sanitizer:
         head, lines = sanitized_run.first_error(reports, sanitizer)
         if head:
             raise SmithError(head, where=reports, why="\n".join(lines) or None)
-    return outcome.without_known(found, tested.version)
+    return outcome.without_known(results, tested.version)
 
 
 def _results(call: SuiteCall, tested: TestedBuild, variables: dict[str, str | None]) -> tuple[SuiteTest, ...]:
@@ -244,25 +244,25 @@ def _results(call: SuiteCall, tested: TestedBuild, variables: dict[str, str | No
     if call.unit:
         return gtest.read(call.report, call.unit, code, last)
     if call.suite == "lit":
-        found = [outcome.of_lit(one) for one in lit.read(call.report) if one.code != "EXCLUDED"]
+        results = [outcome.of_lit(result) for result in lit.read(call.report) if result.code != "EXCLUDED"]
     else:
-        found = [outcome.of_pytest(call.suite, one) for one in python_tests.read(call.report)]
+        results = [outcome.of_pytest(call.suite, result) for result in python_tests.read(call.report)]
     fine = code in (0, python_tests.NO_TESTS) if call.suite != "lit" else code == 0
-    if not fine and not any(one.word == "failed" for one in found):
-        found.append(SuiteTest(call.suite, call.argv[0], "failed", why=f"exit code {code}: {last}"))
-    return tuple(found)
+    if not fine and not any(result.word == "failed" for result in results):
+        results.append(SuiteTest(call.suite, call.argv[0], "failed", why=f"exit code {code}: {last}"))
+    return tuple(results)
 
 
 def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None) -> tuple[Path, ...]:
-    """Folders with the packages that the tests of Python need beside the environment's own.
+    """Return folders with packages for the Python tests, besides the environment's own.
 
     Args:
         tested: the build.
         selection: the tests.
-        given: interpreter that has the packages; None to look in the environment, then to install them.
+        given: interpreter with the packages; None to look in the environment, then install them.
 
     Raises:
-        SmithError: they cannot be had.
+        SmithError: the packages cannot be installed.
     """
     tests = (*selection.gpu_less, *selection.interpreter)
     if not tests:
@@ -276,9 +276,9 @@ def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None)
     if not torch:
         return (python_tests.packages(),)
     rows = configs.load(CONFIG)["packages"]
-    row = next(one for one in rows if outcome.fits(one, tested.version))
-    wanted = tested.settings.python.torch
-    index = torch_index.requirement("cpu" if wanted == "none" else wanted)
+    row = next(row for row in rows if outcome.fits(row, tested.version))
+    torch_version = tested.settings.python.torch
+    index = torch_index.requirement("cpu" if torch_version == "none" else torch_version)
     name = f"{_PACKAGES}-{'-'.join(map(str, tested.version.split('.')[:2]))}"
     return (python_tests.installed(name, TASK, index, tuple(row["requirements"])),)
 
@@ -289,7 +289,7 @@ def _needs_torch(path: Path) -> bool:
 
 
 def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path:
-    """The packages of another interpreter.
+    """Return the packages of another interpreter.
 
     Raises:
         UsageError: the environment's Python cannot use them.

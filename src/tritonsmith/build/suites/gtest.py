@@ -1,4 +1,4 @@
-"""The unit tests in C++: which programs there are, and the results that each leaves."""
+"""The C++ unit tests: their programs and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritonsmith.facts import cmake_cache
 
 _UNIT = re.compile(r"add_triton_ut\(\s*NAME\s+(?P<name>\w+)(?P<rest>[^)]*)\)")
 _SOURCE = re.compile(r"[\w./-]+\.(?:cpp|cc)\b")
-_GOOGLETEST = (Path("/usr/src/googletest"),)  # of Debian's package googletest
+_GOOGLETEST = (Path("/usr/src/googletest"),)  # from Debian's package googletest
 _OPTION, _FOLDER = "TRITON_BUILD_UT", "GOOGLETEST_DIR"
 
 
@@ -23,9 +23,9 @@ class UnitTest:
     """A program with unit tests.
 
     Attributes:
-        name: of the program, and of Ninja's target.
-        folder: of its CMakeLists.txt, below the checkout.
-        sources: below the checkout.
+        name: name of the program and of Ninja's target.
+        folder: folder of its CMakeLists.txt, relative to the checkout.
+        sources: paths relative to the checkout.
     """
 
     name: str
@@ -33,15 +33,15 @@ class UnitTest:
     sources: tuple[str, ...]
 
     def program(self, build: Path) -> Path:
-        """The program in a build folder."""
+        """Return the path of the program in a build folder."""
         return build / self.folder / self.name
 
 
 def units(root: Path, backends: Sequence[str]) -> tuple[UnitTest, ...]:
-    """The programs that a checkout builds for these backends."""
-    tops = [root / "unittest", *(root / "third_party" / one / "unittest" for one in backends)]
+    """Return the programs that a checkout builds for these backends."""
+    tops = [root / "unittest", *(root / "third_party" / backend / "unittest" for backend in backends)]
     files = (file for top in tops for file in sorted(top.rglob("CMakeLists.txt")))
-    return tuple(one for file in files for one in _of_file(file, root))
+    return tuple(unit for file in files for unit in _of_file(file, root))
 
 
 def _of_file(file: Path, root: Path) -> Iterator[UnitTest]:
@@ -52,18 +52,18 @@ def _of_file(file: Path, root: Path) -> Iterator[UnitTest]:
 
 
 def googletest(given: Path | None) -> Path | None:
-    """The sources of GoogleTest: those that were given, or the distribution's."""
+    """Return the sources of GoogleTest: those given, or the distribution's."""
     places = (given,) if given else _GOOGLETEST
     return next((place for place in places if (place / "CMakeLists.txt").is_file()), None)
 
 
 def cmake_arguments(sources: Path) -> tuple[str, ...]:
-    """What configures the unit tests, without a download."""
+    """Return the CMake arguments that configure the unit tests without a download."""
     return f"-D{_OPTION}=ON", f"-D{_FOLDER}={sources}"
 
 
 def configured(build: Path) -> Path | None:
-    """The sources of GoogleTest that a build folder is configured with; None if it has no unit tests."""
+    """Return the sources of GoogleTest that a build folder is configured with; None without unit tests."""
     cache = cmake_cache.read(build) if (build / "CMakeCache.txt").is_file() else None
     if cache is None or cache.get(_OPTION) != "ON" or not cache.get(_FOLDER):
         return None
@@ -71,25 +71,25 @@ def configured(build: Path) -> Path | None:
 
 
 def command(program: Path, report: Path) -> tuple[str, ...]:
-    """The call of a program."""
+    """Return the call of a program."""
     return (str(program), "--gtest_color=no", f"--gtest_output=json:{report}")
 
 
 def read(report: Path, unit: UnitTest, code: int, last: str) -> tuple[SuiteTest, ...]:
-    """The results; a program that died has left none, and is one failure.
+    """Read the results; a program that died without results counts as one failure.
 
     Args:
-        report: that the program wrote.
+        report: file that the program wrote.
         unit: the program.
         code: its exit code.
-        last: the last line that it printed.
+        last: last line of its output.
     """
-    told = untrusted.read_json(report) if report.is_file() else {"testsuites": []}
-    found = [_test(unit, one) for suite in told["testsuites"] for one in suite["testsuite"]]
-    if code and not any(one.word == "failed" for one in found):
+    document = untrusted.read_json(report) if report.is_file() else {"testsuites": []}
+    results = [_test(unit, case) for suite in document["testsuites"] for case in suite["testsuite"]]
+    if code and not any(result.word == "failed" for result in results):
         why = f"exit code {code}: {last}"
-        found.append(SuiteTest("cpp", unit.name, "failed", why=why))
-    return tuple(found)
+        results.append(SuiteTest("cpp", unit.name, "failed", why=why))
+    return tuple(results)
 
 
 def _test(unit: UnitTest, one: dict[str, Any]) -> SuiteTest:

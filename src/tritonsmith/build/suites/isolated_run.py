@@ -1,4 +1,4 @@
-"""A program by one interpreter, with caches of Triton's of its own."""
+"""Run a program with one interpreter and with Triton caches of its own."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def run(
     scratch: Path,
     variables: Mapping[str, str | None] | None = None,
 ) -> tuple[int, Path, str]:
-    """Run a program with an interpreter first on PATH, and caches of Triton's of its own.
+    """Run a program with an interpreter first on PATH, and with Triton caches of its own.
 
     Args:
         argv: program and arguments.
         python: the interpreter.
-        cwd: where it runs.
-        scratch: folder for the caches, and for what is printed.
-        variables: of the environment, which are set or (None) not passed on.
+        cwd: working directory.
+        scratch: folder for the caches and for the output.
+        variables: environment variables to set or (None) to remove.
 
     Returns:
-        Exit code, file with what it printed, and the last line of that.
+        Exit code, file with the output, and its last line.
 
     Raises:
-        StepError: it cannot be started.
+        StepError: the program cannot be started.
     """
     files.make_folder(scratch)
     if not cwd.is_dir():
@@ -67,5 +67,5 @@ def run(
 
 
 def python_path(*folders: Path) -> str:
-    """`PYTHONPATH` with more folders, last."""
+    """Return a value for `PYTHONPATH` with more folders at its end."""
     return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH", ""), *map(str, folders))))

@@ -12,7 +12,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def render(tests: Sequence[SuiteTest]) -> str:
-    """The text of the file: a suite for each of ours; a known failure counts as skipped, with its reason."""
+    """Return the text of the file: one suite for each of ours; a known failure counts as skipped."""
     root = ET.Element("testsuites")
     for suite in SUITES:
         if mine := [test for test in tests if test.suite == suite]:
@@ -23,7 +23,7 @@ def render(tests: Sequence[SuiteTest]) -> str:
 
 def _suite(root: ET.Element, suite: str, tests: Sequence[SuiteTest]) -> None:
     count = counts(tests)
-    made = ET.SubElement(
+    suite_element = ET.SubElement(
         root,
         "testsuite",
         name=suite,
@@ -34,7 +34,7 @@ def _suite(root: ET.Element, suite: str, tests: Sequence[SuiteTest]) -> None:
     )
     for test in tests:
         case = ET.SubElement(
-            made, "testcase", classname=suite, name=_clean(test.name), time=f"{test.seconds:.3f}"
+            suite_element, "testcase", classname=suite, name=_clean(test.name), time=f"{test.seconds:.3f}"
         )
         if test.word == "failed":
             ET.SubElement(case, "failure", message=_clean(test.why)).text = _clean(test.text)

@@ -1,4 +1,4 @@
-"""Lit tests: the call, and the results that it leaves."""
+"""Lit tests: the call and its results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tritonsmith.core import untrusted
 
 PASSED = ("PASS", "FLAKYPASS", "XFAIL")
 FAILED = ("FAIL", "XPASS", "TIMEOUT", "UNRESOLVED")
-ENVIRONMENT = {"LIT_OPTS": None, "LIT_FILTER": None}  # a user's own would choose other tests
+ENVIRONMENT = {"LIT_OPTS": None, "LIT_FILTER": None}  # the user's own would choose other tests
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class LitResult:
 
     Attributes:
         name: of the suite and the test: `TRITON :: Triton/ops.mlir`.
-        code: lit's word: `PASS`, `FAIL`, `UNSUPPORTED`.
-        seconds: that it took.
-        output: what it printed, if it failed or lit was asked to be verbose.
+        code: lit's result code: `PASS`, `FAIL`, `UNSUPPORTED`.
+        seconds: duration.
+        output: its output, if it failed or lit was verbose.
     """
 
     name: str
@@ -31,29 +31,32 @@ class LitResult:
 
 
 def command(lit: str, report: Path, *tests: Path, wanted: str = "", jobs: int = 0) -> tuple[str, ...]:
-    """The call of lit.
+    """Return the call of lit.
 
-    A test is named by its path in the build folder, where its configuration is, though its file is in the
-    sources: that works in every release, also where upstream's targets for a folder do not (triton#7965).
+    A test is named by its path in the build folder, which has its configuration, though its file is in the
+    sources: this works in every release, even where upstream's targets for a folder do not (triton#7965).
 
     Args:
-        lit: the program.
+        lit: path of lit.
         report: the file for the results.
         tests: files or folders, in the build folder.
-        wanted: a regular expression of names.
-        jobs: tests at once; lit's choice if 0.
+        wanted: regular expression for names.
+        jobs: number of parallel tests; 0 for lit's choice.
     """
     more = (("--filter", wanted) if wanted else ()) + ((f"-j{jobs}",) if jobs else ())
     return (lit, "-v", "--output", str(report), *more, *map(str, tests))
 
 
 def read(report: Path) -> tuple[LitResult, ...]:
-    """The results, by name; none if lit did not get that far."""
-    told: list[dict[str, Any]] = untrusted.read_json(report)["tests"] if report.is_file() else []
-    found = (
+    """Read the results, sorted by name; none if lit did not write any."""
+    records: list[dict[str, Any]] = untrusted.read_json(report)["tests"] if report.is_file() else []
+    results = (
         LitResult(
-            str(one["name"]), str(one["code"]), float(one.get("elapsed") or 0), str(one.get("output") or "")
+            str(record["name"]),
+            str(record["code"]),
+            float(record.get("elapsed") or 0),
+            str(record.get("output") or ""),
         )
-        for one in told
+        for record in records
     )
-    return tuple(sorted(found, key=lambda one: one.name))
+    return tuple(sorted(results, key=lambda result: result.name))

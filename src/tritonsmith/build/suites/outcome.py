@@ -1,4 +1,4 @@
-"""Results of tests, whichever program ran them."""
+"""Results of tests, independent of the program that ran them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ TestWord = Literal["passed", "failed", "skipped", "known"]
 
 @dataclass(frozen=True)
 class SuiteTest:
-    """One test and how it ended.
+    """One test and its result.
 
     Attributes:
-        suite: it is in.
-        name: of the test, with its file.
-        word: how it ended; `known` for a failure that this version of Triton is known to have.
-        seconds: that it took.
-        why: one line: the failure, the reason of a skip, or why a failure is known.
-        text: what it printed.
+        suite: its suite.
+        name: name of the test, with its file.
+        word: the result; `known` for a failure that this version of Triton is known to have.
+        seconds: duration.
+        why: one line: the failure, the reason for a skip, or why a failure is known.
+        text: its output.
     """
 
     suite: SuiteName
@@ -41,12 +41,12 @@ class SuiteTest:
     text: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the result as JSON data."""
         return dict(vars(self))
 
 
 def of_lit(result: LitResult) -> SuiteTest:
-    """The result of a lit test."""
+    """Convert the result of a lit test."""
     name = result.name.partition(" :: ")[2] or result.name
     failed = result.code in FAILED
     word: TestWord = "failed" if failed else "passed" if result.code in PASSED else "skipped"
@@ -55,7 +55,7 @@ def of_lit(result: LitResult) -> SuiteTest:
 
 
 def of_pytest(suite: SuiteName, result: PytestResult) -> SuiteTest:
-    """The result of a test of pytest's."""
+    """Convert the result of a pytest test."""
     name = "::".join(filter(None, (result.file, result.name)))
     word: TestWord = "failed" if result.failed else "skipped" if result.word == "skipped" else "passed"
     why = result.why.partition("\n")[0]
@@ -63,13 +63,13 @@ def of_pytest(suite: SuiteName, result: PytestResult) -> SuiteTest:
 
 
 def without_known(tests: Iterable[SuiteTest], version: str) -> tuple[SuiteTest, ...]:
-    """The tests, with failures that a version is known to have (`configs/test-suites.toml`) marked so."""
+    """Mark failures that a version is known to have (`configs/test-suites.toml`)."""
     rows = [row for row in configs.load(CONFIG)["known"] if fits(row, version)]
     return tuple(_known(test, rows) for test in tests)
 
 
 def fits(row: Mapping[str, Any], version: str) -> bool:
-    """Whether a row of the table is about this version of Triton: its `since` and `until` count with it."""
+    """Report whether a row applies to this version of Triton; its `since` and `until` are inclusive."""
     mine = version_key(version)[:2]
     return version_key(row.get("since", "0")) <= mine <= version_key(row.get("until", "9999"))
 
@@ -84,5 +84,5 @@ def _known(test: SuiteTest, rows: Sequence[dict[str, str]]) -> SuiteTest:
 
 
 def counts(tests: Iterable[SuiteTest]) -> Counter[TestWord]:
-    """How many ended how."""
+    """Count the tests by their result."""
     return Counter(test.word for test in tests)

@@ -1,4 +1,4 @@
-"""Pytest over a Triton: the call, the results that it leaves, and the packages that it needs."""
+"""Pytest for a Triton: the call, its results, and the packages that it needs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tritonsmith.wheels import venv
 
 PytestWord = Literal["passed", "failed", "error", "skipped", "xfailed"]
 
-# Columns, so that pytest cuts nothing, and no options of the user's own.
+# A wide screen, so that pytest truncates nothing, and none of the user's own options.
 ENVIRONMENT: dict[str, str | None] = {"COLUMNS": "1000", "PYTEST_ADDOPTS": None}
 NO_TESTS = 5  # pytest's exit code
-_ENV = "bisect-pytest"  # the environment that has pytest for Tritons that have none
+_ENV = "bisect-pytest"  # the environment with pytest for Tritons without it
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class PytestResult:
     """The result of one test.
 
     Attributes:
-        file: of the test, as pytest names it; empty if it could not be read.
+        file: file of the test, as pytest names it; empty if it could not be read.
         name: class, function and parameters.
-        word: how it ended.
-        seconds: that it took.
-        why: the exception of a failure, or the reason of a skip.
+        word: the result.
+        seconds: duration.
+        why: the exception of a failure, or the reason for a skip.
         text: the traceback.
     """
 
@@ -44,12 +44,12 @@ class PytestResult:
 
     @property
     def failed(self) -> bool:
-        """Whether it, or what it stands on, failed."""
+        """Report whether the test, or its fixtures, failed."""
         return self.word in ("failed", "error")
 
 
 def command(report: Path, *names: str) -> tuple[str, ...]:
-    """The call of pytest, which changes nothing in the sources.
+    """Return the call of pytest, which changes nothing in the sources.
 
     Args:
         report: the file for the results, in JUnit's format.
@@ -60,10 +60,10 @@ def command(report: Path, *names: str) -> tuple[str, ...]:
 
 
 def read(report: Path) -> tuple[PytestResult, ...]:
-    """The results, in order; none if pytest wrote none.
+    """Read the results, in order; none if pytest wrote none.
 
     Raises:
-        FactError: it is no such file.
+        FactError: the file has another format.
     """
     if not report.is_file():
         return ()
@@ -80,8 +80,10 @@ def _results(root: ET.Element) -> Iterator[PytestResult]:
         module = file.removesuffix(".py").replace("/", ".")
         classes = (case.get("classname") or "").removeprefix(module).strip(".") if file else ""
         name = "::".join(filter(None, (*classes.split("."), name)))
-        found = [one for one in case if one.tag in ("failure", "error", "skipped")]
-        worst = min(found, key=lambda one: ("failure", "error", "skipped").index(one.tag), default=None)
+        outcomes = [child for child in case if child.tag in ("failure", "error", "skipped")]
+        worst = min(
+            outcomes, key=lambda child: ("failure", "error", "skipped").index(child.tag), default=None
+        )
         seconds = float(case.get("time") or 0)
         if worst is None:
             yield PytestResult(file, name, "passed", seconds)
@@ -94,33 +96,33 @@ def _results(root: ET.Element) -> Iterator[PytestResult]:
 
 
 def packages() -> Path:
-    """The packages of an environment with pytest, made on demand.
+    """Return the packages of an environment with pytest, created on demand.
 
     Raises:
-        SmithError: it could not be made.
+        SmithError: the environment could not be created.
     """
     return installed(_ENV, "bisect", ("pytest",))
 
 
 def installed(name: str, task: str, *requirements: tuple[str, ...]) -> Path:
-    """The packages of an environment of the tool's own, made on demand.
+    """Return the packages of an environment of the tool's own, created on demand.
 
     Args:
-        name: of the environment.
-        task: that needs it.
-        requirements: what pip is asked for, in one call each.
+        name: name of the environment.
+        task: task that needs it.
+        requirements: requirements for pip, one call each.
 
     Raises:
-        SmithError: it could not be made.
+        SmithError: the environment could not be created.
     """
     space = workspace.default()
     env, base = space.env(name), venv.base_interpreter(settings.load("wheel").python.interpreter)
     try:
         space.claim()
-        made = venv.plan(env, base, *requirements)
-        if not all(step.stamp and step.stamp.holds() for step in made.steps):
+        install_plan = venv.plan(env, base, *requirements)
+        if not all(step.stamp and step.stamp.holds() for step in install_plan.steps):
             with locks.hold(env.lock, purpose=task):
-                space.run(made, task)
+                space.run(install_plan, task)
     except SmithError as error:
         hints = ["check that pip can reach its index", "or install pytest beside each Triton"]
         raise SmithError(

@@ -1,4 +1,4 @@
-"""`ci-replay`: the steps of a job that need no GPU, run in a clone, beside what a log of CI says."""
+"""`ci-replay`: run the steps of a job that need no GPU in a clone, and compare them with a CI log."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _SANDBOX = (
 
 @dataclass(frozen=True)
 class ReplayedStep:
-    """A step, here and in a log.
+    """A step, with its results here and in a log.
 
     Attributes:
         step: the step.
-        word: how it ended here.
-        why: the reason, or the last line that it printed.
-        there: how it ended in the log; empty if the log has no such step, or there is no log.
+        word: its result here.
+        why: the reason, or the last line of its output.
+        there: its result in the log; empty if the log has no such step, or there is no log.
     """
 
     step: WorkflowStep
@@ -55,7 +55,7 @@ class ReplayedStep:
 
 
 def pip_build(tested: TestedBuild) -> Path:
-    """Where pip would build, below the checkout; the steps of a job look for the build there.
+    """Return pip's build folder, relative to the checkout; the steps of a job look for the build there.
 
     Raises:
         FactError: the environment's Python does not answer, or a link leads elsewhere.
@@ -71,16 +71,16 @@ def pip_build(tested: TestedBuild) -> Path:
 
 
 def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
-    """Steps that make a clone of a checkout with its files as they are now, changes and new files included.
+    """Plan a clone of a checkout with its files as they are now, changes and new files included.
 
-    What git ignores is not copied. The environment's build is linked to where pip would build, whether or not
-    `install-triton` did so in the checkout: another environment may have been the last to install.
+    Files that git ignores are not copied. The environment's build is linked to pip's folder, even if
+    `install-triton` did not do so in the checkout, where another environment may have been installed last.
 
     Args:
         root: the checkout.
         env: the environment that was built from it.
-        dest: the clone, in the workspace; its folder is made anew: an older run may have left links there.
-        build: where the clone has the build: `pip_build`.
+        dest: the clone, in the workspace; its folder is recreated, as an older run may have left links there.
+        build: path of the build in the clone: `pip_build`.
 
     Raises:
         FactError: the checkout is not under git.
@@ -113,11 +113,11 @@ def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
 
 
 def sandbox(env: EnvDir, *writable: Path, readable: tuple[Path, ...] = ()) -> tuple[str, ...]:
-    """The words of bubblewrap before a command; none where it is missing or may not make namespaces.
+    """Return bubblewrap's words before a command; none if it is missing or may not create namespaces.
 
     The command sees the system read-only, except for some folders and the environment's build folder, and has
-    no network. Nor can it connect to a socket in the file system: tmux, or the agent of an editor, would run
-    for it what it may not run itself.
+    no network. It cannot connect to a socket in the file system either: through tmux, or an editor's agent,
+    it could run what the sandbox forbids.
     """
     program = process.which("bwrap")
     if not program:
@@ -132,14 +132,14 @@ def sandbox(env: EnvDir, *writable: Path, readable: tuple[Path, ...] = ()) -> tu
 
 
 def _sockets() -> Iterator[Path]:
-    """The sockets in the file system that somebody listens on, and that this user may connect to."""
+    """Yield sockets in the file system that have a listener and that this user may connect to."""
     try:
         lines = untrusted.read_text(Path("/proc/net/unix")).splitlines()
     except OSError:
         return
     for name in dict.fromkeys(line.partition("/")[2] for line in lines):  # a path is the last column
         path = untrusted.real(Path(f"/{name}"))
-        # Of those below /run nothing is seen. `access` does not raise where a folder cannot be searched.
+        # Sockets below /run are hidden already. `access` does not raise if a folder cannot be searched.
         if not path.is_relative_to("/run") and os.access(path, os.W_OK) and path.is_socket():
             yield path
 
@@ -147,13 +147,13 @@ def _sockets() -> Iterator[Path]:
 def variables(
     tested: TestedBuild, folders: Sequence[Path], scratch: Path, root: Path
 ) -> dict[str, str | None]:
-    """The environment of all steps: the env's Python first, and programs that refuse to change the system.
+    """Return the environment of all steps: the env's Python first, and stubs for programs like apt.
 
     Args:
         tested: the build.
-        folders: with packages beside the environment's own.
-        scratch: for the programs, and for what the steps take for their home.
-        root: the clone that they run in.
+        folders: folders with packages besides the environment's own.
+        scratch: folder for the stubs, and for the steps' home.
+        root: the clone in which they run.
     """
     refuse = '#!/bin/sh\necho "$(basename "$0"): ci-replay changes nothing in the system" >&2\nexit 126\n'
     bin_ = scratch / "bin"
@@ -186,65 +186,65 @@ def run(
     *,
     confined: bool,
 ) -> tuple[ReplayedStep, ...]:
-    """Run the steps of a job, one after the other; after a failure the others run, too.
+    """Run the steps of a job, one after the other, even after a failure.
 
     Args:
-        tested: the build whose Python and programs they find.
+        tested: the build that provides their Python and programs.
         job: the job.
-        root: the clone of the checkout that they run in.
-        change: of the environment.
-        tell: gets a line before each.
-        confined: whether the user was told that bubblewrap confines them.
+        root: the clone in which they run.
+        change: environment variables.
+        tell: called with a line before each step.
+        confined: whether the user was promised that bubblewrap confines them.
 
     Raises:
-        FactError: it does not any more.
+        FactError: bubblewrap no longer works.
     """
     own_folder = tested.folder / "ci"
     folders = [own_folder / f"{number:02}" for number, _ in enumerate(job.steps, 1)]
     for folder in folders:
         files.make_folder(folder)
-    # Not their common folder: a link there in place of a folder would lead what is written for the next step.
+    # Not their common folder: a step could replace the next one's folder with a link to a place outside.
     boxed = sandbox(
         tested.env, root, own_folder / "home", own_folder / "tmp", *folders, readable=(own_folder,)
     )
     if confined and not boxed:
         hints = ["run again: it asks before it runs steps without a sandbox"]
         raise FactError("bubblewrap cannot confine the steps now, so none was run", hints=hints)
-    found = []
+    results = []
     for step, scratch in zip(job.steps, folders, strict=True):
         if step.why or job.why:
-            found.append(ReplayedStep(step, "left out", job.why or step.why))
+            results.append(ReplayedStep(step, "left out", job.why or step.why))
             continue
         files.remove([scratch / "log"])
         cwd = root / step.folder
         if why := _no_folder(cwd, root):
-            found.append(ReplayedStep(step, "failed", why))
+            results.append(ReplayedStep(step, "failed", why))
             continue
         tell(f"{step.name}: {scratch / 'log'}")
         argv = (*boxed, "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script)
         own: dict[str, str | None] = dict(step.variables)
         code, log, last = isolated_run.run(argv, tested.env.python, cwd, scratch, {**change, **own})
         why = f"exit code {code}: {last}" if code else _nothing(log)
-        found.append(ReplayedStep(step, "failed" if why else "passed", why or step.note))
-    return tuple(found)
+        results.append(ReplayedStep(step, "failed" if why else "passed", why or step.note))
+    return tuple(results)
 
 
 def _no_folder(folder: Path, root: Path) -> str:
-    """Why a step cannot run in a folder; empty if it can. A link may lead out of the clone."""
+    """Return why a step cannot run in a folder, which may be a link out of the clone; empty if it can."""
     if not folder.resolve().is_relative_to(root.resolve()):
         return f"its folder leads out of the checkout: {folder.relative_to(root)}"
     return "" if folder.is_dir() else f"this checkout has no folder {folder.relative_to(root)}"
 
 
 def _nothing(log: Path) -> str:
-    """Why a step that passed has tested nothing; empty if it has."""
+    """Return why a step that passed has tested nothing; empty if it has."""
     text = untrusted.read_text(log)
-    said = (one for one in configs.load(CONFIG)["tested-nothing"] if one in text)
-    return next((f"it tested nothing: {one}" for one in said), "")
+    phrases = (phrase for phrase in configs.load(CONFIG)["tested-nothing"] if phrase in text)
+    return next((f"it tested nothing: {phrase}" for phrase in phrases), "")
 
 
 def planned(job: WorkflowJob) -> tuple[ReplayedStep, ...]:
-    """What would be run."""
+    """Return the steps, with the reasons of those that would be left out."""
     return tuple(
         ReplayedStep(step, "left out", job.why or step.why)
         if job.why or step.why
@@ -254,53 +254,55 @@ def planned(job: WorkflowJob) -> tuple[ReplayedStep, ...]:
 
 
 def script(steps: Sequence[ReplayedStep]) -> Iterator[str]:
-    """The steps that run, for a shell in a clone of the checkout."""
-    for one in steps:
-        if one.word == "to run":
-            given = " ".join(f"{name}={shlex.quote(text)}" for name, text in one.step.variables)
-            where = shlex.quote(one.step.folder or ".")
-            yield f"# {one.step.name}\n(cd {where}; export {given or 'CI=true'}"
-            yield f"{one.step.script.rstrip()}\n)\n"
+    """Yield the steps that run, for a shell in a clone of the checkout."""
+    for result in steps:
+        if result.word == "to run":
+            exports = " ".join(f"{name}={shlex.quote(text)}" for name, text in result.step.variables)
+            where = shlex.quote(result.step.folder or ".")
+            yield f"# {result.step.name}\n(cd {where}; export {exports or 'CI=true'}"
+            yield f"{result.step.script.rstrip()}\n)\n"
 
 
 def compared(steps: Sequence[ReplayedStep], log: Path) -> tuple[ReplayedStep, ...]:
-    """The steps with how they ended in a log of GitHub's: as its page gives it, or `gh run view --log`.
+    """Add the results in a log of GitHub's: as downloaded from its page, or by `gh run view --log`.
 
     Raises:
-        FactError: no step is in the log.
+        FactError: the log has none of the steps.
     """
     lines = [_ANSI.sub("", line) for line in untrusted.read_text(log).splitlines()]
     columns = any(line.count("\t") > 1 for line in lines[:5])
-    told = list(_of_columns(lines) if columns else _of_groups(lines))
-    keys = [one.step.name if columns else _first(one.step) for one in steps]
-    found = tuple(replace(one, there=_there(number, keys, told)) for number, one in enumerate(steps))
-    if not any(one.there for one in found):
+    log_steps = list(_of_columns(lines) if columns else _of_groups(lines))
+    keys = [result.step.name if columns else _first(result.step) for result in steps]
+    compared_steps = tuple(
+        replace(result, there=_there(number, keys, log_steps)) for number, result in enumerate(steps)
+    )
+    if not any(result.there for result in compared_steps):
         hints = ["the raw log of this job, of a commit with these workflow files", "gh run view --log"]
         raise FactError("no step of this job is in the log", where=log, hints=hints)
-    return found
+    return compared_steps
 
 
 def _there(number: int, keys: Sequence[str], told: Sequence[tuple[str, str]]) -> str:
-    """How a step ended there; empty if several begin so, and not all of them are in the log."""
+    """Return a step's result in the log; empty if several begin alike and some of them are missing there."""
     key = keys[number]
     same = [word for name, word in told if name == key]
     return same[keys[:number].count(key)] if len(same) == keys.count(key) else ""
 
 
 def _of_groups(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Steps by the first line of their scripts, in order."""
-    found: list[tuple[str, str]] = []
+    """Yield steps by the first line of their scripts, in order."""
+    steps: list[tuple[str, str]] = []
     for line in lines:
         text = _STAMP.sub("", line)
         if text.startswith(_GROUP):
-            found.append((text.removeprefix(_GROUP).strip(), "passed"))
-        elif text.startswith(_ERROR) and found:
-            found[-1] = (found[-1][0], "failed")
-    yield from found
+            steps.append((text.removeprefix(_GROUP).strip(), "passed"))
+        elif text.startswith(_ERROR) and steps:
+            steps[-1] = (steps[-1][0], "failed")
+    yield from steps
 
 
 def _of_columns(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Steps by their names: job, step and text, with tabs between."""
+    """Yield steps by their names, from tab-separated lines: job, step and text."""
     words: dict[str, str] = {}
     for line in lines:
         _, _, rest = line.partition("\t")
@@ -317,16 +319,21 @@ def _first(step: WorkflowStep) -> str:
 
 
 def table(job: WorkflowJob, steps: Sequence[ReplayedStep]) -> Grid:
-    """The steps."""
-    there = any(one.there for one in steps)
+    """Return a table of the steps."""
+    there = any(result.there for result in steps)
     heads = ["step", "here", *(["in the log"] if there else []), "why"]
-    rows = [[one.step.name, one.word, *([one.there or "-"] if there else []), one.why] for one in steps]
-    styles = ["red" if one.word == "failed" else "dim" if one.word == "left out" else "" for one in steps]
+    rows = [
+        [result.step.name, result.word, *([result.there or "-"] if there else []), result.why]
+        for result in steps
+    ]
+    styles = [
+        "red" if result.word == "failed" else "dim" if result.word == "left out" else "" for result in steps
+    ]
     return tables.plain(job.name, heads, rows, styles=styles)
 
 
 def list_(jobs: Sequence[WorkflowJob]) -> Grid:
-    """All jobs."""
+    """Return a table of all jobs."""
     rows = [
         [job.name, job.runner, str(len(job.steps)), str(0 if job.why else len(job.runnable)), job.why]
         for job in jobs
@@ -336,16 +343,16 @@ def list_(jobs: Sequence[WorkflowJob]) -> Grid:
 
 
 def as_json(job: WorkflowJob, steps: Sequence[ReplayedStep]) -> dict[str, object]:
-    """All of it."""
+    """Return the steps as JSON data."""
     rows = [
         {
-            "step": one.step.name,
-            "here": one.word,
-            "there": one.there,
-            "why": one.why,
-            "script": one.step.script,
+            "step": result.step.name,
+            "here": result.word,
+            "there": result.there,
+            "why": result.why,
+            "script": result.step.script,
         }
-        for one in steps
+        for result in steps
     ]
     return {"schema": 1, "job": job.name, "runner": job.runner, "steps": rows}
 
@@ -354,7 +361,7 @@ def check(job: WorkflowJob) -> None:
     """Refuse a job of which nothing can run here.
 
     Raises:
-        NothingRunError: nothing can.
+        NothingRunError: no step can run here.
     """
     if job.why or not job.runnable:
         why = job.why or "\n".join(f"{step.name}: {step.why}" for step in job.steps)

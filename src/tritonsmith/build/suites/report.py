@@ -15,7 +15,7 @@ _WORDS: tuple[TestWord, ...] = ("passed", "failed", "known", "skipped")
 
 
 def blocks(tests: Sequence[SuiteTest]) -> Iterator[Grid]:
-    """A table of the suites, and one of each test that failed."""
+    """Yield a table of the suites, and one of the failed tests."""
     rows = []
     for suite in SUITES:
         if mine := [test for test in tests if test.suite == suite]:
@@ -39,23 +39,23 @@ def blocks(tests: Sequence[SuiteTest]) -> Iterator[Grid]:
 
 
 def screen(tests: Sequence[SuiteTest]) -> Iterator[Grid | str]:
-    """All that a person reads: the tables, then what the failed tests printed, which may be long."""
+    """Yield everything for the screen: the tables, then the output of failed tests, which may be long."""
     yield from blocks(tests)
     yield from output_of(tests)
 
 
 def failed(tests: Iterable[SuiteTest]) -> list[SuiteTest]:
-    """Those that failed, and are not known to."""
+    """Return the failed tests, without known failures."""
     return [test for test in tests if test.word == "failed"]
 
 
 def output_of(tests: Iterable[SuiteTest]) -> list[str]:
-    """What the failed tests printed."""
+    """Return the output of the failed tests."""
     return [line for test in failed(tests)[:_SHOWN] for line in (f"{test.name}:", *test.text.splitlines())]
 
 
 def as_json(tests: Sequence[SuiteTest], selection: SuiteSelection) -> dict[str, Any]:
-    """All of it."""
+    """Return the results as JSON data."""
     return {
         "schema": 1,
         "counts": {

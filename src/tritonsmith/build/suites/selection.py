@@ -1,4 +1,4 @@
-"""Which tests are to run: whole suites, or what somebody names."""
+"""The tests to run: whole suites, or those that the user names."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MARK = "mark.interpreter"
 
 @dataclass(frozen=True)
 class SuiteSelection:
-    """Tests by suite, as paths below the checkout.
+    """Tests by suite, as paths relative to the checkout.
 
     Attributes:
         lit: files and folders.
-        cpp: programs.
+        cpp: programs with unit tests.
         gpu_less: files, or `FILE::NAME`.
-        interpreter: the same.
-        left_out: what is not run, and why.
+        interpreter: files, or `FILE::NAME`.
+        left_out: tests that are not run, and why.
     """
 
     lit: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class SuiteSelection:
 
     @property
     def suites(self) -> tuple[SuiteName, ...]:
-        """Those that have something to run."""
+        """The suites that have something to run."""
         pairs: tuple[tuple[SuiteName, Sequence[object]], ...] = (
             ("lit", self.lit),
             ("cpp", self.cpp),
@@ -54,28 +54,28 @@ class SuiteTree:
 
     Attributes:
         root: its top folder.
-        backends: that are built.
+        backends: the backends that are built.
     """
 
     root: Path
     backends: tuple[str, ...]
 
     def whole(self, suites: Iterable[SuiteName]) -> SuiteSelection:
-        """All tests of some suites."""
-        wanted, left_out = set(suites), []
-        found: dict[SuiteName, tuple[str, ...]] = {
+        """Select all tests of some suites."""
+        requested, left_out = set(suites), []
+        tests_of: dict[SuiteName, tuple[str, ...]] = {
             "lit": (LIT,) if (self.root / LIT / "lit.cfg.py").is_file() else (),
             "gpu-less": self.gpu_less,
             "interpreter": self.interpreter,
         }
         units = gtest.units(self.root, self.backends)
-        for name, tests in (*found.items(), ("cpp", units)):
-            if name in wanted and not tests:
+        for name, tests in (*tests_of.items(), ("cpp", units)):
+            if name in requested and not tests:
                 left_out.append((str(name), configs.load(CONFIG)["missing"][name]))
-        kept = {name: tests if name in wanted else () for name, tests in found.items()}
+        kept = {name: tests if name in requested else () for name, tests in tests_of.items()}
         return SuiteSelection(
             kept["lit"],
-            units if "cpp" in wanted else (),
+            units if "cpp" in requested else (),
             kept["gpu-less"],
             kept["interpreter"],
             tuple(left_out),
@@ -83,7 +83,7 @@ class SuiteTree:
 
     @property
     def gpu_less(self) -> tuple[str, ...]:
-        """Tests for pytest that need no GPU (`configs/test-suites.toml`), those that this checkout has."""
+        """The tests for pytest that need no GPU (`configs/test-suites.toml`) and that this checkout has."""
         rows = configs.load(CONFIG)["gpu-less"]
         return tuple(row["test"] for row in rows if self._has(row["test"]))
 
@@ -94,23 +94,23 @@ class SuiteTree:
 
     @property
     def interpreter(self) -> tuple[str, ...]:
-        """Files with tests that upstream marks for the interpreter."""
+        """The files with tests that upstream marks for the interpreter."""
         files = sorted((self.root / _PYTHON).rglob("test_*.py"))
         return tuple(self.name(file) for file in files if _MARK in untrusted.read_text(file))
 
     def name(self, path: Path) -> str:
-        """A path below the checkout."""
+        """Return a path relative to the checkout."""
         return path.relative_to(self.root).as_posix()
 
     def named(self, words: Iterable[str], suites: frozenset[SuiteName]) -> tuple[SuiteSelection, list[str]]:
-        """Tests that somebody names, and named files that are no tests.
+        """Select the tests that the user names, and return the named files that are no tests.
 
         Args:
-            words: paths, or `FILE::NAME` for pytest; below the current folder, or below the checkout.
-            suites: those that are asked for; a test that fits none of them is an error.
+            words: paths, or `FILE::NAME` for pytest; relative to the current folder or to the checkout.
+            suites: the requested suites; a test that fits none of them is an error.
 
         Raises:
-            UsageError: there is no such file, or no suite that was asked for has it.
+            UsageError: a file does not exist, or no requested suite has it.
         """
         lit: list[str] = []
         cpp: list[UnitTest] = []
@@ -119,7 +119,7 @@ class SuiteTree:
         for word in words:
             file, mark, name = word.partition("::")
             path = self._path(file)
-            units = [one for one in gtest.units(self.root, self.backends) if _covers(path, one)]
+            units = [unit for unit in gtest.units(self.root, self.backends) if _covers(path, unit)]
             if path == LIT or path.startswith(f"{LIT}/"):
                 lit += self._lit(path)
             elif units:
@@ -129,18 +129,18 @@ class SuiteTree:
             else:
                 rest.append(path)
         interpreted = "interpreter" in suites
-        made = SuiteSelection(
+        selection = SuiteSelection(
             tuple(dict.fromkeys(lit)),
             tuple(dict.fromkeys(cpp)),
             () if interpreted else tuple(python),
             tuple(python) if interpreted else (),
         )
-        if suites and (others := set(made.suites) - suites):
+        if suites and (others := set(selection.suites) - suites):
             raise UsageError(
                 f"these are tests of {', '.join(sorted(others))}, and --{min(suites)} asks for others",
                 hints=["name the tests without the flag of a suite"],
             )
-        return made, rest
+        return selection, rest
 
     def _lit(self, path: str) -> Iterator[str]:
         if (self.root / path).is_file() and not lit_tests.is_lit(path, untrusted.read_text(self.root / path)):
@@ -159,7 +159,7 @@ class SuiteTree:
 
 
 def _covers(path: str, unit: UnitTest) -> bool:
-    """Whether a path is of a program's sources, or above them."""
+    """Report whether a path is one of a program's sources, or a folder above them."""
     return path in unit.sources or unit.folder == path or unit.folder.startswith(f"{path}/")
 
 

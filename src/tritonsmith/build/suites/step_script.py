@@ -1,7 +1,7 @@
-"""Which commands the script of a workflow's step runs, and whether all of them are on a list.
+"""The commands that a workflow step's script runs, and whether all of them are on a list.
 
-The reading is strict: what it does not understand (functions, `eval`, here-documents, a program whose name is
-computed) is refused, so a script that passes runs listed programs only. It is no parser of all of bash.
+The reading is strict: anything it does not understand (functions, `eval`, here-documents, a program whose
+name is computed) is refused, so a script that passes runs only listed programs. It is no full bash parser.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-_COMPUTED = "$"  # stands for an expansion in a word
-_SPLIT = "$*"  # stands for one outside of quotes, which may become several words
+_COMPUTED = "$"  # placeholder for an expansion in a word
+_SPLIT = "$*"  # placeholder for one outside of quotes, which may become several words
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)\+?=", re.ASCII)
 _LEADING = ("if", "then", "elif", "else", "do", "!")  # a command follows
 _ENDING = ("fi", "done")
@@ -24,7 +24,7 @@ _PARAMETER = re.compile(
     r"\w+(:?[-+][\w ./-]*|(##?|%%?)[\w*./-]*)?", re.ASCII
 )  # bash evaluates more in others
 _JOINED = re.compile(r"[^ \t\n]\\\n[^ \t\n]")  # `$` and `(` on two lines are `$(` to bash
-_DEEPEST = 20  # `$(...)` in each other
+_DEEPEST = 20  # nested `$(...)`
 
 
 class _RefusedError(Exception):
@@ -40,10 +40,10 @@ class _Words:
 
 
 def refusal(script: str, rules: Mapping[str, Any]) -> str:
-    """Why a script may not run; empty if all of its commands are on the list.
+    """Return why a script may not run; empty if all of its commands are on the list.
 
     Args:
-        script: for bash.
+        script: a script for bash.
         rules: the rows `may-run` and `refused-variables` of configs/ci-replay.toml.
     """
     try:
@@ -55,7 +55,7 @@ def refusal(script: str, rules: Mapping[str, Any]) -> str:
 
 
 def refused_variable(name: str, rules: Mapping[str, Any]) -> str:
-    """Why a step may not set a variable; empty if it may."""
+    """Return why a step may not set a variable; empty if it may."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         return f"{name[:40]!r} is no name of a variable"
     if re.fullmatch("|".join(rules["refused-variables"]), name):
@@ -99,7 +99,7 @@ def _check_variable(name: str, rules: Mapping[str, Any]) -> None:
 
 
 class _ScriptReader:
-    """Splits a script into commands, those in `$(...)` included."""
+    """Splits a script into commands, including those in `$(...)`."""
 
     def __init__(self, script: str, depth: int = 0) -> None:
         if depth > _DEEPEST:
@@ -114,7 +114,7 @@ class _ScriptReader:
         self._inner: list[_Words] = []
 
     def commands(self) -> Iterator[_Words]:
-        """Each simple command of the script."""
+        """Yield each simple command of the script."""
         current = _Words()
         while self._at < len(self._text):
             char = self._text[self._at]
@@ -127,7 +127,9 @@ class _ScriptReader:
                 self._at = len(self._text) if end < 0 else end
             elif redirection := self._redirection():
                 self._redirect(redirection, current)
-            elif operator := next((one for one in _OPERATORS if self._text.startswith(one, self._at)), ""):
+            elif operator := next(
+                (token for token in _OPERATORS if self._text.startswith(token, self._at)), ""
+            ):
                 if operator == ";;" or (operator == "(" and current.words):  # `case`, a function
                     raise _RefusedError("it has a function or a `case`, which is not read")
                 self._at += len(operator)
@@ -148,7 +150,7 @@ class _ScriptReader:
         if words and words[0] == "for":
             if words[2:3] not in ([], ["in"]):
                 raise _RefusedError("it has a `for` without `in`, which is not read")
-            words = [f"{words[1] if len(words) > 1 else ''}="]  # which it sets
+            words = [f"{words[1] if len(words) > 1 else ''}="]  # `for` sets this variable
         if words or command.written:
             yield _Words(words, command.written)
 
@@ -171,7 +173,7 @@ class _ScriptReader:
             raise _RefusedError(f"it reads what may be a connection: {target[:40]}")  # Bash opens one
 
     def _word(self) -> str:
-        """The next word without its quotes, in which expansions are `$`."""
+        """Read the next word without its quotes; expansions become `$`."""
         parts: list[str] = []
         begin = self._at
         while self._at < len(self._text):
@@ -194,7 +196,7 @@ class _ScriptReader:
         if self._at == begin:
             raise _RefusedError("it cannot be read as a list of commands")
         word = "".join(parts)
-        if "$(" in word or "`" in word:  # quoted here, and run where bash evaluates the word once more
+        if "$(" in word or "`" in word:  # quoted here, but it runs if bash evaluates the word again
             raise _RefusedError(f"it has a command in quotes: {word[:40]}")
         return word
 
@@ -217,7 +219,7 @@ class _ScriptReader:
         raise _RefusedError("a quotation mark is not closed")
 
     def _until(self, end: str) -> str:
-        """The text from after this character to before `end`, which is passed over."""
+        """Return the text after the current character and before `end`, and skip both."""
         begin = self._at + 1
         close = self._text.find(end, begin)
         if close < 0:
@@ -226,7 +228,7 @@ class _ScriptReader:
         return self._text[begin:close]
 
     def _expansion(self) -> str:
-        """A variable, or the output of a command, whose own commands are kept."""
+        """Read a variable, or the output of a command, whose own commands are recorded."""
         if self._text[self._at] == "`":
             inner = self._until("`")
             if "\\" in inner:
@@ -250,14 +252,14 @@ class _ScriptReader:
         return _COMPUTED
 
     def _balanced(self) -> str:
-        """The text between this parenthesis and the one that closes it; quotes hide others."""
+        """Return the text between this parenthesis and the one that closes it; quoted ones do not count."""
         begin, depth, quote = self._at + 1, 0, ""
         while self._at < len(self._text):
             char = self._text[self._at]
             if quote != "'" and char == "\\":
                 self._at += 1
             elif quote:
-                # A `$(` in double quotes has quotes of its own: too much for this reading.
+                # A `$(` in double quotes has quotes of its own: too complex for this reader.
                 if quote == '"' and self._text.startswith("$(", self._at):
                     raise _RefusedError("its commands are nested in quotes")
                 quote = "" if char == quote else quote

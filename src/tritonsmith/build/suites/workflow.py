@@ -1,4 +1,4 @@
-"""The jobs and steps of a checkout's workflow files, and why a step cannot be run here."""
+"""The jobs and steps of a checkout's workflow files, and the reasons why a step cannot run here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 
 CONFIG = "ci-replay"
 _FOLDER = ".github/workflows"
-_BEGIN, _END = "${{", "}}"  # of what GitHub fills in
+_BEGIN, _END = "${{", "}}"  # around expressions that GitHub fills in
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class WorkflowStep:
     """One step.
 
     Attributes:
-        name: its own, or the first line of what it runs.
-        script: for the shell; empty for an action.
+        name: its own, or the first line of its script.
+        script: script for the shell; empty for an action.
         uses: the action; empty for a script.
-        variables: of the environment, those of the workflow and of the job included.
-        folder: where it runs, below the checkout.
-        why: the reason if it is left out; empty if it can run.
-        note: what is different here from there.
+        variables: environment variables, including those of the workflow and the job.
+        folder: working directory, relative to the checkout.
+        why: the reason why it is left out; empty if it can run.
+        note: the difference between here and CI.
     """
 
     name: str
@@ -46,11 +46,11 @@ class WorkflowJob:
     """One job.
 
     Attributes:
-        file: its workflow file, by name.
-        key: its id there.
-        runner: what it runs on, as written.
-        steps: in order.
-        why: the reason if all of it is left out.
+        file: name of its workflow file.
+        key: its id in that file.
+        runner: its runner, as written.
+        steps: its steps, in order.
+        why: the reason why all of it is left out.
     """
 
     file: str
@@ -61,12 +61,12 @@ class WorkflowJob:
 
     @property
     def name(self) -> str:
-        """`FILE:KEY`."""
+        """The name as `FILE:KEY`."""
         return f"{self.file}:{self.key}"
 
     @property
     def runnable(self) -> tuple[WorkflowStep, ...]:
-        """Steps that can run here."""
+        """The steps that can run here."""
         return tuple(step for step in self.steps if not step.why)
 
 
@@ -75,7 +75,7 @@ class Workflows:
     """The workflow files of a checkout.
 
     Attributes:
-        jobs: of all files that can be read.
+        jobs: jobs of all files that can be read.
         unreadable: the other files, each with the reason.
     """
 
@@ -84,7 +84,7 @@ class Workflows:
 
 
 def read(root: Path) -> Workflows:
-    """All jobs of a checkout.
+    """Read all jobs of a checkout.
 
     Raises:
         FactError: there is no workflow file, or none that can be read.
@@ -113,21 +113,21 @@ def read(root: Path) -> Workflows:
 
 
 def find(jobs: tuple[WorkflowJob, ...], text: str) -> WorkflowJob:
-    """The job of `JOB` or `FILE:JOB`.
+    """Find the job of `JOB` or `FILE:JOB`.
 
     Raises:
-        UsageError: there is none, or there are several.
+        UsageError: there is no such job, or there are several.
     """
-    found = [job for job in jobs if text in (job.key, job.name)]
-    if not found:
+    matches = [job for job in jobs if text in (job.key, job.name)]
+    if not matches:
         raise UsageError(f"no job {text!r}", hints=did_you_mean(text, {job.key for job in jobs}))
-    if len(found) > 1:
-        raise UsageError(f"{text} is a job of several files", hints=[job.name for job in found])
-    return found[0]
+    if len(matches) > 1:
+        raise UsageError(f"{text} is a job of several files", hints=[job.name for job in matches])
+    return matches[0]
 
 
-# Values are read off YAML's nodes as they are written: GitHub, too, takes `on` and `3` for texts here. So an
-# alias is never written out, and a number of a million digits is not converted.
+# Values are read from YAML's nodes as they are written: GitHub, too, takes `on` and `3` as texts here. So an
+# alias is never expanded, and a number of a million digits is not converted.
 
 
 def _jobs(file: Path, text: str) -> list[WorkflowJob]:
@@ -140,14 +140,14 @@ def _jobs(file: Path, text: str) -> list[WorkflowJob]:
         raw = _items(job.get("steps"))
         left -= len(raw)
         characters -= sum(
-            len(_text(_table(one).get("run"), limits["script"])) for one in raw[: limits["steps"]]
+            len(_text(_table(step).get("run"), limits["script"])) for step in raw[: limits["steps"]]
         )
-        if left < 0 or characters < 0:  # by aliases
+        if left < 0 or characters < 0:  # aliases multiply them
             raise untrusted.UnreadableError(f"it has more than {limits['steps']:,} steps, or very long ones")
         runner = _runner(job.get("runs-on"))
-        given = {**_variables(content.get("env")), **_variables(job.get("env"))}
+        variables = {**_variables(content.get("env")), **_variables(job.get("env"))}
         folder = _text(_table(_table(job.get("defaults")).get("run")).get("working-directory"))
-        steps = tuple(_step(_table(one), given, folder) for one in raw)
+        steps = tuple(_step(_table(step), variables, folder) for step in raw)
         why = f"it runs on {runner}" if "macos" in runner or "windows" in runner else ""
         why = f"it calls {_text(job['uses'])}" if "uses" in job else why
         jobs.append(WorkflowJob(file.name, key, runner, steps, why))
@@ -166,7 +166,7 @@ def _step(step: Mapping[str, yaml.Node], given: Mapping[str, str], folder: str) 
     why, note = _why(script, uses, variables, _text(step.get("shell")), where), ""
     rules = configs.load(CONFIG)["conditions"]
     if not why and condition and condition not in rules["true"]:
-        if any(one in condition for one in rules["passed-over"]):
+        if any(passed in condition for passed in rules["passed-over"]):
             note = f"there only if {condition}"
         else:
             why = f"only if {condition}: not known here"
@@ -178,7 +178,7 @@ def _why(script: str, uses: str, variables: Mapping[str, str], shell: str, folde
 
 
 def _reasons(script: str, uses: str, variables: Mapping[str, str], shell: str, folder: str) -> Iterator[str]:
-    """Why a step is left out; the first text that is not empty counts."""
+    """Yield the reasons why a step is left out; the first text that is not empty counts."""
     rules = configs.load(CONFIG)
     most = rules["limits"]["script"]
     yield f"an action of GitHub's: {uses}" if uses else ""
@@ -205,14 +205,14 @@ def _inside(folder: str) -> bool:
 
 
 def _expression(text: str) -> str:
-    """The first thing that GitHub would fill in; empty if there is none."""
+    """Return the first expression that GitHub would fill in; empty if there is none."""
     _, begin, rest = text.partition(_BEGIN)
     inside, end, _ = rest.partition(_END)
     return (inside.strip() or _BEGIN) if begin and end else ""
 
 
 def _runner(node: yaml.Node | None) -> str:
-    """What a job runs on: a label, several, or a group."""
+    """Return the runner of a job: a label, several, or a group."""
     if isinstance(node, yaml.MappingNode):
         return ", ".join(filter(None, map(_runner, _table(node).values())))
     return ", ".join(filter(None, map(_text, _items(node)))) or _text(node)
@@ -238,7 +238,7 @@ def _items(node: yaml.Node | None) -> list[yaml.Node]:
 
 
 def _text(node: yaml.Node | None, most: int = 0) -> str:
-    """A text as it is written; empty for null and for what is no scalar."""
+    """Return a text as it is written; empty for null and for anything but a scalar."""
     if not isinstance(node, yaml.ScalarNode) or node.tag == "tag:yaml.org,2002:null":
         return ""
     text = str(node.value)[: most or configs.load(CONFIG)["limits"]["text"]]

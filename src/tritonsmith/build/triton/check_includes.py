@@ -1,4 +1,4 @@
-"""`build-triton --check-includes`: what compiles only because a precompiled header includes it."""
+"""`build-triton --check-includes`: find code that compiles only because of a precompiled header."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _LIMIT = 8 << 20  # bytes of a header
 
 @dataclass(frozen=True)
 class IncludeCheck:
-    """What will be compiled without a precompiled header.
+    """The files that will be compiled without a precompiled header.
 
     Attributes:
         inputs: facts and settings, as for `build-triton`.
-        changed: sources and headers that differ, and what is compiled for each (`suspects.compiled_for`).
-        base: the branch that they differ from.
-        warnings: of the preflight.
+        changed: changed sources and headers, with the source compiled for each (`suspects.compiled_for`).
+        base: branch that they differ from.
+        warnings: warnings of the preflight.
         again: configure even if nothing changed.
-        receipt: what goes in, if the last build went in otherwise; else empty.
+        receipt: inputs of the build, if they differ from the last build's; else empty.
     """
 
     inputs: Inputs
@@ -57,28 +57,28 @@ class IncludeCheck:
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """What is compiled, as far as this build compiles it."""
+        """The sources to compile, as far as this build compiles them."""
         return tuple(dict.fromkeys(path for path in self.changed.values() if path))
 
     @property
     def headers(self) -> Mapping[Path, Path]:
-        """Headers that are compiled by themselves, each as a source is that includes it."""
+        """The headers to compile by themselves, each with a source that includes it."""
         return {path: source for path, source in self.changed.items() if source and source != path}
 
     @property
     def count(self) -> int:
-        """How many files are compiled without a precompiled header."""
+        """The number of files to compile without a precompiled header."""
         return len(self.sources) + len(self.headers)
 
     @property
     def objects(self) -> BuildObjects:
-        """The step that compiles them as always."""
+        """The step that compiles them as usual."""
         tools, jobs = self.inputs.tools, self.inputs.jobs.compile
         return BuildObjects(tools.ninja, self.inputs.env.build, jobs, self.sources, phase=recipe.PHASE_BUILD)
 
     @property
     def plan(self) -> Plan:
-        """The recipe: configure, compile as always, so that all headers are there, then without."""
+        """The recipe: configure, compile as usual, so that all headers exist, then check the includes."""
         build, tools, jobs = self.inputs.env.build, self.inputs.tools, self.inputs.jobs.compile
         folder, names = build / FOLDER, list(map(str, self.sources))
         for header, source in self.headers.items():
@@ -114,15 +114,15 @@ def prepare(
     """Choose what to compile.
 
     Args:
-        settings: the env.
+        settings: settings of the env.
         space: the workspace.
         located: the checkout.
-        base: branch that this one will be merged into; empty to search for upstream's.
-        force: go on in spite of what the preflight found.
+        base: branch to merge this one into; empty to search for upstream's.
+        force: continue despite the preflight's findings.
         again: configure even if nothing changed.
 
     Raises:
-        FactError: no checkout, no LLVM yet, or git has no such branch.
+        FactError: there is no checkout, no LLVM yet, or git has no such branch.
         PreflightError: the build would fail.
         UsageError: this build has no precompiled headers.
     """
@@ -137,15 +137,15 @@ def prepare(
 
 
 def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
-    """Compile, and explain what fails.
+    """Compile, and explain the failures.
 
     Returns:
-        The files that differ and were not checked: this build compiles neither them nor what includes them.
+        The changed files that were not checked: this build compiles neither them nor their includers.
 
     Raises:
-        StepError: what is missing where, or nothing was checked.
+        StepError: includes are missing, or nothing was checked.
     """
-    if check.receipt:  # the folder is configured otherwise now, and not built
+    if check.receipt:  # the folder is now configured differently, and not built
         only = StepError("only the includes were checked")
         session.run_unseen(
             unfinished_build.record(session.env, session.task, check.receipt, session.log, only)
@@ -153,8 +153,8 @@ def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
     try:
         session.run(check.plan)
     except CommandFailedError as failure:
-        told = explain(failure, check) if failure.step.phase == PHASE else diagnose.explain(failure)
-        raise told from failure
+        explained = explain(failure, check) if failure.step.phase == PHASE else diagnose.explain(failure)
+        raise explained from failure
     compiled = check.objects.found() if check.sources else ()
     unchecked = tuple(path for path, source in check.changed.items() if str(source) not in compiled)
     if unchecked and not compiled:
@@ -168,10 +168,10 @@ def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
 
 
 def explain(failure: CommandFailedError, check: IncludeCheck) -> StepError:
-    """The error for all files that failed: what they lack, and the header that declares it."""
+    """Return the error for all files that failed: the missing names, and the headers that declare them."""
     build, ninja = check.inputs.env.build, check.inputs.tools.ninja
-    made = sorted(build.glob(f"CMakeFiles/{precompiled.PREFIX.lower()}_*.dir/*.pch"))
-    headers = ninja_deps.headers(ninja, build, (str(path.relative_to(build)) for path in made))
+    compiled = sorted(build.glob(f"CMakeFiles/{precompiled.PREFIX.lower()}_*.dir/*.pch"))
+    headers = ninja_deps.headers(ninja, build, (str(path.relative_to(build)) for path in compiled))
     failed = diagnose.failing(failure.output)
     lines: list[str] = []
     for _, error in failed:
@@ -188,13 +188,13 @@ def explain(failure: CommandFailedError, check: IncludeCheck) -> StepError:
 
 
 def _declaring(name: str, headers: Iterable[Path]) -> str:
-    """The `#include` line for a type; empty if no header has it in a form that a line tells."""
+    """Return the `#include` line for a type; empty if no header declares it on one line."""
     pattern = re.compile(_DECLARES.format(re.escape(name)), re.MULTILINE)
     for path in headers:
         try:
-            found = pattern.search(untrusted.read_text(path, _LIMIT))
+            declaration = pattern.search(untrusted.read_text(path, _LIMIT))
         except OSError:
             continue
-        if found and "/c++/" not in str(path):
+        if declaration and "/c++/" not in str(path):
             return f'#include "{path.as_posix().rpartition("include/")[2]}"'
     return ""

@@ -39,7 +39,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.wheels import venv
 
 RECEIPT_BESIDE = "tritonsmith-receipt.json"
-_ANOTHER_BUILDS = 4 * 3600.0  # seconds to wait for another environment that builds the same checkout
+_ANOTHER_BUILDS = 4 * 3600.0  # seconds to wait while another environment builds the same checkout
 _REMEMBERED = (
     "llvm.dir",
     "triton.build-type",
@@ -59,36 +59,36 @@ def prepare_build(
     """Prepare Triton's configure and build.
 
     Args:
-        settings: the env.
+        settings: settings of the env.
         space: the workspace.
         located: the checkout.
-        force: go on in spite of what the preflight found.
+        force: continue despite the preflight's findings.
         again: configure even if nothing changed.
 
     Raises:
-        FactError: no checkout, or no LLVM yet.
+        FactError: there is no checkout, or no LLVM yet.
         PreflightError: the build would fail.
     """
     inputs, request, warnings = gather_checked(settings, space, located, force=force, again=again)
     if settings.llvm.debug_libraries:
-        inputs = replace(inputs, after_project=relink.file(inputs.env))  # `with_listed` adds what writes it
+        inputs = replace(inputs, after_project=relink.file(inputs.env))  # `with_listed` adds the step for it
     inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
     plan = recipe.plan(inputs, again=again)
     last = receipts.read(inputs.env.receipt("build-triton"))
-    given = receipts.read(inputs.env.receipt("setup-mlir"))
+    setup_receipt = receipts.read(inputs.env.receipt("setup-mlir"))
     pins = (
         *pin_check.notes(last, request, inputs.llvm),
-        *pin_check.newer_archive(given, request, settings.name),
+        *pin_check.newer_archive(setup_receipt, request, settings.name),
     )
     notes = (*pins, *cmake_changes.notes(cmake_changes.pending(plan)))
     return _prepared(replace(plan, notes=(*plan.notes, *tried, *notes)), inputs, request, warnings)
 
 
 def plan_before_llvm(settings: Settings, space: Workspace, located: TritonSource) -> Plan | None:
-    """What a build does before it needs the LLVM; None if the environment has one.
+    """Plan the part of a build that does not need the LLVM; None if the environment has one.
 
     Raises:
-        FactError: no checkout, or no interpreter.
+        FactError: there is no checkout, or no interpreter.
     """
     env, checkout = space.env(settings.name), checkouts.read(located.root)
     if settings.llvm.dir or receipts.read(env.receipt("setup-mlir")):
@@ -104,14 +104,14 @@ def prepare_install(
     """Prepare the editable install; missing parts of Triton are built first.
 
     Args:
-        settings: the env.
+        settings: settings of the env.
         space: the workspace.
         located: the checkout.
-        proof: what shows that the result works; runs last, where the era has a way.
-        force: go on in spite of what the preflight found.
+        proof: steps that show that the result works; they run last, if the era supports them.
+        force: continue despite the preflight's findings.
 
     Raises:
-        FactError: no checkout, or no LLVM yet.
+        FactError: there is no checkout, or no LLVM yet.
         PreflightError: the build would fail, or upstream's setup.py would delete something.
     """
     inputs, request, warnings, tried = _for_setup_py(settings, space, located, force=force)
@@ -129,25 +129,25 @@ def prepare_wheel(
     """Prepare a wheel; missing parts of Triton are built first.
 
     Args:
-        settings: the env.
+        settings: settings of the env.
         space: the workspace.
         located: the checkout.
-        force: go on in spite of what the preflight found.
+        force: continue despite the preflight's findings.
 
     Raises:
-        FactError: no checkout, or no LLVM yet.
+        FactError: there is no checkout, or no LLVM yet.
         PreflightError: the build would fail, or upstream's setup.py would delete something.
     """
     inputs, request, warnings, tried = _for_setup_py(settings, space, located, force=force)
     plan = install.wheel(inputs, occupied=_occupied(inputs))
-    made = _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
-    return replace(made, receipt=made.receipt | {"wheels": inputs.env.path / install.WHEELS})
+    prepared = _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
+    return replace(prepared, receipt=prepared.receipt | {"wheels": inputs.env.path / install.WHEELS})
 
 
 def _for_setup_py(
     settings: Settings, space: Workspace, located: TritonSource, *, force: bool
 ) -> tuple[Inputs, LlvmRequest, tuple[str, ...], tuple[str, ...]]:
-    """All facts for what upstream's setup.py does, warnings of the preflight, and notes."""
+    """Read all facts for upstream's setup.py; return inputs, request, preflight warnings and notes."""
     inputs, request = gather(settings, space, located)
     problems = _problems(inputs, request)
     problems += preflight.setup_py(inputs, compile_commands.look(inputs.checkout.root))
@@ -157,13 +157,13 @@ def _for_setup_py(
 
 
 def _occupied(inputs: Inputs) -> bool:
-    """Whether pip's own build folder is there, and no link of ours."""
+    """Report whether pip's own build folder exists, and is not the tool's link."""
     folder = install.pip_build_dir(inputs.checkout, inputs.python)
     return folder.exists() and not folder.is_symlink()
 
 
 def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[str, ...]]:
-    """Add the files to compile first, if the LLVM is not the pin and was never built against; and notes."""
+    """Add files to compile first if the LLVM is not the pin and was never built against; return notes."""
     tree, pin, root = inputs.llvm, request.pin, inputs.checkout.root
     if pin is None or request.fit(tree.commit) == "pin":
         return inputs, ()
@@ -173,7 +173,7 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
         str(tree.prefix),
         tree.commit,
     ):
-        return inputs, ()  # it was built before: this LLVM will do
+        return inputs, ()  # this LLVM worked before
     released = None if tree.commit else eras.llvm_branched(tree.major)
     bumps = suspects.towards(pin_history.around(root), released)
     chosen = suspects.choose(root, bumps, inputs.settings.triton.targets)
@@ -186,16 +186,16 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
 
 
 def _kind(settings: Settings) -> str:
-    """What is built, in words."""
+    """Describe the build that continues."""
     return f"{settings.triton.build_type}, backends {', '.join(settings.triton.backends)}"
 
 
 def _provable(inputs: Inputs) -> bool:
-    """Whether the result can compile a kernel here, without a GPU."""
+    """Report whether the result can compile a kernel here, without a GPU."""
     checkout, settings = inputs.checkout, inputs.settings.triton
     if not checkout.has("nvidia-backend") or settings.sanitizer:
-        return False  # 2.x wants a driver; a sanitizer's runtime must be preloaded by hand
-    own_lld = checkout.has("needs-lld")  # before, AMD's backend calls ROCm's linker
+        return False  # 2.x needs a driver; a sanitizer's runtime must be preloaded by hand
+    own_lld = checkout.has("needs-lld")  # older ones call ROCm's linker for AMD
     return "nvidia" in settings.backends or ("amd" in settings.backends and own_lld)
 
 
@@ -218,10 +218,10 @@ def link_compile_commands(settings: Settings, space: Workspace, located: TritonS
 
 
 def execute(prepared: PreparedBuild, session: Session) -> None:
-    """Run a prepared plan and write its receipt; failures are raised with their first error explained.
+    """Run a prepared plan and write its receipt; a failure is raised with its first error explained.
 
     Raises:
-        StepError: with the first error, cause and remedy.
+        StepError: a step failed; the error has the first error, its cause and a remedy.
     """
     shelf = prepared.store_update
     with shelf.hold(session.task) if shelf else nullcontext():
@@ -230,7 +230,7 @@ def execute(prepared: PreparedBuild, session: Session) -> None:
         with _one_at_a_time(prepared, session), _attempted(prepared, session):
             session.run(prepared.plan)
         beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
-        if shelf:  # before the receipt, which says that it worked
+        if shelf:  # before the receipt, which records success
             session.run_unseen(shelf.steps())
         ended = unfinished_build.end(session.env) if prepared.checkout else ()
         session.leave_receipt(prepared.receipt, *beside, also=(*probe_cache.keep("receipt"), *ended))
@@ -254,7 +254,7 @@ def _one_at_a_time(prepared: PreparedBuild, session: Session) -> Iterator[None]:
 
 @contextmanager
 def _attempted(prepared: PreparedBuild, session: Session) -> Iterator[None]:
-    """Explain a failure; of a build of Triton, also write down that it began, and how it failed."""
+    """Explain a failure; for a build of Triton, also record that it began and how it failed."""
     about = (session.env, session.task, prepared.receipt, session.log)
     builds = prepared.checkout is not None
     if builds:
@@ -262,12 +262,12 @@ def _attempted(prepared: PreparedBuild, session: Session) -> Iterator[None]:
     try:
         yield
     except SmithError as error:
-        told = _explained(error, prepared) if isinstance(error, CommandFailedError) else error
+        explained = _explained(error, prepared) if isinstance(error, CommandFailedError) else error
         if builds:
-            session.run_unseen(unfinished_build.record(*about, told))
-        if told is error:
+            session.run_unseen(unfinished_build.record(*about, explained))
+        if explained is error:
             raise
-        raise told from error
+        raise explained from error
 
 
 def _explained(failure: CommandFailedError, prepared: PreparedBuild) -> StepError:
@@ -283,10 +283,10 @@ def _explained(failure: CommandFailedError, prepared: PreparedBuild) -> StepErro
 def gather(
     settings: Settings, space: Workspace, located: TritonSource, *, again: bool = False
 ) -> tuple[Inputs, LlvmRequest]:
-    """All facts that Triton's recipe needs; `again` chooses anew what a build folder keeps.
+    """Read all facts that Triton's recipe needs; `again` renews the choices that a build folder keeps.
 
     Raises:
-        FactError: no checkout, no LLVM, or no interpreter.
+        FactError: there is no checkout, no LLVM, or no interpreter.
     """
     checkout = checkouts.read(located.root)
     env = space.env(settings.name)
@@ -295,7 +295,7 @@ def gather(
     request = request_for(settings, checkout)
     tree = _llvm_of(settings, space, env, request, checkout)
     host = machine.read()
-    found = tools.compilers(
+    compilers = tools.compilers(
         compiler=settings.toolchain.compiler,
         linker=settings.toolchain.linker,
         launcher=settings.cache.launcher,
@@ -307,7 +307,7 @@ def gather(
         llvm=tree,
         python=venv.base_interpreter(settings.python.interpreter),
         machine=host,
-        compilers=found,
+        compilers=compilers,
         tools=cmake.own_tools(),
         jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
         workspace=space,
@@ -321,17 +321,17 @@ def gather(
 def gather_checked(
     settings: Settings, space: Workspace, located: TritonSource, *, force: bool = False, again: bool = False
 ) -> tuple[Inputs, LlvmRequest, tuple[str, ...]]:
-    """All facts, and the warnings of the preflight.
+    """Read all facts, and return them with the warnings of the preflight.
 
     Args:
-        settings: the env.
+        settings: settings of the env.
         space: the workspace.
         located: the checkout.
-        force: go on in spite of what the preflight found.
-        again: choose anew what a build folder keeps.
+        force: continue despite the preflight's findings.
+        again: renew the choices that a build folder keeps.
 
     Raises:
-        FactError: no checkout, no LLVM, or no interpreter.
+        FactError: there is no checkout, no LLVM, or no interpreter.
         PreflightError: the build would fail.
     """
     inputs, request = gather(settings, space, located, again=again)
@@ -339,7 +339,7 @@ def gather_checked(
 
 
 def _precompiled(inputs: Inputs, *, again: bool) -> dict[str, str]:
-    """The headers to precompile: those of the last configure, unless `again` or the LLVM is another."""
+    """Return the headers to precompile: the last configure's, unless `again` or with another LLVM."""
     here = Folders(inputs.checkout.root, inputs.env.build, inputs.workspace.root)
     shared = compiler_cache.shared(inputs.compilers, inputs.machine.system, here) is not None
     if not precompiled.used(inputs.settings, inputs.compilers, shared=shared):
@@ -351,9 +351,9 @@ def _precompiled(inputs: Inputs, *, again: bool) -> dict[str, str]:
 
 
 def last_build(env: str) -> Layer | None:
-    """How Triton was built last, flags included, so that `install-triton` uses the same build.
+    """Return the settings of Triton's last build, flags included, so that `install-triton` uses the same.
 
-    A build that failed or was stopped counts: its folder is configured so, and half of it is compiled.
+    A failed or interrupted build counts: its folder is configured that way, and partly compiled.
 
     Args:
         env: name or path of the env file.
@@ -370,7 +370,7 @@ def last_build(env: str) -> Layer | None:
 
 
 def flags_of_last_build(env: str) -> dict[str, Any]:
-    """Settings of the last build that the env file does not have: those of its flags."""
+    """Return settings of the last build that differ from the env file: those from its flags."""
     layer = last_build(env)
     if layer is None:
         return {}
@@ -380,13 +380,13 @@ def flags_of_last_build(env: str) -> dict[str, Any]:
 
 
 def last_settings(env: EnvDir) -> dict[str, Any] | None:
-    """How the build folder is configured: settings of the last build, finished or not; None without one."""
+    """Return the settings of the last build, finished or not; None without one."""
     attempt = unfinished_build.read(env)
     return (attempt.settings if attempt else {}) or unfinished_build.succeeded(env).get("settings")
 
 
 def _repeated(env: EnvDir) -> tuple[str, ...]:
-    """The hint to repeat the flags of the last build, if that had an LLVM of its own."""
+    """Return the hint to repeat the flags of the last build, if it had an LLVM of its own."""
     last = last_settings(env) or {}
     llvm, kind = last.get("llvm.dir"), last.get("triton.build-type")
     if not llvm:
@@ -396,10 +396,10 @@ def _repeated(env: EnvDir) -> tuple[str, ...]:
 
 
 def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
-    """Keys whose values were written down without a secret: the env file still has these.
+    """Return keys whose recorded values lack a secret: the env file still has these.
 
     Raises:
-        UsageError: they came from flags and are not recorded.
+        UsageError: the values came from flags and are not recorded.
     """
     hidden = {key for key, value in last.items() if redact.MARK in str(value)}
     if hidden:
@@ -413,18 +413,18 @@ def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
 
 
 def find_triton(settings: Settings) -> tuple[Workspace, TritonSource]:
-    """The workspace and the checkout that a task works on."""
+    """Return the workspace and the checkout that a task works on."""
     space = workspace.default()
     return space, locate(settings, space, Path.cwd())
 
 
 def bring_sources(settings: Settings, located: TritonSource, *, pin_will_do: bool = False) -> None:
-    """Fetch the checkout where the env names a URL and no checkout is at hand.
+    """Fetch the checkout if the env names a URL and there is none yet.
 
     Args:
-        settings: the env.
-        located: where the sources are, or will be.
-        pin_will_do: sources are not needed for a released version, whose pin is known without them.
+        settings: settings of the env.
+        located: the location of the sources.
+        pin_will_do: a released version needs no sources, as its pin is known without them.
     """
     if located.fetch.steps and not (pin_will_do and request_for_revision(settings)):
         with session.opened("fetch-triton", settings.name) as running:
@@ -469,15 +469,15 @@ def _llvm_of(
         from tritonsmith.build.llvm import closure, store_entry  # noqa: PLC0415 - only where the pin changed
         from tritonsmith.build.store import store  # noqa: PLC0415
 
-        wanted = store_entry.wanted(request, machine.read(), closure.key(settings, checkout))
-        found = store.open_store(space, settings.llvm.store).find(wanted)
-        return [found.entry.path] if found.entry and found.complete else []
+        needs = store_entry.wanted(request, machine.read(), closure.key(settings, checkout))
+        match = store.open_store(space, settings.llvm.store).find(needs)
+        return [match.entry.path] if match.entry and match.complete else []
 
     return pin_check.right_llvm(tree, request, receipt, stored, env.name)
 
 
 def _sources(tree: LlvmTree, env: EnvDir) -> Path | None:
-    """What the LLVM was built from, or the sources that `debug-library` was given for it."""
+    """Return the sources of the LLVM's build, or those given to `debug-library` for it."""
     last = (receipts.read(env.receipt("debug-library")) or {}).get("sources")
     return llvm_tree.source_of(tree.prefix) or (Path(last) if last else None)
 
@@ -497,7 +497,7 @@ def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[
 
 
 def receipt_of(inputs: Inputs, request: LlvmRequest) -> dict[str, Any]:
-    """What goes into a build, for its receipt."""
+    """Return the inputs of a build, for its receipt."""
     settings, checkout, tree = inputs.settings, inputs.checkout, inputs.llvm
     return {
         "env": settings.name,

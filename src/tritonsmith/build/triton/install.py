@@ -22,11 +22,11 @@ PHASE = "editable install"
 PHASE_WHEEL = "wheel"
 PHASE_BACK = "configure Triton as before the wheel"
 WHEELS = "wheels"  # folder of the environment
-_SCRATCH = "wheel-build"  # the same, for what setuptools gathers
-# Where setup.py wants what belongs into the wheel; `build-triton` writes it into the checkout.
+_SCRATCH = "wheel-build"  # folder of the environment for setuptools' intermediate files
+# Where setup.py puts files for the wheel; `build-triton` writes them into the checkout.
 _PLACES = ("CMAKE_LIBRARY_OUTPUT_DIRECTORY", "TRITON_WHEEL_DIR")
 
-_GLIBC = "GLIBC_"  # before the versions of its symbols
+_GLIBC = "GLIBC_"  # prefix of its symbols' versions
 # setup.py's `get_build_type`: the first of these that is set wins.
 _BUILD_TYPE_VARIABLES = {
     "Debug": "DEBUG",
@@ -34,14 +34,14 @@ _BUILD_TYPE_VARIABLES = {
     "TritonRelBuildWithAsserts": "TRITON_REL_BUILD_WITH_ASSERTS",
     "TritonBuildWithO1": "TRITON_BUILD_WITH_O1",
 }
-# CMake's variables of headers for the profiler, and the names under which setup.py of some era reads each:
+# CMake's variables for headers of the profiler, and the names that some era's setup.py reads for each:
 # setup.py at 513f38c47a, 523a1b235b and 5838701feb.
 _PROFILER = {
     "ROCTRACER_INCLUDE_DIR": ("ROCTRACER_INCLUDE_PATH", "TRITON_ROCTRACER_INCLUDE_PATH"),
     "ROCM_INCLUDE_DIR": ("TRITON_ROCM_INCLUDE_PATH",),
     "ROCPROFILER_SDK_INCLUDE_DIR": ("TRITON_ROCPROFILER_SDK_INCLUDE_PATH",),
 }
-# What else setup.py of some era reads; set for another purpose, each would change the build or its folder.
+# Other variables that some era's setup.py reads; a value for another purpose would change the build.
 _REMOVED = (
     "LLVM_BUILD_SHARED_LIBS",
     "TRITON_BUILD_DIR",
@@ -57,11 +57,11 @@ _REMOVED = (
 
 
 def plan(inputs: Inputs, *, occupied: bool) -> Plan:
-    """The recipe: `build-triton`'s own steps first, then pip, which finds everything built.
+    """Return the recipe: the steps of `build-triton`, then pip, which finds everything built.
 
     Args:
         inputs: facts and settings, as for `build-triton`.
-        occupied: pip's own build folder is there already, not as a link of ours; it is left alone.
+        occupied: pip's own build folder exists and is not the tool's link; it is left alone.
     """
     build = recipe.plan(inputs)
     setup_dir = inputs.checkout.setup_dir
@@ -72,14 +72,14 @@ def plan(inputs: Inputs, *, occupied: bool) -> Plan:
 
 
 def wheel(inputs: Inputs, *, occupied: bool) -> Plan:
-    """The recipe: `build-triton`'s own steps, then pip, which links libtriton anew for the wheel.
+    """Return the recipe: the steps of `build-triton`, then pip, which relinks libtriton for the wheel.
 
-    setup.py configures the build folder for that. The stamp of the configure goes first, and the last steps
-    configure the folder as before, so a run that is killed leaves no folder that links elsewhere.
+    setup.py configures the build folder for that. The configure's stamp is replaced first, and the last steps
+    restore the configuration, so a killed run leaves no folder that silently links elsewhere.
 
     Args:
         inputs: facts and settings, as for `build-triton`.
-        occupied: pip's own build folder is there already, not as a link of ours; it is left alone.
+        occupied: pip's own build folder exists and is not the tool's link; it is left alone.
     """
     env, build = inputs.env, recipe.plan(inputs)
     scratch, cached = env.path / _SCRATCH, recipe.cache_variables(inputs)
@@ -89,7 +89,7 @@ def wheel(inputs: Inputs, *, occupied: bool) -> Plan:
     argv = ("wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation")
     places = ("--wheel-dir", str(env.path / WHEELS), str(inputs.checkout.setup_dir))
     change = dict(environment(inputs)) | {
-        "DIST_EXTRA_CONFIG": str(base),  # the checkout's build/lib may hold files of commits before
+        "DIST_EXTRA_CONFIG": str(base),  # the checkout's build/lib may hold files of older commits
         "TRITON_APPEND_CMAKE_ARGS": shlex.join(("-C", str(cache))),
     }
     steps: tuple[Step, ...] = (
@@ -118,14 +118,14 @@ def wheel(inputs: Inputs, *, occupied: bool) -> Plan:
 
 
 def made_wheel(env: EnvDir) -> str:
-    """Say where the wheel lies that was just made, and where it runs.
+    """Describe the location of the new wheel, and where it runs.
 
     Raises:
-        FactError: it was made without its library.
+        FactError: the wheel lacks its library.
     """
     newest = max((env.path / WHEELS).glob("*.whl"), key=lambda path: path.stat().st_mtime_ns)
-    found = sorted((env.path / _SCRATCH / "build").glob("lib*/triton/_C/libtriton*"))
-    if not found:
+    libraries = sorted((env.path / _SCRATCH / "build").glob("lib*/triton/_C/libtriton*"))
+    if not libraries:
         raise FactError(
             "the wheel has no libtriton",
             where=newest,
@@ -134,10 +134,10 @@ def made_wheel(env: EnvDir) -> str:
         )
     tag = newest.stem.split("-", 2)[2]  # of Python, its ABI and the platform
     try:
-        library = shared_library.read(found[0])
+        library = shared_library.read(libraries[0])
     except FactError:  # macOS has no ELF files
         return f"{newest}\nfor {tag}"
-    versions = [one.removeprefix(_GLIBC) for one in library.versions if one.startswith(_GLIBC)]
+    versions = [version.removeprefix(_GLIBC) for version in library.versions if version.startswith(_GLIBC)]
     least = max(versions, key=version_key, default="")
     own = [name for name in library.needed if name.startswith(("libLLVM", "libMLIR"))]
     needs = [f"glibc {least} or newer"] if least else []
@@ -146,7 +146,7 @@ def made_wheel(env: EnvDir) -> str:
 
 
 def _linked(inputs: Inputs, phase: str, *, occupied: bool) -> tuple[Step, ...]:
-    """Steps that make the build folder of `build-triton` that of pip."""
+    """Return the steps that make pip use the build folder of `build-triton`."""
     folder = pip_build_dir(inputs.checkout, inputs.python)
     if occupied:
         return ()
@@ -154,22 +154,22 @@ def _linked(inputs: Inputs, phase: str, *, occupied: bool) -> tuple[Step, ...]:
 
 
 def _path(inputs: Inputs) -> tuple[Path, ...]:
-    """Where setup.py finds compilers, CMake and Ninja."""
+    """Return the folders where setup.py finds compilers, CMake and Ninja."""
     tools = inputs.tools
     compiler = (inputs.compilers.cc.path.parent,) if inputs.compilers.cc else ()
     return (*compiler, inputs.env.venv / "bin", inputs.llvm.bin, tools.cmake.parent, tools.ninja.parent)
 
 
 def pip_build_dir(source: TritonCheckout, python: PythonEnv) -> Path:
-    """CMake's build folder in upstream's setup.py, the same name in every era."""
+    """Return CMake's build folder in upstream's setup.py, the same name in every era."""
     return source.setup_dir / "build" / f"cmake.{python.platform}-cpython-{python.minor}"
 
 
 def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
-    """Environment variables under which setup.py builds the same as `build-triton`.
+    """Return environment variables under which setup.py builds the same as `build-triton`.
 
-    Every variable that setup.py reads and that is not set here is removed: `DEBUG=1` meant for another
-    tool would silently give another build type.
+    Every other variable that setup.py reads is removed: `DEBUG=1`, meant for another tool, would silently
+    change the build type.
     """
     checkout, settings = inputs.checkout, inputs.settings.triton
     variables: dict[str, str | None] = dict.fromkeys((*_BUILD_TYPE_VARIABLES.values(), *_REMOVED))
@@ -201,14 +201,14 @@ def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
 
 
 def _profiler(inputs: Inputs) -> dict[str, str | None]:
-    """The headers of the profiler, as `build-triton` has them; none without it, whatever the shell says."""
+    """Return the profiler's header folders, as in `build-triton`; None removes the shell's own."""
     proton = inputs.settings.triton.proton
     cached = recipe.cache_variables(inputs) if proton else {}
     return {name: cached.get(key) for key, names in _PROFILER.items() for name in names}
 
 
 def _clang_and_lld(inputs: Inputs) -> bool:
-    """Whether upstream's switch, which uses programs named exactly clang and lld, matches the choice."""
+    """Report whether upstream's switch, which uses programs named clang and lld, matches the choice."""
     compilers = inputs.compilers
     names = [tool.path.name for tool in (compilers.cc, compilers.cxx, compilers.linker) if tool]
     return names == ["clang", "clang++", "ld.lld"] and inputs.machine.system != "Darwin"

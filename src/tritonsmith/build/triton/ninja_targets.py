@@ -1,4 +1,4 @@
-"""What of Triton is built: named targets, or those of a purpose (`--for`)."""
+"""The parts of Triton to build: named targets, or those of a purpose (`--for`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tritonsmith.facts import lit_tests
 
 
 def resolve(settings: TritonSettings, root: Path) -> tuple[str, ...]:
-    """Ninja's targets; none for all.
+    """Return Ninja's targets; none for all.
 
     Args:
-        settings: targets by name go before a purpose.
+        settings: the settings; named targets take precedence over a purpose.
         root: the checkout; its lit tests name the programs that they run.
     """
     if settings.targets or settings.for_ == "all":

@@ -22,19 +22,19 @@ def right_llvm(
     stored: Callable[[], Iterable[Path]],
     env: str,
 ) -> LlvmTree:
-    """The LLVM to build against: that of `setup-mlir`, or one at the new pin if the pin moved away from it.
+    """Return the LLVM to build against: that of `setup-mlir`, or one at the new pin if the pin has moved.
 
-    An LLVM that was not at the pin before either was taken knowingly, and stays.
+    An LLVM that was not at the earlier pin either was a deliberate choice, and stays.
 
     Args:
-        tree: what `setup-mlir` gave.
-        request: what the checkout wants now.
-        receipt: of `setup-mlir`.
-        stored: prefixes of the LLVMs that are at hand, finished; asked only if need be.
+        tree: the LLVM from `setup-mlir`.
+        request: current requirements of the checkout.
+        receipt: receipt of `setup-mlir`.
+        stored: returns prefixes of finished LLVMs in the store; called only if needed.
         env: name of the environment.
 
     Raises:
-        FactError: the pin moved, and no LLVM at hand is at it.
+        FactError: the pin moved, and no available LLVM matches it.
     """
     pin, before = request.pin, str(receipt.get("pin") or "")
     was_at_pin = llvm_tree.same_commit(str(receipt.get("commit") or tree.commit), before)
@@ -60,11 +60,11 @@ def right_llvm(
 
 
 def newer_archive(receipt: Mapping[str, Any] | None, request: LlvmRequest, env: str) -> Iterator[str]:
-    """A note where upstream rebuilt the archive of the same commit since it was unpacked.
+    """Yield a note if upstream rebuilt the archive of the same commit since it was unpacked.
 
     Args:
-        receipt: of `setup-mlir`; None if there is none.
-        request: what the checkout wants now.
+        receipt: receipt of `setup-mlir`; None if there is none.
+        request: current requirements of the checkout.
         env: name of the environment.
     """
     had, pin = receipt or {}, request.pin
@@ -79,12 +79,12 @@ def newer_archive(receipt: Mapping[str, Any] | None, request: LlvmRequest, env: 
 
 
 def notes(last: Mapping[str, Any] | None, request: LlvmRequest, tree: LlvmTree) -> Iterator[str]:
-    """Notes about what changed since the last build.
+    """Yield notes about changes since the last build.
 
     Args:
         last: the receipt of that build; None if there was none.
-        request: what the checkout wants now.
-        tree: what is built against.
+        request: current requirements of the checkout.
+        tree: the LLVM to build against.
     """
     if last is None:
         return

@@ -1,9 +1,9 @@
-"""Precompiled headers for Triton: which headers, for which sources, and what CMake is told of them.
+"""Precompiled headers for Triton: the headers, the sources that use them, and CMake's variables.
 
 Triton's sources stay as they are: `build/llvm/precompiled_headers.cmake`, included after `project()`, gives
-each target the header of its level, if its flags agree. What goes into a header follows from what the sources
-include, as text. Once chosen, it stays with the build folder: an edit that moves a share over its limit must
-not compile everything again.
+each target the header of its level, if its flags agree. The content of a header depends on what the sources
+include, read as text. Once chosen, it stays with the build folder: an edit that moves a share over its limit
+must not recompile everything.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tritonsmith.facts.include_scan import IncludeScan, ReachedHeaders, sources
 from tritonsmith.facts.tools import Compilers
 
 PREFIX = "TRITONSMITH_PCH"
-RETRY = ("sh", str(Path(__file__).parents[1] / "retry_without_header.sh"))  # the launcher of compiles
+RETRY = ("sh", str(Path(__file__).parents[1] / "retry_without_header.sh"))  # launcher for compiles
 _CMAKE = Path(__file__).parents[1] / "llvm" / "precompiled_headers.cmake"
 _USES = re.compile(r"^\s*using namespace (?:::)?(llvm|mlir);", re.MULTILINE)
-_OLDEST_SHARED = (15,)  # clang's releases: the first with `-Xclang=`, one word that ccache can leave out
+_OLDEST_SHARED = (15,)  # the first clang with `-Xclang=`, one word that ccache can leave out of the key
 
 
 def objection_for_triton(settings: Settings, compilers: Compilers, *, shared: bool) -> str | None:
-    """Why precompiled headers would hurt or fail here, or None.
+    """Return the reason why precompiled headers would hurt or fail here, or None.
 
     Args:
-        settings: the env.
-        compilers: what compiles.
+        settings: settings of the env.
+        compilers: the compilers of the build.
         shared: worktrees share compiles (`compiler_cache.shared`).
     """
     version = version_key(compilers.cxx.version) if compilers.cxx else ()
@@ -46,29 +46,29 @@ def objection_for_triton(settings: Settings, compilers: Compilers, *, shared: bo
 
 
 def used(settings: Settings, compilers: Compilers, *, shared: bool) -> bool:
-    """Whether this build injects them.
+    """Report whether this build injects them.
 
     Raises:
-        UsageError: the env says `on` where they would hurt.
+        UsageError: the env requires them (`on`) where they would hurt.
     """
-    wanted = settings.triton.precompiled_headers
+    mode = settings.triton.precompiled_headers
     reason = objection_for_triton(settings, compilers, shared=shared)
-    if wanted == "on" and reason:
+    if mode == "on" and reason:
         raise UsageError(
             'precompiled-headers = "on" under [triton] does not work here',
             why=reason,
             hints=['set precompiled-headers = "auto" under [triton]'],
         )
-    return wanted != "off" and reason is None
+    return mode != "off" and reason is None
 
 
 def choose(root: Path, backends: Iterable[str], recorded: Mapping[str, str]) -> dict[str, str]:
-    """Choose headers: those that the build folder has where they still exist, else by what the sources reach.
+    """Choose headers: those that the build folder has, if they still exist; else by the sources' includes.
 
     Args:
         root: the checkout.
-        backends: that are built.
-        recorded: CMake's variables of the last configure; none to choose anew.
+        backends: the backends that are built.
+        recorded: CMake's variables of the last configure; none for a new choice.
 
     Returns:
         CMake's variables; none if there are too few sources to pay for a header.
@@ -92,8 +92,9 @@ def choose(root: Path, backends: Iterable[str], recorded: Mapping[str, str]) -> 
         chosen[_name(name, "HEADERS")] = ";".join(f'"{header}"' for header in headers)
         without += [
             path
-            for path, one in reached.items()
-            if not (one.own & own if own else one.others) or _ambiguous(root / path, one, table["triton"])
+            for path, reach in reached.items()
+            if not (reach.own & own if own else reach.others)
+            or _ambiguous(root / path, reach, table["triton"])
         ]
     if not chosen:
         return {}
@@ -102,11 +103,11 @@ def choose(root: Path, backends: Iterable[str], recorded: Mapping[str, str]) -> 
 
 
 def cache_variables(chosen: Mapping[str, str], options: Iterable[str]) -> dict[str, str]:
-    """CMake's variables that inject chosen headers.
+    """Return CMake's variables that inject the chosen headers.
 
     Args:
-        chosen: from `choose`; none for no headers.
-        options: of the compiler, for whatever makes or uses a header (`compiler_cache.relocatable`).
+        chosen: result of `choose`; none for no headers.
+        options: compiler options for making or using a header (`compiler_cache.relocatable`).
     """
     if not chosen:
         return {}
@@ -114,15 +115,15 @@ def cache_variables(chosen: Mapping[str, str], options: Iterable[str]) -> dict[s
 
 
 def _ambiguous(source: Path, reached: ReachedHeaders, table: Mapping[str, Any]) -> bool:
-    """Whether names of LLVM's IR and of MLIR would clash in a source that has only MLIR's so far."""
+    """Report whether names of LLVM's IR and of MLIR would clash in a source that only includes MLIR's."""
     if any(name.startswith(tuple(table["llvm-ir"])) for name in reached.others):
         return False
     return {"llvm", "mlir"} <= {*_USES.findall(untrusted.read_text(source))}
 
 
 def _in_most(table: Mapping[str, Any], reached: Collection[ReachedHeaders]) -> tuple[str, ...]:
-    """Others' headers that enough sources reach."""
-    counts = Counter(name for one in reached for name in one.others)
+    """Return foreign headers that enough sources reach."""
+    counts = Counter(name for headers in reached for name in headers.others)
     prefixes = tuple(table["prefixes"])
     return tuple(
         sorted(
@@ -136,13 +137,13 @@ def _in_most(table: Mapping[str, Any], reached: Collection[ReachedHeaders]) -> t
 
 
 def _in_nearly_all(table: Mapping[str, Any], reached: Collection[ReachedHeaders]) -> frozenset[Path]:
-    """The checkout's own headers that nearly all sources reach."""
-    counts = Counter(path for one in reached for path in one.own if path.parts[0] == "include")
+    """Return the checkout's own headers that nearly all sources reach."""
+    counts = Counter(path for headers in reached for path in headers.own if path.parts[0] == "include")
     return frozenset(path for path, count in counts.items() if count >= table["own-from"] * len(reached))
 
 
 def _outermost(scan: IncludeScan, root: Path, own: frozenset[Path]) -> tuple[str, ...]:
-    """Of headers that include each other only those that no other includes, as `#include` names them."""
+    """Return the headers that none of the others includes, as `#include` names them."""
     inner = {path for header in own for path in scan.reached(root / header).own if path != header}
     return tuple(sorted(path.relative_to("include").as_posix() for path in own - inner or own))
 
@@ -163,17 +164,17 @@ def _levels() -> tuple[str, ...]:
 
 
 def _folders(backends: tuple[str, ...]) -> dict[str, str]:
-    """CMake's variables with the folders of each level."""
-    found = {}
+    """Return CMake's variables with the folders of each level."""
+    variables = {}
     for level in configs.load("precompiled-headers")["triton"]["level"]:
-        names = {name.format(backend=one) for name in level["folders"] for one in backends}
+        names = {name.format(backend=backend) for name in level["folders"] for backend in backends}
         names |= {name for name in level["folders"] if "{" not in name}
-        found[_name(level["name"], "FOLDERS")] = ";".join(sorted(names))
-    return found
+        variables[_name(level["name"], "FOLDERS")] = ";".join(sorted(names))
+    return variables
 
 
 def _include_folders(root: Path) -> tuple[Path, ...]:
-    """Where Triton's CMake lets its sources look."""
+    """Return the include folders of Triton's CMake."""
     return (root / "include", root / "third_party", root, *sorted(root.glob("third_party/*/include")))
 
 

@@ -29,7 +29,7 @@ PHASE_CONFIGURE = "configure Triton"
 PHASE_BUILD = "build Triton"
 PHASE_SUSPECTS = "files likely to break with an LLVM near the pin"
 _HERE = Path(__file__).parent
-_LIBRARIES = Path("python/triton/_C")  # of the checkout: all its environments write there
+_LIBRARIES = Path("python/triton/_C")  # in the checkout: all its environments write there
 _NEVER_FROM_CMAKE = ("cmake", "ninja")  # the tool brings its own
 
 
@@ -38,21 +38,21 @@ class Inputs:
     """Everything that Triton's build depends on.
 
     Attributes:
-        settings: the env.
+        settings: settings of the env.
         checkout: Triton's sources.
-        llvm: built or installed.
+        llvm: the LLVM to build against.
         python: base interpreter of the env.
-        machine: where it runs.
-        compilers: what compiles and links.
+        machine: the machine of the build.
+        compilers: compilers and linker.
         tools: CMake and Ninja.
-        jobs: bounds of parallel work.
+        jobs: bounds for parallel work.
         workspace: the tool's own folder.
         env: the env's folder in it.
         after_project: the file that names its debug libraries (`debug_library.relink`), if it ever had one.
-        llvm_sources: those of the LLVM, if they are here: debuggers want them.
+        llvm_sources: sources of the LLVM, for debuggers; None if they are not here.
         precompiled: CMake's variables of the precompiled headers (`precompiled.choose`), if it has any.
-        suspects: batches of sources that this LLVM, which is not the pin, may break: compiled before all
-            others, until one batch fails.
+        suspects: batches of sources that this LLVM, which is not the pin, may break. They are compiled before
+            all others, until one batch fails.
     """
 
     settings: Settings
@@ -72,13 +72,13 @@ class Inputs:
 
     @property
     def triton_home(self) -> Path:
-        """`TRITON_HOME`: keeps upstream's LLVM store away from `~/.triton`, one for each pin."""
+        """The value of `TRITON_HOME`: keeps upstream's LLVM store out of `~/.triton`, one folder per pin."""
         pin = self.checkout.pin
         return self.workspace.triton_home(pin.commit if pin else "")
 
 
 def plan(inputs: Inputs, *, again: bool = False) -> Plan:
-    """The recipe: Python environment, CUDA headers and tools, configure, build.
+    """Return the recipe: Python environment, CUDA headers and tools, configure, build.
 
     Args:
         inputs: facts and settings.
@@ -96,10 +96,10 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
 
 
 def before_compiles(inputs: Inputs, *, again: bool = False) -> tuple[Step, ...]:
-    """All that must be there before Ninja compiles in the env's build folder."""
+    """Return the steps that must precede Ninja's compiles in the env's build folder."""
     build, venv_folder = inputs.env.build, inputs.env.venv
     links = compiler_cache.steps(_folders(inputs), phase=PHASE_CONFIGURE, venv=venv_folder)
-    # Before CMake: that and each object that is compiled make Ninja's log newer than another folder's output.
+    # Before CMake: its run and each compiled object make Ninja's log newer than another folder's output.
     ours = OutdateForeignOutput(
         inputs.checkout.root / _LIBRARIES, "libtriton*.so", build, phase=PHASE_CONFIGURE
     )
@@ -107,7 +107,7 @@ def before_compiles(inputs: Inputs, *, again: bool = False) -> tuple[Step, ...]:
 
 
 def _first(inputs: Inputs, jobs: int) -> tuple[Step, ...]:
-    """Steps that show within a minute whether this LLVM fits: objects that the build needs anyway."""
+    """Return steps that show within a minute whether this LLVM fits, by compiling objects needed anyway."""
     ninja, build = inputs.tools.ninja, inputs.env.build
     return tuple(BuildObjects(ninja, build, jobs, batch, phase=PHASE_SUSPECTS) for batch in inputs.suspects)
 
@@ -115,7 +115,7 @@ def _first(inputs: Inputs, jobs: int) -> tuple[Step, ...]:
 def configure(
     inputs: Inputs, build: Path, *before: Step, phase: str, again: bool = False
 ) -> tuple[Step, ...]:
-    """Steps that prepare what CMake looks for, and configure.
+    """Return the steps that prepare CMake's inputs, and configure.
 
     Args:
         inputs: facts and settings; the LLVM may be configured and not yet built.
@@ -149,13 +149,13 @@ def before_llvm(
     *,
     proton: bool,
 ) -> Plan:
-    """The steps that do not depend on the LLVM: the env's Python, CUDA headers and tools."""
+    """Plan the steps that do not depend on the LLVM: the env's Python, CUDA headers and tools."""
     packages = toolchain.plan(checkout, workspace, host, env.python, proton=proton)
     return venv.plan(env, python, requirements(checkout)) + packages
 
 
 def _about(inputs: Inputs) -> dict[str, str]:
-    """What may change without changing its path: the LLVM, and the compiler."""
+    """Return the facts that may change while their paths stay: the LLVM, and the compiler."""
     cxx = inputs.compilers.cxx
     return {
         "LLVM": inputs.llvm.in_words,
@@ -164,15 +164,15 @@ def _about(inputs: Inputs) -> dict[str, str]:
 
 
 def requirements(checkout: TritonCheckout) -> tuple[str, ...]:
-    """What the env's venv needs to build and test this checkout."""
-    wanted = [name for name in checkout.requires if not name.startswith(_NEVER_FROM_CMAKE)]
-    return tuple(sorted({*wanted, "wheel", eras.lit_requirement()}))
+    """Return the requirements of the env's venv for building and testing this checkout."""
+    names = [name for name in checkout.requires if not name.startswith(_NEVER_FROM_CMAKE)]
+    return tuple(sorted({*names, "wheel", eras.lit_requirement()}))
 
 
 def cache_variables(inputs: Inputs) -> dict[str, str]:
-    """Triton's CMake variables: what setup.py passes, and where everything is.
+    """Return Triton's CMake variables: those that setup.py passes, and the locations of everything.
 
-    Options that this checkout does not know are left out, or CMake would warn of each.
+    Options that this checkout does not know are left out, because CMake would warn of each.
     """
     checkout, settings, machine = inputs.checkout, inputs.settings.triton, inputs.machine
     variables = {
@@ -198,7 +198,7 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
     for argument in settings.cmake_args:
         name, _, value = argument.removeprefix("-D").partition("=")
         name = name.partition(":")[0]
-        if name == "CMAKE_BUILD_TYPE" and value != variables[name]:  # which split DWARF follows
+        if name == "CMAKE_BUILD_TYPE" and value != variables[name]:  # split DWARF depends on the type
             hints = [f"use --build-type {value}, or triton.build-type in the env file"]
             raise UsageError(f"{argument} contradicts the build type {variables[name]}", hints=hints)
         variables[name] = value
@@ -206,13 +206,13 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
 
 
 def flags(inputs: Inputs) -> str:
-    """Compiler flags: warnings of newer compilers, split DWARF where there are symbols, the cache's."""
+    """Return compiler flags: newer compilers' warnings, split DWARF if there are symbols, the cache's."""
     settings = inputs.settings.triton
-    found: list[str] = [] if settings.werror else list(eras.relaxed_warnings())
+    words: list[str] = [] if settings.werror else list(eras.relaxed_warnings())
     if _split(inputs):
-        found += ["-gsplit-dwarf", "-ggnu-pubnames"]  # names of which the linker makes gdb's index
-    found += compiler_cache.flags(_folders(inputs))
-    return " ".join(found)
+        words += ["-gsplit-dwarf", "-ggnu-pubnames"]  # the linker makes gdb's index from these names
+    words += compiler_cache.flags(_folders(inputs))
+    return " ".join(words)
 
 
 def _launcher(inputs: Inputs) -> tuple[str, ...]:
@@ -228,7 +228,7 @@ def _launcher(inputs: Inputs) -> tuple[str, ...]:
 
 
 def _split(inputs: Inputs) -> bool:
-    """Whether debug information goes into files of its own, which no link reads."""
+    """Report whether debug information goes into separate files, which no link reads."""
     symbols = inputs.settings.triton.build_type in ("Debug", "RelWithDebInfo", "TritonRelBuildWithAsserts")
     return symbols and inputs.settings.llvm.debug_info == "split" and inputs.machine.system == "Linux"
 
@@ -239,12 +239,12 @@ def _folders(inputs: Inputs) -> Folders | None:
 
 
 def plugin_dirs(settings: TritonSettings) -> str:
-    """`TRITON_PLUGIN_DIRS`: absolute, because CMake and setup.py run in other folders."""
+    """Return the value of `TRITON_PLUGIN_DIRS`: absolute, because CMake and setup.py run in other folders."""
     return ";".join(str(Path(name).expanduser().absolute()) for name in settings.plugin_dirs)
 
 
 def _llvm(llvm: LlvmTree) -> dict[str, str]:
-    """Every name under which some era looks for LLVM; explicit, because `LLVM_DIR` sticks in the cache."""
+    """Return every variable in which some era looks for LLVM; explicit, because `LLVM_DIR` stays cached."""
     one_llvm = {"CMAKE_PROJECT_triton_INCLUDE": str(_HERE / "one_llvm.cmake")} if llvm.dylib else {}
     lld = {"LLD_DIR": str(llvm.cmake_dir("lld"))} if "lld" in llvm.packages else {}
     return one_llvm | {
@@ -289,7 +289,7 @@ def _options(inputs: Inputs) -> dict[str, str]:
         "TRITON_WHEEL_DIR": str(checkout.root / "python" / "triton"),
         "TRITON_CACHE_PATH": str(inputs.triton_home / ".triton"),
         "TRITON_VERSION": checkout.version,
-        "TRITON_OFFLINE_BUILD": "ON",  # everything it would fetch is there already
+        "TRITON_OFFLINE_BUILD": "ON",  # everything it would fetch exists already
         "JSON_SYSPATH": str(json),
     }
     if not settings.plugin_dirs:
@@ -305,7 +305,7 @@ def _options(inputs: Inputs) -> dict[str, str]:
 
 
 def _known(checkout: TritonCheckout, options: dict[str, str]) -> dict[str, str]:
-    """Leave out options that some era has and this checkout has not."""
+    """Leave out options of other eras, which this checkout lacks."""
     foreign = eras.option_names() - checkout.options
     known = {name: value for name, value in options.items() if name not in foreign}
     if "TRITON_PARALLEL_LINK_JOBS" in foreign:

@@ -21,11 +21,11 @@ _VERSION = re.compile(r"^(?:v|release/)?(\d+\.\d+)(?:\.[\dx]+)?$")
 
 @dataclass(frozen=True)
 class TritonSource:
-    """Where Triton's sources are, or how they will get there.
+    """The location of Triton's sources, and the plan that fetches them.
 
     Attributes:
         root: folder of the checkout.
-        fetch: what brings it there; empty for a checkout that is there.
+        fetch: plan that fetches it; empty for an existing checkout.
     """
 
     root: Path
@@ -36,12 +36,12 @@ def locate(settings: Settings, workspace: Workspace, cwd: Path) -> TritonSource:
     """Find the checkout. Order: `--source`, a path in the env file, the one around `cwd`, a clone.
 
     Args:
-        settings: the env.
-        workspace: where a clone would go.
+        settings: settings of the env.
+        workspace: workspace for a clone.
         cwd: the current folder.
 
     Raises:
-        FactError: nothing names one.
+        FactError: no checkout and no URL is named.
     """
     source = settings.triton.source
     from_flag = dict(settings.origin).get("triton.source") == "command line"
@@ -72,19 +72,19 @@ def _clone(url: str, revision: str, name: str, workspace: Workspace) -> TritonSo
         Run((*git, "checkout", "--quiet", "--detach", "FETCH_HEAD"), cwd=workspace.sources, phase=PHASE),
     )
     done = workspace.sources / f".triton-{name}.done"
-    fetched = done.exists() and repository.is_dir()  # the user's to move from now on; `git pull` is theirs
+    fetched = done.exists() and repository.is_dir()  # from then on only the user moves it, by `git pull`
     return TritonSource(
         repository, Plan(f"Triton {revision} from {url}", () if fetched else stamped(steps, done, repository))
     )
 
 
 def request_for(settings: Settings, checkout: TritonCheckout) -> LlvmRequest:
-    """What this checkout needs from an LLVM."""
+    """Return this checkout's requirements for an LLVM."""
     return LlvmRequest(checkout.pin, checkout.features, checkout.version, settings.llvm)
 
 
 def request_for_revision(settings: Settings) -> LlvmRequest | None:
-    """What a release needs from an LLVM, without a checkout; None if the revision is not a version."""
+    """Return a release's requirements for an LLVM, without a checkout; None if the revision is no version."""
     match = _VERSION.match(settings.triton.revision)
     if not match:
         return None

@@ -17,45 +17,45 @@ from tritonsmith.facts.pin_history import Bump
 _SOURCES = (".c", ".cc", ".cpp")
 _HEADERS = (".h", ".hpp")
 _FOLDERS = ("lib", "python/src", "third_party", "bin")
-_MOST = 8  # at 5 to 30 s of CPU each: under two minutes on two cores
-_DAYS = 21  # between an LLVM and the bump to it; nor is the day of an LLVM known better
+_MOST = 8  # at 5 to 30 s of CPU time each: under two minutes on two cores
+_DAYS = 21  # between an LLVM and its bump; the day of an LLVM is not known more precisely
 _SHOWN = 3  # lines of each error
 _BACKENDS = 2  # the last group of `batches`, after the compiler's sources and Python's
 
 
 def towards(bumps: Iterable[Bump], branched: date | None) -> tuple[Bump, ...]:
-    """Bumps between the checkout's pin and an LLVM: earlier ones for an older LLVM, else later ones.
+    """Return bumps between the checkout's pin and an LLVM: earlier ones for an older LLVM, else later ones.
 
     Args:
-        bumps: around the checkout.
-        branched: day of that LLVM's APIs; None if nobody knows. Near the checkout's pin both sides count.
+        bumps: bumps around the checkout.
+        branched: day of that LLVM's APIs; None if unknown. Near the checkout's pin both sides count.
     """
-    found = tuple(bumps)
-    own = next((bump for bump in found if not bump.after), None)
+    around = tuple(bumps)
+    own = next((bump for bump in around if not bump.after), None)
     if own is None or branched is None:
-        return found
+        return around
     days = (date.fromisoformat(own.date) - branched).days
-    return tuple(bump for bump in found if abs(days) <= _DAYS or bump.after is (days < 0))
+    return tuple(bump for bump in around if abs(days) <= _DAYS or bump.after is (days < 0))
 
 
 def builds_all(targets: Iterable[str]) -> bool:
-    """Whether targets of Ninja need the whole tree: none named is all, and tests want every program."""
+    """Report whether Ninja's targets need the whole tree: no target stands for all, tests need programs."""
     named = tuple(targets)
     return not named or any(name == "all" or name.startswith(("check-", "test")) for name in named)
 
 
 def choose(root: Path, bumps: Iterable[Bump], targets: Iterable[str] = ()) -> tuple[Path, ...]:
-    """Sources that bumps changed, and one for each header that they changed, the nearest bump's first.
+    """Return sources that bumps changed, and one for each changed header, the nearest bump's first.
 
     Args:
         root: the checkout.
-        bumps: around its pin, the nearest first.
-        targets: of Ninja that are wanted: what only other programs and tests are made of counts for nothing.
+        bumps: bumps around its pin, the nearest first.
+        targets: Ninja's requested targets; sources of other programs and tests do not count.
     """
-    wanted = tuple(targets)
+    requested = tuple(targets)
 
     def serves(source: Path) -> bool:
-        return builds_all(wanted) or _serves(root, source, wanted)
+        return builds_all(requested) or _serves(root, source, requested)
 
     names = dict.fromkeys(name for bump in bumps for name in bump.files)
     headers = [name for name in names if name.endswith(_HEADERS)]
@@ -69,17 +69,17 @@ def choose(root: Path, bumps: Iterable[Bump], targets: Iterable[str] = ()) -> tu
 
 
 def batches(root: Path, chosen: Iterable[Path], jobs: int) -> tuple[tuple[Path, ...], ...]:
-    """Order sources by what it costs to compile them, and cut them where a failure ends the search.
+    """Order sources by the cost of compiling them, in batches where a failure ends the search.
 
-    The first ones that fail are the answer, so the others need not be compiled. Sources of `python/` come
-    after those of the compiler: their precompiled header is another one, and takes as long as several
-    sources. All sources of backends are one batch at the end: whether a backend can be left out shows only
-    if everything that is shared compiles.
+    The first failures are the answer, so the others need not be compiled. Sources of `python/` come
+    after those of the compiler: they use another precompiled header, which takes as long as several
+    sources. All sources of backends are one batch at the end: whether a backend can be left out is known
+    only if everything that is shared compiles.
 
     Args:
         root: the checkout.
         chosen: the suspects.
-        jobs: sources that are compiled at the same time.
+        jobs: number of parallel compiles.
     """
     groups: dict[int, list[Path]] = {}
     for path in sorted(chosen, key=lambda source: source.stat().st_size):
@@ -95,37 +95,37 @@ def batches(root: Path, chosen: Iterable[Path], jobs: int) -> tuple[tuple[Path, 
 
 
 def compiled_for(root: Path, files: Iterable[Path]) -> dict[Path, Path | None]:
-    """What to compile for each source and header among files of a checkout.
+    """Return the source to compile for each source and header among files of a checkout.
 
-    For a source that is itself, for a header a source that includes it; None if none does.
+    A source stands for itself, a header for a source that includes it; None if none does.
     """
-    wanted = tuple(files)
-    headers = [path.relative_to(root).as_posix() for path in wanted if path.suffix in _HEADERS]
+    paths = tuple(files)
+    headers = [path.relative_to(root).as_posix() for path in paths if path.suffix in _HEADERS]
     users = _users(_all(root), headers) if headers else {}
     return {
         path: path if path.suffix in _SOURCES else users.get(path.relative_to(root).as_posix())
-        for path in wanted
+        for path in paths
         if path.suffix in (*_SOURCES, *_HEADERS) and path.is_file()
     }
 
 
 def _serves(root: Path, source: Path, targets: Iterable[str]) -> bool:
-    """Whether it is of a library, or of a program that is wanted by its name."""
+    """Report whether a source belongs to a library, or to a program that is requested by name."""
     folders = source.relative_to(root).parts[:-1]
     return source.stem in targets or not {"bin", "unittest"} & set(folders)
 
 
 def _users(sources: Iterable[Path], headers: Iterable[str]) -> Mapping[str, Path]:
-    """For each header a source that includes it: its namesake, else the shortest."""
+    """Return a source for each header that includes it: its namesake, else the shortest."""
     texts = {path: untrusted.read_text(path) for path in sources}
-    found = {}
+    users = {}
     for header in headers:
         stem = Path(header).stem
         line = re.compile(rf'#\s*include\s+"[^"]*\b{re.escape(_included(header))}"')
         including = [path for path, text in texts.items() if line.search(text)]
         if including:
-            found[header] = min(including, key=lambda path: (path.stem != stem, len(texts[path])))
-    return found
+            users[header] = min(including, key=lambda path: (path.stem != stem, len(texts[path])))
+    return users
 
 
 def _all(root: Path) -> Iterator[Path]:
@@ -134,7 +134,7 @@ def _all(root: Path) -> Iterator[Path]:
 
 
 def _included(header: str) -> str:
-    """How sources name a header: by what follows the last `include/`."""
+    """Return the name of a header in sources: the part after the last `include/`."""
     return header.rpartition("include/")[2]
 
 
@@ -147,15 +147,15 @@ def explain(
     checkout: TritonCheckout,
     backends: Iterable[str],
 ) -> StepError:
-    """The error for all files that failed: why, and what can be built without them.
+    """Return the error for all files that failed: its cause, and what can be built without them.
 
     Args:
         failure: from the runner.
-        step: which failed.
-        llvm: the LLVM at hand, in words.
-        pin: the pin, in words.
+        step: the step that failed.
+        llvm: description of the LLVM in use.
+        pin: description of the pin.
         checkout: Triton's sources.
-        backends: that are built.
+        backends: the backends that are built.
     """
     from tritonsmith.build import diagnose  # noqa: PLC0415 - its patterns take time to compile
 
@@ -164,16 +164,16 @@ def explain(
         diagnose.weighed(diagnose.diagnose(error.block, near_pin=True), dirty=checkout.dirty)
         for _, error in failed
     ]
-    known = [one for one in verdicts if one and one.id == diagnose.of_near_pin().id]
+    known = [verdict for verdict in verdicts if verdict and verdict.id == diagnose.of_near_pin().id]
     if not known:
         return diagnose.explain(failure, llvm=llvm, pin=pin, dirty=checkout.dirty)
-    best = min(known, key=lambda one: bool(one.unsure))
+    best = min(known, key=lambda verdict: bool(verdict.unsure))
     lines = [f"{best.in_words} [{best.id}]", *diagnose.both(llvm, pin)]
     for _, error in failed:
         lines += error.lines[:_SHOWN]
     count = len(step.found())
     what = f"{len(failed)} of the {count} files compiled first failed"
-    if len(failed) > count:  # what they are made from, such as tables of TableGen
+    if len(failed) > count:  # their generated inputs count too, such as tables of TableGen
         what = f"{len(failed)} steps failed that the {count} files compiled first need"
     first = failed[0][1]
     return StepError(
@@ -181,7 +181,7 @@ def explain(
         where=f"{first.file}:{first.line}" if first.file else failure.log,
         why="\n".join(lines),
         hints=[
-            *without(checkout, backends, [made for made, _ in failed]),
+            *without(checkout, backends, [output for output, _ in failed]),
             *best.remedy,
             "to build anyway: --force",
             f"full log: {failure.log}",
@@ -190,11 +190,11 @@ def explain(
 
 
 def without(checkout: TritonCheckout, backends: Iterable[str], failed: Iterable[str]) -> Iterator[str]:
-    """What to build instead, where all that failed belongs to backends that can be left out.
+    """Yield what to build instead, if all failures belong to backends that can be left out.
 
     Args:
         checkout: Triton's sources.
-        backends: that are built.
+        backends: the backends that are built.
         failed: objects, as Ninja names them.
     """
     owners = {_backend(name) for name in failed}
@@ -212,6 +212,6 @@ def without(checkout: TritonCheckout, backends: Iterable[str], failed: Iterable[
 
 
 def _backend(made: str) -> str:
-    """The folder of third_party/ that an object belongs to; empty for one that all backends share."""
+    """Return an object's folder in third_party/; empty for an object that all backends share."""
     top, _, rest = made.partition("/")
     return rest.partition("/")[0] if top == "third_party" else ""

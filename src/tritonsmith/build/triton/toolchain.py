@@ -1,4 +1,4 @@
-"""What setup.py would download, taken from registry packages instead (`configs/toolchain.toml`)."""
+"""Components that setup.py would download, taken from registry packages (`configs/toolchain.toml`)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Component:
     """A part of CUDA that Triton's build or runtime uses.
 
     Attributes:
-        name: of the row in `configs/toolchain.toml`.
+        name: name of the row in `configs/toolchain.toml`.
         requirement: the registry package, with its exact version.
         source: path inside that package, once unpacked.
-        dest: where Triton looks for it, in the checkout.
-        variable: environment or CMake variable that tells its place.
-        tree: it is a folder, not a program.
+        dest: destination in the checkout, where Triton looks for it.
+        variable: environment or CMake variable for its location.
+        tree: whether it is a folder, not a program.
     """
 
     name: str
@@ -38,15 +38,15 @@ class Component:
 
 
 def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) -> tuple[Component, ...]:
-    """The components for which a checkout names a version.
+    """Return the components for which a checkout names a version.
 
     Args:
-        checkout: names versions, and where the files belong.
-        workspace: where packages are unpacked.
-        proton: also what only the profiler needs.
+        checkout: checkout that names the versions and the destinations.
+        workspace: workspace for unpacked packages.
+        proton: include what only the profiler needs.
     """
     versions = dict(checkout.nvidia)
-    found: list[Component] = []
+    parts: list[Component] = []
     for row in configs.load("toolchain")["component"]:
         version = versions.get(row["wanted"])
         if version is None or (row.get("proton") and not proton):
@@ -55,7 +55,7 @@ def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) 
         unpacked = workspace.toolchain / f"{package['name']}-{at}"
         source = unpacked / str(package["path"]).format(major=version_key(at)[0])
         requirement, dest = f"{package['name']}=={at}", _home(checkout) / row["dest"]
-        found.append(
+        parts.append(
             Component(
                 row["name"],
                 requirement,
@@ -65,11 +65,11 @@ def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) 
                 tree=not row["dest"].startswith("bin/"),
             )
         )
-    return tuple(found)
+    return tuple(parts)
 
 
 def json_prefix(checkout: TritonCheckout, workspace: Workspace) -> Path:
-    """Prefix with `include/nlohmann/json.hpp`, for `JSON_SYSPATH`."""
+    """Return a prefix with `include/nlohmann/json.hpp`, for `JSON_SYSPATH`."""
     table = configs.load("toolchain")["json"]
     return cuda_package.unpacked(_json_requirement(checkout), workspace) / str(table["path"])
 
@@ -77,16 +77,16 @@ def json_prefix(checkout: TritonCheckout, workspace: Workspace) -> Path:
 def plan(
     checkout: TritonCheckout, workspace: Workspace, machine: Machine, python: Path, *, proton: bool
 ) -> Plan:
-    """Steps that unpack the packages into the workspace and copy the files where Triton looks for them.
+    """Plan to unpack the packages into the workspace and copy the files to where Triton looks for them.
 
-    The places in the checkout are those that upstream's own setup.py fills; its .gitignore lists them.
+    The destinations are those that upstream's own setup.py fills; its .gitignore lists them.
 
     Args:
-        checkout: which versions.
-        workspace: where packages are unpacked.
+        checkout: checkout that names the versions.
+        workspace: workspace for unpacked packages.
         machine: macOS takes the Linux packages, as upstream does.
         python: interpreter with pip.
-        proton: also what only the profiler needs.
+        proton: include what only the profiler needs.
     """
     parts = components(checkout, workspace, proton=proton)
     requirements = dict.fromkeys((*(part.requirement for part in parts), _json_requirement(checkout)))
@@ -100,8 +100,8 @@ def plan(
 def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
     """Copy a component, unless its files are unchanged since the last copy of the same version.
 
-    The 40 MB would be compared at every build. What lies there is told by sizes and time stamps: a copy
-    changes them, so the run after it compares once more, and those that follow skip it.
+    Comparing 40 MB in every build would be slow, so sizes and time stamps stand for the content. A copy
+    changes them, so the next run compares once more, and later ones skip it.
     """
     files = (part.dest, *sorted(part.dest.rglob("*"))) if part.dest.is_dir() else (part.dest,)
     states = [(str(file), *_state(file)) for file in files]
@@ -117,12 +117,12 @@ def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
 
 
 def _state(file: Path) -> tuple[int, int]:
-    """Size and time stamp; zeros where there is none."""
+    """Return size and time stamp; zeros if the file does not exist."""
     try:
-        seen = file.stat()
+        status = file.stat()
     except OSError:
         return 0, 0
-    return seen.st_size, seen.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def _home(checkout: TritonCheckout) -> Path:

@@ -1,4 +1,4 @@
-"""What must be built before a command runs again: only what it needs, in a folder that is configured."""
+"""The build before a command runs again: only what it needs, in a folder that is already configured."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _TASK = "watch"
 
 @dataclass(frozen=True)
 class WatchedBuild:
-    """A build folder of Triton, and what of it a command needs.
+    """A build folder of Triton, and the targets that a command needs.
 
     Attributes:
-        folder: CMake's.
+        folder: CMake's build folder.
         source: the checkout that it builds.
-        targets: of Ninja; all if empty.
-        jobs: compiles at once.
+        targets: Ninja's targets; all if empty.
+        jobs: number of parallel compiles.
         space: the workspace.
     """
 
@@ -45,14 +45,14 @@ class WatchedBuild:
 
     @property
     def env(self) -> EnvDir:
-        """The environment that the folder is in, if it is in one."""
+        """The environment of the folder, if it is in one."""
         return self.space.env(self.folder.parent.name)
 
     def run(self) -> RunOutcome | None:
-        """Build; the outcome if that fails. Ninja runs TableGen, and CMake again, where these are due.
+        """Build, and return the outcome of a failure. Ninja runs TableGen, and CMake again, if they are due.
 
         Raises:
-            KeyboardInterrupt: after all was stopped.
+            KeyboardInterrupt: ^C; all processes were stopped.
         """
         phase = f"build {' '.join(self.targets) or 'all'}"
         step = cmake.build_targets(
@@ -76,12 +76,12 @@ class WatchedBuild:
 
 
 def of(folder: Path, purpose: Purpose, settings: Settings, space: Workspace) -> WatchedBuild | None:
-    """What a build folder has to build for a purpose; None if it was never configured.
+    """Return the build of a folder for a purpose; None if the folder was never configured.
 
     Args:
         folder: the build folder.
-        purpose: of `build-triton --for`.
-        settings: bound the jobs.
+        purpose: purpose, as for `build-triton --for`.
+        settings: settings that bound the jobs.
         space: the workspace.
     """
     cache = cmake_cache.read(folder) if (folder / GRAPH).is_file() else None
@@ -94,12 +94,12 @@ def of(folder: Path, purpose: Purpose, settings: Settings, space: Workspace) -> 
 
 
 def is_built(path: Path) -> bool:
-    """Whether a file is compiled, read by TableGen, or tells CMake what to do."""
+    """Report whether a file is compiled, read by TableGen, or read by CMake."""
     return any(fnmatch(path.name, name) for name in configs.load("watch")["built"]["names"])
 
 
 def stale(saved: Iterable[Path]) -> bool:
-    """Whether something must be built after these files were saved."""
+    """Report whether something must be built after these files were saved."""
     return any(map(is_built, saved))
 
 

@@ -1,4 +1,4 @@
-"""What runs again at each save: a task of this tool, or any command."""
+"""The command that runs again at each save: a task of this tool, or any program."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tritonsmith.core.ui.tables import Grid
 OnPart = Callable[[str | Grid], None]
 _TASK = ("tritonsmith.core.ui.recording:begin", "tritonsmith.cli.program:main")
 _PROGRAM = "tritonsmith.core.plan.process:exec_argv"
-# Python takes bytecode for current if the source has the same size and the same second: two saves within one
-# second would run the first one's code twice.
+# Python considers bytecode current if the source has the same size and time stamp in seconds: two saves
+# within one second would run the first one's code twice.
 _NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class WatchedCommand(Protocol):
-    """A command."""
+    """A command that `watch` runs."""
 
     def run(self, on_part: OnPart) -> RunOutcome:
-        """Run it to its end.
+        """Run it until it ends.
 
         Args:
-            on_part: called with each line and table, as it comes.
+            on_part: called with each line and table as it arrives.
 
         Raises:
-            KeyboardInterrupt: after all of its processes were stopped.
+            KeyboardInterrupt: ^C; all of its processes were stopped.
         """
 
 
@@ -39,7 +39,7 @@ class WatchedTask:
     """A task of this tool.
 
     Args:
-        server: which runs it.
+        server: the server that runs it.
         words: its name and arguments.
     """
 
@@ -48,7 +48,7 @@ class WatchedTask:
 
     @staticmethod
     def server() -> ForkServer:
-        """What runs tasks; a context manager."""
+        """Return the server that runs tasks, a context manager."""
         return ForkServer(*_TASK, environ=_NO_BYTECODE)
 
     def run(self, on_part: OnPart) -> RunOutcome:
@@ -57,11 +57,11 @@ class WatchedTask:
         files: list[Path] = []
 
         def on_line(line: str) -> None:
-            told = recording.parse(line)
-            if "file" in told:
-                files.append(Path(told["file"]))
+            record = recording.parse(line)
+            if "file" in record:
+                files.append(Path(record["file"]))
                 return
-            parts.append(Grid.of_json(told["table"]) if told else line)
+            parts.append(Grid.of_json(record["table"]) if record else line)
             on_part(parts[-1])
 
         code = self._server.run(self._argv, on_line)
@@ -73,7 +73,7 @@ class WatchedProgram:
     """A command of the user's, in the current folder.
 
     Args:
-        server: which runs it, and ends with all that it runs when this process is killed.
+        server: the server that runs it, and ends it with its children when this process is killed.
         argv: program and arguments.
     """
 
@@ -82,7 +82,7 @@ class WatchedProgram:
 
     @staticmethod
     def server() -> ForkServer:
-        """What runs commands; a context manager."""
+        """Return the server that runs commands, a context manager."""
         return ForkServer(_PROGRAM, environ=_NO_BYTECODE)
 
     def run(self, on_part: OnPart) -> RunOutcome:

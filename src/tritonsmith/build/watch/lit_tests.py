@@ -22,11 +22,11 @@ class WatchedTests:
     """Lit tests of a build.
 
     Args:
-        build: what they test.
-        wanted: a regular expression of their names.
+        build: the build under test.
+        wanted: regular expression for their names.
 
     Raises:
-        FactError: there is no lit, or no test was configured.
+        FactError: lit is missing, or no test is configured.
     """
 
     def __init__(self, build: WatchedBuild, wanted: str) -> None:
@@ -42,24 +42,24 @@ class WatchedTests:
 
     def run(self, on_part: OnPart) -> RunOutcome:
         """See `WatchedCommand`."""
-        said: list[str] = []
+        output: list[str] = []
         hide = redact.SecretLines()
         with files.scratch("lit-") as scratch:
             report = scratch / "tests.json"
             argv = lit.command(str(self._lit), report, self._folder, wanted=self._wanted)
             env = process.changed(os.environ, lit.ENVIRONMENT)
             code = process.stream(
-                argv, cwd=self._folder, env=env, on_line=lambda line: said.append(hide(line))
+                argv, cwd=self._folder, env=env, on_line=lambda line: output.append(hide(line))
             )
             results = lit.read(report)
-        parts = tuple(_parts(results)) if results else tuple(said)
+        parts = tuple(_parts(results)) if results else tuple(output)
         for part in parts:
             on_part(part)
         return RunOutcome(code, parts)
 
 
 def _parts(tests: Sequence[LitResult]) -> list[str | Grid]:
-    """A table of the results, and what the failed tests have printed."""
+    """Return a table of the results, and the output of the failed tests."""
     chosen = [test for test in tests if test.code != "EXCLUDED"]
     rows = [(test.name, test.code) for test in chosen]
     styles = ["red" if code in lit.FAILED else "" for _, code in rows]

@@ -1,4 +1,4 @@
-"""The loop: build what is stale, run, show, wait for a save; a save meanwhile starts it anew."""
+"""The loop: build stale files, run, show, and wait for a save; a save during a run restarts it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tritonsmith.build.watch.saves import SavedError, Saves, WatchedFiles
 from tritonsmith.core.errors import InterruptedRunError
 from tritonsmith.core.ui import console
 
-_RUNS = 3  # that a file may be saved in before we ask whether the command writes it
-_AT_ONCE = 1.0  # seconds after a run in which nobody saves again and again
+_RUNS = 3  # consecutive runs with saves of one file before we ask whether the command writes it
+_AT_ONCE = 1.0  # seconds after a run in which no person keeps saving
 
 
 def follow(
@@ -28,11 +28,11 @@ def follow(
     Args:
         command: the command.
         watched: the files that it depends on.
-        build: what it needs to have built; None if nothing.
+        build: the build that it needs; None for none.
 
     Raises:
         SmithError: the files cannot be watched.
-        KeyboardInterrupt: ^C, after all that ran was stopped.
+        KeyboardInterrupt: ^C; all processes were stopped.
     """
     attempts = _Attempts(command, build)
     report = WatchReport()
@@ -42,25 +42,25 @@ def follow(
         while True:
             try:
                 with saves.heeded():
-                    made, seconds = attempts.make(saved, report.part)
+                    result, seconds = attempts.make(saved, report.part)
             except (SavedError, InterruptedRunError) as error:
                 cause = error.__context__ if isinstance(error, InterruptedRunError) else error
-                if not isinstance(cause, SavedError):  # ^C, maybe while a save stopped the build
+                if not isinstance(cause, SavedError):  # ^C, perhaps while a save stopped the build
                     raise
                 saved |= own.wait(saves)
                 continue
-            report.run(made, saved, seconds)
+            report.run(result, saved, seconds)
             saved = own.wait(saves)
 
 
 class _OwnSaves:
-    """Notices files that are saved in, or right after, one run after the other."""
+    """Notices files that are saved during, or right after, consecutive runs."""
 
     def __init__(self) -> None:
         self._again: Counter[Path] = Counter()
 
     def wait(self, saves: Saves) -> frozenset[Path]:
-        """The next save; where it looks as if the command writes these files itself, a note says so once."""
+        """Wait for the next save; note, once, that the command itself seems to write these files."""
         began = time.monotonic()
         saved = saves.wait()
         at_once = saved if time.monotonic() - began < _AT_ONCE else frozenset()
@@ -74,14 +74,14 @@ class _OwnSaves:
 
 
 class _Attempts:
-    """Builds, where something must be built, and runs."""
+    """Build if something is stale, then run."""
 
     def __init__(self, command: WatchedCommand, build: WatchedBuild | None) -> None:
         self._command, self._build = command, build
         self._stale = True
 
     def make(self, saved: frozenset[Path], on_part: OnPart) -> tuple[RunOutcome, dict[str, float]]:
-        """The outcome after these files were saved, and how long each part took."""
+        """Return the outcome after these files were saved, and the duration of each part in seconds."""
         seconds: dict[str, float] = {}
         self._stale = self._stale or watched_build.stale(saved)
         if self._build and self._stale:
@@ -92,6 +92,6 @@ class _Attempts:
                 return failed, seconds
         self._stale = False
         began = time.monotonic()
-        made = self._command.run(on_part)
+        result = self._command.run(on_part)
         seconds["run"] = time.monotonic() - began
-        return made, seconds
+        return result, seconds

@@ -11,11 +11,11 @@ from tritonsmith.core import configs, untrusted
 
 
 class NamedPaths:
-    """Files, and whole folders but for what editors, git and Python keep there.
+    """Files, and whole folders without what editors, git and Python keep there.
 
     Args:
         paths: the files and folders.
-        wanted: whether a command depends on a file of a folder.
+        wanted: tells whether a command depends on a file of a folder.
     """
 
     def __init__(self, paths: Iterable[Path], wanted: Callable[[Path], bool] = lambda _: True) -> None:
@@ -23,13 +23,13 @@ class NamedPaths:
 
     def folders(self) -> frozenset[Path]:
         """The folders to watch."""
-        found: set[Path] = set()
+        folders: set[Path] = set()
         for path in self._paths:
-            found |= set(_folders(path)) if untrusted.is_dir(path) else {path.parent}
-        return frozenset(found)
+            folders |= set(_folders(path)) if untrusted.is_dir(path) else {path.parent}
+        return frozenset(folders)
 
     def select(self, paths: Iterable[Path]) -> frozenset[Path]:
-        """Those that are named, or lie in a folder that is."""
+        """Select the paths that are named, or lie in a named folder."""
         return frozenset(path for path in paths if self._has(path))
 
     def _has(self, path: Path) -> bool:
@@ -42,10 +42,10 @@ class NamedPaths:
 
 
 def matters(path: Path) -> bool:
-    """Whether a command may depend on a file of this name.
+    """Report whether a command may depend on a file of this name.
 
     Args:
-        path: relative to the folder that is watched.
+        path: path relative to the watched folder.
     """
     never = configs.load("watch")["never"]
     return not any(fnmatch(path.name, name) for name in never["names"]) and not any(

@@ -1,4 +1,4 @@
-"""What a run has shown, and what is different from the run before; times and addresses do not count."""
+"""The output of a run, and its differences from the run before; times and addresses do not count."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class RunOutcome:
 
     Attributes:
         code: exit code.
-        parts: what was printed: lines of text and tables, in order.
-        files: name to text of the files that are a part of the answer: IR.
-        what: that ended so: the build, or the command.
+        parts: its output: lines of text and tables, in order.
+        files: names and texts of files that belong to the output: IR.
+        what: the part that failed: the build, or the command.
     """
 
     code: int
@@ -38,13 +38,13 @@ class RunOutcome:
 
     @property
     def verdict(self) -> str:
-        """`ok`, or how it failed."""
+        """The result in words: `ok`, or the kind of failure."""
         failed = f"exit code {self.code}" if self.code >= 0 else f"signal {-self.code}"
         return "ok" if self.code == 0 else ", ".join(filter(None, (self.what, failed)))
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The text."""
+        """The lines of text."""
         return tuple(part for part in self.parts if isinstance(part, str))
 
     @property
@@ -55,12 +55,12 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class OutcomeChange:
-    """What is different between two runs.
+    """The differences between two runs.
 
     Attributes:
         grids: tables of the cells that changed.
-        diffs: unified diffs, by the name of the file; of the text under an empty name.
-        hidden: something else is different: times, addresses, what `configs/watch.toml` calls volatile.
+        diffs: unified diffs by the name of the file, which is empty for the text.
+        hidden: something else differs: times, addresses, patterns that `configs/watch.toml` calls volatile.
     """
 
     grids: tuple[Grid, ...] = ()
@@ -69,17 +69,17 @@ class OutcomeChange:
 
     @property
     def any(self) -> bool:
-        """Whether anything is different."""
+        """Report whether anything differs."""
         return bool(self.grids or self.diffs)
 
 
 def compare(before: RunOutcome, after: RunOutcome) -> OutcomeChange:
-    """What is different, apart from the exit code."""
+    """Return the differences, apart from the exit code."""
     old, new = _by_title(before.grids), _by_title(after.grids)
     grids = [changed_cells(old.pop(title, None), grid) for title, grid in new.items()]
     grids += [changed_cells(grid, None) for grid in old.values()]
     diffs = {"": tuple(_lines(before.lines, after.lines))}
-    for name in {**before.files, **after.files}:  # one that only one run made is a change, too
+    for name in {**before.files, **after.files}:  # a file of only one run is a change, too
         diffs[name] = _texts(Path(name), before.files.get(name, ""), after.files.get(name, ""))
     return OutcomeChange(
         tuple(grid for grid in grids if grid),
@@ -89,34 +89,34 @@ def compare(before: RunOutcome, after: RunOutcome) -> OutcomeChange:
 
 
 def _by_title(grids: Iterable[Grid]) -> dict[tuple[str, int], Grid]:
-    """Tables by their titles, and a number that tells those apart that have the same."""
-    found: dict[tuple[str, int], Grid] = {}
-    seen: Counter[str] = Counter()
+    """Return tables by their titles, with a number that distinguishes equal ones."""
+    tables_by_title: dict[tuple[str, int], Grid] = {}
+    counts: Counter[str] = Counter()
     for grid in grids:
         title = _steady(grid.title)
-        found[title, seen[title]] = grid
-        seen[title] += 1
-    return found
+        tables_by_title[title, counts[title]] = grid
+        counts[title] += 1
+    return tables_by_title
 
 
 def _texts(path: Path, before: str, after: str) -> tuple[str, ...]:
-    """The difference of two files; of IR, regardless of how values and locations are named."""
+    """Return the difference of two files; for IR, regardless of the names of values and locations."""
     if path.suffix == _MLIR and before and after:
         return normalize_diff.of(before, after, "mlir").lines
     return tuple(_lines(before.splitlines(), after.splitlines()))
 
 
 def _lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """A unified diff without the lines for file names; changed lines are as they were printed."""
+    """Yield a unified diff without the lines for file names; changed lines are as they were printed."""
     old, new = ([_Line(line) for line in lines] for lines in (before, after))
-    found = difflib.unified_diff(old, new, lineterm="", n=_CONTEXT)
+    delta = difflib.unified_diff(old, new, lineterm="", n=_CONTEXT)
     return (
-        _steady(line) if line.startswith(" ") else line for number, line in enumerate(found) if number > 1
+        _steady(line) if line.startswith(" ") else line for number, line in enumerate(delta) if number > 1
     )
 
 
 def changed_cells(before: Grid | None, after: Grid | None) -> Grid | None:
-    """A table of the changed cells, `before → after`; None if nothing has changed."""
+    """Return a table of the changed cells, `before → after`; None if nothing has changed."""
     shape = after or before
     if shape is None:
         return None
@@ -131,35 +131,33 @@ def changed_cells(before: Grid | None, after: Grid | None) -> Grid | None:
             changed |= cells.keys()
     if not rows:
         return None
-    wanted = [head for head in heads if head in changed]
+    shown = [head for head in heads if head in changed]
     own = heads[: shape.keys]
-    body = [[*key, *(cells.get(head, "") for head in wanted)] for key, cells in rows]
-    return tables.plain(
-        shape.title, [*own, *wanted], body, right=wanted, keys=shape.keys, across=shape.across
-    )
+    body = [[*key, *(cells.get(head, "") for head in shown)] for key, cells in rows]
+    return tables.plain(shape.title, [*own, *shown], body, right=shown, keys=shape.keys, across=shape.across)
 
 
 def _rows(grid: Grid | None) -> dict[tuple[str, ...], dict[str, str]]:
-    """Cells by their heads, by what identifies a row; its last part tells rows apart that are alike."""
-    found: dict[tuple[str, ...], dict[str, str]] = {}
+    """Return the cells by head for each key of a row; the key ends with a number for equal rows."""
+    cells_of: dict[tuple[str, ...], dict[str, str]] = {}
     if grid is None:
-        return found
+        return cells_of
     heads = [column.head.plain for column in grid.columns]
     for row in grid.rows:
         key = tuple(cell.plain for cell in row[: grid.keys])
-        number = sum(1 for known in found if known[:-1] == key)
-        found[*key, str(number)] = {
+        number = sum(1 for known in cells_of if known[:-1] == key)
+        cells_of[*key, str(number)] = {
             head: cell.plain
             for head, cell in zip(heads[grid.keys :], row[grid.keys :], strict=True)
             if head not in _table()["columns"]
         }
-    return found
+    return cells_of
 
 
 def _row(
     heads: Sequence[str], old: Mapping[str, str] | None, new: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """The changed cells of a row, by their heads; all cells of a row that came or went."""
+    """Return the changed cells of a row, by their heads; all cells of a row that appeared or vanished."""
     if new is None:
         return {head: f"{old[head]}{ARROW}".strip() for head in heads if old and old.get(head)}
     if old is None:
@@ -172,7 +170,7 @@ def _row(
 
 
 class _Line(str):
-    """A line that equals another one if nothing but times is different."""
+    """A line that equals another one if only times differ."""
 
     __slots__ = ("_steady",)
 
@@ -187,7 +185,7 @@ class _Line(str):
 
 
 def _steady(text: str) -> str:
-    """The text without what is different in each run."""
+    """Return the text without the parts that differ in each run."""
     return _volatile().sub("…", text)
 
 
@@ -197,5 +195,5 @@ def _volatile() -> re.Pattern[str]:
 
 
 def _table() -> Mapping[str, list[str]]:
-    found: Mapping[str, list[str]] = configs.load("watch")["volatile"]
-    return found
+    patterns: Mapping[str, list[str]] = configs.load("watch")["volatile"]
+    return patterns

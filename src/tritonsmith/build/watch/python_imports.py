@@ -1,4 +1,4 @@
-"""The Python files that a file imports, as far as they lie beside it; read, never run."""
+"""The Python files that a file imports, if they lie beside it; they are parsed, never run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tritonsmith.core import untrusted
 
 
 class PythonFiles:
-    """Python files, and what they import.
+    """Python files, and the files that they import.
 
     Args:
-        roots: the files.
+        roots: the files to start from.
     """
 
     def __init__(self, roots: Iterable[Path]) -> None:
@@ -22,11 +22,11 @@ class PythonFiles:
         self._files = self._closure()
 
     def folders(self) -> frozenset[Path]:
-        """The folders to watch: not only the files, because editors replace these."""
+        """Return the folders to watch: not the files, because editors replace them."""
         return frozenset(path.parent for path in self._files if path.parent.is_dir())
 
     def select(self, paths: Iterable[Path]) -> frozenset[Path]:
-        """Those of the paths that are such files, before the change or after it."""
+        """Select the paths that are such files, before the change or after it."""
         changed = [path for path in paths if path.suffix == ".py"]
         if not changed:
             return frozenset()
@@ -34,28 +34,30 @@ class PythonFiles:
         return frozenset(changed) & (before | self._files)
 
     def _closure(self) -> frozenset[Path]:
-        found: set[Path] = set()
+        closure: set[Path] = set()
         todo = list(self._roots)
         while todo:
             path = todo.pop()
-            if path not in found:
-                found |= {path, untrusted.real(path)}
+            if path not in closure:
+                closure |= {path, untrusted.real(path)}
                 todo += self._imported(path)
-        return frozenset(found)
+        return frozenset(closure)
 
     def _imported(self, path: Path) -> tuple[Path, ...]:
-        """The files that a file imports; those of the last time where it cannot be parsed now."""
+        """Return the files that a file imports; the previous ones if it cannot be parsed now."""
         try:
             tree = untrusted.python_tree(untrusted.read_bytes(path))
         except (OSError, SyntaxError, ValueError):
             return self._imports.get(path, ())
-        found = {file for node in ast.walk(tree) for file in _files_of(node, path) if untrusted.is_file(file)}
-        self._imports[path] = tuple(sorted(found))
+        imported = {
+            file for node in ast.walk(tree) for file in _files_of(node, path) if untrusted.is_file(file)
+        }
+        self._imports[path] = tuple(sorted(imported))
         return self._imports[path]
 
 
 def _files_of(node: ast.AST, path: Path) -> Iterator[Path]:
-    """Where the modules of a statement would lie."""
+    """Yield the possible files of a statement's modules."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield from _places(path.parent, alias.name)
@@ -66,7 +68,7 @@ def _files_of(node: ast.AST, path: Path) -> Iterator[Path]:
 
 
 def _places(base: Path, name: str) -> Iterator[Path]:
-    """`a.b.c` is a/b/c.py, or the name `c` of a/b.py, within packages."""
+    """Yield the possible files of `a.b.c`: a/b/c.py, or the name `c` in a/b.py, within packages."""
     for part in name.split("."):
         yield base / f"{part}.py"
         base /= part

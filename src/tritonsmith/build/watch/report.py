@@ -1,4 +1,4 @@
-"""What `watch` prints: the whole of the first run, and of each other one what is different."""
+"""The output of `watch`: all of the first run, and of each later one the differences."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ class WatchReport:
         self._files: dict[str, str] = {}
 
     def part(self, part: str | Grid) -> None:
-        """Print a line or a table of the first run, as it comes."""
+        """Print a line or a table of the first run as it arrives."""
         if self._last is None:
             _print(part)
-            sys.stdout.flush()  # a pipe's reader waits for it
+            sys.stdout.flush()  # for a reader at the end of a pipe
 
     def run(self, made: RunOutcome, saved: Iterable[Path], seconds: Mapping[str, float]) -> None:
         """Print the end of a run.
 
         Args:
-            made: what it has shown.
+            made: the outcome.
             saved: the files that were saved before it.
-            seconds: what took so long.
+            seconds: the duration of each part.
         """
         last, alike = self._last, self._by_verdict.get(made.verdict)
         self._last, self._by_verdict[made.verdict] = made, made
         known = replace(alike or replace(made, files={}), files=self._files)
         self._files = {**self._files, **made.files}
         if last is None:
-            if made.what:  # the build, whose lines are not shown as they come
+            if made.what:  # a build's lines are not printed as they arrive
                 _print_all(made)
             _say(made, made.verdict, seconds)
             sys.stdout.flush()
@@ -64,7 +64,7 @@ class WatchReport:
 
 
 def _sentence(last: RunOutcome, made: RunOutcome, change: OutcomeChange, *, new: bool) -> str:
-    """What is different: how it ended first of all."""
+    """Describe the differences, the result first."""
     same = "unchanged except for times" if change.hidden else "unchanged"
     what = "changed" if change.any else "" if new else same
     if last.verdict == made.verdict:
@@ -74,11 +74,11 @@ def _sentence(last: RunOutcome, made: RunOutcome, change: OutcomeChange, *, new:
 
 
 def _say(made: RunOutcome, sentence: str, seconds: Mapping[str, float], saved: Iterable[Path] = ()) -> None:
-    """A line: the time, the saved files, what came of them, and how long that took."""
+    """Print a line: the time, the saved files, the result, and the durations."""
     names = sorted(path.name for path in saved)
     if len(names) > _NAMED:
         names = [*names[:_NAMED], f"{len(names) - _NAMED} more"]
-    took = ", ".join(f"{what} {duration(one)}" for what, one in seconds.items())
+    took = ", ".join(f"{what} {duration(count)}" for what, count in seconds.items())
     line = Text()
     line.append(f"{datetime.now().astimezone():%H:%M:%S} ", "dim")
     line.append(f"{', '.join(names)}: " if names else "")
@@ -93,7 +93,7 @@ def _print_all(made: RunOutcome) -> None:
 
 
 def _print_new(last: RunOutcome, made: RunOutcome) -> None:
-    """Print a run that ended as none before: of the tables that the last one had, too, what has changed."""
+    """Print a run with a new kind of result; of tables that the last run had too, only the changes."""
     known = {grid.title: grid for grid in last.grids}
     for part in made.parts:
         if isinstance(part, Grid) and part.title in known:

@@ -1,4 +1,4 @@
-"""What a command depends on, and what it needs to have built, from its arguments."""
+"""The files that a command depends on, and the build that it needs, derived from its arguments."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.facts import checkout
 
 _OPT = "triton-opt"
-_PYTHON = ("python", "pytest", "py.test")  # programs that import Triton, by how their names begin
+_PYTHON = ("python", "pytest", "py.test")  # prefixes of programs that import Triton
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """What a command depends on.
+    """The dependencies of a command.
 
     Attributes:
-        files: whose saves matter.
-        build: what it needs to have built; None if nothing.
+        files: the files whose saves matter.
+        build: the build that it needs; None for none.
     """
 
     files: tuple[WatchedFiles, ...]
@@ -37,76 +37,78 @@ class Dependencies:
 
 
 def of_task(name: str, values: Mapping[str, Any], named: Sequence[Path], space: Workspace) -> Dependencies:
-    """The dependencies of a task of this tool.
+    """Return the dependencies of a task of this tool.
 
     Args:
-        name: of the task.
-        values: the arguments of its body.
-        named: more files and folders.
+        name: name of the task.
+        values: arguments of its body.
+        named: additional files and folders.
         space: the workspace.
 
     Raises:
-        UsageError: nothing is known to watch.
+        UsageError: there is nothing to watch.
     """
     files = [file for text in _texts(values) if (file := _file(text))]
-    made = _build_of_task(name, values, space)
-    if not files and not named and not made:
+    task_build = _build_of_task(name, values, space)
+    if not files and not named and not task_build:
         hints = ["name it: --path FILE_OR_FOLDER"]
         raise UsageError("nothing to watch: this task names no file", hints=hints)
-    sources = (tree_files.of(made.source, _compiles),) if made else ()
+    sources = (tree_files.of(task_build.source, _compiles),) if task_build else ()
     python = PythonFiles(file for file in files if file.suffix == ".py")
-    return Dependencies((python, NamedPaths([*named, *files]), *sources), made)
+    return Dependencies((python, NamedPaths([*named, *files]), *sources), task_build)
 
 
 def of_command(
     argv: Sequence[str], named: Sequence[Path], env: str, source: Path | None, space: Workspace
 ) -> Dependencies:
-    """The dependencies of a command of the user's.
+    """Return the dependencies of a command of the user's.
 
     Args:
         argv: program and arguments.
-        named: files and folders, instead of the current one.
+        named: files and folders to watch instead of the current one.
         env: environment whose build of this checkout the command uses.
-        source: checkout; the one around the current folder if None.
+        source: checkout; None for the one around the current folder.
         space: the workspace.
     """
     here = source or checkout.enclosing(Path.cwd())
     chosen = settings.load(env)
     folder = space.env(chosen.name).build
-    made = build.of(folder, _purpose(argv), chosen, space)
-    if made is None or here is None or made.source.resolve() != here.resolve():
-        made = None
+    watched_build = build.of(folder, _purpose(argv), chosen, space)
+    if watched_build is None or here is None or watched_build.source.resolve() != here.resolve():
+        watched_build = None
     files: list[WatchedFiles] = [NamedPaths(named)] if named else [tree_files.of(here or Path.cwd())]
-    if made and named:
-        files.append(tree_files.of(made.source, _compiles))
-    return Dependencies(tuple(files), made)
+    if watched_build and named:
+        files.append(tree_files.of(watched_build.source, _compiles))
+    return Dependencies(tuple(files), watched_build)
 
 
 def of_tests(
     named: Sequence[Path], env: str, space: Workspace
 ) -> tuple[WatchedBuild, tuple[WatchedFiles, ...]]:
-    """The build that the lit tests of an environment test, and the files that they depend on.
+    """Return the build that an environment's lit tests need, and the files that they depend on.
 
     Raises:
-        FactError: nothing was built there.
+        FactError: the environment has no build.
     """
     chosen = settings.load(env)
-    made = build.of(space.env(chosen.name).build, "tests", chosen, space)
-    if made is None:
+    watched_build = build.of(space.env(chosen.name).build, "tests", chosen, space)
+    if watched_build is None:
         hints = ["run `invoke build-triton --for tests` first, or use another environment: --env NAME"]
         where = space.env(chosen.name).build
         raise FactError(f"environment {chosen.name!r} has no build of Triton", where=where, hints=hints)
-    tests = made.source / "test"
-    sources = tree_files.of(made.source, lambda path: build.is_built(path) or path.is_relative_to(tests))
-    return made, (sources, NamedPaths(named))
+    tests = watched_build.source / "test"
+    sources = tree_files.of(
+        watched_build.source, lambda path: build.is_built(path) or path.is_relative_to(tests)
+    )
+    return watched_build, (sources, NamedPaths(named))
 
 
 def _build_of_task(name: str, values: Mapping[str, Any], space: Workspace) -> WatchedBuild | None:
-    """What a task on kernels or dumps needs: its own choice of a program or of an interpreter."""
+    """Return the build that a task on kernels or dumps needs, by its choice of program or interpreter."""
     group, _, _ = name.partition(".")
     if group not in ("kernel", "passes"):
         return None
-    opt, env, python = (_value(values, one) for one in ("triton_opt", "env", "python"))
+    opt, env, python = (_value(values, argument) for argument in ("triton_opt", "env", "python"))
     chosen = settings.load(env or "dev")
     if opt:
         return build.of(Path(opt).resolve().parent.parent, "opt", chosen, space)
@@ -118,7 +120,7 @@ def _build_of_task(name: str, values: Mapping[str, Any], space: Workspace) -> Wa
 
 
 def _build_of_python(python: str, chosen: Settings, space: Workspace) -> WatchedBuild | None:
-    """The build of the environment that an interpreter is in."""
+    """Return the build of the environment that an interpreter belongs to."""
     path = Path(python)
     if not python or len(path.parents) < 3:  # noqa: PLR2004 - NAME/venv/bin/python
         return None
@@ -127,7 +129,7 @@ def _build_of_python(python: str, chosen: Settings, space: Workspace) -> Watched
 
 
 def _python_of_dump(values: Mapping[str, Any]) -> str:
-    """The interpreter that printed a dump, which replays it unless told otherwise."""
+    """Return the interpreter that wrote a dump, which also replays it by default."""
     folder = values.get("folder")
     if not isinstance(folder, Path) or not (folder / index.FILE).is_file():
         return ""
@@ -135,7 +137,7 @@ def _python_of_dump(values: Mapping[str, Any]) -> str:
 
 
 def _purpose(argv: Sequence[str]) -> Purpose:
-    """What a command needs: `triton-opt`, the Python module, or both."""
+    """Return the purpose of the build that a command needs: `triton-opt`, the Python module, or both."""
     names = {Path(word).name for word in argv}
     program = Path(argv[0]).name
     if program.startswith(_PYTHON) and _OPT not in names:
@@ -148,25 +150,25 @@ def _compiles(path: Path) -> bool:
 
 
 def _value(values: Mapping[str, Any], name: str) -> str:
-    """An argument, or a field of one, as text."""
-    held = [values, *(vars(one) for one in values.values() if is_dataclass(one))]
-    return next((str(one[name]) for one in held if one.get(name)), "")
+    """Return an argument, or a field of one, as text."""
+    held = [values, *(vars(holder) for holder in values.values() if is_dataclass(holder))]
+    return next((str(holder[name]) for holder in held if holder.get(name)), "")
 
 
 def _texts(value: object) -> Iterator[str]:
     if isinstance(value, (str, Path)):
         yield str(value)
     elif isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)
     elif isinstance(value, Mapping):
         yield from _texts(tuple(value.values()))
     elif is_dataclass(value):
-        yield from _texts(tuple(getattr(value, one.name) for one in fields(value)))
+        yield from _texts(tuple(getattr(value, item.name) for item in fields(value)))
 
 
 def _file(text: str) -> Path | None:
-    """The file of FILE or FILE:KERNEL; no program, and nothing of a build."""
+    """Return the file of FILE or FILE:KERNEL; None for a program or a file without a suffix."""
     for name in (text, text.rpartition(":")[0]):
         path = Path(name).expanduser().absolute() if name else None
         if path and path.is_file() and path.suffix:

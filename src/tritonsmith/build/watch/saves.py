@@ -1,7 +1,7 @@
-"""Saved files, as they come: a thread watches folders, and tells the main thread of those that matter.
+"""Saved files, as they come: a thread watches folders, and reports relevant saves to the main thread.
 
-The main thread waits for a save, or is interrupted by one as by ^C: so whatever it does then is stopped by
-the very code that stops it at ^C.
+The main thread waits for a save, or is interrupted by one as by ^C: so whatever it is doing is stopped by
+the same code that stops it at ^C.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from tritonsmith.core.errors import SmithError
 
 _SIGNAL = signal.SIGUSR1
 _MILLISECONDS = 1000
-_LONGEST = 1.0  # seconds that saves may follow each other before they count
+_LONGEST = 1.0  # seconds for which consecutive saves are collected at most
 
 
 class SavedError(KeyboardInterrupt):
-    """A file was saved while a run was going on."""
+    """A file was saved during a run."""
 
 
 class WatchedFiles(Protocol):
-    """The files that matter."""
+    """A set of files to watch."""
 
     def folders(self) -> frozenset[Path]:
-        """The folders to watch, each without those in it."""
+        """Return the folders to watch, each without its subfolders."""
 
     def select(self, paths: Iterable[Path]) -> frozenset[Path]:
-        """Those that matter of the paths that were changed, made or removed; and what else is new."""
+        """Select relevant files among paths that were changed, created or removed, and add other new ones."""
 
 
 class Saves:
     """Watch files, from the beginning of a `with` to its end.
 
     Args:
-        watched: the files that matter.
+        watched: the files to watch.
     """
 
     def __init__(self, watched: Sequence[WatchedFiles]) -> None:
@@ -53,7 +53,7 @@ class Saves:
         self._found: queue.SimpleQueue[frozenset[Path] | Exception] = queue.SimpleQueue()
         self._over = threading.Event()
         self._heeded = False
-        self._ended = 0  # nanoseconds: the last run
+        self._ended = 0  # nanoseconds since 1970: end of the last run
         self._digests: dict[Path, bytes] = {}
         self._main = threading.main_thread().ident or 0
         self._thread = threading.Thread(target=self._watch, name="saves", daemon=True)
@@ -86,28 +86,28 @@ class Saves:
             self._heeded, self._ended = False, time.time_ns()
 
     def wait(self) -> frozenset[Path]:
-        """Wait for the next save; the saved files.
+        """Wait for the next save, and return the saved files.
 
         Raises:
             SmithError: the folders cannot be watched.
         """
         saved: set[Path] = set()
         while not saved or not self._found.empty():
-            found = self._found.get()
-            if isinstance(found, Exception):
-                raise found
-            saved |= found
+            event = self._found.get()
+            if isinstance(event, Exception):
+                raise event
+            saved |= event
         return frozenset(saved)
 
     def _hear(self, _number: int = _SIGNAL, _frame: FrameType | None = None) -> None:
-        if self._heeded and not self._found.empty():  # the signal may come after its save was taken
-            self._heeded = False  # the next save does not interrupt the stopping
+        if self._heeded and not self._found.empty():  # the signal may arrive after its save was handled
+            self._heeded = False  # the next save must not interrupt the cleanup
             raise SavedError
 
     def _watch(self) -> None:
         try:
             while not self._over.is_set():
-                with suppress(FileNotFoundError):  # it was removed just now: what is left is watched
+                with suppress(FileNotFoundError):  # a folder was just removed; watch the others
                     self._watch_folders()
         except (OSError, RuntimeError) as error:  # watchfiles's own errors are of both kinds
             hints = [
@@ -120,7 +120,7 @@ class Saves:
             self._tell(error)
 
     def _watch_folders(self) -> None:
-        """Watch until there are others to watch."""
+        """Watch until the set of folders changes."""
         from watchfiles import Change, watch  # noqa: PLC0415 - it loads while the first run goes on
 
         folders = self._folders()
@@ -136,8 +136,8 @@ class Saves:
             recursive=False,
         ):
             paths = {Path(name) for _, name in changes}
-            found = frozenset().union(*(one.select(paths) for one in self._watched))
-            matter = frozenset(path for path in found if self._counts(path))
+            selected = frozenset().union(*(files.select(paths) for files in self._watched))
+            matter = frozenset(path for path in selected if self._counts(path))
             if matter:
                 self._tell(matter)
             again = any(kind is Change.added and Path(name) in folders for kind, name in changes)
@@ -145,15 +145,17 @@ class Saves:
                 return
 
     def _folders(self) -> frozenset[Path]:
-        found: frozenset[Path] = frozenset().union(*(one.folders() for one in self._watched))
-        return frozenset(path for path in found if os.access(path, os.R_OK | os.X_OK))
+        folders: frozenset[Path] = frozenset().union(*(files.folders() for files in self._watched))
+        return frozenset(path for path in folders if os.access(path, os.R_OK | os.X_OK))
 
     def _counts(self, path: Path) -> bool:
-        """Whether it is another file now, or was saved while no run went on: whoever does that wants one."""
+        """Report whether a save counts: the content changed, or no run was in progress."""
+        # Whoever saves an unchanged file between runs wants another run; a save during a run may be the
+        # command's.
         try:
             in_run = self._heeded or path.stat().st_mtime_ns <= self._ended
             digest = hashlib.sha256(untrusted.read_bytes(path)).digest()
-        except OSError:  # it is gone, or large
+        except OSError:  # it is gone, or too large
             in_run, digest = False, b""
         same = self._digests.get(path) == digest
         self._digests[path] = digest

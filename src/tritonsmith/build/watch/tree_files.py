@@ -1,4 +1,4 @@
-"""The files of a source tree, as git sees them: followed, or new and not ignored."""
+"""The files of a source tree, as git sees them: tracked, or new and not ignored."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class TreeFiles:
     Args:
         root: the folder.
         files: its files.
-        wanted: whether a command depends on a file.
+        wanted: tells whether a command depends on a file.
     """
 
     def __init__(self, root: Path, files: frozenset[Path], wanted: Callable[[Path], bool]) -> None:
         self._root, self._files, self._wanted = root, files, wanted
 
     def folders(self) -> frozenset[Path]:
-        """The folders to watch; what is built or cached there is not among them where git ignores it."""
+        """Return the folders to watch; build and cache folders are not among them if git ignores them."""
         inner = {path.parent for path in self._files}
         between = {folder for path in inner for folder in path.parents if folder.is_relative_to(self._root)}
         return frozenset((self._root, *inner, *between))
 
     def select(self, paths: Iterable[Path]) -> frozenset[Path]:
-        """Those that are such files, before the change or after it."""
+        """Select the paths that are such files, before the change or after it."""
         changed, before = frozenset(paths), self._files
         if any(matters(path.relative_to(self._root)) for path in self._strange(changed)):
             self._files = _listed(self._root) or before
@@ -40,11 +40,11 @@ class TreeFiles:
 
 
 def of(root: Path, wanted: Callable[[Path], bool] = lambda _: True) -> WatchedFiles:
-    """The files of a folder; without git all but what editors and Python keep there.
+    """Return the files of a folder; without git, all but those that editors and Python keep there.
 
     Args:
         root: the folder.
-        wanted: whether a command depends on a file.
+        wanted: tells whether a command depends on a file.
     """
     files = _listed(root)
     return NamedPaths([root], wanted) if files is None else TreeFiles(root, files, wanted)

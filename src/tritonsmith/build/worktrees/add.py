@@ -1,7 +1,7 @@
-"""Add a worktree: of the user's clone, or of a clone of the tool's own.
+"""Add a worktree to the user's clone, or to the tool's own.
 
-The worktree is checked out beside its place and renamed when it is complete, so a run that is killed leaves
-a folder that nobody works in; the next `add` or `remove` deletes it.
+The worktree is checked out under a temporary name and renamed when it is complete, so a killed run leaves
+a folder in which nobody works; the next `add` or `remove` deletes it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tritonsmith.facts import git, git_worktrees
 
 _NAME = re.compile(r"\w[\w.+-]*")
 _HASH = re.compile(r"[0-9a-f]{40}")
-_UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # in a string of TOML
+_UNWRITABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # not allowed in a TOML string
 _SHOWN = 12  # digits of a commit in a name
 _ANOTHER_FETCHES = 900.0  # seconds to wait for another run's fetch: Triton's history over a slow line
 
@@ -38,9 +38,9 @@ class WorktreeRequest:
 
     Attributes:
         ref: a branch, tag or commit, or a release such as 3.4.0.
-        name: of the worktree and its environment; empty for one that follows from the ref.
-        path: its folder; None for one beside the clone, or below the workspace if the clone is the tool's.
-        branch: a new branch to create there; empty for none.
+        name: name of the worktree and its environment; empty to derive it from the ref.
+        path: its folder; None for one beside the clone, or in the workspace if the clone is the tool's.
+        branch: name of a new branch to create; empty for none.
         env: the environment that it inherits from.
     """
 
@@ -53,12 +53,12 @@ class WorktreeRequest:
 
 @dataclass(frozen=True)
 class TritonClone:
-    """The repository that worktrees are added to.
+    """The repository to which worktrees are added.
 
     Attributes:
-        repository: git's folder; it may not exist yet if it is the tool's.
-        root: the main worktree, or the bare clone, beside which new ones go; None for a clone of the tool's.
-        fetch: what brings the tool's own clone up to date; empty for the user's, which is never fetched.
+        repository: git's folder; the tool's own may not exist yet.
+        root: the main worktree, or the bare clone, beside which new ones go; None for the tool's own clone.
+        fetch: plan that updates the tool's own clone; empty for the user's, which is never fetched.
     """
 
     repository: Path
@@ -68,28 +68,28 @@ class TritonClone:
 
 @dataclass(frozen=True)
 class PreparedWorktree:
-    """A worktree, and what adds it; nothing to do if it is there already."""
+    """A worktree and the plan that adds it, which is empty if it already exists."""
 
     record: WorktreeRecord
     plan: Plan
 
 
 def clone_of(settings: Settings, space: Workspace, cwd: Path) -> TritonClone:
-    """The clone of an environment: its checkout's, the one around `cwd`, or the tool's own clone of its URL.
+    """Return an environment's clone: its checkout's, the one around `cwd`, or the tool's own of its URL.
 
     Raises:
-        FactError: there is none, or it is not under git.
+        FactError: there is no clone, or it is not under git.
     """
     located = source.locate(settings, space, cwd)
     if located.root == space.sources / f"triton-{settings.name}":
         return own_clone(settings.triton.source, space)
     repository = git_worktrees.repository_of(located.root)
     top = (located.root / ".git").exists() or repository == located.root.resolve()
-    if repository is None or not top:  # one around it is not Triton's
+    if repository is None or not top:  # an enclosing repository is not Triton's
         raise FactError(
             "this folder is not in a git repository",
             where=located.root,
-            why=git.head(located.root, dirt=False).problem or None,  # somebody else's, perhaps
+            why=git.head(located.root, dirt=False).problem or None,  # perhaps another user owns it
             hints=["give a clone of Triton: --source PATH_OR_URL"],
         )
     main = repository.parent if repository.name == ".git" else located.root
@@ -97,7 +97,7 @@ def clone_of(settings: Settings, space: Workspace, cwd: Path) -> TritonClone:
 
 
 def own_clone(url: str, space: Workspace) -> TritonClone:
-    """All branches and tags, but file contents only where they are checked out."""
+    """Return the tool's own clone: all branches and tags, but only the file contents that are checked out."""
     remote = GitRemote.of(url)
     root = space.sources / f"triton-clone-{digest(remote.url)[:8]}"
     settings = {
@@ -120,10 +120,10 @@ def own_clone(url: str, space: Workspace) -> TritonClone:
 
 
 def fetch(clone: TritonClone, space: Workspace, task: str) -> None:
-    """Bring the tool's own clone up to date, after another run that does so: git's locks are not waited for.
+    """Update the tool's own clone, after any other run that is doing so: git does not wait for its locks.
 
     Raises:
-        SmithError: git fails.
+        SmithError: git failed.
         LockedError: the other run takes too long.
     """
     space.claim()
@@ -139,18 +139,18 @@ def fetch(clone: TritonClone, space: Workspace, task: str) -> None:
 
 
 def resolve(clone: TritonClone, ref: str) -> str:
-    """The commit that a ref names in a clone; empty if there is none."""
+    """Return the commit that a ref names in a clone; empty if there is none."""
     repository = clone.repository
     return git_worktrees.commit_of(repository, ref) or git_worktrees.commit_of(repository, f"v{ref}")
 
 
 def up_to_date(clone: TritonClone, ref: str) -> bool:
-    """Whether a clone need not be fetched for a ref: it is the user's, or has that very commit."""
+    """Report whether a clone need not be fetched for a ref: it is the user's, or has that exact commit."""
     return not clone.fetch.steps or bool(_HASH.fullmatch(ref) and resolve(clone, ref))
 
 
 def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> PreparedWorktree:
-    """Prepare a worktree and its environment. What a killed run left of it is deleted or completed.
+    """Prepare a worktree and its environment. Leftovers of a killed run are deleted or completed.
 
     Raises:
         FactError: the clone does not have the ref.
@@ -160,7 +160,7 @@ def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> P
     if not commit:
         raise _no_ref(request.ref, clone)
     name = _name(request, commit)
-    made = next((one for one in records.records(space) if one.name == name), None)
+    existing = next((record_ for record_ in records.records(space) if record_.name == name), None)
     base = settings_.load(request.env, only_shown=True)
     record = WorktreeRecord(
         name=name,
@@ -169,24 +169,28 @@ def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> P
         ref=request.ref,
         commit=commit,
         env=str(settings_.find(request.env)) if request.env.endswith(".toml") else request.env,
-        made=made.made if made else int(time.time()),
+        made=existing.made if existing else int(time.time()),
     )
-    if made and (made.path, made.repository, made.commit) != (record.path, record.repository, record.commit):
+    if existing and (existing.path, existing.repository, existing.commit) != (
+        record.path,
+        record.repository,
+        record.commit,
+    ):
         raise UsageError(
             f"there is a worktree named {name!r} already",
-            where=made.path,
-            why=f"at {made.ref} ({made.commit[:_SHOWN]})",
+            where=existing.path,
+            why=f"at {existing.ref} ({existing.commit[:_SHOWN]})",
             hints=[
                 "give this one another name: --name NAME",
                 f"or remove that one: {command('worktree.remove', name)}",
             ],
         )
-    if not made:
+    if not existing:
         _check_name(name, space)
-    branch, exists = _branch(request, clone, again=made is not None)
+    branch, exists = _branch(request, clone, again=existing is not None)
     checkout = _checkout(record, branch, exists=exists)
-    if made and not checkout and records.env_file(space, name).is_file():
-        return PreparedWorktree(made, Plan("the worktree is there"))
+    if existing and not checkout and records.env_file(space, name).is_file():
+        return PreparedWorktree(existing, Plan("the worktree is there"))
     flags = commands.flags_of_last_build(request.env)
     flags.pop("llvm.dir", None)  # may not fit this commit: `llvm.take` compares the pins
     text = record.env_text(wheel=bool(base.triton.wheel), flags=flags)
@@ -199,14 +203,14 @@ def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> P
 
 
 def _checkout(record: WorktreeRecord, branch: str, *, exists: bool) -> tuple[Step, ...]:
-    """Steps that check the worktree out, detached if there is no branch for it; none if that is done."""
+    """Return the steps that check the worktree out, detached without a branch; none if that is done."""
     repository, path, partial = Path(record.repository), record.folder, record.partial
     there = git_worktrees.at(repository, path)
     half = git_worktrees.at(repository, partial)
     rename = record.git("worktree", "repair", record.path)
     if path.is_dir() and there:
         return ()
-    if path.is_dir() and half and not partial.exists():  # killed between the two steps of the rename
+    if path.is_dir() and half and not partial.exists():  # a run was killed during the rename
         return (rename,)
     if there:
         raise UsageError(
@@ -230,7 +234,7 @@ def _checkout(record: WorktreeRecord, branch: str, *, exists: bool) -> tuple[Ste
 
 
 def discard(record: WorktreeRecord) -> tuple[Step, ...]:
-    """Steps that delete what a killed run left of a worktree, under a name that nobody works in."""
+    """Return the steps that delete a killed run's leftovers, whose temporary name nobody works in."""
     partial = record.partial
     if not git_worktrees.at(Path(record.repository), partial):
         return ()
@@ -240,10 +244,10 @@ def discard(record: WorktreeRecord) -> tuple[Step, ...]:
 
 
 def _branch(request: WorktreeRequest, clone: TritonClone, *, again: bool) -> tuple[str, bool]:
-    """The branch to check out, and whether it exists; empty where the ref is none, or a worktree has it.
+    """Return the branch to check out, and whether it exists; empty to detach HEAD.
 
     Raises:
-        UsageError: the new branch exists; `again` says that a killed run may have created it.
+        UsageError: the new branch exists; `again` tells that a killed run may have created it.
     """
     name = request.branch or request.ref
     repository = clone.repository
@@ -270,7 +274,7 @@ def _name(request: WorktreeRequest, commit: str) -> str:
 
 
 def _place(request: WorktreeRequest, name: str, clone: TritonClone, space: Workspace) -> Path:
-    """Resolved: git, too, writes down where links lead."""
+    """Return the folder, with links resolved, because git records the resolved path."""
     if request.path:
         place = request.path.expanduser().absolute()
     elif clone.root is None:
@@ -284,7 +288,7 @@ def _place(request: WorktreeRequest, name: str, clone: TritonClone, space: Works
 
 
 def _check_name(name: str, space: Workspace) -> None:
-    known: Mapping[str, Path] = {one: path for one, path, _ in settings_.available()}
+    known: Mapping[str, Path] = {env: path for env, path, _ in settings_.available()}
     if name in known:
         raise UsageError(
             f"there is an environment named {name!r} already",
@@ -301,7 +305,7 @@ def _check_name(name: str, space: Workspace) -> None:
 
 
 def notes(record: WorktreeRecord) -> tuple[str, ...]:
-    """What a person should know of a worktree that was added."""
+    """Return notes about a worktree that was added."""
     branch = git_worktrees.branch_of(record.folder)
     at = f"on branch {branch}" if branch else f"detached at {record.commit[:_SHOWN]}"
     return (f"worktree of {record.repository}, {at}",)

@@ -1,4 +1,4 @@
-"""The worktrees that the tool remembers: what they pin, what is built, how large they are."""
+"""The worktrees that the tool remembers: their pins, builds and sizes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ BuildState = Literal["built", "outdated", "unfinished", "not built"]
 
 @dataclass(frozen=True)
 class WorktreeRow:
-    """A worktree.
+    """A worktree and its state.
 
     Attributes:
-        record: what is remembered of it.
-        problem: why it cannot be used; empty if it can.
-        branch: that it is on; empty if its HEAD is detached.
+        record: its record.
+        problem: the reason why it cannot be used; empty if it can.
+        branch: its branch; empty if HEAD is detached.
         commit: HEAD, 40 hex digits; empty if unknown.
-        dirty: tracked files differ from it.
+        dirty: tracked files differ from HEAD.
         pin: the LLVM commit that it pins; empty if unknown.
         llvm: whether the environment has that LLVM, or the store has it.
-        built: whether libtriton is built, and of this very commit.
+        built: whether libtriton is built, and from this exact commit.
         bytes: disk space of the worktree and its environment.
     """
 
@@ -51,7 +51,7 @@ class WorktreeRow:
 
 
 def rows(space: Workspace) -> tuple[WorktreeRow, ...]:
-    """All worktrees, by name. Read-only, needs no lock.
+    """Return all worktrees, by name. Read-only, needs no lock.
 
     Raises:
         FactError: a record cannot be read.
@@ -98,11 +98,11 @@ def _llvm(record: WorktreeRecord, checkout: TritonCheckout, space: Workspace) ->
         return "unknown"
     if receipt.get("pin") == checkout.pin.commit and llvm_tree.is_tree(Path(str(receipt.get("prefix")))):
         return "ready"
-    wanted = store_entry.wanted(request, machine.read(), closure.key(chosen, checkout))
-    found = stores.open_store(space, chosen.llvm.store).find(wanted)
-    if found.entry is None:
+    needs = store_entry.wanted(request, machine.read(), closure.key(chosen, checkout))
+    match = stores.open_store(space, chosen.llvm.store).find(needs)
+    if match.entry is None:
         return "missing"
-    return "in the store" if found.complete else "in the store, in part"
+    return "in the store" if match.complete else "in the store, in part"
 
 
 def _built(env: EnvDir, checkout: TritonCheckout) -> BuildState:
@@ -116,7 +116,7 @@ def _built(env: EnvDir, checkout: TritonCheckout) -> BuildState:
 
 
 def as_json(found: tuple[WorktreeRow, ...], now: float) -> dict[str, Any]:
-    """The worktrees for other programs."""
+    """Return the worktrees as JSON data."""
     return {"schema": records.SCHEMA, "worktrees": [_as_json(row, now) for row in found]}
 
 

@@ -1,4 +1,4 @@
-"""The LLVM of a worktree's environment, if it is there: in the store, or of the environment it inherits."""
+"""The LLVM of a worktree's environment, if one exists: in the store, or from the inherited environment."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tritonsmith.facts import checkout, llvm_tree
 
 
 def take(record: WorktreeRecord, running: Session) -> bool:
-    """Give the environment an LLVM that is there; False if none is, or not all of it.
+    """Give the environment an existing LLVM; return False if there is none, or not all of it.
 
-    That is the store's at the pin, or the installed one that the environment which this one inherits from
-    was given for the same pin.
+    This is the store's LLVM at the pin, or the installed one that the inherited environment uses for the
+    same pin.
 
     Args:
         record: the worktree.
-        running: holds the environment's lock.
+        running: session that holds the environment's lock.
     """
     llvm = settings.load(record.name).llvm
     if llvm.dir:
@@ -44,16 +44,16 @@ def take(record: WorktreeRecord, running: Session) -> bool:
 
 
 def _installed(env: EnvDir) -> tuple[str, str]:
-    """The installed LLVM of an environment, by its last build or `setup-mlir`, and the pin; empty if none."""
+    """Return an environment's installed LLVM, by its last build or `setup-mlir`, and its pin, or blanks."""
     built = unfinished_build.succeeded(env)
     if named := (built.get("settings") or {}).get("llvm.dir"):
         return str(named), str(built.get("pin"))
-    given = receipts.read(env.receipt("setup-mlir"))
-    return (given["prefix"], given["pin"]) if given and given["provider"] == "system" else ("", "")
+    receipt = receipts.read(env.receipt("setup-mlir"))
+    return (receipt["prefix"], receipt["pin"]) if receipt and receipt["provider"] == "system" else ("", "")
 
 
 def _take(record: WorktreeRecord, running: Session, flags: Mapping[str, Any]) -> bool:
-    """Use what these settings provide, if that takes no work."""
+    """Use the LLVM that these settings provide, if that takes no work."""
     chosen = settings.load(record.name, flags)
     located = TritonSource(Path(record.path), Plan("Triton's sources are present"))
     try:

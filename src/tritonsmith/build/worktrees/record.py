@@ -1,8 +1,8 @@
-"""What the tool remembers of a worktree: a record and an env file of its name, in the workspace.
+"""The tool's memory of a worktree: a record and an env file of its name, in the workspace.
 
-worktrees/NAME.json     which worktree of which repository; written first, removed last
+worktrees/NAME.json  the worktree and its repository; written first, removed last
 worktrees/NAME.toml     its env file, which inherits from another environment
-worktrees/NAME/         the worktree itself, if it is the tool's own
+worktrees/NAME/   the worktree itself, if it belongs to the tool
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ PHASE = "worktree"
 
 @dataclass(frozen=True)
 class WorktreeRecord:
-    """A worktree.
+    """The record of a worktree.
 
     Attributes:
-        name: of the worktree and of its environment.
+        name: name of the worktree and of its environment.
         path: its folder, absolute.
-        repository: git's folder that it belongs to, absolute.
-        ref: what it was added for.
-        commit: that this was, 40 hex digits.
+        repository: git's folder of its repository, absolute.
+        ref: ref for which it was added.
+        commit: commit of that ref then, 40 hex digits.
         env: name or path of the environment that it inherits from.
-        made: seconds since 1970.
+        made: time of creation, in seconds since 1970.
     """
 
     name: str
@@ -46,24 +46,24 @@ class WorktreeRecord:
 
     @property
     def folder(self) -> Path:
-        """Its folder."""
+        """The folder of the worktree."""
         return Path(self.path)
 
     @property
     def partial(self) -> Path:
-        """The folder while it is not complete: being added, or being deleted."""
+        """The temporary folder during addition and deletion."""
         return self.folder.with_name(f".{self.folder.name}.tritonsmith")
 
     def render(self) -> str:
-        """The record's text."""
+        """Return the record's text."""
         return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2) + "\n"
 
     def env_text(self, *, wheel: bool, flags: Mapping[str, Any] | None = None) -> str:
-        """The env file's text.
+        """Return the env file's text.
 
         Args:
-            wheel: the environment that it inherits from is one of a wheel.
-            flags: settings of that environment's last build that its file does not have.
+            wheel: whether the inherited environment uses a wheel.
+            flags: settings of that environment's last build that its file lacks.
         """
         triton = {"triton.source": self.path, **({"triton.wheel": ""} if wheel else {}), **(flags or {})}
         lines = [f"# worktree of Triton at {' '.join(self.ref.split())}", f"inherits = {_toml(self.env)}"]
@@ -77,27 +77,27 @@ class WorktreeRecord:
         return "\n".join(lines) + "\n"
 
     def git(self, *arguments: str) -> Step:
-        """A step that runs git in the repository, without its hooks."""
+        """Return a step that runs git in the repository, without its hooks."""
         argv = ("git", "-C", self.repository, "-c", "core.hooksPath=/dev/null", *arguments)
         return Run(argv, cwd=Path(self.repository), phase=PHASE)
 
 
 def _toml(value: str | bool | tuple[str, ...]) -> str:
-    return json.dumps(value, ensure_ascii=False)  # of texts, lists and booleans, TOML has the same form
+    return json.dumps(value, ensure_ascii=False)  # TOML writes texts, lists and booleans like JSON
 
 
 def file(space: Workspace, name: str) -> Path:
-    """The record of a worktree."""
+    """Return the path of a worktree's record."""
     return space.worktrees / f"{name}.json"
 
 
 def env_file(space: Workspace, name: str) -> Path:
-    """The env file of a worktree."""
+    """Return the path of a worktree's env file."""
     return space.worktrees / f"{name}.toml"
 
 
 def records(space: Workspace) -> tuple[WorktreeRecord, ...]:
-    """All worktrees that the tool remembers, by name.
+    """Return all worktrees that the tool remembers, by name.
 
     Raises:
         FactError: a record cannot be read.
@@ -106,26 +106,26 @@ def records(space: Workspace) -> tuple[WorktreeRecord, ...]:
 
 
 def find(space: Workspace, name: str) -> WorktreeRecord:
-    """A worktree by its name, or by its folder.
+    """Find a worktree by its name or its folder.
 
     Raises:
         FactError: its record cannot be read.
-        UsageError: no such worktree.
+        UsageError: there is no such worktree.
     """
-    known = {one.name: one for one in records(space)}
+    known = {record.name: record for record in records(space)}
     place = untrusted.real(Path(name).expanduser().absolute())
-    for one in known.values():
-        if name == one.name or ("/" in name and place == one.folder):
-            return one
+    for record in known.values():
+        if name == record.name or ("/" in name and place == record.folder):
+            return record
     hints = did_you_mean(name, known) if known else ("there is none yet: `invoke worktree.add REF`",)
     raise UsageError(f"no worktree named {name!r}", where=space.worktrees, hints=hints)
 
 
 def _read(path: Path) -> WorktreeRecord:
     try:
-        seen: dict[str, Any] = untrusted.read_json(path)
-        found: WorktreeRecord = untrusted.typed(WorktreeRecord, seen)
-        if f"{found.name}.json" != path.name or not found.folder.is_absolute():
+        data: dict[str, Any] = untrusted.read_json(path)
+        record: WorktreeRecord = untrusted.typed(WorktreeRecord, data)
+        if f"{record.name}.json" != path.name or not record.folder.is_absolute():
             raise untrusted.UnreadableError("it is the record of another worktree")
     except (OSError, ValueError) as error:
         raise FactError(
@@ -134,4 +134,4 @@ def _read(path: Path) -> WorktreeRecord:
             why=str(error),
             hints=["`git worktree list` shows the worktree itself; delete the record by hand"],
         ) from error
-    return found
+    return record

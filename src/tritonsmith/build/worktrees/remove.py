@@ -20,7 +20,7 @@ from tritonsmith.core.plan import Move, Plan, Remove, Step
 from tritonsmith.facts import distributions, git_worktrees, installed_tritons
 from tritonsmith.facts.git_worktrees import LinkedWorktree, UniqueWork
 
-# Programs that wait in a folder and lose nothing with it.
+# Programs that wait in a folder and lose nothing if it is deleted.
 _IDLE = frozenset({"bash", "clangd", "dash", "fish", "ksh", "screen", "sh", "sshd", "tcsh", "tmux", "zsh"})
 
 
@@ -30,9 +30,9 @@ class PreparedRemoval:
 
     Attributes:
         plan: the steps.
-        losses: what would be lost; a removal in spite of it needs consent.
-        notes: what goes and what stays, in words.
-        places: folders and files that are deleted, each with what it is.
+        losses: work that would be lost; removal then needs consent.
+        notes: things that are deleted or kept, in words.
+        places: folders and files to delete, each with a description.
     """
 
     plan: Plan
@@ -47,7 +47,7 @@ def prepare(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]
     Args:
         record: the worktree.
         space: the workspace.
-        environ: by which the Pythons in use are found.
+        environ: environment variables, by which the Pythons in use are found.
     """
     path, env = record.folder, space.env(record.name)
     tree, half = _known(record)
@@ -93,7 +93,7 @@ def check(prepared: PreparedRemoval, record: WorktreeRecord) -> None:
     """Check that nothing would be lost.
 
     Raises:
-        SmithError: something would.
+        SmithError: work would be lost.
     """
     if prepared.losses:
         raise SmithError(
@@ -108,10 +108,10 @@ def check(prepared: PreparedRemoval, record: WorktreeRecord) -> None:
 
 
 def check_unchanged(prepared: PreparedRemoval, shown: PreparedRemoval, record: WorktreeRecord) -> None:
-    """Check that no work came into being since the user agreed to lose what was there.
+    """Check that no new work has appeared since the user agreed to lose the existing work.
 
     Raises:
-        SmithError: some did.
+        SmithError: there is new work.
     """
     if new := [work for work in prepared.losses if work not in shown.losses]:
         raise SmithError(
@@ -137,21 +137,22 @@ def _notes(tree: LinkedWorktree, record: WorktreeRecord) -> Iterator[str]:
     try:
         ignored = git_worktrees.ignored(tree) if tree.path.is_dir() else ()
     except FactError:
-        return  # said already, by `unique_work`
+        return  # `unique_work` has reported it
     if ignored:
         more = ", ..." if len(ignored) > 5 else ""  # noqa: PLR2004 - a line of them
         yield f"files that git ignores go too: {', '.join(ignored[:5])}{more}"
 
 
 def _known(record: WorktreeRecord) -> tuple[LinkedWorktree | None, bool]:
-    """What git knows of a worktree, and whether a killed `add` renamed it without telling git."""
+    """Return git's entry for a worktree, and whether a killed `add` renamed it without telling git."""
     repository, path, partial = Path(record.repository), record.folder, record.partial
-    found = git_worktrees.at(repository, partial) if path.exists() and not partial.exists() else None
-    return (replace(found, path=path), True) if found else (git_worktrees.at(repository, path), False)
+    moved = git_worktrees.at(repository, partial) if path.exists() and not partial.exists() else None
+    return (replace(moved, path=path), True) if moved else (git_worktrees.at(repository, path), False)
 
 
 def _taken_down(record: WorktreeRecord) -> tuple[Step, ...]:
-    """Under another name first, so that a run that is killed leaves no half worktree to work in."""
+    """Return the steps that remove a worktree."""
+    # It is renamed first, so that a killed run leaves no half-deleted worktree in which somebody may work.
     path, partial = record.folder, record.partial
     renamed = path.exists() or partial.exists()
     move = (Move(path, partial, phase=PHASE),) if path.exists() else ()
@@ -166,7 +167,7 @@ def _taken_down(record: WorktreeRecord) -> tuple[Step, ...]:
 def _unknown(
     record: WorktreeRecord, space: Workspace
 ) -> tuple[tuple[Step, ...], tuple[UniqueWork, ...], tuple[str, ...]]:
-    """A folder that the repository does not know as its worktree: another's now, or the clone is gone."""
+    """Remove a folder that the repository does not list as its worktree: another's, or the clone is gone."""
     path, repository = record.folder, record.repository
     if not path.is_relative_to(space.worktrees):
         return (), (), (f"{path} is not a worktree of {repository}, and stays",)
@@ -179,15 +180,16 @@ def _in_use(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]
     busy = tuple(_busy(record.folder, env.path))
     if busy:
         yield UniqueWork("programs run in it", busy)
-    sites = [one.where for one in installed_tritons.find(environ, space) if one.checkout]
+    sites = [triton.where for triton in installed_tritons.find(environ, space) if triton.checkout]
     others = [site for site in sites if not site.is_relative_to(env.path)]
     linked = (
-        f"{one.title} in {one.site}"
-        for one in distributions.owners(distributions.read(others))
-        if one.editable and _leads_into(one.editable.project or one.editable.package, record.folder)
+        f"{distribution.title} in {distribution.site}"
+        for distribution in distributions.owners(distributions.read(others))
+        if distribution.editable
+        and _leads_into(distribution.editable.project or distribution.editable.package, record.folder)
     )
-    if found := tuple(linked):
-        yield UniqueWork("editable installs lead to it", found)
+    if installs := tuple(linked):
+        yield UniqueWork("editable installs lead to it", installs)
 
 
 def _leads_into(place: Path | None, folder: Path) -> bool:
@@ -195,15 +197,15 @@ def _leads_into(place: Path | None, folder: Path) -> bool:
 
 
 def _busy(*folders: Path) -> Iterator[str]:
-    """Programs of this user whose current folder is in one of these; not what waits for input."""
+    """Yield programs of this user whose current folder is in one of these, except idle ones."""
     mine = psutil.Process().pid
     for process in psutil.process_iter(["pid", "name", "cwd"]):
-        seen = process.info
-        if not seen["cwd"] or seen["name"] in _IDLE:
+        process_info = process.info
+        if not process_info["cwd"] or process_info["name"] in _IDLE:
             continue
-        if any(Path(seen["cwd"]).is_relative_to(folder) for folder in folders):
+        if any(Path(process_info["cwd"]).is_relative_to(folder) for folder in folders):
             yield (
                 "this command: change to another folder first"
-                if seen["pid"] == mine
-                else (f"{seen['name']} (process {seen['pid']}) in {seen['cwd']}")
+                if process_info["pid"] == mine
+                else (f"{process_info['name']} (process {process_info['pid']}) in {process_info['cwd']}")
             )

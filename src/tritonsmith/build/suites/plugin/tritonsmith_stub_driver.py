@@ -1,14 +1,14 @@
-"""A plugin of pytest's: a driver that names a target where there is no GPU, and launches nothing.
+"""A pytest plugin: a driver that names a target where there is no GPU, and launches nothing.
 
-Tests of the front end compile up to an error or up to the first stages; up to 3.3 they ask the driver for
-which GPU. Newer Tritons bring such a driver of their own (`triton._filecheck`).
+Frontend tests compile up to an error or up to the first stages; up to 3.3 they ask the driver for the
+GPU. Newer Tritons have such a driver of their own (`triton._filecheck`).
 """
 
 from __future__ import annotations
 
 
 def pytest_configure() -> None:
-    """Put it where no driver is active."""
+    """Install the driver if none is active."""
     import triton
     from triton.backends.compiler import GPUTarget
 
