@@ -1,7 +1,7 @@
-"""`ir-override`: a stage of a kernel, changed by hand, and what becomes of the stages after it.
+"""Change a stage of a kernel by hand, and show the effect on the stages after it: `ir-override`.
 
 Triton's own TRITON_KERNEL_DUMP and TRITON_KERNEL_OVERRIDE do the work: the same command runs twice, and in
-the second run what lies in the override folder takes the place of what the compiler made.
+the second run the files in the override folder replace the compiler's results.
 """
 
 from __future__ import annotations
@@ -41,48 +41,48 @@ class Dumped:
 
     @property
     def kernel(self) -> str:
-        """Name of the function."""
+        """The name of the function."""
         return self.path.stem
 
     @property
     def stage(self) -> str:
-        """`ttgir`, `ptx` ..."""
+        """The stage: `ttgir`, `ptx` ..."""
         return self.path.suffix[1:]
 
 
 @dataclass(frozen=True)
 class OverrideRun:
-    """The folder where it happens, the version of Triton, and what runs the kernel's compile."""
+    """A pair of runs: their folder, the version of Triton, and a function that runs the kernel's compile."""
 
     out: Path
     version: str
     launch: Launch
 
     def environment(self, dump: str, *, override: bool) -> dict[str, str]:
-        """Variables of one of the two runs, which writes into a folder below `out`."""
-        found = {"TRITON_KERNEL_DUMP": "1", "TRITON_ALWAYS_COMPILE": "1"}
-        # One for each run: a replaced stage is kept under the usual key.
-        found["TRITON_CACHE_DIR"] = str(self.out / "cache" / dump)
+        """Return the variables of one of the two runs, which writes into a folder below `out`."""
+        change = {"TRITON_KERNEL_DUMP": "1", "TRITON_ALWAYS_COMPILE": "1"}
+        # One cache per run: Triton caches a replaced stage under the usual key.
+        change["TRITON_CACHE_DIR"] = str(self.out / "cache" / dump)
         if override:
-            found["TRITON_KERNEL_OVERRIDE"] = "1"
+            change["TRITON_KERNEL_OVERRIDE"] = "1"
         if variables.table()[_DUMP].exists(self.version):
-            found |= {_DUMP: str(self.out / dump), "TRITON_OVERRIDE_DIR": str(self.out / "override")}
+            change |= {_DUMP: str(self.out / dump), "TRITON_OVERRIDE_DIR": str(self.out / "override")}
         else:
-            found["HOME"] = str(self.out / "home" / dump)
-        return found
+            change["HOME"] = str(self.out / "home" / dump)
+        return change
 
     def folder(self, dump: str, kind: str) -> Path:
-        """Where this version keeps the dumps of a run (`dump`), or takes overrides from (`override`)."""
+        """Return the folder of this version's dumps of a run (`dump`), or of its overrides (`override`)."""
         if variables.table()[_DUMP].exists(self.version):
             return self.out / (dump if kind == "dump" else "override")
         return self.out / "home" / dump / ".triton" / kind
 
 
 def prepared(out: Path | None, space: Workspace) -> Path:
-    """A folder with nothing in it: the user's, or one of the workspace, made anew.
+    """Return an empty folder: the user's, or one of the workspace, which is made anew.
 
     Raises:
-        UsageError: the user's has something in it.
+        UsageError: the user's folder is not empty.
     """
     if out is None:
         folder = space.root / "kernels" / "override"
@@ -107,58 +107,62 @@ def first(bench: OverrideRun) -> tuple[Dumped, ...]:
         FactError: no kernel was compiled.
     """
     bench.launch(bench.environment("before", override=False))
-    found = tuple(_dumped(bench.folder("before", "dump")))
-    if not found:
+    stages = tuple(_dumped(bench.folder("before", "dump")))
+    if not stages:
         hints = [
             "check that the command compiles a kernel",
             "invoke ir-env stages -- COMMAND shows what the command writes",
         ]
         raise FactError("no stage was dumped", where=bench.folder("before", "dump"), hints=hints)
-    return found
+    return stages
 
 
 def choose(dumped: Sequence[Dumped], kernel: str, stage: str) -> Dumped:
-    """The stage to change, of those that the first run dumped.
+    """Select the stage to change, among those that the first run dumped.
 
-    A kernel is a name, or how a hash begins (types may be compiled apart); empty for the only one.
+    Args:
+        dumped: the stages.
+        kernel: a name, or the beginning of a hash, as one function may be compiled for several types;
+            empty for the only kernel.
+        stage: its name.
 
     Raises:
         UsageError: there is none, it is a binary, or several kernels have it and none is named.
     """
-    kernels = tuple(dict.fromkeys(one.kernel for one in dumped))
-    here = [one for one in dumped if kernel in ("", one.kernel)]
-    here = here or [one for one in dumped if one.key.startswith(kernel)]
+    kernels = tuple(dict.fromkeys(entry.kernel for entry in dumped))
+    here = [entry for entry in dumped if kernel in ("", entry.kernel)]
+    here = here or [entry for entry in dumped if entry.key.startswith(kernel)]
     if not here:
         raise UsageError(f"no kernel {kernel!r} was compiled", hints=did_you_mean(kernel, kernels))
-    found = [one for one in here if one.stage == stage]
-    if not found:
-        known = tuple(dict.fromkeys(one.stage for one in here))
+    fitting = [entry for entry in here if entry.stage == stage]
+    if not fitting:
+        known = tuple(dict.fromkeys(entry.stage for entry in here))
         raise UsageError(f"no stage {stage!r}", hints=did_you_mean(stage, known))
-    if not _is_text(found[0].path):
-        texts = ", ".join(dict.fromkeys(one.stage for one in here if _is_text(one.path)))
+    if not _is_text(fitting[0].path):
+        texts = ", ".join(dict.fromkeys(entry.stage for entry in here if _is_text(entry.path)))
         raise UsageError(f"{stage} is a binary stage and cannot be edited", hints=[f"choose one of {texts}"])
-    if len(found) > 1:
-        names = ", ".join(dict.fromkeys(f"{one.kernel} ({one.key[:8]})" for one in found))
+    if len(fitting) > 1:
+        names = ", ".join(dict.fromkeys(f"{entry.kernel} ({entry.key[:8]})" for entry in fitting))
         raise UsageError(
-            f"{len(found)} kernels have this stage: {names}",
-            hints=[f"--name {found[0].kernel}, or the start of its hash: --name {found[0].key[:8]}"],
+            f"{len(fitting)} kernels have this stage: {names}",
+            hints=[f"--name {fitting[0].kernel}, or the start of its hash: --name {fitting[0].key[:8]}"],
         )
-    return found[0]
+    return fitting[0]
 
 
 def put(bench: OverrideRun, chosen: Dumped) -> Path:
-    """Copy a stage to where the next run reads it."""
+    """Copy a stage to the place from which the next run reads it."""
     place = bench.folder("after", "override") / chosen.key / chosen.path.name
     files.copy(chosen.path, place)
     return place
 
 
 def editor(environ: Mapping[str, str], *, terminal: bool = True) -> tuple[str, ...]:
-    """The user's editor, as words.
+    """Return the user's editor, as words.
 
     Args:
         environ: may name it.
-        terminal: there is one, which an editor of ours could open.
+        terminal: there is a terminal for a default editor.
 
     Raises:
         FactError: no editor is set or installed.
@@ -201,7 +205,7 @@ def second(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
     """Run the command with the changed stage.
 
     Returns:
-        What changed, stage by stage, the edited one first; without locations and numbers of values.
+        The difference of each stage, the edited one first; without locations and value numbers.
 
     Raises:
         SmithError: nothing was changed, or the command failed: Triton's message says why.
@@ -210,16 +214,18 @@ def second(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
         hints = ["change the file, or give another one: --edited FILE"]
         raise SmithError("the file was not changed", where=place, hints=hints)
     bench.launch(bench.environment("after", override=True))
-    after = {one.stage: one for one in _dumped(bench.folder("after", "dump")) if one.key == chosen.key}
+    after = {
+        entry.stage: entry for entry in _dumped(bench.folder("after", "dump")) if entry.key == chosen.key
+    }
     edited = diff.of(_text(chosen.path), _text(place), chosen.stage)
     order = configs.load("kernels")["stages"]["compiler"]
     following = order[order.index(chosen.stage) + 1 :] if chosen.stage in order else []
-    found = [edited]
+    differences = [edited]
     for stage in following:
         before = chosen.path.with_suffix(f".{stage}")
         if stage in after and before.is_file() and _is_text(before):
-            found.append(diff.of(_text(before), _text(after[stage].path), stage))
-    return tuple(found)
+            differences.append(diff.of(_text(before), _text(after[stage].path), stage))
+    return tuple(differences)
 
 
 def _dumped(folder: Path) -> Iterator[Dumped]:

@@ -1,4 +1,4 @@
-"""C names and types of compiled variants, as the Triton that compiled them would choose them.
+"""Choose C names and types of compiled variants as the Triton that compiled them would.
 
 Code written for the output of tools/compile.py and tools/link.py finds the same functions here.
 """
@@ -32,9 +32,9 @@ class CArgument:
         name: in Python.
         c_name: in C.
         kind: its type as Triton spells it.
-        c_type: what a caller in C passes.
-        kernel_type: what the kernel reads; differs where the launcher has to pack.
-        hint: 16, 1 (the kernel does not have it then), or 0.
+        c_type: the type that a caller in C passes.
+        kernel_type: the type that the kernel reads; it differs if the launcher has to pack.
+        hint: 16, 1 (then the kernel does not take it), or 0.
     """
 
     name: str
@@ -46,7 +46,7 @@ class CArgument:
 
     @property
     def declaration(self) -> str:
-        """`int32_t n`."""
+        """The C declaration: `int32_t n`."""
         return f"{self.c_type} {self.c_name}"
 
 
@@ -55,19 +55,19 @@ class Variant:
     """One compiled point, and its names in C.
 
     Attributes:
-        point: that was compiled.
+        point: the compiled point.
         binary: its file.
         triton: version that compiled it.
         source: the Python file.
-        out_name: what all variants of the kernel are called.
+        out_name: common name of all variants of the kernel.
         sighash: 8 hex digits of the signature and the options.
-        suffix: of the hints: `0d1d2d`.
+        suffix: the hints: `0d1d2d`.
         algo: constants and options, as a part of a name: `64x64_warps4xstages3`.
-        arguments: of the dispatcher, in order: those with a hint of 1 too.
-        constants: parameter to value, in the order in which upstream tells them.
+        arguments: of the dispatcher, in order, including those with a hint of 1.
+        constants: parameter to value, in upstream's order.
         scratch: names of the pointers that the compiler appended.
-        asked_warps: as asked for: part of the names. What is launched may be more, with warp specialization.
-        asked_stages: as asked for.
+        asked_warps: the requested warps, a part of the names; warp specialization may launch more.
+        asked_stages: the requested stages.
     """
 
     point: Point
@@ -86,30 +86,30 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """Of the function in C."""
+        """The name of the function in C."""
         return f"{self.out_name}_{self.sighash}_{self.suffix}"
 
     @property
     def stem(self) -> str:
-        """Of its files, as upstream names them."""
+        """The stem of its files, as upstream names them."""
         return f"{self.out_name}.{self.sighash}_{self.suffix}"
 
     @property
     def algorithm(self) -> str:
-        """Name of the function that chooses among its hints."""
+        """The name of the function that chooses among variants that differ only in hints."""
         return f"{self.out_name}_{self.algo}"
 
     @property
     def passed(self) -> tuple[CArgument, ...]:
-        """What the kernel itself takes."""
-        return tuple(one for one in self.arguments if one.hint != _ONE)
+        """The arguments that the kernel itself takes."""
+        return tuple(argument for argument in self.arguments if argument.hint != _ONE)
 
 
 def variant(found: Manifest, point: Point, out_name: str) -> Variant:
-    """The C side of a compiled point of a folder; called like the kernel if `out_name` is empty.
+    """Return the C side of a compiled point; an empty `out_name` uses the kernel's name.
 
     Raises:
-        SmithError: it did not compile, or a C launcher of upstream's kind cannot launch it.
+        SmithError: it did not compile, or a C launcher like upstream's cannot launch it.
     """
     if point.status != "ok":
         raise SmithError(f"{point.id} did not compile", where=found.folder, why=point.error or None)
@@ -153,10 +153,10 @@ def variant(found: Manifest, point: Point, out_name: str) -> Variant:
 
 
 def check_name(name: str) -> str:
-    """Check a name for functions in C.
+    """Check a name for functions in C, and return it.
 
     Raises:
-        UsageError: it cannot be one.
+        UsageError: it is not a valid name.
     """
     if name and not (name.isidentifier() and name.isascii() and _free(name)):
         raise UsageError(
@@ -167,7 +167,7 @@ def check_name(name: str) -> str:
 
 
 def _era(version: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The last row that begins no later than this version."""
+    """Return the last row that begins no later than this version."""
     return [row for row in rows if _reached(version, row)][-1]
 
 
@@ -176,11 +176,11 @@ def _reached(version: str, row: Mapping[str, Any]) -> bool:
 
 
 def _types(version: str, table: Mapping[str, Any]) -> dict[str, str]:
-    found = dict(table["kernel"])
+    types_ = dict(table["kernel"])
     for row in table["types"]:
         if _reached(version, row):
-            found |= {name: kind for name, kind in row.items() if name != "since"}
-    return found
+            types_ |= {name: kind for name, kind in row.items() if name != "since"}
+    return types_
 
 
 def _arguments(
@@ -204,14 +204,14 @@ def _arguments(
 
 
 def c_identifier(name: str, index: int) -> str:
-    """A parameter's name in C: its own, unless C or the templates mean something by it."""
+    """Return a parameter's name in C, changed if C or the templates reserve it."""
     if not name.isascii():
         return f"arg{index}"
     return name if _free(name) else f"{name}_"
 
 
 def _free(name: str) -> bool:
-    """Whether neither C nor the templates mean something by it."""
+    """Report whether neither C nor the templates reserve a name."""
     return name not in configs.load("aot")["reserved"]["words"]
 
 
@@ -227,7 +227,11 @@ def _no_c_type(name: str, kind: str) -> UsageError:
 
 
 def _refuse(point: Point, found: Manifest) -> None:
-    """Reject kernels that this interface would launch incorrectly."""
+    """Reject kernels that this interface would launch incorrectly.
+
+    Raises:
+        UsageError: the kernel needs scratch memory, clusters or a cooperative grid.
+    """
     for name in ("global_scratch_size", "profile_scratch_size"):
         size = point.metadata.get(name) or 0
         if size > 0:
@@ -249,7 +253,7 @@ def _refuse(point: Point, found: Manifest) -> None:
 
 
 def _suffix(point: Point, which: str) -> str:
-    """As the tools/compile.py of that time spells it."""
+    """Return the suffix of hints, as the tools/compile.py of that version spells it."""
     types = [kind for kind in point.signature.values() if kind != _CONSTEXPR]
     text = ""
     for index, name in enumerate(point.signature):
@@ -261,7 +265,8 @@ def _suffix(point: Point, which: str) -> str:
 
 
 def _scratch(version: str, point: Point, table: Mapping[str, Any]) -> tuple[str, ...]:
-    """By the version, or because the metadata speaks of it: a build between two releases may have it."""
+    """Return the names of scratch pointers that the compiler appended."""
+    # The metadata counts besides the version: a build between two releases may append one already.
     rows = table["scratch"]
     there = [_reached(version, row) or f"{row['name']}_size" in point.metadata for row in rows]
     last = max((number for number, has in enumerate(there) if has), default=-1)
@@ -269,7 +274,7 @@ def _scratch(version: str, point: Point, table: Mapping[str, Any]) -> tuple[str,
 
 
 def _hash(point: Point, meta: str) -> str:
-    """Of the signature as upstream is given it."""
+    """Return 8 hex digits of the signature, in the words that upstream's tool receives."""
     words = []
     for name, kind in point.signature.items():
         if kind == _CONSTEXPR or name in point.constexprs:
@@ -281,6 +286,6 @@ def _hash(point: Point, meta: str) -> str:
 
 
 def _word(constants: Mapping[str, Any]) -> str:
-    """Constants as a part of a name; upstream's own text where that is one."""
+    """Return the constants as a part of a name; upstream's own text if that is a valid name."""
     text = "x".join(values.spell(value) for value in constants.values())
     return re.sub(r"\W", "_", text.replace("-", "m").replace(".", "p"), flags=re.ASCII)

@@ -1,4 +1,4 @@
-"""The C source and header that choose among variants, as Triton's tools/link.py does."""
+"""Write the C source and header that choose among variants, as Triton's tools/link.py does."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tritonsmith.inspect.export_c.variant_source import fill
 
 
 def header(variants: Sequence[Variant]) -> str:
-    """The text of the `.h`, for variants that passed `check`."""
+    """Return the text of the `.h`, for variants that passed `check`."""
     return fill("dispatch.h", _words(variants))
 
 
 def source(variants: Sequence[Variant]) -> str:
-    """The text of the `.c`."""
+    """Return the text of the `.c`."""
     groups = algorithms(variants)
     names = list(groups)
     words = _words(variants) | {
-        "includes": "\n".join(f'#include "{one.stem}.h"' for one in variants) + "\n",
+        "includes": "\n".join(f'#include "{variant.stem}.h"' for variant in variants) + "\n",
         "definitions": "\n".join(_algorithm(name, group) for name, group in groups.items()),
         "table": "".join(f"    {name},\n" for name in names),
-        "names": ", ".join(["stream", *(one.c_name for one in variants[0].arguments)]),
+        "names": ", ".join(["stream", *(argument.c_name for argument in variants[0].arguments)]),
         "loads": _calls("load", names),
         "unloads": _calls("unload", names),
     }
@@ -31,10 +31,10 @@ def source(variants: Sequence[Variant]) -> str:
 
 
 def algorithms(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
-    """Variants with the same constants and options, in the order of the ids that callers give."""
+    """Group variants by constants and options, in the order of the ids that callers pass."""
     groups: dict[str, list[Variant]] = {}
-    for one in variants:
-        groups.setdefault(one.algorithm, []).append(one)
+    for variant in variants:
+        groups.setdefault(variant.algorithm, []).append(variant)
     return groups
 
 
@@ -42,32 +42,32 @@ def check(variants: Sequence[Variant]) -> None:
     """Check that one dispatcher can choose among all variants.
 
     Raises:
-        UsageError: two have the same name, or cannot be told apart, or take other arguments than the first.
+        UsageError: two have the same name or the same hints, or take different arguments.
     """
     first = variants[0]
-    for one in variants:
-        if [a.declaration for a in one.arguments] != [a.declaration for a in first.arguments]:
+    for variant in variants:
+        if [a.declaration for a in variant.arguments] != [a.declaration for a in first.arguments]:
             raise UsageError(
                 "these variants take different arguments in C",
-                where=one.point.id,
-                why=f"{_prototype(first)} and {_prototype(one)}",
+                where=variant.point.id,
+                why=f"{_prototype(first)} and {_prototype(variant)}",
                 hints=["generate them one at a time, each with its own --out-name"],
             )
-    _no_twins(variants, lambda one: one.name, "have the same name in C")
+    _no_twins(variants, lambda variant: variant.name, "have the same name in C")
     for group in algorithms(variants).values():
         _no_twins(group, _hints, "cannot be told apart by their arguments")
-        if len({str(dict(one.constants)) for one in group}) > 1:
+        if len({str(dict(variant.constants)) for variant in group}) > 1:
             raise UsageError(f"different constants share the algorithm name: {group[0].algorithm}")
 
 
 def _no_twins(variants: Sequence[Variant], key: Callable[[Variant], object], what: str) -> None:
-    seen: dict[object, Variant] = {}
-    for one in variants:
-        other = seen.setdefault(key(one), one)
-        if other is not one:
+    by_key: dict[object, Variant] = {}
+    for variant in variants:
+        other = by_key.setdefault(key(variant), variant)
+        if other is not variant:
             raise UsageError(
-                f"two variants {what}: {other.name} and {one.name}",
-                why=f"{other.point.id} and {one.point.id}",
+                f"two variants {what}: {other.name} and {variant.name}",
+                why=f"{other.point.id} and {variant.point.id}",
                 hints=[
                     "names only distinguish signatures, num_warps and num_stages",
                     "generate them one at a time, each with its own --out-name",
@@ -76,11 +76,11 @@ def _no_twins(variants: Sequence[Variant], key: Callable[[Variant], object], wha
 
 
 def _hints(variant: Variant) -> object:
-    return tuple(one.hint for one in variant.arguments)
+    return tuple(argument.hint for argument in variant.arguments)
 
 
 def _prototype(variant: Variant) -> str:
-    return f"({', '.join(one.declaration for one in variant.arguments)})"
+    return f"({', '.join(argument.declaration for argument in variant.arguments)})"
 
 
 def _words(variants: Sequence[Variant]) -> dict[str, str]:
@@ -99,32 +99,34 @@ def _words(variants: Sequence[Variant]) -> dict[str, str]:
 
 
 def _parameters(variant: Variant) -> str:
-    return ", ".join(["TT_StreamTy stream", *(one.declaration for one in variant.arguments)])
+    return ", ".join(["TT_StreamTy stream", *(argument.declaration for argument in variant.arguments)])
 
 
 def _algorithm(name: str, group: Sequence[Variant]) -> str:
-    """What knows most comes first."""
-    ranked = sorted(group, key=lambda one: -sum(argument.hint != 0 for argument in one.arguments))
+    """Return the function that chooses among variants; the one with the most hints is tried first."""
+    ranked = sorted(group, key=lambda variant: -sum(argument.hint != 0 for argument in variant.arguments))
     return fill(
         "algorithm.c",
         {
             "algorithm": name,
             "parameters": _parameters(group[0]),
-            "choices": "".join(_choice(one) for one in ranked),
-            "loads": _calls("load", [one.name for one in ranked]),
-            "unloads": _calls("unload", [one.name for one in ranked]),
+            "choices": "".join(_choice(variant) for variant in ranked),
+            "loads": _calls("load", [variant.name for variant in ranked]),
+            "unloads": _calls("unload", [variant.name for variant in ranked]),
         },
     )
 
 
 def _choice(variant: Variant) -> str:
-    """The call of one variant, if its hints hold."""
+    """Return the C call of one variant, under the condition that its hints hold."""
     tests = [
-        f"{one.c_name} == 1" if one.hint == 1 else f"(uintptr_t){one.c_name} % {one.hint} == 0"
-        for one in variant.arguments
-        if one.hint
+        f"{argument.c_name} == 1"
+        if argument.hint == 1
+        else f"(uintptr_t){argument.c_name} % {argument.hint} == 0"
+        for argument in variant.arguments
+        if argument.hint
     ]
-    passed = ", ".join(["stream", *(one.c_name for one in variant.passed)])
+    passed = ", ".join(["stream", *(argument.c_name for argument in variant.passed)])
     return f"    if ({' && '.join(tests) or '1'})\n        return {variant.name}({passed});\n"
 
 

@@ -1,4 +1,4 @@
-"""`kernel.aot`: compiled kernels in, C sources out, and their check by a C compiler."""
+"""Export compiled kernels as C sources, and check them with a C compiler: `kernel.aot`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _WRITE, _CHECK = "write C", "check C"
 
 @dataclass(frozen=True)
 class VariantGroup:
-    """Variants for one target: what is linked into one program.
+    """The variants for one target, to be linked into one program.
 
     Attributes:
         folder: of their files.
-        variants: in the order in which they were asked for.
+        variants: in the order of the request.
         headers: folder of `cuda.h` or `hip/`, in the Triton that compiled them.
     """
 
@@ -43,19 +43,19 @@ class VariantGroup:
 
     @property
     def sources(self) -> tuple[Path, ...]:
-        """The dispatcher, and one file for each variant."""
-        stems = [self.variants[0].out_name, *(one.stem for one in self.variants)]
+        """The dispatcher, and one file per variant."""
+        stems = [self.variants[0].out_name, *(variant.stem for variant in self.variants)]
         return tuple(self.folder / f"{stem}.c" for stem in stems)
 
 
 @dataclass(frozen=True)
 class PreparedAot:
-    """Sources that are still to be written.
+    """Sources that are ready to be written.
 
     Attributes:
-        plan: the steps, the check among them.
-        folder: what they are written into.
-        groups: one for each target.
+        plan: the steps, including the check.
+        folder: the folder of the files.
+        groups: one per target.
     """
 
     plan: Plan
@@ -64,16 +64,16 @@ class PreparedAot:
 
 
 def compiles(asked: Sequence[CompileRequest], where: Toolchain) -> tuple[run.PreparedCompile, ...]:
-    """One compile per signature, each in its own folder; disassembly is not needed.
+    """Prepare one compile per signature, each in its own folder; disassembly is not needed.
 
     Raises:
         SmithError: a file, a kernel or a signature is wrong.
     """
-    wanted = [replace(one, stages=(), disassemble=False) for one in asked]
+    wanted = [replace(request, stages=(), disassemble=False) for request in asked]
     first = run.prepare(wanted[0], where)
     more = [
-        run.prepare(one, where, first.out.with_name(f"{first.out.name}.{number}"))
-        for number, one in enumerate(wanted[1:], 2)
+        run.prepare(request, where, first.out.with_name(f"{first.out.name}.{number}"))
+        for number, request in enumerate(wanted[1:], 2)
     ]
     return (first, *more)
 
@@ -92,10 +92,10 @@ def prepare(
     Args:
         found: folders of `kernel.compile`, of one kernel.
         dimensions: the grid: `(n+1023)/1024,1,1`.
-        out: folder of the files; beside the first compile if None.
-        out_name: what the functions are called; like the kernel if empty.
-        points: ids of those to take; all if empty.
-        check: compile the files with the C compiler too.
+        out: folder of the files; None for a folder beside the first compile.
+        out_name: name of the functions; the kernel's name if empty.
+        points: ids of the points to take; all if empty.
+        check: also compile the files with the C compiler.
 
     Raises:
         SmithError: a variant cannot be launched from C, or no dispatcher could choose among them.
@@ -108,8 +108,8 @@ def prepare(
     groups = []
     targets = list(dict.fromkeys(point.target for _, point in chosen))
     for target in targets:
-        mine = [(one, point) for one, point in chosen if point.target == target]
-        variants = tuple(c_types.variant(one, point, name) for one, point in mine)
+        mine = [(folder_, point) for folder_, point in chosen if point.target == target]
+        variants = tuple(c_types.variant(folder_, point, name) for folder_, point in mine)
         dispatcher.check(variants)
         part = folder / target.replace(":", "-") if len(targets) > 1 else folder
         headers = configs.load("aot")["backends"][target.partition(":")[0]]["headers"]
@@ -137,18 +137,16 @@ def execute(prepared: PreparedAot) -> None:
     except CommandFailedError as failure:
         if any("stdlib.h" in line for line in failure.output):  # the first header of cuda.h
             hints = ["Debian: apt install libc6-dev", "or omit --check"]
-            said = "\n".join(failure.output)
+            output = "\n".join(failure.output)
             raise FactError(
-                "the headers of the C library are missing", where=failure.log, why=said, hints=hints
+                "the headers of the C library are missing", where=failure.log, why=output, hints=hints
             ) from None
         raise
 
 
 def resources(variant: Variant) -> ResourceRow:
-    """The resources of a variant, whether it can be launched, and the remarks of ptxas.
-
-    Nothing is known of a binary that cannot be read; C holds its bytes all the same.
-    """
+    """Measure a variant: its resources, launchability and the remarks of ptxas."""
+    # An unreadable binary is no failure: C holds its bytes all the same.
     point = variant.point
     row = ResourceRow(
         variant.out_name, variant.name, point.target, values={LAUNCH: None}, remarks=point.remarks
@@ -160,12 +158,14 @@ def resources(variant: Variant) -> ResourceRow:
 
 
 def warnings(prepared: PreparedAot) -> tuple[str, ...]:
-    """Variants that cannot be launched, and the remarks of ptxas."""
-    return Measured(tuple(resources(one) for group in prepared.groups for one in group.variants)).warnings
+    """Return the variants that cannot be launched, and the remarks of ptxas."""
+    return Measured(
+        tuple(resources(variant) for group in prepared.groups for variant in group.variants)
+    ).warnings
 
 
 def as_json(prepared: PreparedAot, *, checked: bool) -> dict[str, Any]:
-    """The result as JSON data."""
+    """Return the result as JSON data."""
     return {
         "schema": 1,
         "folder": str(prepared.folder),
@@ -180,13 +180,13 @@ def as_json(prepared: PreparedAot, *, checked: bool) -> dict[str, Any]:
                 "sources": [str(path) for path in group.sources],
                 "variants": [
                     {
-                        "function": one.name,
-                        "algorithm": one.algorithm,
-                        "point": one.point.id,
-                        "launch": resources(one).values[LAUNCH],
-                        "remarks": one.point.remarks,
+                        "function": variant.name,
+                        "algorithm": variant.algorithm,
+                        "point": variant.point.id,
+                        "launch": resources(variant).values[LAUNCH],
+                        "remarks": variant.point.remarks,
                     }
-                    for one in group.variants
+                    for variant in group.variants
                 ],
             }
             for group in prepared.groups
@@ -195,21 +195,21 @@ def as_json(prepared: PreparedAot, *, checked: bool) -> dict[str, Any]:
 
 
 def _chosen(found: Sequence[Manifest], points: Sequence[str]) -> Iterator[tuple[Manifest, Point]]:
-    every = [(one, point) for one in found for point in one.points]
+    every = [(folder, point) for folder in found for point in folder.points]
     names = list(dict.fromkeys(point.id for _, point in every))
     for name in points:
         if name not in names:
             raise UsageError(f"no point {name!r} in {found[0].folder}", hints=did_you_mean(name, names))
-    chosen = [(one, point) for one, point in every if not points or point.id in points]
+    chosen = [(folder, point) for folder, point in every if not points or point.id in points]
     if not chosen:
         raise FactError("this folder has no compiled points", where=found[0].folder)
     yield from chosen
 
 
 def _writes(group: VariantGroup, shape: tuple[str, str, str]) -> Iterator[Step]:
-    for one in group.variants:
-        yield Write(group.folder / f"{one.stem}.h", variant_source.header(one), phase=_WRITE)
-        yield Write(group.folder / f"{one.stem}.c", variant_source.source(one, shape), phase=_WRITE)
+    for variant in group.variants:
+        yield Write(group.folder / f"{variant.stem}.h", variant_source.header(variant), phase=_WRITE)
+        yield Write(group.folder / f"{variant.stem}.c", variant_source.source(variant, shape), phase=_WRITE)
     stem = group.variants[0].out_name
     yield Write(group.folder / f"{stem}.h", dispatcher.header(group.variants), phase=_WRITE)
     yield Write(group.folder / f"{stem}.c", dispatcher.source(group.variants), phase=_WRITE)
@@ -218,9 +218,9 @@ def _writes(group: VariantGroup, shape: tuple[str, str, str]) -> Iterator[Step]:
 def _compiler() -> tuple[str, ...]:
     named = tuple(shlex.split(os.environ.get("CC", "")))
     for words in (named,) if named else (("cc",), ("gcc",), ("clang",)):
-        found = process.which(words[0])
-        if found:
-            return (found, *words[1:])
+        path = process.which(words[0])
+        if path:
+            return (path, *words[1:])
     raise FactError(
         "--check needs a C compiler, and none was found",
         where=named[0] if named else "PATH",
@@ -229,7 +229,7 @@ def _compiler() -> tuple[str, ...]:
 
 
 def _checks(groups: Sequence[VariantGroup], compiler: tuple[str, ...], work: Path) -> Iterator[Step]:
-    """Each file by itself, and all together: no function may be there twice."""
+    """Yield steps that compile each file, and link all: that shows whether a function is defined twice."""
     flags = configs.load("aot")["check"]["flags"]
     for group in groups:
         target = group.variants[0].point.target.replace(":", "-")
@@ -242,9 +242,9 @@ def _checks(groups: Sequence[VariantGroup], compiler: tuple[str, ...], work: Pat
         yield MakeDir(work / target, phase=_CHECK)
         objects = []
         for path in group.sources:
-            made = str(work / target / f"{path.stem}.o")
-            objects.append(made)
-            argv = (*compiler, *flags, "-isystem", str(group.headers), "-c", "-o", made, str(path))
+            object_file = str(work / target / f"{path.stem}.o")
+            objects.append(object_file)
+            argv = (*compiler, *flags, "-isystem", str(group.headers), "-c", "-o", object_file, str(path))
             yield Run(argv, cwd=group.folder, phase=_CHECK)
         linked = (*compiler, "-r", "-nostdlib", "-o", str(work / target / "all.o"), *objects)
         yield Run(linked, cwd=group.folder, phase=_CHECK)

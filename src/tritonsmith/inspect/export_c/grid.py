@@ -1,4 +1,4 @@
-"""`--grid "(n+1023)/1024,1,1"`: expressions of C over a kernel's parameters and constants."""
+"""Read grids: C expressions over a kernel's parameters and constants, `--grid "(n+1023)/1024,1,1"`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _EXAMPLE = '--grid "(n+1023)/1024,1,1"'
 
 
 def parse(text: str) -> tuple[str, str, str]:
-    """The three dimensions; those that are left out are 1.
+    """Split a grid into its three dimensions; missing ones are 1.
 
     Raises:
-        UsageError: no grid, or one that is no C.
+        UsageError: the grid is empty, has too many parts, or is not a C expression.
     """
     parts = values.split(text)
     if not parts:
@@ -40,13 +40,13 @@ def parse(text: str) -> tuple[str, str, str]:
 
 
 def render(expression: str, variant: Variant) -> str:
-    """An expression in the names of a variant: constants become their values.
+    """Rewrite an expression with the names of a variant; constants become their values.
 
     Raises:
-        UsageError: it names something that the kernel does not have, or that is no whole number.
+        UsageError: it names something that the kernel does not have, or that is no integer.
     """
-    here = {one.name: one.c_name for one in variant.passed}
-    ones = {one.name: 1 for one in variant.arguments if one.hint == 1}
+    here = {argument.name: argument.c_name for argument in variant.passed}
+    ones = {argument.name: 1 for argument in variant.arguments if argument.hint == 1}
     constants = {**variant.constants, **ones}
     words = configs.load("aot")["grid"]["words"]
 

@@ -1,4 +1,4 @@
-"""The C source and header of one variant, with the binary inside."""
+"""Write the C source and header of one variant, with the binary inside."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tritonsmith.inspect.export_c import grid
 from tritonsmith.inspect.export_c.c_types import CArgument, Variant
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_PACKED = {"fp16": "half.c", "bf16": "bfloat.c"}  # what C99 has no type for
+_PACKED = {"fp16": "half.c", "bf16": "bfloat.c"}  # types that C99 lacks
 
 
 def header(variant: Variant) -> str:
-    """The text of the `.h`."""
+    """Return the text of the `.h`."""
     return fill("variant.h", _words(variant))
 
 
 def source(variant: Variant, dimensions: Sequence[str]) -> str:
-    """The text of the `.c`.
+    """Return the text of the `.c`.
 
     Args:
         variant: with a binary.
@@ -37,9 +37,11 @@ def source(variant: Variant, dimensions: Sequence[str]) -> str:
         content = variant.binary.read_bytes()
     except OSError as error:
         raise FactError("cannot read this binary", where=variant.binary, why=error.strerror) from error
-    x, y, z = (grid.render(one, variant) for one in dimensions)
+    x, y, z = (grid.render(dimension, variant) for dimension in dimensions)
     point = variant.point
-    pointers = [f"&{_local(one)}" for one in variant.passed] + [f"&{name}" for name in variant.scratch]
+    pointers = [f"&{_local(argument)}" for argument in variant.passed] + [
+        f"&{name}" for name in variant.scratch
+    ]
     words = _words(variant) | {
         "header": f"{variant.stem}.h",
         "size": len(content),
@@ -60,14 +62,14 @@ def source(variant: Variant, dimensions: Sequence[str]) -> str:
 
 
 def fill(template: str, words: dict[str, Any]) -> str:
-    """A template's text with its words."""
+    """Fill a template with words."""
     return Template((_TEMPLATES / template).read_text(encoding="utf-8")).substitute(words)
 
 
 def _words(variant: Variant) -> dict[str, Any]:
     vendor = configs.load("aot")["backends"][variant.point.backend]
-    told = [f"{name}={values.spell(value)}" for name, value in variant.constants.items()]
-    told += [f"num_warps={variant.asked_warps}", f"num_stages={variant.asked_stages}"]
+    values_ = [f"{name}={values.spell(value)}" for name, value in variant.constants.items()]
+    values_ += [f"num_warps={variant.asked_warps}", f"num_stages={variant.asked_stages}"]
     file = Path(variant.source).name
     title = f"{variant.out_name} of {file} for {variant.point.target}, compiled by Triton {variant.triton}."
     return {
@@ -77,10 +79,10 @@ def _words(variant: Variant) -> dict[str, Any]:
         "name": variant.name,
         "algo": variant.algo,
         "title": comment(title),
-        "docstring": comment(", ".join(told)),
-        "full_signature": ", ".join(one.declaration for one in variant.arguments),
+        "docstring": comment(", ".join(values_)),
+        "full_signature": ", ".join(argument.declaration for argument in variant.arguments),
         "parameters": ", ".join(
-            [f"{vendor['words']['stream']} stream", *(one.declaration for one in variant.passed)]
+            [f"{vendor['words']['stream']} stream", *(argument.declaration for argument in variant.passed)]
         ),
     }
 
@@ -91,7 +93,8 @@ def comment(text: str) -> str:
 
 
 def _packed(argument: CArgument) -> bool:
-    """Whether a caller passes it in another form than the kernel reads: `int32_t` for a bool is the same."""
+    """Report whether the kernel reads an argument in another form than the caller passes."""
+    # Only floats are packed: `int32_t` for a bool has the right bits already.
     return argument.c_type in ("float", "double") and argument.c_type != argument.kernel_type
 
 
@@ -100,22 +103,23 @@ def _local(argument: CArgument) -> str:
 
 
 def _locals(variant: Variant) -> Iterator[str]:
-    for one in filter(_packed, variant.passed):
-        how = f"pack_{one.kind}" if one.kind in _PACKED else f"({one.kernel_type})"
-        yield f"{one.kernel_type} {_local(one)} = {how}({one.c_name});"
+    for argument in filter(_packed, variant.passed):
+        how = f"pack_{argument.kind}" if argument.kind in _PACKED else f"({argument.kernel_type})"
+        yield f"{argument.kernel_type} {_local(argument)} = {how}({argument.c_name});"
     pointer = configs.load("aot")["backends"][variant.point.backend]["pointer"]
     for name in variant.scratch:
         yield f"{pointer} {name} = 0;"
 
 
 def _helpers(variant: Variant) -> Iterator[str]:
-    kinds = {one.kind for one in variant.passed if _packed(one)}
+    kinds = {argument.kind for argument in variant.passed if _packed(argument)}
     for kind in sorted(kinds & set(_PACKED)):
         yield "\n" + fill(_PACKED[kind], {})
 
 
 def _allow(variant: Variant) -> str:
-    """NVIDIA's driver has to be told of more shared memory than a launch has by itself."""
+    """Return C code that raises the limit of dynamic shared memory; empty if the launch needs no more."""
+    # NVIDIA's driver refuses launches above the static limit without this attribute.
     shared = variant.point.metadata.get("shared", 0)
     if variant.point.backend != "cuda" or shared <= configs.load("aot")["shared"]["static"]:
         return ""

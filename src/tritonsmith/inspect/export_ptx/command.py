@@ -1,4 +1,4 @@
-"""`kernel.inline-ptx`: a compiled kernel in, the text of inline assembly out."""
+"""Export a compiled kernel as inline assembly: `kernel.inline-ptx`."""
 
 from __future__ import annotations
 
@@ -21,20 +21,24 @@ def compile_one(asked: CompileRequest, where: Toolchain, point: str | None) -> C
     Raises:
         SmithError: it does not compile, or several points have PTX and none is named.
     """
-    found = run.compile_all(replace(asked, stages=()), where)
-    broken = [one for one in found.points if one.status != "ok" and one.backend == "cuda"]
-    if broken and len(broken) == sum(one.backend == "cuda" for one in found.points):
-        raise SmithError(f"{found.kernel} did not compile", where=found.folder, why=broken[0].error or None)
-    return compiled_kernel.from_folder(found, compiled_kernel.choose(found, point))
+    manifest = run.compile_all(replace(asked, stages=()), where)
+    broken = [
+        candidate for candidate in manifest.points if candidate.status != "ok" and candidate.backend == "cuda"
+    ]
+    if broken and len(broken) == sum(candidate.backend == "cuda" for candidate in manifest.points):
+        raise SmithError(
+            f"{manifest.kernel} did not compile", where=manifest.folder, why=broken[0].error or None
+        )
+    return compiled_kernel.from_folder(manifest, compiled_kernel.choose(manifest, point))
 
 
 def text_of(made: CompiledKernel, function: str, *, header: bool, elementwise: bool) -> str:
-    """The function of inline assembly, alone or in a `.cuh` that compiles; or the string for Triton.
+    """Return the function of inline assembly, alone or in a `.cuh` that compiles; or the string for Triton.
 
     Args:
         made: the kernel.
-        function: with `elementwise`: the function to convert; empty for the only one.
-        header: make a whole `.cuh`.
+        function: with `elementwise`, the function to convert; empty for the only one.
+        header: make a complete `.cuh`.
         elementwise: make the string for `tl.inline_asm_elementwise`.
 
     Raises:
@@ -47,5 +51,5 @@ def text_of(made: CompiledKernel, function: str, *, header: bool, elementwise: b
 
 
 def plan(text: str, out: Path) -> Plan:
-    """The steps that put the text into a file."""
+    """Return a plan that writes the text into a file."""
     return Plan(f"write {out.name}", (Write(out, text, phase="inline PTX"),))

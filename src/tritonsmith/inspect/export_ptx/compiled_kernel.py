@@ -1,4 +1,4 @@
-"""A compiled kernel, from a folder of `kernel.compile` or from a `.ptx` file and its metadata."""
+"""Load a compiled kernel, from a folder of `kernel.compile` or from a `.ptx` file and its metadata."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class CompiledKernel:
     """One compiled kernel and its metadata.
 
     Attributes:
-        path: of the PTX.
-        module: what it says.
+        path: the PTX file.
+        module: the parsed PTX.
         entry: the kernel in it.
-        metadata: Triton's; empty where there is none.
-        arguments: of the Python signature; None where it is not known, or does not fit the PTX.
+        metadata: Triton's; empty if there is none.
+        arguments: of the Python signature; None if unknown, or if they do not fit the PTX.
         scratch: names of the parameters that Triton appended, in order.
         triton: version, or empty.
         source: Python file, or empty.
@@ -58,13 +58,13 @@ class CompiledKernel:
 
     @property
     def shared(self) -> int | None:
-        """Bytes of dynamic shared memory; None if unknown."""
+        """The bytes of dynamic shared memory; None if unknown."""
         known = self.metadata.get("shared")
         return known if isinstance(known, int) else None
 
     @property
     def threads(self) -> tuple[int, ...]:
-        """Of a block, by dimension: what the PTX demands, or what Triton's number of warps makes."""
+        """The threads of a block, by dimension: as the PTX requires, or else by Triton's number of warps."""
         for name in ("reqntid", "maxntid"):
             if numbers := self.entry.directives.get(name):
                 return numbers
@@ -72,10 +72,10 @@ class CompiledKernel:
 
 
 def from_ptx(path: Path, metadata: Path | None = None) -> CompiledKernel:
-    """From a `.ptx` file and Triton's `NAME.json`; by default that beside it, if there is one.
+    """Load a `.ptx` file and Triton's `NAME.json`; by default the one beside it, if there is one.
 
     Raises:
-        FactError: no PTX, no kernel in it, or unreadable metadata.
+        FactError: it is no PTX, has not exactly one kernel, or its metadata cannot be read.
     """
     beside = path.with_suffix(".json")
     chosen = metadata or (beside if beside.is_file() else None)
@@ -84,7 +84,7 @@ def from_ptx(path: Path, metadata: Path | None = None) -> CompiledKernel:
 
 
 def from_folder(found: Manifest, point: Point) -> CompiledKernel:
-    """From a point of a folder that `kernel.compile --out` wrote.
+    """Load a point of a folder that `kernel.compile --out` wrote.
 
     Raises:
         FactError: the point has no PTX.
@@ -103,10 +103,10 @@ def from_folder(found: Manifest, point: Point) -> CompiledKernel:
 
 
 def choose(found: Manifest, wanted: str | None) -> Point:
-    """Select the point of a folder by its id, which may be left out where only one point has PTX.
+    """Select a point by its id, which may be omitted if only one point has PTX.
 
     Raises:
-        UsageError: no such point, or several to choose from.
+        UsageError: there is no such point, or there are several to choose from.
     """
     if wanted is not None:
         for point in found.points:
@@ -125,19 +125,19 @@ def choose(found: Manifest, wanted: str | None) -> Point:
 
 
 def load(source: Path, *, point: str | None = None, metadata: Path | None = None) -> CompiledKernel:
-    """From a path as it is typed: a folder, or a `.ptx` file.
+    """Load a kernel from a folder or a `.ptx` file.
 
     Raises:
         FactError: it is neither.
-        UsageError: no such point, or a flag that goes with the other kind.
+        UsageError: there is no such point, or a flag belongs to the other kind.
     """
     if source.is_dir():
         if metadata is not None:
             raise UsageError(
                 "--metadata is only for a .ptx file", hints=["the folder's manifest contains the metadata"]
             )
-        found = manifest.read(source)
-        return from_folder(found, choose(found, point))
+        manifest_ = manifest.read(source)
+        return from_folder(manifest_, choose(manifest_, point))
     if point is not None:
         raise UsageError("--point is only for a folder of kernel.compile", hints=["omit --point"])
     return from_ptx(source, metadata)
@@ -147,9 +147,9 @@ def _compiled(
     path: Path, metadata: Mapping[str, Any], left: tuple[KernelArgument, ...] | None, triton: str, source: str
 ) -> CompiledKernel:
     module = parser.read(path)
-    entries = [one for one in module.functions if one.entry and one.body is not None]
+    entries = [function for function in module.functions if function.entry and function.body is not None]
     if len(entries) != 1:
-        names = ", ".join(one.name for one in entries) or "none"
+        names = ", ".join(function.name for function in entries) or "none"
         raise FactError(
             "inline assembly needs a PTX file with exactly one kernel",
             where=path,
@@ -162,7 +162,7 @@ def _compiled(
 
 
 def _scalar(argument: KernelArgument) -> bool:
-    """No tuple, no descriptor: one parameter of the PTX."""
+    """Report whether an argument is one parameter of the PTX, as tuples and descriptors are not."""
     return re.fullmatch(r"\**[a-z]\w*", argument.type) is not None
 
 

@@ -1,4 +1,4 @@
-"""A kernel's PTX as CUDA C++: a function of inline assembly, and a header with a kernel that calls it."""
+"""Write a kernel's PTX as CUDA C++: a function of inline assembly, and a header whose kernel calls it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,7 @@ _ELEMENTS = {8: "unsigned char", 16: "unsigned short", 32: "unsigned int", 64: "
 
 @dataclass(frozen=True)
 class CudaParameter:
-    """A parameter of the C++ function.
-
-    Attributes:
-        name: in C++.
-        type: in C++.
-        symbol: in PTX.
-        value: C++ expression that goes into the operand.
-        header: that has its type, or None.
-    """
+    """A parameter of the C++ function."""
 
     name: str
     type: str
@@ -45,11 +37,11 @@ class Inlined:
     """A kernel as CUDA C++.
 
     Attributes:
-        compiled: what it was made of, its entry without calls.
+        compiled: the kernel that it was made from; the calls in its entry are expanded.
         name: of the function.
-        parameters: of the function, but for the shared memory.
+        parameters: of the function, without the shared memory.
         shared: it takes the address of dynamic shared memory.
-        scratch: names of appended parameters that the kernel uses, and so the function has.
+        scratch: names of appended parameters that the kernel uses, and that the function therefore has.
         function: its text, with the constants that it needs.
     """
 
@@ -62,28 +54,28 @@ class Inlined:
 
 
 def inline(compiled: CompiledKernel) -> Inlined:
-    """The function of inline assembly.
+    """Return the function of inline assembly.
 
     Raises:
         UnsupportedPtxError: no inline assembly can hold the kernel; names the instruction and its line.
-        FactError: the PTX is not one that a compiler wrote.
+        FactError: the PTX does not have the form that compilers write.
     """
     entry = inline_calls.expand(compiled.entry, compiled.module)
-    found = unsupported.find(entry)
-    if found:
-        raise unsupported.error(entry.name, compiled.path, found)
-    given = operands.of(entry, compiled.module, compiled.path)
-    block = rewrite.rewrite(entry, given, rewrite.CUDA)
+    refusals = unsupported.find(entry)
+    if refusals:
+        raise unsupported.error(entry.name, compiled.path, refusals)
+    surroundings = operands.of(entry, compiled.module, compiled.path)
+    block = rewrite.rewrite(entry, surroundings, rewrite.CUDA)
     if block.refused:
         raise unsupported.error(entry.name, compiled.path, list(block.refused))
-    used = {one.symbol for one in given.operands}
+    used = {operand.symbol for operand in surroundings.operands}
     own = len(entry.params) - len(compiled.scratch)
     appended = zip(compiled.scratch, entry.params[own:], strict=True)
     scratch = tuple(name for name, param in appended if param.name in used)
     parameters = _parameters(compiled, used)
     name = f"{_identifier(entry.name)}_inline"
-    dynamic = given.dynamic is not None
-    text = _function(name, parameters, given.operands, block.lines, shared=dynamic)
+    dynamic = surroundings.dynamic is not None
+    text = _function(name, parameters, surroundings.operands, block.lines, shared=dynamic)
     return Inlined(replace(compiled, entry=entry), name, parameters, dynamic, scratch, text)
 
 
@@ -91,16 +83,16 @@ def _parameters(compiled: CompiledKernel, used: set[str]) -> tuple[CudaParameter
     params = compiled.entry.params
     own = len(params) - len(compiled.scratch)
     names: set[str] = {"shared_memory"}
-    found = []
+    result = []
     for number, param in enumerate(params[:own]):
         argument = compiled.arguments[number] if compiled.arguments else None
         name = _free(_identifier(argument.name if argument else f"arg{number}"), names)
-        found.append(_parameter(name, argument, param))
+        result.append(_parameter(name, argument, param))
     for name, param in zip(compiled.scratch, params[own:], strict=True):
         if param.name in used:
             free = _free(name, names)
-            found.append(CudaParameter(free, "void*", param.name, free, None))
-    return tuple(found)
+            result.append(CudaParameter(free, "void*", param.name, free, None))
+    return tuple(result)
 
 
 def _parameter(name: str, argument: KernelArgument | None, param: Param) -> CudaParameter:
@@ -116,7 +108,7 @@ def _parameter(name: str, argument: KernelArgument | None, param: Param) -> Cuda
 
 
 def _bits(name: str, row: dict[str, Any], param: Param) -> str:
-    """The expression that has the bits of a scalar in a register of the operand's width."""
+    """Return an expression with the bits of a scalar, in a register of the operand's width."""
     value = str(row["bits"]).format(name) if "bits" in row else name
     if param.bits == 8:  # noqa: PLR2004 - no operand is that narrow; what loads it, extends it
         return f"static_cast<unsigned short>(static_cast<unsigned char>({value}))"
@@ -131,25 +123,25 @@ def _function(
     *,
     shared: bool,
 ) -> str:
-    values = {one.symbol: one.value for one in parameters}
-    taken = [f"{one.type} {one.name}" for one in parameters]
+    values = {parameter.symbol: parameter.value for parameter in parameters}
+    taken = [f"{parameter.type} {parameter.name}" for parameter in parameters]
     if shared:
         taken.append("void* shared_memory")
     constants: list[str] = []
     inputs: list[str] = []
-    for one in given:
-        if one.kind == "shared":
+    for operand in given:
+        if operand.kind == "shared":
             value = "static_cast<unsigned int>(__cvta_generic_to_shared(shared_memory))"
-        elif one.variable is not None:
+        elif operand.variable is not None:
             constant = f"{name}_{len(constants)}"
-            constants.append(_constant(constant, one.variable))
+            constants.append(_constant(constant, operand.variable))
             value = f"__cvta_generic_to_global({constant})"
         else:
-            value = values[one.symbol]
-        inputs.append(f'"{one.letter}"({value})')
+            value = values[operand.symbol]
+        inputs.append(f'"{operand.letter}"({value})')
     body = "\n".join(f'    "{_quoted(line)}\\n\\t"' for line in lines[:-1])
     return (
-        "".join(f"{one}\n\n" for one in constants)
+        "".join(f"{text}\n\n" for text in constants)
         + f"__device__ __forceinline__ void {name}({', '.join(taken)}) {{\n"
         + f'  asm volatile(\n{body}\n    "{lines[-1]}"\n'
         + f'    :\n    : {", ".join(inputs)}\n    : "memory");\n}}\n'
@@ -166,14 +158,14 @@ def _constant(name: str, variable: AsmVariable) -> str:
 
 
 def header(inlined: Inlined) -> str:
-    """A whole `.cuh`: what it is, the function, and a kernel of Triton's name that calls it."""
+    """Return a complete `.cuh`: a comment, the function, and a kernel of Triton's name that calls it."""
     compiled = inlined.compiled
     kernel = _identifier(compiled.entry.name)
-    headers = sorted({one.header for one in inlined.parameters if one.header})
-    taken = ", ".join(f"{one.type} {one.name}" for one in inlined.parameters)
-    arguments = [one.name for one in inlined.parameters]
+    headers = sorted({parameter.header for parameter in inlined.parameters if parameter.header})
+    taken = ", ".join(f"{parameter.type} {parameter.name}" for parameter in inlined.parameters)
+    arguments = [parameter.name for parameter in inlined.parameters]
     lines = ["#pragma once", "", *_comment(inlined), ""]
-    lines += [*(f"#include <{one}>" for one in headers), ""] if headers else []
+    lines += [*(f"#include <{name}>" for name in headers), ""] if headers else []
     lines += [inlined.function]
     if inlined.shared:
         memory = f"{kernel}_shared"
@@ -225,13 +217,13 @@ def _flags(compiled: CompiledKernel) -> str:
 
 
 def _axes(compiled: CompiledKernel) -> str:
-    """Which dimensions of the grid the kernel reads."""
-    found = set()
-    for one in compiled.entry.body or ():
-        if isinstance(one, Instruction):
-            text = "".join(word.text for word in one.operands)
-            found |= set(re.findall(r"%(?:n?ctaid)\.([xyz])\b", text))
-    return ", ".join(sorted(found)) or "no dimension"
+    """Return the dimensions of the grid that the kernel reads."""
+    axes = set()
+    for statement in compiled.entry.body or ():
+        if isinstance(statement, Instruction):
+            text = "".join(word.text for word in statement.operands)
+            axes |= set(re.findall(r"%(?:n?ctaid)\.([xyz])\b", text))
+    return ", ".join(sorted(axes)) or "no dimension"
 
 
 def _shared(inlined: Inlined) -> str:

@@ -1,7 +1,7 @@
-"""Functions of the same module, put where they are called: a block of assembly has no functions.
+"""Inline functions of the same module where they are called: a block of assembly has no functions.
 
-A call is a scope that declares parameters, stores to them, calls, and loads the result. They become registers
-of that scope, and the body becomes a scope inside it. What has not this form stays a call.
+A call is a scope that declares parameters, stores to them, calls, and loads the result. The parameters become
+registers of that scope, and the body becomes a scope inside it. A call of any other form stays a call.
 """
 
 from __future__ import annotations
@@ -28,10 +28,14 @@ _MOST = 200_000  # statements that a kernel may grow to
 
 
 def expand(function: Function, module: Module) -> Function:
-    """A function of a module with the bodies of those that it calls; what cannot be replaced is left."""
-    known = {one.name: one for one in module.functions if one.body is not None and not one.entry}
+    """Return a function with the bodies of its callees inlined; a call that cannot be replaced is kept."""
+    known = {
+        candidate.name: candidate
+        for candidate in module.functions
+        if candidate.body is not None and not candidate.entry
+    }
     body, numbers, tried = list(function.body or ()), count(), 0
-    above: list[tuple[int, str]] = []  # where each inlined body ends, counted from the end, and its name
+    above: list[tuple[int, str]] = []  # end of each inlined body, counted from the end, and its name
     while (at := next((at for at in range(tried, len(body)) if _is_call(body[at])), None)) is not None:
         tried = at + 1
         above = [(left, name) for left, name in above if left < len(body) - at]
@@ -50,7 +54,7 @@ def expand(function: Function, module: Module) -> Function:
 
 
 def _scope_of(body: Sequence[Statement], at: int) -> tuple[int, int]:
-    """Where the inside of the innermost scope around a place begins and ends."""
+    """Return the begin and the end of the innermost scope around a place, without its braces."""
 
     def until(edge: type[Statement], other: type[Statement], places: Iterable[int], end: int) -> int:
         depth = 0
@@ -69,7 +73,7 @@ def _is_call(statement: Statement) -> bool:
 
 
 def _called(statement: Statement) -> tuple[str, tuple[str, ...]] | None:
-    """Name of the function, and what it gets: results, then parameters."""
+    """Return the function's name and its arguments, results first; None for a call of another form."""
     if not isinstance(statement, Instruction) or statement.guard:
         return None
     lists: list[list[str]] = []
@@ -86,19 +90,19 @@ def _called(statement: Statement) -> tuple[str, tuple[str, ...]] | None:
             return None  # a prototype: the function is known at run time only
         elif word.kind == "name":
             name = word.text
-    return name, tuple(one for words in lists for one in words)
+    return name, tuple(argument for words in lists for argument in words)
 
 
 def _inside(
     body: Sequence[Statement], callee: Function, given: tuple[str, ...], prefix: str
 ) -> list[Statement] | None:
-    """The inside of a call's scope without the call; None if it has another form."""
+    """Return the inside of a call's scope without the call; None if it has another form."""
     declared = {
-        one.name: width(statement.type)
+        variable.name: width(statement.type)
         for statement in body
         if isinstance(statement, Declaration) and statement.space == "param"
-        for one in statement.names
-        if one.array is None
+        for variable in statement.names
+        if variable.array is None
     }
     taken = [*callee.results, *callee.params]
     if sum(map(_is_call, body)) != 1 or len(taken) != len(given):
@@ -109,39 +113,39 @@ def _inside(
         return None
     outside = {name: (f"{prefix}_{name}", bits) for name, bits in declared.items()}
     inside = {param.name: outside[name] for name, param in zip(given, taken, strict=True)}
-    found: list[Statement] = []
+    result: list[Statement] = []
     for statement in body:
         if isinstance(statement, Declaration) and statement.space == "param":
-            names = tuple(Named(f"{prefix}_{one.name}") for one in statement.names)
-            found.append(replace(statement, space="reg", modifiers=f".{statement.type}", names=names))
+            names = tuple(Named(f"{prefix}_{variable.name}") for variable in statement.names)
+            result.append(replace(statement, space="reg", modifiers=f".{statement.type}", names=names))
         elif _is_call(statement):
             put = _body(callee, inside, f"{prefix}_end", statement.line)
             if put is None:
                 return None
-            found += put
+            result += put
         elif (moved := _moved(statement, outside)) is None:
             return None
         else:
-            found.append(moved)
-    return found
+            result.append(moved)
+    return result
 
 
 def _body(
     callee: Function, inside: Mapping[str, tuple[str, int]], end: str, line: int
 ) -> list[Statement] | None:
-    found: list[Statement] = [Open(line)]
+    result: list[Statement] = [Open(line)]
     for statement in callee.body or ():
         if isinstance(statement, Instruction) and statement.parts[0] == "ret":
-            found.append(replace(statement, opcode="bra", operands=(Token("name", end, statement.line),)))
+            result.append(replace(statement, opcode="bra", operands=(Token("name", end, statement.line),)))
         elif (moved := _moved(statement, inside)) is None:
             return None
         else:
-            found.append(moved)
-    return [*found, Close(line), Label(line, end)]
+            result.append(moved)
+    return [*result, Close(line), Label(line, end)]
 
 
 def _moved(statement: Statement, registers: Mapping[str, tuple[str, int]]) -> Statement | None:
-    """A load or a store of one of these parameters as a move; None for another form."""
+    """Turn a load or store of one of these parameters into a move; None if it has another form."""
     if not isinstance(statement, Instruction):
         return statement
     if not any(word.text in registers for word in statement.operands):

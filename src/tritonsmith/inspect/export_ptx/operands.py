@@ -1,4 +1,4 @@
-"""What a block of inline assembly gets from outside: parameters, the shared memory's address, constants."""
+"""Collect the operands of inline assembly: parameters, the shared memory's address, constants."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Operand:
     """One input or output of the block.
 
     Attributes:
-        symbol: what the PTX calls it.
+        symbol: its name in the PTX.
         kind: `param` by value, `result` of a function, `shared` and `global` by address.
-        bits: of the register that stands for it.
+        bits: of the register that represents it.
         letter: of its constraint: r, l, h, f or d.
         param: of a `param` and a `result`.
         variable: of a `global`.
@@ -49,7 +49,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class AsmVariable:
-    """A constant of the module, to be carried into another language.
+    """A constant of the module, to be carried over into another language.
 
     Attributes:
         name: in the PTX.
@@ -68,13 +68,13 @@ class AsmVariable:
 
 @dataclass(frozen=True)
 class AsmSurroundings:
-    """What a function needs of its module.
+    """The parts of a module that a function needs.
 
     Attributes:
         operands: in the order of their numbers; results first.
         shared: declarations of shared memory of a fixed size, which go into the block.
         dynamic: the `.extern .shared` symbol that it uses, or None.
-        labels: names that instructions mention, by which it is seen whether a label is of use.
+        mentioned: names that instructions mention; a label that is not among them is unused.
     """
 
     operands: tuple[Operand, ...]
@@ -84,31 +84,31 @@ class AsmSurroundings:
 
 
 def of(function: Function, module: Module, where: object) -> AsmSurroundings:
-    """What the block of this function of a module gets; errors name `where` the module is from.
+    """Collect the operands and declarations of a function's block; errors name `where` the module is from.
 
     Raises:
         FactError: a parameter or a constant has a form that no operand can take.
     """
     named = frozenset(word.text for word in _words(function.body or ()) if word.kind == "name")
-    found = [_value(param, "result", where) for param in function.results]
-    found += [_value(param, "param", where) for param in function.params if param.name in named]
+    result = [_value(param, "result", where) for param in function.results]
+    result += [_value(param, "param", where) for param in function.params if param.name in named]
     fixed, dynamic = [], None
     for declaration in module.variables:
-        used = [one for one in declaration.names if one.name in named]
+        used = [name for name in declaration.names if name.name in named]
         if not used:
             continue
         if declaration.space == "shared" and declaration.external:
             dynamic = used[0].name
-            found += [Operand(one.name, "shared", SHARED_BITS, "r") for one in used]
+            result += [Operand(name.name, "shared", SHARED_BITS, "r") for name in used]
         elif declaration.space == "shared":
             fixed.append(declaration)
         else:
-            found += [_constant(one, declaration, where) for one in used]
-    return AsmSurroundings(tuple(found), tuple(fixed), dynamic, named)
+            result += [_constant(name, declaration, where) for name in used]
+    return AsmSurroundings(tuple(result), tuple(fixed), dynamic, named)
 
 
 def constraint(kind: str) -> tuple[str, str]:
-    """The letter of a PTX type, and its C type; KeyError if no operand has that type."""
+    """Return the constraint letter of a PTX type, and its C type; KeyError if no operand has that type."""
     letter, c_type = configs.load("ptx")["constraints"][kind]
     return letter, c_type
 
@@ -135,20 +135,22 @@ def _value(param: Param, kind: Literal["param", "result"], where: object) -> Ope
     )
 
 
-def _constant(one: Named, declaration: Declaration, where: object) -> Operand:
+def _constant(variable: Named, declaration: Declaration, where: object) -> Operand:
     bits = width(declaration.type)
-    values = [_integer(word) for word in one.init if word.kind != "mark"]
-    length = _length(one, len(values))
+    values = [_integer(word) for word in variable.init if word.kind != "mark"]
+    length = _length(variable, len(values))
     if declaration.space != "global" or declaration.external or None in values or length is None:
         raise FactError(
-            f"cannot carry over the module's variable {one.name}",
+            f"cannot carry over the module's variable {variable.name}",
             where=f"{where}:{declaration.line}",
             why="only variables in global memory with numeric values can be carried over",
         )
     words = declaration.modifiers.split()
     align = int(words[words.index(".align") + 1]) if ".align" in words else bits // _ELEMENT_BYTES
     numbers = tuple(value for value in values if value is not None)
-    return Operand(one.name, "global", 64, "l", variable=AsmVariable(one.name, bits, numbers, length, align))
+    return Operand(
+        variable.name, "global", 64, "l", variable=AsmVariable(variable.name, bits, numbers, length, align)
+    )
 
 
 def _integer(word: Token) -> int | None:
@@ -159,11 +161,11 @@ def _integer(word: Token) -> int | None:
         return None
 
 
-def _length(one: Named, values: int) -> int | None:
-    """Elements; None for more than one dimension, or a negative number in the values."""
-    if any(word.text == "-" for word in one.init):
+def _length(variable: Named, values: int) -> int | None:
+    """Return the number of elements; None for several dimensions, or a negative number in the values."""
+    if any(word.text == "-" for word in variable.init):
         return None
-    inside = "1" if one.array is None else one.array[1:-1]
+    inside = "1" if variable.array is None else variable.array[1:-1]
     if not inside:
         return values or None
     return int(inside) if inside.isdecimal() else None

@@ -1,8 +1,8 @@
-"""A body of PTX as the text of inline assembly: names of its own, operands for what comes from outside.
+"""Rewrite a body of PTX as inline assembly: names of its own, operands for outside values.
 
-Three things can go wrong silently, and all are matters of names. The compiler puts its own registers (`%rd1`)
-in the place of operands: a register of that name, declared in the block, would capture them, and the kernel
-would fault. A block that is inlined twice would define its labels twice. And a percent sign is an operand's.
+Three things can go wrong silently, and all concern names. The compiler substitutes its own registers (`%rd1`)
+for operands: a register of that name, declared in the block, would capture them, and the kernel would fault.
+A block that is inlined twice would define its labels twice. And a percent sign introduces an operand.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DIGITS = 9  # of the number of a register, at most
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a language writes inline assembly.
+    """The syntax of inline assembly in a language.
 
     Attributes:
         percent: a percent sign.
@@ -50,7 +50,7 @@ class Dialect:
     unique: str
 
     def text(self, text: str) -> str:
-        """A text that holds no operands."""
+        """Escape a text without operands."""
         return text.replace("$", self.dollar).replace("%", self.percent)
 
 
@@ -60,13 +60,13 @@ LLVM = Dialect(percent="%", dollar="$$", operand="${}", unique="${:uid}")
 
 @dataclass
 class _BlockScope:
-    """What is declared between two braces.
+    """The declarations between two braces.
 
     Attributes:
         labels: name to number.
-        widths: of registers by name, in bits.
-        ranges: of registers by what their names begin with: how many, and bits.
-        variables: that are no registers.
+        widths: width of registers by name, in bits.
+        ranges: register ranges by the prefix of their names: count, and bits.
+        variables: names that are not registers.
     """
 
     labels: dict[str, int]
@@ -81,7 +81,7 @@ class Block:
 
     Attributes:
         lines: without quotes.
-        refused: what could not be rewritten.
+        refused: statements that could not be rewritten.
     """
 
     lines: tuple[str, ...]
@@ -89,7 +89,7 @@ class Block:
 
 
 def rewrite(function: Function, given: AsmSurroundings, dialect: Dialect) -> Block:
-    """The body of a function as one block of inline assembly."""
+    """Rewrite the body of a function as one block of inline assembly."""
     writer = _Writer(function, given, dialect)
     lines = list(writer.lines())
     return Block(("{", *lines, "}"), tuple(writer.refused))
@@ -109,18 +109,18 @@ class _Writer:
         self.body = function.body or ()
         self.given = given
         self.dialect = dialect
-        self.operands = {one.symbol: (number, one) for number, one in enumerate(given.operands)}
+        self.operands = {operand.symbol: (number, operand) for number, operand in enumerate(given.operands)}
         self.refused: list[Refusal] = []
         self.numbers = count()
         self.end = f"{_LABEL}{next(self.numbers)}_{dialect.unique}"
         self.ends = False  # something jumps to the end
         self.labels = list(self._labels())
         self.scopes: list[_BlockScope] = []
-        does = [at for at, one in enumerate(self.body) if isinstance(one, Instruction)]
+        does = [at for at, statement in enumerate(self.body) if isinstance(statement, Instruction)]
         self.last = does[-1] if does else -1
 
     def lines(self) -> Iterator[str]:
-        """All lines; `refused` is complete after the last one."""
+        """Yield all lines; `refused` is complete after the last one."""
         scopes = iter(self.labels)
         self._enter(next(scopes))
         for declaration in self.given.shared:
@@ -138,18 +138,19 @@ class _Writer:
             yield f"{self.end}:"
 
     def _labels(self) -> Iterator[dict[str, int]]:
-        """The labels of each scope in the order in which scopes open: jumps go forward, too."""
-        found: list[dict[str, int]] = [{}]
-        inside = [found[0]]
+        """Return the labels of each scope, in the order in which scopes open."""
+        # All are collected first, since jumps may go forward.
+        scopes: list[dict[str, int]] = [{}]
+        inside = [scopes[0]]
         for statement in self.body:
             if isinstance(statement, Open):
-                found.append({})
-                inside.append(found[-1])
+                scopes.append({})
+                inside.append(scopes[-1])
             elif isinstance(statement, Close):
                 inside.pop()
             elif isinstance(statement, Label) and statement.name in self.given.mentioned:
                 inside[-1][statement.name] = next(self.numbers)
-        return iter(found)
+        return iter(scopes)
 
     def _enter(self, labels: dict[str, int]) -> None:
         self.scopes.append(_BlockScope(labels, {}, {}, set()))
@@ -170,126 +171,134 @@ class _Writer:
     def _declare(self, declaration: Declaration) -> str:
         scope, bits = self.scopes[-1], width(declaration.type)
         parts = []
-        for one in declaration.names:
+        for variable in declaration.names:
             if declaration.space != "reg":
-                scope.variables.add(one.name)
-            elif one.count is None:
-                scope.widths[one.name] = bits
+                scope.variables.add(variable.name)
+            elif variable.count is None:
+                scope.widths[variable.name] = bits
             else:
-                scope.ranges[one.name] = (one.count, bits)
-            size = "" if one.count is None else f"<{one.count}>"
-            parts.append(f"{self._own(one.name)}{size}{one.array or ''}")
+                scope.ranges[variable.name] = (variable.count, bits)
+            size = "" if variable.count is None else f"<{variable.count}>"
+            parts.append(f"{self._own(variable.name)}{size}{variable.array or ''}")
         return f".{declaration.space} {declaration.modifiers} {', '.join(parts)};"
 
-    def _instruction(self, one: Instruction, *, last: bool) -> Iterator[str]:
-        guard = f"@{'!' * one.negated}{self._name(one.guard, one)} " if one.guard else ""
-        if one.parts[0] == "ret":
+    def _instruction(self, instruction: Instruction, *, last: bool) -> Iterator[str]:
+        guard = (
+            f"@{'!' * instruction.negated}{self._name(instruction.guard, instruction)} "
+            if instruction.guard
+            else ""
+        )
+        if instruction.parts[0] == "ret":
             if not last or guard:
                 self.ends = True
                 yield f"{guard}bra {self.end};"
             return
-        for line in self._plain(one):
+        for line in self._plain(instruction):
             yield line if line.startswith(("{", "}")) else guard + line
 
-    def _plain(self, one: Instruction) -> list[str]:
-        """The instruction, or those that do the same with operands."""
-        if one.opcode.startswith(("ld.param.", "ld.param::")):
-            return self._load(one)
-        if one.opcode.startswith(("st.param.", "st.param::")):
-            return self._return(one)
-        if (address := self._address(one)) is not None:
+    def _plain(self, instruction: Instruction) -> list[str]:
+        """Return the instruction, or those that do the same with operands."""
+        if instruction.opcode.startswith(("ld.param.", "ld.param::")):
+            return self._load(instruction)
+        if instruction.opcode.startswith(("st.param.", "st.param::")):
+            return self._return(instruction)
+        if (address := self._address(instruction)) is not None:
             return address
-        words = self._join(one.operands, one)
-        return [f"{one.opcode} {words};" if words else f"{one.opcode};"]
+        words = self._join(instruction.operands, instruction)
+        return [f"{instruction.opcode} {words};" if words else f"{instruction.opcode};"]
 
-    def _load(self, one: Instruction) -> list[str]:
-        """`ld.param.b32 %r1, [NAME+4]` as a move from the operand."""
-        words = [word.text for word in one.operands if not word.blank]
+    def _load(self, instruction: Instruction) -> list[str]:
+        """Rewrite `ld.param.b32 %r1, [NAME+4]` as a move from the operand."""
+        words = [word.text for word in instruction.operands if not word.blank]
         place = _place(words[2:])
-        found = self.operands.get(place[0]) if place and words[1] == "," else None
-        if place is None or found is None or found[1].kind != "param":
-            return self._refuse(one, "only a single value from its own parameter can be an operand")
+        operand_ = self.operands.get(place[0]) if place and words[1] == "," else None
+        if place is None or operand_ is None or operand_[1].kind != "param":
+            return self._refuse(instruction, "only a single value from its own parameter can be an operand")
         offset = place[1]
-        number, given = found
-        kind, bits = one.parts[-1], width(one.parts[-1])
-        held = given.param.bits if given.param else given.bits
+        number, source = operand_
+        kind, bits = instruction.parts[-1], width(instruction.parts[-1])
+        held = source.param.bits if source.param else source.bits
         if offset * _BYTE + bits > held:
-            return self._refuse(one, f"it reads past the {held} bits of the parameter")
-        operand, own = self.dialect.operand.format(number), self._name(words[0], one)
+            return self._refuse(instruction, f"it reads past the {held} bits of the parameter")
+        operand, own = self.dialect.operand.format(number), self._name(words[0], instruction)
         into, signed = self._width(words[0]) or bits, kind.startswith("s")
         if offset == 0:
-            return [_convert(into, given.bits, bits, own, operand, signed=signed)]
+            return [_convert(into, source.bits, bits, own, operand, signed=signed)]
         part = f"{self.dialect.percent}{_REGISTER}part"
         return [
-            f"{{ .reg .b{given.bits} {part};",
-            f"shr.u{given.bits} {part}, {operand}, {offset * _BYTE};",
-            _convert(into, given.bits, bits, own, part, signed=signed),
+            f"{{ .reg .b{source.bits} {part};",
+            f"shr.u{source.bits} {part}, {operand}, {offset * _BYTE};",
+            _convert(into, source.bits, bits, own, part, signed=signed),
             "}",
         ]
 
-    def _return(self, one: Instruction) -> list[str]:
-        """`st.param.b32 [func_retval0], %r1` as a move to the operand."""
-        words = [word.text for word in one.operands if not word.blank]
+    def _return(self, instruction: Instruction) -> list[str]:
+        """Rewrite `st.param.b32 [func_retval0], %r1` as a move to the operand."""
+        words = [word.text for word in instruction.operands if not word.blank]
         value = words[-1] if words[-2:-1] == [","] else ""
         place = _place(words[:-2]) if value else None
-        found = self.operands.get(place[0]) if place and not place[1] else None
-        if found is None or found[1].kind != "result":
-            return self._refuse(one, "only a result of a single value can be an operand")
-        number, given = found
-        bits, held = width(one.parts[-1]), given.param.bits if given.param else given.bits
-        own = self._name(value, one) if value.startswith("%") else value
+        operand_ = self.operands.get(place[0]) if place and not place[1] else None
+        if operand_ is None or operand_[1].kind != "result":
+            return self._refuse(instruction, "only a result of a single value can be an operand")
+        number, result = operand_
+        bits, held = width(instruction.parts[-1]), result.param.bits if result.param else result.bits
+        own = self._name(value, instruction) if value.startswith("%") else value
         if bits != held:
-            return self._refuse(one, f"it writes {bits} of the {held} bits of the result")
+            return self._refuse(instruction, f"it writes {bits} of the {held} bits of the result")
         operand = self.dialect.operand.format(number)
         if bits < _HALF:
             return [f"cvt.u16.u{bits} {operand}, {own};"]
         return [f"mov.b{bits} {operand}, {own};"]
 
-    def _address(self, one: Instruction) -> list[str] | None:
-        """An instruction that takes the address of a symbol from outside; None if it does not."""
-        words = [word for word in one.operands if not word.blank]
+    def _address(self, instruction: Instruction) -> list[str] | None:
+        """Rewrite an instruction that takes the address of an outside symbol; None if it does not."""
+        words = [word for word in instruction.operands if not word.blank]
         names = [word.text for word in words[2:] if word.kind == "name"]
-        found = self.operands.get(names[0]) if names and not self._declared(names[0]) else None
-        if found is None or words[2].text != names[0] or one.parts[0] not in ("mov", "cvta"):
+        operand_ = self.operands.get(names[0]) if names and not self._declared(names[0]) else None
+        if operand_ is None or words[2].text != names[0] or instruction.parts[0] not in ("mov", "cvta"):
             return None
-        number, given = found
-        operand, own = self.dialect.operand.format(number), self._name(words[0].text, one)
-        bits = width(one.parts[-1])
+        number, symbol = operand_
+        operand, own = self.dialect.operand.format(number), self._name(words[0].text, instruction)
+        bits = width(instruction.parts[-1])
         offset = "".join(word.text for word in words[3:]).removeprefix("+")
-        if given.kind in ("param", "result") or not (offset == "" or offset.isdecimal()) or bits < given.bits:
-            return self._refuse(one, "it takes an address that an operand does not have")
+        if (
+            symbol.kind in ("param", "result")
+            or not (offset == "" or offset.isdecimal())
+            or bits < symbol.bits
+        ):
+            return self._refuse(instruction, "it takes an address that an operand does not have")
         lines = [f"mov.b{bits} {own}, {operand};"]
-        if bits > given.bits:
-            lines = [f"cvt.u{bits}.u{given.bits} {own}, {operand};"]
+        if bits > symbol.bits:
+            lines = [f"cvt.u{bits}.u{symbol.bits} {own}, {operand};"]
         if offset:
             lines.append(f"add.u{bits} {own}, {own}, {offset};")
-        if one.parts[0] == "cvta":
-            lines.append(f"{one.opcode} {own}, {own};")
+        if instruction.parts[0] == "cvta":
+            lines.append(f"{instruction.opcode} {own}, {own};")
         return lines
 
     # -- names
 
-    def _join(self, words: Sequence[Token], one: Statement) -> str:
-        return "".join(self._word(word, one) for word in words)
+    def _join(self, words: Sequence[Token], statement: Statement) -> str:
+        return "".join(self._word(word, statement) for word in words)
 
-    def _word(self, word: Token, one: Statement) -> str:
-        return self._name(word.text, one) if word.kind == "name" else self.dialect.text(word.text)
+    def _word(self, word: Token, statement: Statement) -> str:
+        return self._name(word.text, statement) if word.kind == "name" else self.dialect.text(word.text)
 
-    def _name(self, name: str, one: Statement) -> str:
+    def _name(self, name: str, statement: Statement) -> str:
         if self._declared(name):
             return self._own(name)
         for scope in reversed(self.scopes):
             if name in scope.labels:
                 return f"{_LABEL}{scope.labels[name]}_{self.dialect.unique}"
         if name in self.operands:
-            number, given = self.operands[name]
-            if given.kind in ("shared", "global"):
+            number, operand = self.operands[name]
+            if operand.kind in ("shared", "global"):
                 return self.dialect.operand.format(number)
-            self._refuse(one, f"it takes the address of the parameter {name}")
+            self._refuse(statement, f"it takes the address of the parameter {name}")
         elif name.startswith("%") and _is_special(name):
             return self.dialect.text(name)
         elif name not in configs.load("ptx")["words"]["names"]:
-            self._refuse(one, f"{name} is not declared in it")
+            self._refuse(statement, f"{name} is not declared in it")
         return self.dialect.text(name)
 
     def _own(self, name: str) -> str:
@@ -301,7 +310,7 @@ class _Writer:
         return self._width(name) is not None or any(name in scope.variables for scope in self.scopes)
 
     def _width(self, name: str) -> int | None:
-        """Bits of a register; None if there is none of that name."""
+        """Return the bits of a register; None if there is none of that name."""
         splits = [at for at in range(max(len(name) - _DIGITS, 1), len(name)) if name[at:].isdecimal()]
         for scope in reversed(self.scopes):
             if name in scope.widths:
@@ -312,14 +321,16 @@ class _Writer:
                     return bits
         return None
 
-    def _refuse(self, one: Statement, why: str) -> list[str]:
-        found = Refusal(one.line, str(one), "a name declared outside", why)
-        self.refused.append(found if isinstance(one, Instruction) else replace(found, text="directive"))
+    def _refuse(self, statement: Statement, why: str) -> list[str]:
+        refusal = Refusal(statement.line, str(statement), "a name declared outside", why)
+        self.refused.append(
+            refusal if isinstance(statement, Instruction) else replace(refusal, text="directive")
+        )
         return []
 
 
 def _place(words: Sequence[str]) -> tuple[str, int] | None:
-    """Symbol and offset in bytes of `[NAME]` or `[NAME+4]`; None for another form."""
+    """Parse `[NAME]` or `[NAME+4]` into symbol and offset in bytes; None for another form."""
     if len(words) == len("[N]") and words[0] == "[" and words[2] == "]":
         return words[1], 0
     marks = len(words) == len("[N+4]") and (words[0], words[2], words[4]) == ("[", "+", "]")
@@ -327,7 +338,7 @@ def _place(words: Sequence[str]) -> tuple[str, int] | None:
 
 
 def _convert(into: int, given: int, bits: int, target: str, source: str, *, signed: bool) -> str:
-    """The low bits of one register in another one, extended as the load would."""
+    """Return an instruction that moves the low bits of a register, extended as the load would."""
     letter = "s" if signed else "u"
     if into == given == bits:
         return f"mov.b{bits} {target}, {source};"

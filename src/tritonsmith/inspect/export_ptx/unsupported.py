@@ -1,4 +1,4 @@
-"""What cannot be inlined, each with its line, its instruction and the reason (`configs/ptx.toml`)."""
+"""Find statements that cannot be inlined, with their lines and reasons (`configs/ptx.toml`)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tritonsmith.core.errors import SmithError
 from tritonsmith.ir.ptx.syntax import Declaration, Directive, Function, Instruction, Statement
 
 _SHOWN = 5
-_DROPPED = ("loc", "file")  # where a line came from: of no use in another file
+_DROPPED = ("loc", "file")  # source locations: useless in another file
 _KEPT = ("pragma", "branchtargets")
-_IN_BODIES = ("reg", "local", "shared", "param")  # `param` goes with a call, which is refused by its own name
+_IN_BODIES = ("reg", "local", "shared", "param")  # `param` belongs to a call, which is refused itself
 
 
 class UnsupportedPtxError(SmithError):
@@ -22,7 +22,7 @@ class UnsupportedPtxError(SmithError):
 
 @dataclass(frozen=True)
 class Refusal:
-    """One reason.
+    """A reason why a function cannot be inlined.
 
     Attributes:
         line: in the PTX.
@@ -40,23 +40,32 @@ class Refusal:
 
 
 def error(name: str, where: object, found: list[Refusal]) -> UnsupportedPtxError:
-    """The error about a kernel that names the first reason, of at least one, and the lines of the next."""
+    """Return the error about a kernel, with the first of its reasons and the lines of the next ones.
+
+    Args:
+        name: of the kernel.
+        where: the PTX file.
+        found: the reasons; at least one.
+    """
     first = found[0]
-    groups = list(dict.fromkeys(one.what for one in found))
-    lines = [f"line {one.line}: {one.text}" for one in found[:_SHOWN]]
+    groups = list(dict.fromkeys(refusal.what for refusal in found))
+    lines = [f"line {refusal.line}: {refusal.text}" for refusal in found[:_SHOWN]]
     if len(found) > _SHOWN:
         lines.append(f"and {len(found) - _SHOWN} more")
     return UnsupportedPtxError(
         f"{name} cannot be inlined: {', '.join(groups)}",
         where=f"{where}:{first.line}",
         why="\n".join([first.why, *lines]),
-        hints=dict.fromkeys(hint for one in found for hint in one.hints),
+        hints=dict.fromkeys(hint for refusal in found for hint in refusal.hints),
     )
 
 
 def find(function: Function) -> list[Refusal]:
-    """All reasons against a function that can be seen before it is rewritten."""
-    return [*_of_head(function), *(found for one in function.body or () for found in _of_statement(one))]
+    """Return all reasons against a function that can be known before it is rewritten."""
+    return [
+        *_of_head(function),
+        *(refusal for statement in function.body or () for refusal in _of_statement(statement)),
+    ]
 
 
 def _of_head(function: Function) -> Iterator[Refusal]:
@@ -82,7 +91,7 @@ def _of_statement(statement: Statement) -> Iterator[Refusal]:
         yield Refusal(statement.line, f".{statement.name}", "directives of an entry", why)
     elif isinstance(statement, Declaration) and statement.space not in _IN_BODIES:
         why = "a variable of this state space belongs to a module"
-        names = ", ".join(one.name for one in statement.names)
+        names = ", ".join(variable.name for variable in statement.names)
         yield Refusal(statement.line, f".{statement.space} {names}", "variables of a module", why)
 
 
@@ -101,5 +110,5 @@ def _refusal(line: int, text: str, group: dict[str, Any]) -> Refusal:
 
 
 def _groups() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = configs.load("ptx")["refused"]
-    return found
+    groups: list[dict[str, Any]] = configs.load("ptx")["refused"]
+    return groups

@@ -1,6 +1,6 @@
-"""Bank conflicts in shared memory of NVIDIA GPUs, for plain loads and stores of one warp.
+"""Count bank conflicts in shared memory of NVIDIA GPUs, for plain loads and stores of one warp.
 
-What `ldmatrix` and TMA do is not counted, nor what the compiler loads otherwise than by the widest vectors.
+Accesses by `ldmatrix` and TMA are not counted, and loads are assumed to use the widest possible vectors.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from tritonsmith.ir.linear import Element, LinearLayout
 
 @dataclass(frozen=True)
 class BankAccess:
-    """How one warp reads or writes shared memory.
+    """An access of one warp to shared memory.
 
     Attributes:
         what: the access in words.
-        width: bytes of a lane at once.
+        width: bytes per lane at once.
         instructions: of the warp.
-        wavefronts: that they take.
-        least: that they would take without conflicts.
+        wavefronts: number that they take.
+        least: number that they would take without conflicts.
     """
 
     what: str
@@ -32,12 +32,12 @@ class BankAccess:
 
     @property
     def ways(self) -> float:
-        """`n`-way conflict: wavefronts for each that is needed."""
+        """The `n` of an `n`-way conflict: wavefronts for each that is needed."""
         return self.wavefronts / self.least
 
 
 def along(shared: LinearLayout, bits: int) -> Iterator[BankAccess]:
-    """Accesses by lanes side by side along each dimension, one element each."""
+    """Yield accesses by adjacent lanes along each dimension, one element each."""
     lanes = configs.load("layouts")["banks"]["lanes"]
     for dim in range(len(shared.shape)):
         if shared.shape[dim] < lanes:
@@ -45,11 +45,11 @@ def along(shared: LinearLayout, bits: int) -> Iterator[BankAccess]:
         elements = [
             tuple(lane if at == dim else 0 for at in range(len(shared.shape))) for lane in range(lanes)
         ]
-        yield _access(f"{lanes} elements along dim{dim}", shared, [[[one] for one in elements]], bits)
+        yield _access(f"{lanes} elements along dim{dim}", shared, [[[element] for element in elements]], bits)
 
 
 def by(shared: LinearLayout, threads: LinearLayout, bits: int, what: str) -> BankAccess:
-    """The access of the first warp of a distributed layout, by the widest vectors that both layouts allow."""
+    """Return the access of the first warp of a layout, by the widest vectors that both layouts allow."""
     order, width = _vectors(shared, threads, bits)
     registers = [
         sum((number >> at & 1) << bit for at, bit in enumerate(order)) for number in range(1 << len(order))
@@ -58,7 +58,7 @@ def by(shared: LinearLayout, threads: LinearLayout, bits: int, what: str) -> Ban
     for first in range(0, len(registers), width):
         group = registers[first : first + width]
         lanes = range(threads.size("lane"))
-        instructions.append([[_held(threads, lane, one) for one in group] for lane in lanes])
+        instructions.append([[_held(threads, lane, register) for register in group] for lane in lanes])
     return _access(what, shared, instructions, bits)
 
 
@@ -68,20 +68,22 @@ def _held(threads: LinearLayout, lane: int, register: int) -> Element:
 
 
 def _vectors(shared: LinearLayout, threads: LinearLayout, bits: int) -> tuple[list[int], int]:
-    """Bits of the register's number, those of the vector first; elements of a vector."""
+    """Return the bits of the register's number, those of the vector first; and the elements of a vector."""
     offsets = [shared.offset(tuple(basis)) for basis in threads.bases["register"]]
     chosen: list[int] = []
     widest = configs.load("layouts")["banks"]["widest"] * 8 // bits
     while 1 << len(chosen) < widest and 1 << len(chosen) in offsets:
         chosen.append(offsets.index(1 << len(chosen)))
-    rest = [bit for bit, offset in enumerate(offsets) if offset and bit not in chosen]  # 0: a copy
+    rest = [
+        bit for bit, offset in enumerate(offsets) if offset and bit not in chosen
+    ]  # offset 0: a copy of the same element
     return [*chosen, *rest], 1 << len(chosen)
 
 
 def _access(
     what: str, shared: LinearLayout, instructions: Sequence[Sequence[Sequence[Element]]], bits: int
 ) -> BankAccess:
-    """What instructions take: each a list of lanes, and these of the elements of a vector."""
+    """Count the wavefronts of instructions: lists of lanes, each a list of its vector's elements."""
     banks = configs.load("layouts")["banks"]
     width = max(1, len(instructions[0][0]) * bits // 8)
     together = min(banks["lanes"], banks["request"] // max(width, banks["bytes"]))

@@ -1,4 +1,4 @@
-"""Layouts as an interpreter's Triton converts them."""
+"""Convert layouts with an interpreter's Triton."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ConvertedLayout:
     Attributes:
         type: of a tensor, or of memory.
         linear: its layout; None if there is an error.
-        error: why Triton does not convert it.
+        error: reason why Triton does not convert it.
     """
 
     type: LayoutType
@@ -33,13 +33,13 @@ class ConvertedLayout:
 
 
 def convert(types: Sequence[LayoutType], python: Path, space: Workspace) -> tuple[ConvertedLayout, ...]:
-    """Convert layouts, each for itself; an assertion of the compiler is an error of that one.
+    """Convert layouts, each on its own: an assertion of the compiler is an error of that layout only.
 
     Raises:
         FactError: the interpreter has no Triton, or an older one than 3.6.
     """
     timeout = configs.load("layouts")["timeout"]
-    request = {"types": [one.text for one in types], "timeout": timeout}
+    request = {"types": [layout.text for layout in types], "timeout": timeout}
     argv = (str(python), str(worker.FOLDER), "layout", json.dumps(request))
     change = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels")}
     answer = query(argv, change=change, timeout=timeout * (1 + len(types)))

@@ -1,4 +1,4 @@
-"""A layout as a picture: each element in the colour of its warp, or of its bank."""
+"""Draw a layout: each element in the colour of its warp, or of its bank."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write(one: ConvertedLayout, path: Path) -> None:
     """Draw the last two dimensions of a layout, and write the picture.
 
     Raises:
-        UsageError: it has no two dimensions, or too many elements to see.
+        UsageError: it has too many elements to see.
         SmithError: the file cannot be written.
     """
     linear = one.linear
@@ -61,7 +61,7 @@ def _element(linear: LinearLayout, row: int, column: int) -> tuple[int, ...]:
 
 
 def _groups(linear: LinearLayout, bits: int, element: tuple[int, ...]) -> tuple[int, bool]:
-    """The number of the first warp that holds an element, or of the bank, and whether the lane is odd."""
+    """Return the number of the first warp that holds an element, or of its bank; and True for an odd lane."""
     place = dict(zip(linear.inputs, linear.holders(element)[0], strict=True))
     if linear.distributed:
         return place["warp"] + linear.size("warp") * place.get("block", 0), place["lane"] % 2 == 1

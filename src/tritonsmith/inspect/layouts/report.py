@@ -1,4 +1,4 @@
-"""Layouts as tables, and as JSON."""
+"""Show layouts as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONFLICTS = "Bank conflicts of one warp, by plain loads and stores"
 
 
 def sentence(linear: LinearLayout) -> str:
-    """How many elements are where."""
+    """Describe how the elements are distributed, and how often each is held."""
     copies = linear.copies
     held = "each element is held once" if copies == 1 else f"each element is held {copies} times"
     if not linear.distributed:
@@ -34,7 +34,7 @@ def sentence(linear: LinearLayout) -> str:
 
 
 def basis_table(linear: LinearLayout) -> Grid:
-    """What each bit of a register's, lane's, warp's number adds to the element."""
+    """Return a table of what each bit of a register's, lane's or warp's number adds to the element."""
     heads = ["input", "bit", *(f"dim{at}" for at in range(len(linear.shape)))]
     rows = [
         [name, str(1 << bit), *map(str, basis)]
@@ -45,11 +45,11 @@ def basis_table(linear: LinearLayout) -> Grid:
 
 
 def grid(linear: LinearLayout, width: int) -> Grid:
-    """The first elements of a tensor, with who holds each; of more than two dimensions the last two.
+    """Return a grid of the first elements with their holders; of more than two dimensions, the last two.
 
     Args:
         linear: the layout.
-        width: of the screen: so many columns are shown as fit, a power of two.
+        width: of the screen; as many columns are shown as fit, a power of two.
     """
     leading = (0,) * (len(linear.shape) - 2)
     *_, rows, columns = (1, *linear.shape)
@@ -72,14 +72,14 @@ def grid(linear: LinearLayout, width: int) -> Grid:
 
 
 def bank_table(accesses: Iterable[BankAccess]) -> Grid:
-    """Wavefronts that accesses take, and need."""
-    rows = [[one.what, *_figures(one)] for one in accesses]
+    """Return a table of the wavefronts that accesses take, and need."""
+    rows = [[access.what, *_figures(access)] for access in accesses]
     heads = ["access", "bytes per lane", "wavefronts", "at least", "conflict"]
     return tables.plain(_CONFLICTS, heads, rows, right=heads[1:4])
 
 
 def along(one: ConvertedLayout, threads: ConvertedLayout | None) -> list[BankAccess]:
-    """The accesses of a layout of shared memory: by other threads if they are given."""
+    """Return the accesses to a layout of shared memory, by other threads if they are given."""
     if one.linear is None or one.type.kind != "shared memory":
         return []
     if threads and threads.linear:
@@ -92,10 +92,10 @@ def along(one: ConvertedLayout, threads: ConvertedLayout | None) -> list[BankAcc
 
 
 def layout_table(written: Iterable[WrittenType], made: Mapping[LayoutType, ConvertedLayout]) -> Grid:
-    """The layouts of a module, one a line."""
+    """Return a table of the layouts of a module."""
     elements: dict[tuple[str, LayoutType], dict[str, None]] = {}
-    for one in written:
-        elements.setdefault((one.name, one.type), {})[one.element] = None
+    for type_ in written:
+        elements.setdefault((type_.name, type_.type), {})[type_.element] = None
     rows = []
     for (name, where), held in elements.items():
         converted = made[where]
@@ -114,25 +114,37 @@ def layout_table(written: Iterable[WrittenType], made: Mapping[LayoutType, Conve
 def access_table(
     accesses: Sequence[MemoryAccess], made: Mapping[LayoutType, ConvertedLayout]
 ) -> tuple[Grid | None, tuple[str, ...]]:
-    """Bank conflicts of a module's loads and stores, and why those of others are not counted."""
+    """Count the bank conflicts of a module's loads and stores.
+
+    Returns:
+        A table, None if nothing is counted; and the reasons why other accesses are not counted.
+    """
     rows, others = [], Counter[str]()
-    for one in accesses:
-        if why := _uncounted(one, made):
+    for access in accesses:
+        if why := _uncounted(access, made):
             others[why] += 1
         else:
-            found = _by(one, made)
-            rows.append([str(one.line), one.operation, one.memory.name, one.tensor.name, *_figures(found)])
+            counts = _by(access, made)
+            rows.append(
+                [
+                    str(access.line),
+                    access.operation,
+                    access.memory.name,
+                    access.tensor.name,
+                    *_figures(counts),
+                ]
+            )
     heads = ["line", "operation", "memory", "threads", "bytes per lane", "wavefronts", "at least", "conflict"]
     right = [heads[0], *heads[4:7]]
     table = tables.plain(_CONFLICTS, heads, rows, right=right, keys=2) if rows else None
-    every = len(accesses)
+    total = len(accesses)
     return table, tuple(
-        f"{_CONFLICTS}: {few} of {every} accesses not counted: {why}" for why, few in others.items()
+        f"{_CONFLICTS}: {few} of {total} accesses not counted: {why}" for why, few in others.items()
     )
 
 
 def access_json(one: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -> dict[str, Any]:
-    """A load or store for programs; `uncounted` says why there are no figures."""
+    """Return a load or store as JSON data; `uncounted` is the reason if there are no figures."""
     row: dict[str, Any] = {"line": one.line, "operation": one.operation}
     row |= {"memory": one.memory.type.text, "tensor": one.tensor.type.text}
     if why := _uncounted(one, made):
@@ -140,13 +152,13 @@ def access_json(one: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -
     return {**row, **_banks(_by(one, made))}
 
 
-def _uncounted(one: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -> str:
-    """Why bank conflicts of an access are not counted; empty if they are."""
-    memory, tensor = made[one.memory.type].linear, made[one.tensor.type].linear
+def _uncounted(access: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -> str:
+    """Return the reason why bank conflicts of an access are not counted; empty if they are."""
+    memory, tensor = made[access.memory.type].linear, made[access.tensor.type].linear
     if memory is None or tensor is None:
         return "a layout is not converted"
     for row in configs.load("layouts")["banks"]["other"]:
-        if re.match(row["threads"], one.tensor.type.layout) and one.memory.type.bits <= row["bits"]:
+        if re.match(row["threads"], access.tensor.type.layout) and access.memory.type.bits <= row["bits"]:
             return str(row["why"])
     if not _nvidia(tensor):
         return "banks and warps are counted as NVIDIA has them"
@@ -155,15 +167,15 @@ def _uncounted(one: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) ->
     return ""
 
 
-def _by(one: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -> BankAccess:
-    memory, tensor = made[one.memory.type].linear, made[one.tensor.type].linear
+def _by(access: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -> BankAccess:
+    memory, tensor = made[access.memory.type].linear, made[access.tensor.type].linear
     assert memory is not None  # noqa: S101 - `_uncounted` was asked before
     assert tensor is not None  # noqa: S101
-    return banks.by(memory, tensor, one.memory.type.bits, f"{one.operation} of line {one.line}")
+    return banks.by(memory, tensor, access.memory.type.bits, f"{access.operation} of line {access.line}")
 
 
 def as_json(one: ConvertedLayout, accesses: Iterable[BankAccess] = ()) -> dict[str, Any]:
-    """The same for programs."""
+    """Return a layout as JSON data."""
     head: dict[str, Any] = {
         "layout": one.type.layout,
         "type": one.type.text,
@@ -177,13 +189,13 @@ def as_json(one: ConvertedLayout, accesses: Iterable[BankAccess] = ()) -> dict[s
     return {**head, **rest, "banks": [_banks(access) for access in accesses]}
 
 
-def _banks(one: BankAccess) -> dict[str, Any]:
-    return {**vars(one), "ways": one.ways}
+def _banks(access: BankAccess) -> dict[str, Any]:
+    return {**vars(access), "ways": access.ways}
 
 
-def _figures(one: BankAccess) -> Iterator[str]:
-    yield from (str(one.width), str(one.wavefronts), str(one.least))
-    yield "none" if one.wavefronts == one.least else f"{one.ways:.3g}-way"
+def _figures(access: BankAccess) -> Iterator[str]:
+    yield from (str(access.width), str(access.wavefronts), str(access.least))
+    yield "none" if access.wavefronts == access.least else f"{access.ways:.3g}-way"
 
 
 def _nvidia(threads: LinearLayout) -> bool:

@@ -1,4 +1,4 @@
-"""One compiled point as the rules see it: its stages, line by line, and its resources."""
+"""Represent a compiled point for the rules: its stages, line by line, and its resources."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COPY = re.compile(r"\bcp\.async|_load_")
 
 
 class CompiledPoint:
-    """A compile and what it left.
+    """A compile and its results.
 
     Attributes:
         manifest: the output folder.
@@ -42,21 +42,21 @@ class CompiledPoint:
 
     @property
     def nvidia(self) -> bool:
-        """Whether the target is NVIDIA's."""
+        """True for an NVIDIA target."""
         return self.point.backend == "cuda"
 
     @property
     def capability(self) -> int:
-        """Compute capability without its point: 90; 0 for AMD."""
+        """The compute capability without its point: 90; 0 for AMD."""
         return int(self.point.arch) if self.nvidia else 0
 
     @property
     def assembly(self) -> str:
-        """Name of the stage that has the instructions with their locations, from LLVM."""
+        """The name of the stage that has LLVM's instructions with their locations."""
         return "ptx" if self.nvidia else "amdgcn"
 
     def lines(self, stage: str) -> list[StageLine]:
-        """All lines of a stage, with the lines of Python that they come from.
+        """Return all lines of a stage, with the Python lines that they come from.
 
         Raises:
             NotCheckedError: there is no such stage, or nothing in it has a location.
@@ -75,49 +75,49 @@ class CompiledPoint:
         return self._lines[stage]
 
     def raw(self, stage: str) -> list[str]:
-        """The lines of a stage as they stand there: indents tell labels from instructions."""
+        """Return the unstripped lines of a stage: indents distinguish labels from instructions."""
         self.lines(stage)
         return show_stage.text(self.manifest, self.point, stage).splitlines()
 
     @cached_property
     def ttgir(self) -> Ttgir:
-        """Triton's GPU dialect."""
+        """The parsed ttgir."""
         self.lines("ttgir")
         return Ttgir(show_stage.text(self.manifest, self.point, "ttgir"))
 
     def ttgir_line(self, number: int) -> StageLine:
-        """A line of the ttgir, by its number."""
+        """Return a line of the ttgir by its number."""
         return self.lines("ttgir")[number - 1]
 
     @cached_property
     def accesses(self) -> list[tuple[StageLine, int]]:
-        """Instructions that access global memory, and how many bits a thread moves by each."""
-        found = []
+        """The instructions that access global memory, each with the bits that a thread moves by it."""
+        moved = []
         for line, raw in zip(self.lines(self.assembly), self.raw(self.assembly), strict=True):
             bits = _ptx_bits(raw) if self.nvidia else _amd_bits(raw)
             if bits:
-                found.append((line, bits))
-        return found
+                moved.append((line, bits))
+        return moved
 
     def accesses_of(self, operation: MlirOperation) -> list[tuple[StageLine, int]]:
-        """Those that an operation becomes: of its line of Python, and of its kind.
-
-        An instruction without a location of its own seems to belong to the line before it; it is
-        mostly of another kind.
-        """
+        """Return the accesses that an operation becomes: those of its Python line and of its kind."""
+        # The kind matters: an instruction without a location of its own gets that of the line before it, and
+        # such an instruction is mostly of another kind.
         origin = self.ttgir_line(operation.number).origin
         kind = _KINDS.get(operation.name, _COPY)
         return [
-            one for one in self.accesses if origin and one[0].origin == origin and kind.search(one[0].text)
+            access
+            for access in self.accesses
+            if origin and access[0].origin == origin and kind.search(access[0].text)
         ]
 
 
 def first_of_each(lines: Iterable[StageLine]) -> list[StageLine]:
-    """The first line for each line of Python."""
-    found: dict[object, StageLine] = {}
+    """Return the first line for each Python line."""
+    first: dict[object, StageLine] = {}
     for line in lines:
-        found.setdefault(line.origin, line)
-    return list(found.values())
+        first.setdefault(line.origin, line)
+    return list(first.values())
 
 
 def _ptx_bits(line: str) -> int:

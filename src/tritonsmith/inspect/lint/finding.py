@@ -1,4 +1,4 @@
-"""A finding, the rule that it follows, and the lines of stages that prove it."""
+"""Define a finding, its rule, and the lines of stages that prove it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class LintRule:
     """A row of configs/lint.toml.
 
     Attributes:
-        code: `spill-in-loop`: what `--fail-on` takes.
-        title: what is found, in a few words.
+        code: the name for `--fail-on`: `spill-in-loop`.
+        title: the problem, in a few words.
         why: why it matters.
         advice: what to try.
         source: the public documentation.
@@ -35,8 +35,8 @@ class StageLine:
     Attributes:
         stage: `ttgir`, `ptx`, `sass`; `ptxas` for a remark, which is no stage of its own.
         number: from 1.
-        text: the line, without the blanks around it.
-        origin: the line of Python that it comes from, where that is known.
+        text: the line, stripped.
+        origin: the Python line that it comes from; None if unknown.
     """
 
     stage: str
@@ -47,11 +47,11 @@ class StageLine:
 
 @dataclass(frozen=True)
 class LintFinding:
-    """What one rule found in one compile.
+    """A violation of one rule in one compile.
 
     Attributes:
-        rule: that was broken.
-        what: what was found, with its numbers.
+        rule: the rule.
+        what: the finding, with its numbers.
         evidence: the lines that prove it; never empty.
         kernel: name of the function.
         point: the compile.
@@ -67,19 +67,19 @@ class LintFinding:
 
     @property
     def origin(self) -> SourceLine | None:
-        """The line of Python: of the first evidence that has one."""
+        """The Python line of the first evidence that has one."""
         return next((line.origin for line in self.evidence if line.origin), None)
 
     def of(self, kernel: str, point: str, target: str) -> LintFinding:
-        """The same, of this compile."""
+        """Return a copy that belongs to this compile."""
         return replace(self, kernel=kernel, point=point, target=target)
 
 
 class NotCheckedError(Exception):
-    """A rule cannot be applied to a compile: a stage is missing, or it does not say where it comes from."""
+    """A rule cannot be applied to a compile: a stage or its source locations are missing."""
 
 
 @cache
 def rules() -> dict[str, LintRule]:
-    """All rules, by code, in their order."""
+    """Return all rules, by code, in order."""
     return {row["code"]: LintRule(**row) for row in configs.load("lint")["rule"]}

@@ -1,4 +1,4 @@
-"""Which lines of machine code are in loops."""
+"""Find the lines of machine code that are in loops."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _AMD_LOOP = re.compile(r"\bLoop\b")
 
 @dataclass
 class _Block:
-    """Instructions that run one after the other.
+    """A block of instructions that run one after the other.
 
     Attributes:
         lines: their indexes.
         labels: of its beginning.
         targets: labels that it jumps to.
-        falls: whether the next block may follow.
+        falls: the next block may follow.
     """
 
     lines: list[int] = field(default_factory=list)
@@ -36,20 +36,19 @@ class _Block:
 
 
 def of_sass(lines: Sequence[str]) -> set[int] | None:
-    """Indexes of the lines that are in a loop: natural loops of the flow graph.
-
-    ptxas moves rare code behind the end and jumps back from there, so a branch to a lower address is
-    not yet a loop: the target must dominate the branch.
+    """Return the indexes of the lines in loops: natural loops of the flow graph.
 
     Returns:
-        None if a branch goes to a place that the text does not name.
+        None if a branch has a target that the text does not name.
     """
+    # ptxas moves rare code behind the end and jumps back from there, so a branch to a lower address is not
+    # yet a loop: the target must dominate the branch.
     blocks = _blocks(lines)
     if blocks is None:
         return None
     edges = _edges(blocks)
     dominators = _dominators(edges)
-    found: set[int] = set()
+    in_loops: set[int] = set()
     before: dict[int, set[int]] = {}
     for source, targets in edges.items():
         for target in targets:
@@ -61,14 +60,14 @@ def of_sass(lines: Sequence[str]) -> set[int] | None:
                 block = todo.pop()
                 if block not in inside:
                     inside.add(block)
-                    todo += [one for one in before.get(block, ()) if one in dominators]
-            found.update(index for block in inside for index in blocks[block].lines)
-    return found
+                    todo += [source_ for source_ in before.get(block, ()) if source_ in dominators]
+            in_loops.update(index for block in inside for index in blocks[block].lines)
+    return in_loops
 
 
 def of_amd(lines: Sequence[str]) -> set[int]:
-    """Indexes of the lines that are in a loop: LLVM writes it at the label of each block."""
-    found, inside, label = set(), False, False
+    """Return the indexes of the lines in loops, which LLVM marks at the label of each block."""
+    in_loops, inside, label = set(), False, False
     for index, line in enumerate(lines):
         if _AMD_LABEL.match(line):
             inside, label = bool(_AMD_LOOP.search(line)), True
@@ -77,8 +76,8 @@ def of_amd(lines: Sequence[str]) -> set[int]:
         else:
             label = False
             if inside:
-                found.add(index)
-    return found
+                in_loops.add(index)
+    return in_loops
 
 
 def _blocks(lines: Sequence[str]) -> list[_Block] | None:
@@ -105,7 +104,7 @@ def _blocks(lines: Sequence[str]) -> list[_Block] | None:
 
 
 def _targets(name: str, rest: str, waits: Mapping[str, str]) -> list[str] | None:
-    """Where a branch goes; None if the text does not name that."""
+    """Return the targets of a branch; None if the text does not name them."""
     if name in _ENDS:
         return []
     if name == "BSYNC":
@@ -121,32 +120,32 @@ def _targets(name: str, rest: str, waits: Mapping[str, str]) -> list[str] | None
 def _edges(blocks: Sequence[_Block]) -> Mapping[int, set[int]]:
     places = {label: number for number, block in enumerate(blocks) for label in block.labels}
     return {
-        number: {places[one] for one in block.targets if one in places}
+        number: {places[target] for target in block.targets if target in places}
         | ({number + 1} if block.falls and number + 1 < len(blocks) else set())
         for number, block in enumerate(blocks)
     }
 
 
 def _dominators(edges: Mapping[int, set[int]]) -> dict[int, set[int]]:
-    """Blocks that every way from the entry passes, for each block that can be reached."""
-    order, seen = [], {0}
+    """Return the dominators of each reachable block: the blocks on every path from the entry to it."""
+    order, reached = [], {0}
     todo = [0]
     while todo:
         block = todo.pop()
         order.append(block)
-        todo += sorted(edges[block] - seen)
-        seen |= edges[block]
+        todo += sorted(edges[block] - reached)
+        reached |= edges[block]
     before: dict[int, list[int]] = {block: [] for block in order}
     for source in order:
         for target in edges[source]:
             before[target].append(source)
-    found = {block: set(order) for block in order}
-    found[0] = {0}
+    dominators = {block: set(order) for block in order}
+    dominators[0] = {0}
     changed = True
     while changed:
         changed = False
         for block in order[1:]:
-            new = set.intersection(*(found[one] for one in before[block])) | {block}
-            if new != found[block]:
-                found[block], changed = new, True
-    return found
+            new = set.intersection(*(dominators[source_] for source_ in before[block])) | {block}
+            if new != dominators[block]:
+                dominators[block], changed = new, True
+    return dominators

@@ -1,4 +1,4 @@
-"""Findings on the screen and as JSON."""
+"""Show findings on the screen and as JSON."""
 
 from __future__ import annotations
 
@@ -21,23 +21,29 @@ _OF_LINE = 160  # characters of a line of a stage; --json has all of it
 
 
 def blocks(found: LintResult) -> Iterator[Text | Grid]:
-    """A table, and for each finding why it matters, what to try, and the lines that prove it."""
+    """Yield a table; then for each rule its reason, advice and the lines that prove it; then the verdict."""
     if found.findings:
-        many = len({one.kernel for one in found.findings}) > 1
+        many = len({finding.kernel for finding in found.findings}) > 1
         heads = [*(["kernel"] if many else []), "point", "line", "finding", "what"]
         rows = [
-            [*([one.kernel] if many else []), one.point, _place(one), one.rule.code, one.what]
-            for one in found.findings
+            [
+                *([finding.kernel] if many else []),
+                finding.point,
+                _place(finding),
+                finding.rule.code,
+                finding.what,
+            ]
+            for finding in found.findings
         ]
         yield tables.plain("findings", heads, rows)
-    for code in dict.fromkeys(one.rule.code for one in found.findings):
-        yield Text("\n".join(_details([one for one in found.findings if one.rule.code == code])))
+    for code in dict.fromkeys(finding.rule.code for finding in found.findings):
+        yield Text("\n".join(_details([finding for finding in found.findings if finding.rule.code == code])))
     yield Text(verdict(found))
 
 
 def verdict(found: LintResult) -> str:
-    """What was found, in one sentence."""
-    rules = len({one.rule.code for one in found.findings})
+    """Return the result in one sentence."""
+    rules = len({finding.rule.code for finding in found.findings})
     compiles = counted(found.points, "compile")
     if found.findings:
         return f"{counted(len(found.findings), 'finding')} of {counted(rules, 'rule')} in {compiles}"
@@ -45,47 +51,47 @@ def verdict(found: LintResult) -> str:
 
 
 def notes(found: LintResult) -> Iterator[str]:
-    """What was not checked, each reason once."""
+    """Yield the rules that were not checked, each reason once."""
     about: dict[tuple[str, str, str], list[str]] = {}
-    for one in found.unchecked:
-        about.setdefault((one.kernel, one.point, one.why), []).append(one.code)
+    for rule in found.unchecked:
+        about.setdefault((rule.kernel, rule.point, rule.why), []).append(rule.code)
     for (kernel, point, why), codes in about.items():
         yield f"{kernel} {point}: not checked, {why}: {', '.join(codes)}"
 
 
 def as_json(found: LintResult) -> dict[str, Any]:
-    """Everything, with whole lines."""
+    """Return the result as JSON data, with whole lines."""
     return {
         "schema": 1,
         "verdict": verdict(found),
         "points": found.points,
         "findings": [
             {
-                "code": one.rule.code,
-                "kernel": one.kernel,
-                "point": one.point,
-                "target": one.target,
-                "file": one.origin.file if one.origin else None,
-                "line": one.origin.number if one.origin else None,
-                "what": one.what,
-                "title": one.rule.title,
-                "why": one.rule.why,
-                "try": one.rule.advice,
-                "source": one.rule.source,
+                "code": finding.rule.code,
+                "kernel": finding.kernel,
+                "point": finding.point,
+                "target": finding.target,
+                "file": finding.origin.file if finding.origin else None,
+                "line": finding.origin.number if finding.origin else None,
+                "what": finding.what,
+                "title": finding.rule.title,
+                "why": finding.rule.why,
+                "try": finding.rule.advice,
+                "source": finding.rule.source,
                 "evidence": [
                     {"stage": line.stage, "line": line.number, "text": line.text, "origin": _origin(line)}
-                    for line in one.evidence
+                    for line in finding.evidence
                 ],
             }
-            for one in found.findings
+            for finding in found.findings
         ],
-        "unchecked": [asdict(one) for one in found.unchecked],
+        "unchecked": [asdict(rule) for rule in found.unchecked],
         "failed": dict(found.failed),
     }
 
 
 def line(one: LintFinding) -> str:
-    """A finding in one line."""
+    """Describe a finding in one line."""
     return " ".join(filter(None, (one.kernel, one.point, _place(one), f"{one.rule.code}: {one.what}")))
 
 
@@ -96,15 +102,16 @@ def _details(found: Sequence[LintFinding]) -> Iterator[str]:
         yield textwrap.fill(
             text, _WIDTH, initial_indent=f"  {lead}: ", subsequent_indent="       ", break_on_hyphens=False
         )
-    for one in found:
-        yield f"  {one.kernel} {one.point} {_place(one)}"
+    for finding in found:
+        yield f"  {finding.kernel} {finding.point} {_place(finding)}"
         yield from (
-            f"    {line.stage}:{line.number}: {tables.clipped(line.text, _OF_LINE)}" for line in one.evidence
+            f"    {line.stage}:{line.number}: {tables.clipped(line.text, _OF_LINE)}"
+            for line in finding.evidence
         )
 
 
-def _place(one: LintFinding) -> str:
-    return f"{Path(one.origin.file).name}:{one.origin.number}" if one.origin else ""
+def _place(finding: LintFinding) -> str:
+    return f"{Path(finding.origin.file).name}:{finding.origin.number}" if finding.origin else ""
 
 
 def _origin(line: StageLine) -> str | None:

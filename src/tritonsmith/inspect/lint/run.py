@@ -1,4 +1,4 @@
-"""All rules on all points of an output folder."""
+"""Apply all rules to all points of an output folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Unchecked:
         kernel: name of the function.
         point: the compile.
         code: the rule.
-        why: what is missing.
+        why: the missing input.
     """
 
     kernel: str
@@ -35,10 +35,10 @@ class Unchecked:
 
 @dataclass(frozen=True)
 class LintResult:
-    """What was found in one or many kernels.
+    """The findings in one or more kernels.
 
     Attributes:
-        points: how many compiles were looked at.
+        points: number of checked compiles.
         findings: in the order of kernels, points and rules.
         unchecked: rules that could not be applied.
         failed: points without code: `KERNEL POINT` to the reason.
@@ -66,17 +66,19 @@ def lint(manifests: Sequence[Manifest]) -> LintResult:
                 failed[f"{manifest.kernel} {point.id}"] = row.error
                 continue
             points += 1
-            one = CompiledPoint(manifest, point, row)
+            compiled = CompiledPoint(manifest, point, row)
             for code, rule in rules.ALL.items():
                 try:
-                    findings += [found.of(manifest.kernel, point.id, point.target) for found in rule(one)]
+                    findings += [
+                        finding.of(manifest.kernel, point.id, point.target) for finding in rule(compiled)
+                    ]
                 except NotCheckedError as error:
                     unchecked.append(Unchecked(manifest.kernel, point.id, code, str(error)))
     return LintResult(points, tuple(findings), tuple(unchecked), failed)
 
 
 def parse_fail_on(text: str | None) -> tuple[str, ...]:
-    """The codes of `--fail-on`, all of them for `any`; nothing for a text that is not set.
+    """Parse the codes of `--fail-on`: all rules for `any`, none for an empty text.
 
     Raises:
         UsageError: there is no such rule.

@@ -1,4 +1,4 @@
-"""`passes.diff`: what a pass changed, and where two dumps diverge."""
+"""Compare the IR before and after a pass, and find the pass where two dumps diverge: `passes.diff`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USE = re.compile(r"#[A-Za-z_][\w$]*(?:\.\d+)?")
 
 @dataclass(frozen=True)
 class IrChange:
-    """How often an operation, or a layout by its definition, comes on either side."""
+    """A count of an operation, or of a layout by its definition, on either side."""
 
     what: str
     before: int
@@ -28,11 +28,11 @@ class IrChange:
 
 @dataclass(frozen=True)
 class Divergence:
-    """Where two runs of the pipelines diverge.
+    """The place where two runs of the pipelines diverge.
 
     Attributes:
-        same: passes that did the same in both.
-        one: the first run's pass at which they part; None if it has no more passes.
+        same: number of passes with equal results in both.
+        one: the first run's pass at which they diverge; None if it has no more passes.
         other: the second run's.
         already: they differ before their first pass: the kernels are not the same.
     """
@@ -52,11 +52,11 @@ class ComparedRun:
 
     @property
     def dumps(self) -> tuple[Dump, ...]:
-        """Its dumps, in order."""
+        """The dumps of the run, in order."""
         return self.index.of(self.kernel.name)
 
     def normal(self, dump: Dump, other: ComparedRun) -> str:
-        """The normal form of a dump; without the name of the target, if the other run has another."""
+        """Return the normal form of a dump; without the target's name if the other run has another target."""
         ir = self.index.text(dump)
         if self.kernel.target and self.kernel.target != other.kernel.target:
             ir = ir.replace(f'"{self.kernel.target}"', '"..."')
@@ -64,24 +64,24 @@ class ComparedRun:
 
 
 def language(dump: Dump) -> str:
-    """What the IR of a dump is written in, as `kernels.normal` calls it: `mlir`, `llvm`, `ptx`, `amdgcn`."""
+    """Return the language of a dump for `ir.normalize`: `mlir`, `llvm`, `ptx`, `amdgcn`."""
     return "llvm" if dump.kind == "mir" else dump.language
 
 
 def left(index: DumpIndex, dump: Dump) -> Dump:
-    """The IR after a pass.
+    """Return the IR after a pass.
 
     Raises:
-        FactError: nothing was printed that shows it.
+        FactError: it was not printed.
     """
     return sides(index, dump)[1] if dump.when == "before" else dump
 
 
 def sides(index: DumpIndex, dump: Dump) -> tuple[Dump, Dump]:
-    """The IR before a pass, and after it.
+    """Return the IR before a pass, and after it.
 
     Raises:
-        FactError: nothing was printed that shows one of them.
+        FactError: one of them was not printed.
     """
     if dump.against is None and dump.when == "after":
         hints = ["invoke passes.show prints the IR after the pass"]
@@ -94,41 +94,38 @@ def sides(index: DumpIndex, dump: Dump) -> tuple[Dump, Dump]:
 
 
 def operations(before: str, after: str, language: str) -> tuple[IrChange, ...]:
-    """Operations whose number changed, the largest change first."""
+    """Return the operations whose number changed, the largest change first."""
     return _changes(normalize_diff.operations(before, language), normalize_diff.operations(after, language))
 
 
 def layouts(before: str, after: str) -> tuple[IrChange, ...]:
-    """Layouts of MLIR whose number of uses changed, by what they are and not by their alias."""
+    """Return the MLIR layouts whose number of uses changed, by definition instead of alias."""
     return _changes(_layouts(before), _layouts(after))
 
 
 def divergence(one: ComparedRun, other: ComparedRun, *, lasting: bool = False) -> Divergence:
-    """The first pass at which two runs diverge.
+    """Return the first pass at which two runs diverge.
 
-    Passes are paired by their names. A pass that only one of them has parts them if it changed something.
-    Runs for two targets do not part where the name of the target is all that differs. LLVM's passes and the
-    assembly count where both runs printed them.
+    Passes are paired by name. A pass that only one run has counts as a divergence if it changed something.
+    The name of the target does not count. LLVM's passes and the assembly count if both runs printed them.
 
     Args:
         one: a run.
         other: another one.
-        lasting: the first pass after the last one that left the same in both: what parts them earlier makes
-            no difference in the end.
+        lasting: return the first pass after the last one with equal results in both instead: earlier
+            divergences make no difference in the end.
     """
-    found, same = None, 0
+    first_divergence, same = None, 0
     for passes, step in _steps(one, other, lasting=lasting):
-        found, same = (found or step, same) if step else (None, passes)
-        if found and not lasting:
+        first_divergence, same = (first_divergence or step, same) if step else (None, passes)
+        if first_divergence and not lasting:
             break
-    return found or Divergence(same, None, None)
+    return first_divergence or Divergence(same, None, None)
 
 
 def _steps(one: ComparedRun, other: ComparedRun, *, lasting: bool) -> Iterator[tuple[int, Divergence | None]]:
-    """Common passes so far, and whether the runs differ: before the first one, and after each.
-
-    Passes of which neither run shows what they left are the same; for `lasting` they tell nothing.
-    """
+    """Yield the number of common passes so far and a divergence: before the first pass, and after each."""
+    # A pass whose result neither run shows counts as equal; with `lasting`, it is skipped.
     kinds = {dump.kind for dump in one.dumps} & {dump.kind for dump in other.dumps}
     mine, yours = _passes(one.dumps, kinds), _passes(other.dumps, kinds)
     pairs = line_alignment.pairs([dump.label for dump in mine], [dump.label for dump in yours])
@@ -148,7 +145,7 @@ def _steps(one: ComparedRun, other: ComparedRun, *, lasting: bool) -> Iterator[t
 
 
 def said(found: Divergence) -> str:
-    """A divergence in words."""
+    """Describe a divergence in words."""
     if found.already:
         return "the two already differ before their first common pass"
     if found.one is None and found.other is None:
@@ -168,18 +165,18 @@ def said(found: Divergence) -> str:
 
 
 def _passes(dumps: Sequence[Dump], kinds: Collection[str]) -> list[Dump]:
-    """One dump for each pass."""
+    """Return one dump per pass."""
     shown = (dump for dump in dumps if dump.when != "failed" and not dump.inside and dump.whole)
     return [dump for dump in shown if dump.kind in kinds]
 
 
 def shows(dump: Dump) -> bool:
-    """Whether it is known what the pass of a dump left."""
+    """Report whether the result of a dump's pass is known."""
     return dump.when == "after" or dump.against is not None
 
 
 def _left_differs(one: ComparedRun, mine: Dump, other: ComparedRun, yours: Dump) -> bool:
-    """Whether what two passes left is not the same."""
+    """Report whether the results of two passes differ."""
     if not shows(mine) or not shows(yours):
         return shows(mine) != shows(yours)
     return _differ(one, left(one.index, mine), other, left(other.index, yours))
@@ -193,20 +190,20 @@ def _differ(one: ComparedRun, mine: Dump, other: ComparedRun, yours: Dump) -> bo
 
 def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[IrChange, ...]:
     names = dict.fromkeys([*before, *after])
-    found = [IrChange(name, before.get(name, 0), after.get(name, 0)) for name in names]
-    changed = [one for one in found if one.before != one.after]
-    return tuple(sorted(changed, key=lambda one: (-abs(one.after - one.before), one.what)))
+    changes = [IrChange(name, before.get(name, 0), after.get(name, 0)) for name in names]
+    changed = [change for change in changes if change.before != change.after]
+    return tuple(sorted(changed, key=lambda change: (-abs(change.after - change.before), change.what)))
 
 
 def _layouts(ir: str) -> Counter[str]:
-    """Uses of each layout, by its definition."""
+    """Count the uses of each layout, by definition."""
     meaning = layout_definitions(ir)
     body = _ALIAS.sub("", ir)
     return Counter(meaning[name] for name in _USE.findall(body) if name in meaning)
 
 
 def layout_definitions(ir: str) -> dict[str, str]:
-    """Alias and definition of each layout, aliases in definitions spelled out."""
+    """Return alias and definition of each layout; aliases inside definitions are expanded."""
     bodies = {match[1]: match[2].strip() for match in _ALIAS.finditer(ir) if not match[2].startswith("loc(")}
     known: dict[str, str] = {}
     for name, body in bodies.items():  # MLIR defines an alias before it uses it

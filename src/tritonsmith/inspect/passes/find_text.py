@@ -1,4 +1,4 @@
-"""`passes.find`: which passes add, duplicate or remove a text."""
+"""Find the passes that add, duplicate or remove a text: `passes.find`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NAME = 28  # characters of a pass's name, at least
 
 @dataclass(frozen=True)
 class Event:
-    """A pass that changed how often the text comes.
+    """A pass that changed the number of occurrences of the text.
 
     Attributes:
         dump: of that pass.
-        before: how often it came.
-        after: how often it comes then.
+        before: occurrences before it.
+        after: occurrences after it.
     """
 
     dump: Dump
@@ -33,7 +33,7 @@ class Event:
 
     @property
     def what(self) -> str:
-        """`born`, `multiplied`, `fewer`, `died`."""
+        """The kind of change: `born`, `multiplied`, `fewer`, `died`."""
         if not self.before:
             return "born"
         if not self.after:
@@ -43,13 +43,13 @@ class Event:
 
 @dataclass(frozen=True)
 class TextHistory:
-    """Where a text occurs.
+    """The occurrences of a text.
 
     Attributes:
-        first: how often in the first dump.
-        last: how often in the last one that shows it, or would.
-        dumps: how many have it.
-        of: how many there are.
+        first: occurrences in the first dump.
+        last: occurrences at the end: after the last event, or in the last dump if there is none.
+        dumps: number of dumps with the text.
+        of: number of all dumps.
         events: in the order of the passes.
     """
 
@@ -102,7 +102,7 @@ def _events(index: DumpIndex, dumps: tuple[Dump, ...], counts: dict[str, int]) -
 
 
 def table(found: TextHistory, text: str) -> Grid:
-    """The events, one a line."""
+    """Return a table with one row per event."""
     lines = []
     for event in found.events:
         dump, counts = event.dump, (str(event.before), str(event.after))
@@ -113,7 +113,7 @@ def table(found: TextHistory, text: str) -> Grid:
 
 
 def as_json(found: TextHistory) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the history as JSON data."""
     events = [
         {
             "number": event.dump.number,

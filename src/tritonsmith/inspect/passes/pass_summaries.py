@@ -1,4 +1,4 @@
-"""What passes do, in one line each: the `summary` of their tablegen."""
+"""Read one-line descriptions of passes: the `summary` in their tablegen."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SKIPPED = {".git", "build", "node_modules", "test", "tests", "unittests"}
 
 
 def read(checkouts: Sequence[Path]) -> dict[str, str]:
-    """One line on each pass, by its name on a command line, from the tablegen of checkouts."""
-    found: dict[str, str] = {}
+    """Return one line on each pass, by its name on a command line, from the tablegen of checkouts."""
+    summaries: dict[str, str] = {}
     for checkout in checkouts:
         for folder, folders, files in os.walk(checkout):
             folders[:] = sorted(set(folders) - _SKIPPED)
@@ -31,8 +31,8 @@ def read(checkouts: Sequence[Path]) -> dict[str, str]:
                         continue
                     for argument, body in _PASS.findall(text):
                         if match := _SUMMARY.search(body):
-                            found.setdefault(argument, _line(match[1]))
-    return found
+                            summaries.setdefault(argument, _line(match[1]))
+    return summaries
 
 
 def _line(text: str) -> str:
@@ -42,10 +42,10 @@ def _line(text: str) -> str:
 
 
 def asked(checkouts: Sequence[str] | None, *, wanted: bool) -> dict[str, str] | None:
-    """What `--summary` and `--source` ask for; None if that is nothing.
+    """Return the summaries that `--summary` and `--source` request; None if they request none.
 
     Raises:
-        UsageError: one without the other, or a folder that is none.
+        UsageError: one flag without the other, or a folder that does not exist.
     """
     if not checkouts:
         if wanted:

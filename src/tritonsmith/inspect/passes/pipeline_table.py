@@ -1,4 +1,4 @@
-"""`passes.list`: the changes of each pass in numbers, kept in a file next to the index."""
+"""Count the changes of each pass, and cache them in a file next to the index: `passes.list`."""
 
 from __future__ import annotations
 
@@ -26,21 +26,27 @@ SCHEMA = 1
 
 # What renumbering changes: names of values, blocks, metadata and aliases of layouts.
 _NAMES = re.compile(rb"%[-\w$.]+(?::\d+|#\d+)?|\^\w+|![0-9]+|#[a-z_]*\d+(?![\w.])|#[a-z_]+(?![\w.<])")
-NO_LINES = "\u00b10"  # the pass moved lines, or gave them other operands: none came or went
+NO_LINES = "\u00b10"  # the pass moved lines or changed operands: no line was added or removed
 _SHOWN = 4  # kinds of operations in a cell
 _SYMBOL = 24  # characters of another function's name
 _LEAST = {"name": 28, "operations": 20, "what it does": 20}  # characters, of columns that can be cut
-_FIRST_TO_GO = ("size", "stage", "time", "operations", "what it does")  # which is asked for
+_FIRST_TO_GO = (
+    "size",
+    "stage",
+    "time",
+    "operations",
+    "what it does",
+)  # "what it does" last: the user requested it
 
 
 @dataclass(frozen=True)
 class PipelineRow:
-    """What one pass did.
+    """The changes by one pass.
 
     Attributes:
-        added: lines that came, names of values and locations aside; moved lines do not count.
-        removed: lines that went.
-        operations: kind to how many more there are; fewer, if negative.
+        added: lines added, value names and locations aside; moved lines do not count.
+        removed: lines removed.
+        operations: kind to the change of its number; negative if there are fewer.
     """
 
     added: int
@@ -49,9 +55,9 @@ class PipelineRow:
 
 
 def rows(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
-    """A row for each dump of a kernel, in order; None where nothing tells what its pass did.
+    """Return a row for each dump of a kernel, in order; None if nothing shows the changes of its pass.
 
-    What has been counted once is kept in the folder, if that can be written to.
+    The counts are cached in the folder if that is writable.
     """
     key = hashlib.sha256(untrusted.read_bytes(index.folder / FILE, untrusted.OURS)).hexdigest()
     path = index.folder / KEPT
@@ -70,9 +76,9 @@ def rows(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
 def _counted(index: DumpIndex, kernel: str) -> Iterator[PipelineRow | None]:
     texts = {dump.sha256: dump for dump in reversed(index.dumps)}
 
-    @lru_cache(4)  # what one pass left is what the next one found, or one after a pass inside it
+    @lru_cache(4)  # the output of one pass is the input of the next, or of one after a pass inside it
     def counted(sha256: str) -> tuple[Counter[bytes], Counter[str]]:
-        """Lines and operations of a text."""
+        """Count the lines and operations of a text."""
         dump = texts[sha256]
         raw = index.content(dump)
         plain = _NAMES.sub(b"%", strip_locations.without(dump.kind, raw))
@@ -101,19 +107,19 @@ def table(
     *,
     changed: bool = False,
 ) -> Grid:
-    """The pipeline, one pass a line; passes that changed nothing are dim.
+    """Return the pipeline, one row per pass; passes that changed nothing are dim.
 
     Args:
         index: of the folder.
-        kernel: one of it.
-        counted: of `rows`.
-        summaries: what each pass does, by its name on a command line; None for no such column.
+        kernel: a kernel of it.
+        counted: the result of `rows`.
+        summaries: description of each pass, by its name on a command line; None for no such column.
         changed: leave out passes that changed nothing.
     """
     columns = ["pass", "stage", "name", "lines", "operations", "size", "time"]
     columns += ["what it does"] if summaries is not None else []
-    every = _shown(index, kernel, counted)
-    chosen = [(dump, row) for dump, row in every if not changed or dump.changed is not False]
+    shown = _shown(index, kernel, counted)
+    chosen = [(dump, row) for dump, row in shown if not changed or dump.changed is not False]
     cells = []
     for dump, row in chosen:
         other = dump.symbol if dump.symbol != kernel.function else ""
@@ -144,10 +150,10 @@ def _style(kernel: DumpedKernel, dump: Dump) -> str:
 def _shown(
     index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRow | None]
 ) -> Iterator[tuple[Dump, PipelineRow | None]]:
-    """One row for each pass, and for each dump of no pass."""
+    """Yield one row per pass, and one per dump of no pass."""
     by_number = dict(zip((dump.number for dump in index.of(kernel.name)), counted, strict=True))
-    for one in pass_runs.of(index, kernel.name):
-        yield one.dump, by_number[one.dump.number]
+    for run in pass_runs.of(index, kernel.name):
+        yield run.dump, by_number[run.dump.number]
 
 
 def _title(index: DumpIndex, kernel: DumpedKernel) -> str:
@@ -175,7 +181,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def as_json(index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRow | None]) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the pipeline as JSON data."""
     passes = [
         {**vars(dump), **(vars(row) if row else {"added": None, "removed": None, "operations": None})}
         for dump, row in _shown(index, kernel, counted)

@@ -1,4 +1,4 @@
-"""`passes.show`: one dump on the screen."""
+"""Show one dump on the screen: `passes.show`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _LANGUAGES = {"mlir": "ttgir", "ll": "llir", "ptx": "ptx", "amdgcn": "amdgcn"}  
 
 
 def text(index: DumpIndex, dump: Dump, *, plain: bool = False) -> str:
-    """The IR of a dump; plain: values renumbered, locations taken out."""
+    """Return the IR of a dump; `plain` renumbers values and removes locations."""
     content = index.text(dump)
     return normalize.text(content, dump.language) if plain else content
 
 
 def highlighted(index: DumpIndex, dump: Dump, *, plain: bool = False) -> Text:
-    """The same in colours."""
+    """Return the same text with colours."""
     content = text(index, dump, plain=plain)
     language = _LANGUAGES.get(dump.kind)
     return stage.highlighted(content, language) if language else Text(content)

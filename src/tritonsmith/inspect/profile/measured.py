@@ -1,4 +1,4 @@
-"""What a profiler measured: kernels, and the lines of Python on which they were sampled."""
+"""Hold a profiler's measurements: kernels, and the Python lines on which they were sampled."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class ProfiledKernel:
 
     Attributes:
         name: of the symbol.
-        calls: how many launches were measured.
-        nanoseconds: of all of them; 0 if nothing measured the time.
+        calls: number of measured launches.
+        nanoseconds: of all of them; 0 if the time was not measured.
         samples: of the program counter.
-        lines: samples of each line of Python, where the kernel has line information.
-        stalls: of each line, why the warp did not issue: reason to samples.
+        lines: samples of each Python line, if the kernel has line information.
+        stalls: of each line, reasons why the warp did not issue, to samples.
     """
 
     name: str
@@ -37,5 +37,5 @@ class ProfiledKernel:
 
 
 def by_time(kernels: Iterable[ProfiledKernel]) -> list[ProfiledKernel]:
-    """Kernels in the order of what they take; those that nobody timed by their samples."""
-    return sorted(kernels, key=lambda one: (-one.nanoseconds, -one.samples, one.name))
+    """Sort kernels by their time; those without times by their samples."""
+    return sorted(kernels, key=lambda kernel: (-kernel.nanoseconds, -kernel.samples, kernel.name))

@@ -1,4 +1,4 @@
-"""Nsight Compute: how it is called, and the CSV that it prints of a report."""
+"""Run Nsight Compute, and read the CSV that it prints of a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIME = "gpu__time_duration.sum"
 
 
 def argv(program: Path, report: Path, kernels: str) -> tuple[str, ...]:
-    """Words before the program that is measured.
+    """Return the words before the measured program.
 
     Args:
         program: `ncu`.
@@ -39,7 +39,7 @@ def argv(program: Path, report: Path, kernels: str) -> tuple[str, ...]:
 
 
 def read(program: Path, report: Path) -> list[ProfiledKernel]:
-    """The kernels of a report.
+    """Read the kernels of a report.
 
     Raises:
         FactError: Nsight Compute cannot print it.
@@ -50,32 +50,32 @@ def read(program: Path, report: Path) -> list[ProfiledKernel]:
 
 
 def parse(times: str, lines: str) -> list[ProfiledKernel]:
-    """The kernels of two pages, as CSV.
+    """Parse the kernels of two CSV pages.
 
     Args:
         times: `raw`, in base units; the second row has the units.
-        lines: `source`, by line of the source and instruction.
+        lines: `source`, by source line and instruction.
 
     Raises:
         FactError: a column is missing.
     """
-    found: dict[str, ProfiledKernel] = {}
+    kernels: dict[str, ProfiledKernel] = {}
     rows = [row for row in csv.reader(io.StringIO(times)) if row]
     head = next((row for row in rows if row[0] == "ID"), [])
     if not {"Kernel Name", _TIME} <= set(head):
         raise FactError("Nsight Compute printed no times", why=times[:200])
     name, time = head.index("Kernel Name"), head.index(_TIME)
     for row in rows[rows.index(head) + 2 :]:
-        kernel = found.setdefault(row[name], ProfiledKernel(row[name]))
+        kernel = kernels.setdefault(row[name], ProfiledKernel(row[name]))
         kernel.calls += 1
         kernel.nanoseconds += float(row[time].replace(",", ""))
-    reasons = {one["ncu"]: one["name"] for one in configs.load("profilers")["stall"]}
+    reasons = {stall["ncu"]: stall["name"] for stall in configs.load("profilers")["stall"]}
     file, current, columns = "", ProfiledKernel(""), dict[str, int]()
     for row in csv.reader(io.StringIO(lines)):
         if row[:1] == ["File Path"]:
             file = row[1]
         elif row[:1] == ["Function Name"]:
-            current = found.setdefault(row[1], ProfiledKernel(row[1]))
+            current = kernels.setdefault(row[1], ProfiledKernel(row[1]))
         elif row[:1] == ["Line No"]:
             columns = {word: number for number, word in enumerate(row) if word}
         elif row and row[0].isdigit() and _SAMPLES in columns:
@@ -85,7 +85,7 @@ def parse(times: str, lines: str) -> list[ProfiledKernel]:
                 if word.startswith(_STALL) and " " not in word
             }
             current.sampled(SourceLine(file, int(row[0])), _count(row[columns[_SAMPLES]]), stalls)
-    return list(found.values())
+    return list(kernels.values())
 
 
 def _count(text: str) -> int:

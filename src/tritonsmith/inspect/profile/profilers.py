@@ -1,4 +1,4 @@
-"""Which profiler measures: Proton, or one of the vendor's tools."""
+"""Choose a profiler: Proton, or one of the vendor's tools."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FIND_PROTON = (
 
 @dataclass(frozen=True)
 class Profiler:
-    """What measures.
+    """A profiler.
 
     Attributes:
         name: `proton`, `ncu` or `rocprofv3`.
         vendor: of the GPU: `nvidia` or `amd`.
-        program: of the vendor's tool; None for Proton, which is in Triton.
+        program: the vendor's tool; None for Proton, which is in Triton.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Profiler:
     program: Path | None = None
 
     def sessions(self, *, times: bool) -> Sequence[Mapping[str, Any]]:
-        """How Proton is started, the first that works; nothing where another tool measures.
+        """Return the ways to start Proton, to be tried in order; empty for another tool.
 
         Args:
-            times: the times of kernels only, no samples.
+            times: only the times of kernels, no samples.
         """
         rows = configs.load("profilers")["proton"] if self.name == PROTON else ()
         return [
@@ -50,18 +50,18 @@ class Profiler:
 
 
 def interpreter_of(argv: Sequence[str], python: Path | None) -> Path | None:
-    """The Python of a program: the one that is asked for, the one that it names, or that of PATH."""
+    """Return a program's Python: the given one, the one that the program names, or the one on PATH."""
     named = argv[0] if argv and Path(argv[0]).name.startswith("python") else "python"
-    found = process.which(named) or process.which("python3")
-    return python or (Path(found) if found else None)
+    path = process.which(named) or process.which("python3")
+    return python or (Path(path) if path else None)
 
 
 def choose(asked: str, python: Path | None, here: Gpus) -> Profiler:
-    """The profiler that is asked for, or the first that is there.
+    """Return the requested profiler, or the first available one.
 
     Args:
         asked: its name; empty for any.
-        python: the program's interpreter, if it is known.
+        python: the program's interpreter; None if unknown.
         here: this machine's GPUs.
 
     Raises:
@@ -72,7 +72,7 @@ def choose(asked: str, python: Path | None, here: Gpus) -> Profiler:
         raise UsageError(
             f"--by cannot be {asked!r}", hints=[f"one of {', '.join((PROTON, *_TOOLS.values()))}"]
         )
-    vendor = next((one for one in _TOOLS if here.of(one)), "")
+    vendor = next((name for name in _TOOLS if here.of(name)), "")
     if not vendor:
         hints = [f"{command('kernel.lint')} finds what is slow in a kernel's stages, without a GPU"]
         raise FactError("a profile needs a GPU, and this machine has none", hints=hints)
@@ -89,5 +89,5 @@ def choose(asked: str, python: Path | None, here: Gpus) -> Profiler:
 
 def _program(tool: str) -> Path | None:
     places = configs.load("profilers")[tool]["places"]
-    found = [process.which(tool), *(one for place in places for one in sorted(glob(place), reverse=True))]  # noqa: PTH207
-    return next((Path(one) for one in found if one and Path(one).is_file()), None)
+    paths = [process.which(tool), *(path for place in places for path in sorted(glob(place), reverse=True))]  # noqa: PTH207
+    return next((Path(path) for path in paths if path and Path(path).is_file()), None)

@@ -1,4 +1,4 @@
-"""Read the files that Proton writes, one for each process: a tree of scopes, kernels and lines as JSON."""
+"""Read the files that Proton writes, one per process: a tree of scopes, kernels and lines as JSON."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _STALL = "stalled_"
 
 
 def read(files: Sequence[Path]) -> list[ProfiledKernel]:
-    """The kernels of all processes.
+    """Read the kernels of all processes.
 
     Raises:
-        FactError: a file is none of Proton's.
+        FactError: a file was not written by Proton.
     """
-    found: dict[str, ProfiledKernel] = {}
+    kernels: dict[str, ProfiledKernel] = {}
     for file in files:
         try:
             tree = untrusted.read_json(file)
             for node in _kernels(tree[0]):
-                _add(found, node)
+                _add(kernels, node)
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise FactError("cannot read what Proton wrote", where=file, why=str(error)) from error
-    return list(found.values())
+    return list(kernels.values())
 
 
 def _kernels(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Kernels are what was launched; scopes of the program may be around them, and count nothing."""
+    """Yield the kernels: nodes with a launch count. Scopes of the program may surround them."""
     if int(node["metrics"].get("count", 0)):
         yield node
         return

@@ -1,4 +1,4 @@
-"""A profile on the screen and as JSON."""
+"""Show a profile on the screen and as JSON."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ _STALLS = 2  # reasons that a row shows
 
 
 def blocks(found: KernelProfile) -> Iterator[Grid | Text]:
-    """Kernels by time, the lines of those that have some, what the reasons mean, and findings."""
+    """Yield the kernels by time, their sampled lines, an explanation of the stall reasons, and findings."""
     shown = configs.load("profilers")["shown"]
-    whole = sum(one.nanoseconds for one in found.kernels)
+    whole = sum(kernel.nanoseconds for kernel in found.kernels)
     yield tables.plain(
         "kernels, by time on the GPU",
         ["kernel", "calls", "ms", "%", "samples"],
         [
             [
-                tables.clipped(one.name, _NAME),
-                str(one.calls),
-                f"{one.nanoseconds / 1e6:.3f}",
-                _percent(one.nanoseconds, whole),
-                str(one.samples or ""),
+                tables.clipped(kernel.name, _NAME),
+                str(kernel.calls),
+                f"{kernel.nanoseconds / 1e6:.3f}",
+                _percent(kernel.nanoseconds, whole),
+                str(kernel.samples or ""),
             ]
-            for one in found.kernels[: shown["kernels"]]
+            for kernel in found.kernels[: shown["kernels"]]
         ],
         right=["calls", "ms", "%", "samples"],
     )
     if (left := len(found.kernels) - shown["kernels"]) > 0:
         yield Text(f"and {left} more")
-    seen: Counter[str] = Counter()
-    for one in found.kernels[: shown["kernels"]]:
-        if one.lines:
-            yield _lines(one, _codes(found), shown["lines"], seen)
+    shown_reasons: Counter[str] = Counter()
+    for kernel in found.kernels[: shown["kernels"]]:
+        if kernel.lines:
+            yield _lines(kernel, _codes(found), shown["lines"], shown_reasons)
     about = {row["name"]: row["about"] for row in configs.load("profilers")["stall"]}
-    if seen:
-        yield Text("\n".join(f"  {name}: {about[name]}" for name in about if name in seen))
+    if shown_reasons:
+        yield Text("\n".join(f"  {name}: {about[name]}" for name in about if name in shown_reasons))
     if found.findings.findings:
         yield from lint_report.blocks(found.findings)
 
 
 def as_json(found: KernelProfile, profiler: str) -> dict[str, Any]:
-    """Everything."""
+    """Return the profile as JSON data."""
     codes = _codes(found)
     return {
         "schema": 1,
@@ -64,22 +64,22 @@ def as_json(found: KernelProfile, profiler: str) -> dict[str, Any]:
         "exit_code": found.code,
         "kernels": [
             {
-                "kernel": one.name,
-                "calls": one.calls,
-                "nanoseconds": one.nanoseconds,
-                "samples": one.samples,
+                "kernel": kernel.name,
+                "calls": kernel.calls,
+                "nanoseconds": kernel.nanoseconds,
+                "samples": kernel.samples,
                 "lines": [
                     {
                         "file": line.file,
                         "line": line.number,
                         "samples": samples,
-                        "stalls": dict(one.stalls[line].most_common()),
-                        "findings": codes.get((one.name, line), []),
+                        "stalls": dict(kernel.stalls[line].most_common()),
+                        "findings": codes.get((kernel.name, line), []),
                     }
-                    for line, samples in one.lines.most_common()
+                    for line, samples in kernel.lines.most_common()
                 ],
             }
-            for one in found.kernels
+            for kernel in found.kernels
         ],
         "findings": lint_report.as_json(found.findings),
         "notes": list(found.notes),
@@ -87,16 +87,16 @@ def as_json(found: KernelProfile, profiler: str) -> dict[str, Any]:
 
 
 def _lines(one: ProfiledKernel, codes: Mapping[Any, list[str]], most: int, seen: Counter[str]) -> Grid:
-    """The lines on which a kernel was sampled most; `seen` gets the reasons that are shown."""
+    """Return a table of a kernel's lines with the most samples; add the shown reasons to `seen`."""
     total, rows = one.samples, []
     for line, samples in one.lines.most_common(most):
         stalls = one.stalls[line].most_common(_STALLS)
         known = sum(one.stalls[line].values())
-        told = ", ".join(f"{name} {_percent(number, known)}" for name, number in stalls if number)
+        stalled = ", ".join(f"{name} {_percent(number, known)}" for name, number in stalls if number)
         seen.update(name for name, number in stalls if number)
         place = f"{Path(line.file).name}:{line.number}"
         rows.append(
-            [place, _percent(samples, total), told, " ".join(codes.get((one.name, line), [])), _text(line)]
+            [place, _percent(samples, total), stalled, " ".join(codes.get((one.name, line), [])), _text(line)]
         )
     return tables.plain(
         f"lines of {one.name}: {total} samples",
@@ -109,11 +109,11 @@ def _lines(one: ProfiledKernel, codes: Mapping[Any, list[str]], most: int, seen:
 
 
 def _codes(found: KernelProfile) -> dict[tuple[str, SourceLine], list[str]]:
-    """Codes of findings, by kernel and line."""
+    """Return the codes of findings, by kernel and line."""
     codes: dict[tuple[str, SourceLine], list[str]] = {}
-    for one in found.findings.findings:
-        if one.origin and one.rule.code not in codes.setdefault((one.kernel, one.origin), []):
-            codes[one.kernel, one.origin].append(one.rule.code)
+    for finding in found.findings.findings:
+        if finding.origin and finding.rule.code not in codes.setdefault((finding.kernel, finding.origin), []):
+            codes[finding.kernel, finding.origin].append(finding.rule.code)
     return codes
 
 

@@ -1,4 +1,4 @@
-"""rocprofv3 of ROCm: how it is called, and the CSV of kernels that it writes. It does not sample lines."""
+"""Run ROCm's rocprofv3, and read its CSV of kernels. It does not sample lines."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ SUFFIX = "_kernel_trace.csv"
 
 
 def argv(program: Path, folder: Path) -> tuple[str, ...]:
-    """Words before the program that is measured; `folder` gets a file for each process."""
+    """Return the words before the measured program; `folder` gets one file per process."""
     return (str(program), "--kernel-trace", "--output-format", "csv", "--output-directory", str(folder), "--")
 
 
 def read(files: Sequence[Path]) -> list[ProfiledKernel]:
-    """The kernels of all processes.
+    """Read the kernels of all processes.
 
     Raises:
-        FactError: a file is none of rocprofv3's.
+        FactError: a file was not written by rocprofv3.
     """
-    found: dict[str, ProfiledKernel] = {}
+    kernels: dict[str, ProfiledKernel] = {}
     for file in files:
         try:
             for row in csv.DictReader(io.StringIO(untrusted.read_text(file))):
-                kernel = found.setdefault(row["Kernel_Name"], ProfiledKernel(row["Kernel_Name"]))
+                kernel = kernels.setdefault(row["Kernel_Name"], ProfiledKernel(row["Kernel_Name"]))
                 kernel.calls += 1
                 kernel.nanoseconds += int(row["End_Timestamp"]) - int(row["Start_Timestamp"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FactError("cannot read what rocprofv3 wrote", where=file, why=str(error)) from error
-    return list(found.values())
+    return list(kernels.values())

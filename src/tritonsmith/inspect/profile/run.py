@@ -1,4 +1,4 @@
-"""Run a program under a profiler, and look for findings in the kernels that took the time."""
+"""Run a program under a profiler, and lint the kernels that took the time."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class PreparedProfile:
         step: the program, under the vendor's tool or alone.
         after: steps that clear up.
         work: the scratch folder.
-        profiler: that measures.
-        python: with the program's Triton, where it is known.
-        kernels: names to look at, with commas; empty for all.
+        profiler: the profiler.
+        python: the interpreter with the program's Triton; None if unknown.
+        kernels: names of the kernels to measure, with commas; empty for all.
     """
 
     before: Plan
@@ -51,20 +51,20 @@ class PreparedProfile:
 
     @property
     def plan(self) -> Plan:
-        """All of it."""
+        """The whole plan, in order."""
         return self.before + Plan("profile", (self.step,)) + self.after
 
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """What was measured.
+    """The result of a profile.
 
     Attributes:
-        kernels: in the order of the time that they take.
-        session: how Proton was started; empty for another tool.
-        findings: of `kernel.lint`, in the kernels of Triton's that are shown.
-        notes: what could not be done.
-        code: the program's exit code, as a shell would have it.
+        kernels: the longest time first.
+        session: the way in which Proton was started; empty for another tool.
+        findings: of `kernel.lint`, in the Triton kernels that are shown.
+        notes: limits of the measurement.
+        code: the program's exit code, as a shell would report it.
     """
 
     kernels: tuple[ProfiledKernel, ...]
@@ -87,13 +87,13 @@ def prepare(
     """Make the plan.
 
     Args:
-        argv: the program; its flags alone for Python itself: `-m pytest`.
-        profiler: that measures.
-        python: stands for `python`; None for what PATH has.
+        argv: the program; flags alone are flags of Python itself, as in `-m pytest`.
+        profiler: the profiler.
+        python: replaces `python`; None to use PATH as it is.
         space: the workspace.
-        kernels: names to look at, with commas; empty for all.
+        kernels: names of the kernels to measure, with commas; empty for all.
         times: no samples, only the time of each kernel.
-        quiet: what the program prints goes to standard error, too.
+        quiet: the program's standard output goes to standard error, too.
 
     Raises:
         SmithError: there is no such program.
@@ -122,7 +122,7 @@ def prepare(
 
 
 def execute(prepared: PreparedProfile, space: Workspace, *, silent: bool = False) -> KernelProfile:
-    """Run the program with its output on the terminal, and read what was measured.
+    """Run the program with its output on the terminal, and read the measurements.
 
     Raises:
         SmithError: nothing was measured: the error says why.
@@ -135,18 +135,20 @@ def execute(prepared: PreparedProfile, space: Workspace, *, silent: bool = False
         session, refused = _started(prepared)
         kernels = measured.by_time(_read(prepared))
         wanted = set(filter(None, prepared.kernels.split(",")))
-        kernels = [one for one in kernels if not wanted or one.name in wanted]
+        kernels = [kernel for kernel in kernels if not wanted or kernel.name in wanted]
         if not kernels:
             raise _nothing(prepared, refused, code)
         shown = kernels[: configs.load("profilers")["shown"]["kernels"]]
-        findings, notes = _findings(prepared, [one.name for one in shown if one.lines], silent=silent)
+        findings, notes = _findings(
+            prepared, [kernel.name for kernel in shown if kernel.lines], silent=silent
+        )
         return KernelProfile(tuple(kernels), session, findings, (*_said(prepared, refused), *notes), code)
     finally:
         space.run(prepared.after, TASK, quiet=True, log=log)
 
 
 def _started(prepared: PreparedProfile) -> tuple[Mapping[str, Any], list[str]]:
-    """The session of Proton that was started, and what was refused before."""
+    """Return the Proton session that was started, and the refusals before it."""
     rows = [untrusted.read_json(path) for path in sorted((prepared.work / "results").glob("*.json"))]
     refused = list(dict.fromkeys(text for row in rows for text in row["refused"]))
     return next((row["session"] for row in rows if row["session"]), {}), refused
@@ -163,17 +165,17 @@ def _read(prepared: PreparedProfile) -> list[ProfiledKernel]:
 
 
 def _said(prepared: PreparedProfile, refused: Sequence[str]) -> Iterator[str]:
-    """What the figures leave out."""
+    """Yield notes on the limits of the figures."""
     if prepared.profiler.name == "ncu":
         launches = configs.load("profilers")["ncu"]["launches"]
         yield f"ncu measured the first {launches} launches at most, and each several times"
-    yield from (f"not by {one}" for one in refused)
+    yield from (f"not by {refusal}" for refusal in refused)
 
 
 def _nothing(prepared: PreparedProfile, refused: Sequence[str], code: int) -> SmithError:
-    said = "\n".join((untrusted.text_if_any(prepared.step.errors), *refused))
+    output = "\n".join((untrusted.text_if_any(prepared.step.errors), *refused))
     rows = configs.load("profilers")["refusal"]
-    hints = [row["hint"] for row in rows if any(word in said for word in row["said"])]
+    hints = [row["hint"] for row in rows if any(word in output for word in row["said"])]
     what = "the program launched no kernel that was measured"
     if prepared.kernels:
         what += f", of {prepared.kernels}"
@@ -185,27 +187,29 @@ def _nothing(prepared: PreparedProfile, refused: Sequence[str], code: int) -> Sm
 def _findings(
     prepared: PreparedProfile, kernels: Sequence[str], *, silent: bool
 ) -> tuple[LintResult, list[str]]:
-    """Of what the program compiled: each compile is done again, with all stages."""
+    """Lint the kernels that the program compiled: each compile is repeated, with all stages."""
     nothing, notes = LintResult(0, (), (), {}), list[str]()
     if not kernels or prepared.python is None:
         return nothing, notes
     cache = prepared.work / configs.load("capture")["caches"]["TRITON_CACHE_DIR"]
-    entries = [one for one in triton_cache.scan(Root("named", cache, TASK)).entries if one.kind == "kernel"]
+    entries = [
+        entry for entry in triton_cache.scan(Root("named", cache, TASK)).entries if entry.kind == "kernel"
+    ]
     most = configs.load("profilers")["shown"]["compiles"]
-    asked = []
+    requests = []
     for name in kernels:
-        of_it = [one for one in entries if one.kernel == name]
+        of_it = [entry for entry in entries if entry.kernel == name]
         if len(of_it) > most:
             notes.append(f"{name}: findings are those of {most} of its {len(of_it)} compiles")
-        asked += [from_cache.asked(one.path, (), {}) for one in of_it[:most]]
-    if not asked:
+        requests += [from_cache.asked(entry.path, (), {}) for entry in of_it[:most]]
+    if not requests:
         return nothing, notes
     try:
         where = run.toolchain("wheel", str(prepared.python))
         done = [
-            run.execute_all([one], where, prepared.work / "out" / str(number), silent=silent)[0]
-            for number, one in enumerate(asked)
+            run.execute_all([request], where, prepared.work / "out" / str(number), silent=silent)[0]
+            for number, request in enumerate(requests)
         ]
-        return lint_run.lint([one.manifest for one in done]), notes
+        return lint_run.lint([result.manifest for result in done]), notes
     except FactError as error:
         return nothing, [*notes, f"no findings: {error.what}: {error.why or error.where}"]

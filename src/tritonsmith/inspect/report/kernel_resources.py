@@ -1,4 +1,4 @@
-"""The GPU resources of a compiled kernel, as shown on the page."""
+"""Describe the GPU resources of a compiled kernel for the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Values = Mapping[str, object]
 
 
 def gist(binary: Binary) -> str:
-    """The most important numbers, in one line."""
+    """Return the most important numbers, in one line."""
     if binary.error:
         return f"resources unknown: {binary.error}"
     values = binary.values
@@ -20,7 +20,7 @@ def gist(binary: Binary) -> str:
 
 
 def table(binary: Binary) -> list[tuple[str, str, str]]:
-    """All numbers with their names and units."""
+    """Return all numbers with their names and units."""
     return [
         (column.head.replace("-\n", "").replace("\n", " "), _spelled(binary.values[column.key]), column.unit)
         for column in COLUMNS
@@ -59,8 +59,8 @@ def _occupancy(values: _Values) -> Iterator[str]:
 
 
 def _of(values: _Values, key: str) -> str:
-    found = values.get(key)
-    return "?" if found is None else _spelled(found)
+    value = values.get(key)
+    return "?" if value is None else _spelled(value)
 
 
 def _size(count: int) -> str:

@@ -1,14 +1,14 @@
-"""Many texts that are nearly equal, packed for a browser.
+"""Pack many nearly equal texts for a browser.
 
-Every distinct line of a chunk is stored once, a text is a list of line numbers, and the whole is deflated:
-what a browser unpacks without any code of ours (`DecompressionStream`). Deflate alone looks back 32 KiB, less
-than one dump, so it cannot see that the next dump says the same. The browser searches and compares distinct
-lines too, so it never has to write all the texts out.
+Every distinct line of a chunk is stored once, a text is a list of line numbers, and the whole is deflated; a
+browser can unpack this without extra code (`DecompressionStream`). Deflate alone looks back 32 KiB, less than
+one dump, so it cannot see that the next dump has the same text. The browser searches and compares distinct
+lines too, so it never has to write out all texts.
 
 A chunk, before it is deflated (all numbers are little-endian, of 4 bytes):
 
     size of the lines    lines, in UTF-8, with a line feed between them
-    for each text: how many lines it has, and then for each the step from the line before it, less one
+    for each text: its number of lines, and then for each the step from the line before it, less one
 
 So a text whose lines are all new is a row of zeros.
 """
@@ -32,11 +32,11 @@ _ENOUGH = 2**20  # bytes of text, from which on the next kernel gets a chunk of 
 
 @dataclass
 class Packer:
-    """Takes texts one by one and returns chunks as they fill up.
+    """A packer that takes texts one by one and returns chunks as they fill up.
 
     Attributes:
-        texts: how many were taken; equal ones count once.
-        size: of all texts that were taken, in bytes, equal ones each time.
+        texts: number of texts; equal ones count once.
+        size: of all texts, in bytes; equal ones count each time.
         starts: number of the first text of each chunk.
     """
 
@@ -51,7 +51,7 @@ class Packer:
     _last: int = -1
 
     def add(self, text: bytes) -> int:
-        """Take a text; its number, or that of the first one where it was there before."""
+        """Add a text, and return its number; an equal text keeps the first one's number."""
         self.size += len(text)
         digest = hashlib.sha256(text).digest()
         if digest in self._known:
@@ -65,13 +65,13 @@ class Packer:
         return number
 
     def chunk(self, *, between: bool = False) -> str | None:
-        """The chunk in base64 if it is full; between kernels less is enough. The next text begins another."""
+        """Return the chunk in base64 if it is full, else None; between kernels, less is enough."""
         if self._distinct >= _FULL or (between and self._taken >= _ENOUGH):
             return self.rest()
         return None
 
     def rest(self) -> str | None:
-        """What is not in a chunk yet, in base64; None if nothing is."""
+        """Return the texts that are not in a chunk yet, in base64; None if there are none."""
         if not self._steps:
             return None
         lines = b"\n".join(self._lines)
@@ -98,7 +98,7 @@ class Packer:
 
 
 def _from(known: dict[bytes, int], first: int) -> Iterator[bytes]:
-    """The lines that came last, without a walk over all of them."""
+    """Yield the last lines, without a walk over all of them."""
     backwards = reversed(known)
     for _ in range(len(known) - first):
         yield next(backwards)

@@ -1,8 +1,7 @@
-"""The HTML file around the data.
+"""Write the HTML file around the data.
 
-What comes from a dump is data: it is JSON or base64 in elements that no browser runs, and the page's script
-puts it on the screen as text, never as HTML. The page's policy allows one script, by its hash, and no
-connection.
+Everything from a dump is data: JSON or base64 in elements that no browser runs, and the page's script shows
+it as text, never as HTML. The page's policy allows one script, by its hash, and no connection.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _BUILT = Path(__file__).parent / "built"
 
 
 def head(title: str) -> str:
-    """What stands before the data."""
+    """Return the HTML before the data."""
     style = _built("report.css")
     policy = "; ".join(
         (
@@ -44,13 +43,13 @@ def head(title: str) -> str:
 
 
 def chunk(number: int, content: str) -> str:
-    """A chunk of packed texts, in base64."""
+    """Return the element of a chunk of packed texts, in base64."""
     return f'<script type="application/octet-stream" id="chunk-{number}">{content}</script>\n'
 
 
 def tail(data: dict[str, Any]) -> Iterator[str]:
-    """What stands after the chunks: the pipelines, and the script."""
-    # `<` ends the element, or opens a comment in it, whatever stands around it in a string.
+    """Yield the HTML after the chunks: the pipelines, and the script."""
+    # `_json` escapes `<`: even inside a JSON string it could end the element, or open a comment in it.
     yield f'<script type="application/json" id="data">{_json(data)}</script>\n'
     yield f'<script type="text/plain" id="licenses">{_built("LICENSES.txt")}</script>\n'
     yield f"<script>{_script()}</script>\n</body>\n</html>\n"

@@ -1,4 +1,4 @@
-"""From an output folder of `passes.dump` to one HTML file."""
+"""Write an output folder of `passes.dump` as one HTML file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tritonsmith.inspect.report import kernel_resources, page, python_sources
 from tritonsmith.inspect.report.pack_texts import Packer
 
 _SUFFIXES = (".html", ".htm")
-# Of a dump: the page has no use for it, or has it in another form.
+# Fields of a dump that the page does not need, or has in another form.
 _OMITTED = ("kernel", "path", "size", "lines", "sha256", "offset", "banner", "against")
 
 
@@ -30,11 +30,11 @@ class Made:
     """A report.
 
     Attributes:
-        path: of the file.
+        path: the file.
         size: of the file, in bytes.
-        dumped: size of the IR that is in it, in bytes.
-        passes: how many ran.
-        seconds: that it took to make.
+        dumped: size of the IR in it, in bytes.
+        passes: number of passes that ran.
+        seconds: time to make it.
     """
 
     path: Path
@@ -48,14 +48,15 @@ def check(out: Path) -> None:
     """Check that a report may have this name, before anything is read.
 
     Raises:
-        UsageError: it is a folder, or not the name of a page, so that something else would be overwritten.
+        UsageError: it is a folder, or not the name of a page, so that another kind of file could be
+            overwritten.
     """
     if out.suffix.lower() not in _SUFFIXES or out.is_dir():
         raise UsageError("a report needs the suffix .html", where=out, hints=["--out report.html"])
 
 
 def make(index: DumpIndex, out: Path, against: DumpIndex | None = None) -> Made:
-    """Write the report of a dump, or of two to compare. It takes its name when it is whole.
+    """Write the report of a dump, or of two to compare. The file appears under its name when it is complete.
 
     Raises:
         FactError: a file of the dump cannot be read, or there are no passes.
@@ -63,9 +64,9 @@ def make(index: DumpIndex, out: Path, against: DumpIndex | None = None) -> Made:
     """
     began = time.perf_counter()
     sides = [index] if against is None else [index, against]
-    for one in sides:
-        if not one.dumps:
-            raise FactError("this dump has no passes", where=one.folder)
+    for each in sides:
+        if not each.dumps:
+            raise FactError("this dump has no passes", where=each.folder)
     writing = _Writing(Packer())
     try:
         with files.growing(out) as file:
@@ -79,7 +80,7 @@ def make(index: DumpIndex, out: Path, against: DumpIndex | None = None) -> Made:
 
 
 class _Writing:
-    """One text is in memory at a time, and what is in the chunk that is being filled."""
+    """A writer that holds one text at a time in memory, and the chunk that is being filled."""
 
     def __init__(self, packer: Packer) -> None:
         self.packer = packer
@@ -88,11 +89,11 @@ class _Writing:
 
     def write(self, file: IO[str], sides: Sequence[DumpIndex]) -> None:
         file.write(page.head(_title(sides)))
-        found = [self._side(file, side) for side in sides]
+        sides_ = [self._side(file, side) for side in sides]
         sources = python_sources.read(self._names)
         texts = {name: self._text(file, content.encode()) for name, content in sources.items()}
         self._chunk(file, self.packer.rest())
-        data = {"schema": 1, "sides": found, "sources": texts, "starts": self.packer.starts}
+        data = {"schema": 1, "sides": sides_, "sources": texts, "starts": self.packer.starts}
         file.writelines(page.tail(data))
 
     def _side(self, file: IO[str], side: DumpIndex) -> dict[str, Any]:
@@ -173,7 +174,7 @@ def _row(
 
 
 def _packed(dump: Dump | None, texts: Mapping[int, int]) -> list[int | str] | None:
-    """A dump as the page has it: number of its text, language, lines, bytes."""
+    """Return a dump as the page has it: number of its text, language, lines, bytes."""
     return None if dump is None else [texts[dump.number], dump.language, dump.lines, dump.size]
 
 
@@ -187,7 +188,12 @@ def _content(side: DumpIndex, name: str) -> bytes:
 
 
 def _inside(side: DumpIndex, name: str) -> Path:
-    """A file of the dump, which may be untrusted: the report must not include files from elsewhere."""
+    """Return the path of a file of the dump.
+
+    Raises:
+        FactError: it is outside of the folder.
+    """
+    # The index may be untrusted, and the report must not include files from elsewhere.
     path = side.folder / name
     if not path.resolve().is_relative_to(side.folder.resolve()):
         raise FactError("a file of this dump is outside its folder", where=path)

@@ -1,4 +1,4 @@
-"""The resources of every kernel in a Triton cache; unchanged entries are not read again."""
+"""Measure every kernel in a Triton cache; unchanged entries are not read again."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ Known = dict[str, Any]  # name of an entry to what was read of it
 
 
 def read(wanted: str, space: Workspace) -> Measured:
-    """A row for each kernel of all caches, of one cache, or of one entry.
+    """Measure each kernel of all caches, of one cache, or of one entry.
 
     Args:
-        wanted: `all`, the folder of a cache, the folder of an entry, or how the name of one begins.
-        space: the workspace, which keeps what was read.
+        wanted: `all`, the folder of a cache, the folder of an entry, or the beginning of an entry's name.
+        space: the workspace, which caches the results.
 
     Raises:
         FactError: there is no such entry.
@@ -46,7 +46,7 @@ def read(wanted: str, space: Workspace) -> Measured:
     """
     if wanted == ALL:
         roots = cache_roots.find(os.environ, space)
-        return _found([one for root in roots if root.kind in _KINDS for one in _of_root(root, space)])
+        return _found([known for root in roots if root.kind in _KINDS for known in _of_root(root, space)])
     path = Path(wanted).expanduser()
     index = triton_cache.index().prefix
     if path.is_dir() and not any(name.startswith(index) for name in os.listdir(path)):  # noqa: PTH208
@@ -56,20 +56,20 @@ def read(wanted: str, space: Workspace) -> Measured:
     entries = [entry for entry in content.entries if entry.name == folder.name and entry.kind == "kernel"]
     if not entries:
         raise FactError("not a complete kernel entry", where=folder, hints=["invoke cache.list"])
-    read = [_read(entry) for entry in entries]
-    if why := read[0]["row"].get("error"):
+    results = [_read(entry) for entry in entries]
+    if why := results[0]["row"].get("error"):
         raise FactError("cannot read this entry", where=folder, why=why)
-    return _found(read)
+    return _found(results)
 
 
 def _of_root(root: Root, space: Workspace) -> list[Known]:
-    """What is known of each kernel, in the order of names; the file of it is written if something is new."""
+    """Return the data of each kernel, in the order of names; cache it if something is new."""
     entries = [entry for entry in triton_cache.scan(root).entries if entry.kind == "kernel"]
     file = space.root / "kernels" / "resources" / f"{digest(root.real)}.json"
     known = _load(file)
     new = [entry for entry in entries if known.get(entry.name, {}).get("stamp") != _stamp(entry)]
     current = {entry.name: known[entry.name] for entry in entries if entry.name in known}
-    current |= {entry.name: one for entry, one in zip(new, _read_all(new), strict=True)}
+    current |= {entry.name: data for entry, data in zip(new, _read_all(new), strict=True)}
     if new or len(current) != len(known):
         _save(file, current, space)
     return [current[name] for name in sorted(current)]
@@ -84,7 +84,7 @@ def _read_all(entries: Sequence[CacheEntry]) -> Iterator[Known]:
 
 
 def _read(entry: CacheEntry) -> Known:
-    """What is kept of an entry: its stamp and its row."""
+    """Return the data to cache for an entry: its stamp and its row."""
     metadata = triton_metadata.read(entry)
     row: Known = {
         "kernel": entry.kernel,
@@ -115,7 +115,7 @@ def _read(entry: CacheEntry) -> Known:
 
 
 def _found(read: Sequence[Known]) -> Measured:
-    rows = [ResourceRow(**one["row"]) for one in read]
+    rows = [ResourceRow(**data["row"]) for data in read]
     good = [row for row in rows if not row.error]
     notes = [f"{row.kernel} in {row.point[:_NAME]}: {row.error}" for row in rows if row.error]
     if len(notes) > len(good) + 1:
@@ -131,7 +131,8 @@ def _found(read: Sequence[Known]) -> Measured:
 
 
 def _stamp(entry: CacheEntry) -> list[Any]:
-    """As long as it is the same, so is the entry: Triton adds files to the folder, and changes none."""
+    """Return the stamp of an entry, which changes with its content."""
+    # Triton only adds files to an entry's folder, and changes none.
     return [entry.changed, entry.bytes, entry.files]
 
 
@@ -155,6 +156,6 @@ def _save(file: Path, entries: Known, space: Workspace) -> None:
 
 @cache
 def _edition() -> str:
-    """Changes with whatever decides what is in a row."""
+    """Return a digest of everything that decides the content of a row."""
     limits = configs.data_dir("configs") / "gpu-limits.toml"
     return digest([path.read_text("utf-8") for path in (*sorted(Path(__file__).parent.glob("*.py")), limits)])

@@ -1,4 +1,4 @@
-"""A heat map of a sweep: one row of maps for each target."""
+"""Draw a heat map of a sweep: one row of maps per target."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write(rows: Sequence[ResourceRow], path: Path) -> None:
 
 
 def save(figure: Figure, path: Path, dpi: float | str = "figure") -> None:
-    """Write a picture, the same for the same figure.
+    """Write a picture; equal figures give equal files.
 
     Raises:
         SmithError: the file cannot be written.
@@ -81,7 +81,7 @@ def save(figure: Figure, path: Path, dpi: float | str = "figure") -> None:
 
 
 def _across(rows: Sequence[ResourceRow]) -> str:
-    """What was swept with the most values."""
+    """Return the axis with the most values."""
     names = dict.fromkeys(name for row in rows for name in row.axes)
     return max(names, key=lambda name: len({row.axes.get(name) for row in rows}), default="")
 
@@ -114,7 +114,7 @@ def _draw(
 
 
 def _order(text: str) -> Any:
-    """Numbers by their value, before words."""
+    """Return a sort key: numbers by their value, before words."""
     try:
         return (0, float(text), text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The resource table as text, JSON and CSV."""
+"""Show the resource table as text, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CSV = ("kernel", "point", "target", "options", "error", "notes", "remarks")
 
 
 def tables_of(rows: Sequence[ResourceRow], *, cached: bool) -> Iterator[Grid]:
-    """For each vendor a table of resources, and one of instructions where there is a disassembly.
+    """Yield for each vendor a table of resources, and one of instructions if there is a disassembly.
 
     Args:
-        rows: what to show.
+        rows: the rows to show.
         cached: they are entries of a cache, of many kernels.
     """
     for backend, vendor in _VENDORS.items():
@@ -37,31 +37,31 @@ def tables_of(rows: Sequence[ResourceRow], *, cached: bool) -> Iterator[Grid]:
 
 
 def left_out(rows: Sequence[ResourceRow]) -> int:
-    """How many rows `tables_of` does not show."""
+    """Return the number of rows that `tables_of` does not show."""
     counts = (sum(row.backend == backend for row in rows) for backend in _VENDORS)
     return sum(max(0, count - _MOST) for count in counts)
 
 
 def as_json(found: Measured) -> dict[str, Any]:
-    """Every row, with units in the names of its values."""
+    """Return every row as JSON data, with units in the names of its values."""
     rows = [asdict(row) for row in found.rows]
     return {"schema": 1, "rows": rows, "notes": list(found.notes), "warnings": list(found.warnings)}
 
 
 def as_csv(rows: Sequence[ResourceRow]) -> str:
-    """One line for each row; columns are always the same, but for classes of instructions."""
+    """Return one line per row; only the instruction classes vary between tables."""
     known = (instructions.TOTAL, *instructions.names("sass"), *instructions.names("amd"))
     counted = classes(rows, known)
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     heads = [column.key for column in COLUMNS]
-    writer.writerow([*_CSV, *heads, *(f"instructions {one}" for one in counted)])
+    writer.writerow([*_CSV, *heads, *(f"instructions {each}" for each in counted)])
     for row in rows:
         cells = [row.values.get(key) for key in heads]
         numbers = [row.instructions.get(name) for name in counted]
         about = [row.kernel, row.point, row.target, row.options, row.error]
-        said = ["; ".join(row.notes), "; ".join(row.remarks or ())]
-        writer.writerow([*about, *said, *cells, *numbers])
+        texts = ["; ".join(row.notes), "; ".join(row.remarks or ())]
+        writer.writerow([*about, *texts, *cells, *numbers])
     return stream.getvalue()
 
 
@@ -87,7 +87,7 @@ def _resources(vendor: str, rows: Sequence[ResourceRow], *, cached: bool) -> Gri
 
 
 def _instructions(vendor: str, rows: Sequence[ResourceRow], language: str) -> Grid:
-    """Classes down, kernels across: there are many more classes than fit side by side."""
+    """Return a table with classes down and kernels across: there are more classes than fit side by side."""
     names = classes(rows, (instructions.TOTAL, *instructions.names(language)))
     counted = [row for row in rows if row.instructions]
     many = len({row.kernel for row in counted}) > 1
@@ -105,14 +105,14 @@ def _instructions(vendor: str, rows: Sequence[ResourceRow], language: str) -> Gr
 
 
 def spelled(value: Value) -> str:
-    """A cell, rounded where the number itself is not; empty for what is not known."""
+    """Return the text of a cell; floats are rounded, unknown values are empty."""
     if value is None:
         return ""
     return f"{round(value, 2):g}" if isinstance(value, float) else str(value)
 
 
 def metrics(backend: str, rows: Sequence[ResourceRow]) -> Mapping[str, Sequence[float | None]]:
-    """What a plot shows of the rows of a backend: a title with the unit to a number for each row."""
+    """Return the data of a plot of a backend's rows: a title with the unit to one number per row."""
     if backend == "cuda":
         registers, spills = ("registers_per_thread", "registers per thread"), "spills, bytes per thread"
     else:

@@ -1,4 +1,4 @@
-"""Map each line of a stage to its line of Python, by debug locations."""
+"""Map each line of a stage to its Python line, by debug locations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SourceLine:
     """A line of a Python file.
 
     Attributes:
-        file: its path, with nothing escaped.
+        file: its path, unescaped.
         number: from 1.
     """
 
@@ -39,7 +39,7 @@ class SourceLine:
 
 
 def of(text: str, stage: str) -> list[SourceLine | None]:
-    """For each line of a stage, the line of Python that it comes from; None if unknown."""
+    """Return for each line of a stage the Python line that it comes from; None if unknown."""
     lines = text.splitlines()
     if stage in ("source", "ttir", "glir", "ttgir"):
         return list(_mlir(lines))
@@ -51,28 +51,28 @@ def of(text: str, stage: str) -> list[SourceLine | None]:
 
 
 def interleaved(text: str, stage: str, comment: str) -> str:
-    """A stage with a comment wherever a different line of Python starts.
+    """Return a stage with a comment at each change of the Python line.
 
     Args:
         text: of the stage.
         stage: its name.
-        comment: how a comment begins in its language.
+        comment: the mark that begins a comment in its language.
     """
     sources: dict[str, list[str]] = {}
     before: SourceLine | None = None
-    made = []
+    result = []
     for line, origin in zip(text.splitlines(), of(text, stage), strict=True):
         if origin and origin != before:
             content = _content(origin, sources)
             indent = line[: len(line) - len(line.lstrip())]
-            made.append(f"{indent}{comment} {Path(origin.file).name}:{origin.number}: {content}")
+            result.append(f"{indent}{comment} {Path(origin.file).name}:{origin.number}: {content}")
             before = origin
-        made.append(line)
-    return "\n".join(made) + "\n"
+        result.append(line)
+    return "\n".join(result) + "\n"
 
 
 def unescaped(name: str) -> str:
-    r"""A file's name as the system has it: of é, MLIR and LLVM write \C3\A9, assembly \303\251."""
+    r"""Return the real name of a file: for é, MLIR and LLVM write \\C3\\A9, assembly \\303\\251."""
     return os.fsdecode(_ESCAPE.sub(_byte, os.fsencode(name)))
 
 
@@ -101,7 +101,7 @@ def _mlir(lines: Sequence[str]) -> Iterator[SourceLine | None]:
 
 
 def _mlir_line(text: str, aliases: dict[str, str]) -> SourceLine | None:
-    """The innermost place: of `callsite(callee at caller)` the callee, which is named first."""
+    """Return the innermost place: the callee of `callsite(callee at caller)`, which is named first."""
     for _ in range(_DEEPEST):
         alias = _MLIR_NAME.search(text)
         file = _MLIR_FILE.search(text)
@@ -128,8 +128,8 @@ def _llvm(lines: Sequence[str]) -> Iterator[SourceLine | None]:
 
 def _llvm_file(fields: str, nodes: dict[str, tuple[str, str]]) -> str:
     for _ in range(_DEEPEST):
-        found = re.search(r"\bfile: (!\d+)", fields) or re.search(r"\bscope: (!\d+)", fields)
-        kind, fields = nodes.get(found[1], ("", "")) if found else ("", "")
+        reference = re.search(r"\bfile: (!\d+)", fields) or re.search(r"\bscope: (!\d+)", fields)
+        kind, fields = nodes.get(reference[1], ("", "")) if reference else ("", "")
         if kind == "File":
             name = re.search(r'filename: "(.*?)"', fields)
             folder = re.search(r'directory: "(.*?)"', fields)
@@ -140,15 +140,15 @@ def _llvm_file(fields: str, nodes: dict[str, tuple[str, str]]) -> str:
 
 
 def _assembly(lines: Sequence[str]) -> Iterator[SourceLine | None]:
-    """PTX lists its files below the code; AMD's assembly where it needs them.
-
-    Inline assembly has the place of its beginning: LLVM of Triton 3.9 counts on for each of its lines.
-    """
+    """Yield the Python line of each line of PTX or AMD's assembly."""
+    # PTX lists its files below the code, AMD's assembly where it needs them: so all are collected first.
     files = {
         match[1]: unescaped(str(Path(match[2]) / match[3]) if match[3] else match[2])
         for line in lines
         if (match := _FILE.match(line))
     }
+    # Inside inline assembly, `.loc` is ignored: LLVM of Triton 3.9 increases the line number for each of its
+    # lines, but all belong to the place of its beginning.
     now: SourceLine | None = None
     inline = False
     for line in lines:
@@ -167,7 +167,7 @@ def _assembly(lines: Sequence[str]) -> Iterator[SourceLine | None]:
 
 
 def _marked(lines: Sequence[str]) -> Iterator[SourceLine | None]:
-    """Disassemblers write the place on a line of its own."""
+    """Yield the Python line of each line of a disassembly, where places are lines of their own."""
     now: SourceLine | None = None
     for line in lines:
         escaped = _SASS.match(line)

@@ -1,4 +1,4 @@
-"""`kernel.show`: one stage of one point, whole or one function of it."""
+"""Show one stage of one point, whole or one function of it: `kernel.show`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tritonsmith.inspect.show import source_lines
 MLIR = ("source", "ttir", "glir", "ttgir")
 BINARY = {"cubin": "sass", "hsaco": "gcnasm"}
 _COMMENTS = {"llir": ";", "amdgcn": ";", "gcnasm": ";"}
-# Of Pygments.
+# Names of Pygments' lexers.
 _LEXERS = {"llir": "llvm", "ptx": "ptx", "sass": "sass", "amdgcn": "amdgpu", "gcnasm": "amdgpu"}
 _HEADS = {
     "llir": re.compile(r'^define\b[^@]*@"?(?P<name>[\w.$]+)"?\('),
@@ -90,11 +90,11 @@ def _target(text: str) -> str:
 
 
 def text(manifest: Manifest, point: Point, stage: str) -> str:
-    """The text of a stage.
+    """Return the text of a stage.
 
     Raises:
-        FactError: the point has none, because it failed or because its target has no such stage.
-        UsageError: the stage is binary.
+        FactError: the point failed, or the file cannot be read.
+        UsageError: the point has no such stage, or the stage is binary.
     """
     path = manifest.path(point, stage)
     if path is None:
@@ -116,7 +116,7 @@ def text(manifest: Manifest, point: Point, stage: str) -> str:
 
 
 def function(whole: str, stage: str, name: str) -> str:
-    """One function of a stage.
+    """Return one function of a stage.
 
     Raises:
         UsageError: it has no such function.
@@ -132,13 +132,13 @@ def function(whole: str, stage: str, name: str) -> str:
 
 
 def with_source(whole: str, stage: str, name: str = "") -> str:
-    """A stage, or one of its functions, with the lines of Python that it comes from as comments."""
+    """Return a stage, or one of its functions, with the Python lines that it comes from as comments."""
     mixed = source_lines.interleaved(whole, stage, _COMMENTS.get(stage, "//"))
     return function(mixed, stage, name) if name else mixed
 
 
 def link(content: str, stage: str, target: str) -> str:
-    """A URL that opens a text of a stage in Compiler Explorer, without the places in the user's files.
+    """Return a URL that opens a text in Compiler Explorer, without the debug locations.
 
     Args:
         content: the stage, or one of its functions.
@@ -176,7 +176,7 @@ def link(content: str, stage: str, target: str) -> str:
 
 
 def without_locations(content: str, stage: str) -> str:
-    """A text without debug locations, which name the user's files; it means the same."""
+    """Remove debug locations, which name the user's files; the meaning is unchanged."""
     if stage in MLIR:
         return _MLIR_LOCATION.sub("", content)
     if stage == "ptx":
@@ -185,7 +185,7 @@ def without_locations(content: str, stage: str) -> str:
 
 
 def _without_debug_info(llir: str) -> str:
-    """LLVM's IR without debug records, and without the metadata that only they need."""
+    """Remove debug records from LLVM IR, and the metadata that only they need."""
     text = re.sub(r",?\s!dbg !\d+", "", _LLVM_RECORD.sub("", llir))
     lists: dict[str, list[str]] = {}  # the nodes that name a node
     gone: set[str] = set()
@@ -195,7 +195,7 @@ def _without_debug_info(llir: str) -> str:
             more.append(node)
         for other in re.findall(r"!\d+\b", body):
             lists.setdefault(other, []).append(node)
-    while more:  # lists of nodes that are gone go, too
+    while more:  # nodes that refer to removed nodes go, too
         if (node := more.pop()) not in gone:
             gone.add(node)
             more += lists.get(node, ())
@@ -203,7 +203,7 @@ def _without_debug_info(llir: str) -> str:
 
 
 def _arch(content: str, target: str) -> str:
-    """The GPU as a compiler names it: `sm_90a`, `gfx942`."""
+    """Return the GPU as a compiler names it: `sm_90a`, `gfx942`."""
     if match := _PTX_TARGET.search(content):
         return match[1]
     backend, _, rest = target.partition(":")
@@ -226,7 +226,7 @@ def _end(lines: Sequence[str], begin: int, stage: str) -> int:
 
 
 def _bare(lines: Sequence[str]) -> Iterator[str]:
-    """Lines without comments and strings, and without braces that close where they open: attributes."""
+    """Yield lines without comments, strings, and braces that close on the same line: attributes."""
     for line in lines:
         plain = re.sub(r'"(?:[^"\\]|\\.)*"', "", line)
         plain = re.sub(r"//.*|^\s*;.*", "", plain)
@@ -236,12 +236,12 @@ def _bare(lines: Sequence[str]) -> Iterator[str]:
 
 
 def highlighted(content: str, stage: str) -> Text:
-    """The text in colours."""
+    """Return the text with colours."""
     if stage in MLIR:
-        made = Text(content)
+        coloured = Text(content)
         for pattern, style in _STYLES:
-            made.highlight_regex(re.compile(pattern, re.MULTILINE), style)
-        return made
+            coloured.highlight_regex(re.compile(pattern, re.MULTILINE), style)
+        return coloured
     from rich.syntax import Syntax  # noqa: PLC0415 - Pygments takes its time, and a pipe needs none
 
     syntax = Syntax(content, _LEXERS[stage], theme="ansi_dark", background_color="default", tab_size=8)

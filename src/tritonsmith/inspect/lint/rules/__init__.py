@@ -1,4 +1,4 @@
-"""The rules: one function each, from a compiled point to what is found in it."""
+"""The rules: one function each, which yields the findings of a compiled point."""
 
 from tritonsmith.inspect.lint.rules import access, async_copy, dot, occupancy, remarks, spill
 

@@ -1,4 +1,4 @@
-"""Global memory that is read or written element by element."""
+"""Find global memory that is read or written element by element."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECTOR = 256  # bits of memory that are moved together
 
 
 def uncoalesced(one: CompiledPoint) -> Iterator[LintFinding]:
-    """Accesses of which no dimension lies side by side in memory."""
+    """Yield accesses without any dimension that is contiguous in memory."""
     for operation, tensor, strides, line in _known(one):
         sized = [stride for stride, size in zip(strides, tensor.shape, strict=True) if size > 1]
         apart = [
@@ -30,7 +30,7 @@ def uncoalesced(one: CompiledPoint) -> Iterator[LintFinding]:
 
 
 def scalar(one: CompiledPoint) -> Iterator[LintFinding]:
-    """Accesses of which a dimension lies side by side, and that move one element at a time."""
+    """Yield accesses that have a contiguous dimension, but move one element at a time."""
     threads = one.ttgir.threads
     for operation, tensor, strides, line in _known(one):
         runs = [size for stride, size in zip(strides, tensor.shape, strict=True) if stride == 1]
@@ -47,26 +47,26 @@ def scalar(one: CompiledPoint) -> Iterator[LintFinding]:
 
 
 def _known(one: CompiledPoint) -> Iterator[tuple[MlirOperation, Tensor, Strides, StageLine]]:
-    """Accesses whose addresses are understood, one for each line of Python."""
-    seen = set()
+    """Yield accesses whose addresses are understood, one per Python line."""
+    origins = set()
     for operation in one.ttgir.named(*_ACCESSES):
         tensor = one.ttgir.tensor(operation, 0)
         line = one.ttgir_line(operation.number)
-        if tensor is None or "ptr" not in tensor.element or not tensor.bits or line.origin in seen:
+        if tensor is None or "ptr" not in tensor.element or not tensor.bits or line.origin in origins:
             continue
         strides = one.ttgir.strides(operation.operands[0], operation.number)
         if strides is None or len(strides) != len(tensor.shape):
             continue
-        seen.add(line.origin)
+        origins.add(line.origin)
         yield operation, tensor, strides, line
 
 
 def _scalar(one: CompiledPoint, operation: MlirOperation, tensor: Tensor) -> StageLine | None:
-    """The first instruction of an access, if none of them moves more than an element."""
-    found = one.accesses_of(operation)
-    if not found or max(bits for _, bits in found) > tensor.bits:
+    """Return the first instruction of an access if none of them moves more than one element, else None."""
+    accesses = one.accesses_of(operation)
+    if not accesses or max(bits for _, bits in accesses) > tensor.bits:
         return None
-    return found[0][0]
+    return accesses[0][0]
 
 
 def _shape(tensor: Tensor) -> str:

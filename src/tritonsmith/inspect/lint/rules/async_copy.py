@@ -1,4 +1,4 @@
-"""Operands of matrix products that a pipelined loop copies through registers."""
+"""Find operands of matrix products that a pipelined loop copies through registers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ _OWN_STAGES = "tt.num_stages = "
 
 
 def missing(one: CompiledPoint) -> Iterator[LintFinding]:
-    """A plain load in a loop that feeds a dot of that loop, though stages of pipelining were asked for."""
+    """Yield plain loads in a loop that feed a dot of that loop, although pipelining was requested."""
     stages = one.point.metadata.get("num_stages")
     if not one.nvidia or one.capability < _SINCE or not isinstance(stages, int) or stages < 2:  # noqa: PLR2004
         return
     copies = one.ttgir.named("async_copy_global_to_local")
     copied = {one.ttgir_line(copy.number).origin for copy in copies}
-    seen = set()  # an inlined function is there several times
+    origins = set()  # an inlined function occurs several times
     for load in one.ttgir.named("tt.load"):
         line = one.ttgir_line(load.number)
-        if not load.loop or line.origin in seen or not _feeds_dot(one.ttgir, load) or _one_stage(one, line):
+        if (
+            not load.loop
+            or line.origin in origins
+            or not _feeds_dot(one.ttgir, load)
+            or _one_stage(one, line)
+        ):
             continue
         accesses, tensor = one.accesses_of(load), one.ttgir.tensor(load)
         if not accesses or tensor is None or line.origin in copied:
             continue
-        seen.add(line.origin)
+        origins.add(line.origin)
         bits = max(bits for _, bits in accesses)
         narrow = f"; {bits // 8} bytes at a time, and cp.async copies 4, 8 or 16" if bits < 32 else ""  # noqa: PLR2004
         shape = "x".join(map(str, tensor.shape))
@@ -41,7 +46,7 @@ def missing(one: CompiledPoint) -> Iterator[LintFinding]:
 
 
 def _feeds_dot(module: Ttgir, load: MlirOperation) -> bool:
-    """Whether what is loaded reaches a dot of the same loop, changed in its layout or type only."""
+    """Report whether a loaded value reaches a dot of its loop with only its layout or type changed."""
     names = set(load.results)
     for later in module.operations:
         if later.number <= load.number or later.loop != load.loop:
@@ -57,7 +62,7 @@ def _feeds_dot(module: Ttgir, load: MlirOperation) -> bool:
 
 
 def _one_stage(one: CompiledPoint, load: StageLine) -> bool:
-    """Whether the loop asks for its own number of stages: `tl.range(num_stages=1)`, which the ttir has."""
+    """Report whether the loop sets its own number of stages, `tl.range(num_stages=1)`, as the ttir shows."""
     lines = one.lines("ttir")
     last = max((number for number, line in enumerate(lines) if line.origin == load.origin), default=0)
     return any(_OWN_STAGES in line.text for line in lines[last:])

@@ -1,4 +1,4 @@
-"""Matrix products that no matrix unit computes."""
+"""Find matrix products that no matrix unit computes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _BLOCKED = re.compile(r"#(?:ttg|triton_gpu)\.blocked<")
 
 
 def without_tensor_core(one: CompiledPoint) -> Iterator[LintFinding]:
-    """A `tt.dot` whose result has a blocked layout: such a product is made of scalar multiplications."""
+    """Yield each `tt.dot` with a blocked result layout: it is computed by scalar multiplications."""
     if not one.point.arch.startswith(tuple(configs.load("lint")["matrix-units"][one.point.backend])):
         return
-    seen = set()
+    origins = set()
     for dot in one.ttgir.named("tt.dot"):
         line = one.ttgir_line(dot.number)
         result = one.ttgir.tensor(dot)
-        if result is None or not _BLOCKED.match(one.ttgir.layout(result)) or line.origin in seen:
+        if result is None or not _BLOCKED.match(one.ttgir.layout(result)) or line.origin in origins:
             continue
         lines = (text for text in one.lines(one.assembly) if line.origin and text.origin == line.origin)
         products = [text for text in lines if _FMA.match(text.text)]
         if not products:
             continue
-        seen.add(line.origin)
+        origins.add(line.origin)
         taken = one.ttgir.tensor(dot, 0)
         kind = taken.element if taken else "?"
         shape = "x".join(map(str, result.shape))

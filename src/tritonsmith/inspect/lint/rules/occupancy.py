@@ -1,4 +1,4 @@
-"""Kernels that a few registers keep from one more block on a multiprocessor."""
+"""Find kernels that a few registers keep from one more block on a multiprocessor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _THREADS = (".reqntid", ".maxntid")
 
 
 def near_next_block(one: CompiledPoint) -> Iterator[LintFinding]:
-    """One allocation step of registers fewer, and one block more fits."""
+    """Yield a finding if one allocation step fewer registers would fit one more block."""
     values = one.row.values
     name = "registers_per_thread" if one.nvidia else "vgprs_per_lane"
     table = configs.load("lint")["occupancy"]
@@ -42,8 +42,8 @@ def near_next_block(one: CompiledPoint) -> Iterator[LintFinding]:
 
 
 def _blocks(one: CompiledPoint, registers: int) -> int:
-    found = _fits(one, registers)
-    return found.blocks if found else 0
+    fits = _fits(one, registers)
+    return fits.blocks if fits else 0
 
 
 def _fits(one: CompiledPoint, registers: int) -> Occupancy | None:

@@ -1,4 +1,4 @@
-"""What ptxas itself says of lost performance."""
+"""Report ptxas's own remarks about lost performance."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tritonsmith.inspect.lint.finding import LintFinding, NotCheckedError, Stage
 
 
 def serialized(one: CompiledPoint) -> Iterator[LintFinding]:
-    """Hopper's matrix products that wait for each other."""
+    """Yield Hopper's matrix products that ptxas serialized."""
     yield from _said(
         one, "wgmma-serialized", "wgmma.mma_async instructions are serialized", "wgmma.mma_async"
     )
 
 
 def setmaxnreg(one: CompiledPoint) -> Iterator[LintFinding]:
-    """Registers that warps could not hand to each other."""
+    """Yield ignored `setmaxnreg` instructions, by which warps pass registers to each other."""
     yield from _said(one, "setmaxnreg-ignored", "'setmaxnreg' ignored", "setmaxnreg")
 
 
@@ -27,8 +27,8 @@ def _said(one: CompiledPoint, code: str, words: str, instruction: str) -> Iterat
         raise NotCheckedError("the remarks of ptxas were not recorded")
     for remark in one.point.remarks:
         if words in remark:
-            said = StageLine("ptxas", 1, remark, None)
+            evidence = StageLine("ptxas", 1, remark, None)
             used = [line for line in one.lines("ptx") if line.text.startswith(instruction)]
             if not used:
                 raise NotCheckedError(f"ptxas says {remark!r}, and the ptx has no {instruction}")
-            yield LintFinding(rules()[code], remark, (*first_of_each(used), said))
+            yield LintFinding(rules()[code], remark, (*first_of_each(used), evidence))

@@ -1,4 +1,4 @@
-"""Registers that are spilled inside a loop."""
+"""Find registers that are spilled inside a loop."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _SHOWN = 4  # lines of evidence
 
 
 def in_loop(one: CompiledPoint) -> Iterator[LintFinding]:
-    """Loads and stores of local memory (NVIDIA) or scratch (AMD) that keep registers, in a loop."""
-    found = list(_sass(one) if one.nvidia else _amd(one))
-    if not found:
+    """Yield spills to local memory (NVIDIA) or scratch (AMD) in a loop."""
+    spills = list(_sass(one) if one.nvidia else _amd(one))
+    if not spills:
         return
-    kinds = Counter("store" if stores else "load" for _, _, stores in found)
-    total = sum(size for _, size, _ in found)
-    places = Counter(line.origin for line, _, _ in found)
+    kinds = Counter("store" if stores else "load" for _, _, stores in spills)
+    total = sum(size for _, size, _ in spills)
+    places = Counter(line.origin for line, _, _ in spills)
     most = max(places, key=lambda origin: (origin is not None, places[origin]))
-    shown = sorted((line for line, _, _ in found), key=lambda line: line.origin != most)[:_SHOWN]
+    shown = sorted((line for line, _, _ in spills), key=lambda line: line.origin != most)[:_SHOWN]
     what = f"{kinds['store']} spill stores and {kinds['load']} reloads in a loop: {total} bytes per thread"
     yield LintFinding(rules()["spill-in-loop"], what, tuple(shown))
 
