@@ -25,12 +25,12 @@ from tritonsmith.facts.cmake_cache import CmakeCache
 _PACKAGES = ("LLVM_DIR", "MLIR_DIR", "LLD_DIR", "LLVM_SYSPATH")
 _LINKED = ("backends", "language/extra", "tools/extra", "profiler")
 _LINES = 4  # of a failed build's reason
-_AFTER = 60.0  # seconds between a link's end and its receipt, at most
+_AFTER = 60.0  # maximum seconds between the end of a link and its receipt
 
 
 @check("builds.llvm", "the LLVM that was set up or last built against")
 def llvm(subject: DoctorContext) -> Iterator[Finding]:
-    """Check that the LLVM still exists, and still is what the receipt records."""
+    """Check that the LLVM still exists, and still matches the receipt."""
     receipt, built = subject.receipt("setup-mlir") or {}, subject.receipt("build-triton") or {}
     prefix = _text(receipt, "prefix") or _text(built, "llvm")
     if not prefix:
@@ -39,14 +39,14 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
     try:
         tree = llvm_tree.read(Path(prefix))
     except FactError as failure:
-        seen = f"the LLVM no longer exists: {failure.why or failure.what}"
-        yield error(seen, prefix, affects="Triton cannot be built", **mend)
+        text = f"the LLVM no longer exists: {failure.why or failure.what}"
+        yield error(text, prefix, affects="Triton cannot be built", **mend)
         return
     was = _text(receipt, "commit") if receipt else _text(built, "llvm_commit")
     if was and not llvm_tree.same_commit(tree.commit, was):
-        seen = f"set up at {_short(was)}, now at {_short(tree.commit)}"
+        text = f"set up at {_short(was)}, now at {_short(tree.commit)}"
         affects = "builds against the old LLVM no longer match"
-        yield warning(seen, str(tree.prefix), affects=affects, **mend)
+        yield warning(text, str(tree.prefix), affects=affects, **mend)
     else:
         kind = tree.build_type or "build type unknown"
         source = _text(receipt, "provider") or "--llvm-dir"
@@ -71,16 +71,18 @@ def triton(subject: DoctorContext) -> Iterator[Finding]:
         )
         return
     kind = _text(receipt, "build_type") or "build type unknown"
-    seen = f"Triton {_text(receipt, 'version') or tree.version} ({kind})"
+    text = f"Triton {_text(receipt, 'version') or tree.version} ({kind})"
     commit, pin = _text(receipt, "commit"), _text(receipt, "pin")
     if tree.commit and tree.commit != commit:
-        told = f"{seen} was built at {_short(commit)}, the checkout is at {_short(tree.commit)}"
-        yield warning(told, source, affects="the code that runs is not the code in the checkout", **mend)
+        difference = f"{text} was built at {_short(commit)}, the checkout is at {_short(tree.commit)}"
+        yield warning(
+            difference, source, affects="the code that runs is not the code in the checkout", **mend
+        )
     elif tree.pin and not llvm_tree.same_commit(tree.pin.commit, pin):
-        told = f"{seen} was built for LLVM {_short(pin)}, the checkout pins {_short(tree.pin.commit)}"
-        yield warning(told, source, affects="the next build may not compile", **mend)
+        difference = f"{text} was built for LLVM {_short(pin)}, the checkout pins {_short(tree.pin.commit)}"
+        yield warning(difference, source, affects="the next build may not compile", **mend)
     else:
-        yield ok(seen, source)
+        yield ok(text, source)
 
 
 @check("builds.last", "how the last build of Triton ended")
@@ -106,16 +108,18 @@ def last(subject: DoctorContext) -> Iterator[Finding]:
         "affects": "the build is incomplete, or older than requested",
         "commands": (again,),
     }
-    said = f"{attempt.task} ({kind}) of {attempt.when[:16].replace('T', ' ')} UTC"
+    attempted = f"{attempt.task} ({kind}) of {attempt.when[:16].replace('T', ' ')} UTC"
     if attempt.interrupted or not attempt.what:
         how = "was stopped by ^C" if attempt.interrupted else "was killed before it finished"
-        yield warning(f"{said} {how}", attempt.log, remedy="run the same command to continue", **mend)
+        yield warning(f"{attempted} {how}", attempt.log, remedy="run the same command to continue", **mend)
         return
     reason = " / ".join(line.strip() for line in attempt.why.splitlines()[:_LINES])
     where = attempt.where if attempt.where != attempt.log else ""
-    seen = f"{said}: {attempt.what}" + (f"; {where}" if where else "") + (f": {reason}" if reason else "")
+    text = (
+        f"{attempted}: {attempt.what}" + (f"; {where}" if where else "") + (f": {reason}" if reason else "")
+    )
     remedy = f"the full error is in the log: {attempt.log}"
-    yield error(seen, attempt.log, remedy=remedy, **mend)
+    yield error(text, attempt.log, remedy=remedy, **mend)
 
 
 def _text(receipt: dict[str, Any], key: str) -> str:
@@ -128,7 +132,7 @@ def _short(commit: str) -> str:
 
 
 def _checkout_at(root: Path, subject: DoctorContext) -> TritonCheckout:
-    """The sources of a build, which are read already if they are those that the doctor looks at."""
+    """Return the sources of a build, without reading the doctor's own checkout again."""
     at_hand = subject.checkout
     return at_hand if at_hand and at_hand.root == root else checkouts.read(root)
 
@@ -161,12 +165,13 @@ def _gone(cache: CmakeCache, gone: list[tuple[str, Path]]) -> Finding:
 
 @check("builds.cmake-llvm", "the LLVM that CMake's cache points to")
 def cmake_llvm(subject: DoctorContext) -> Iterator[Finding]:
-    """A cached `LLVM_DIR`, or a `-D` that stuck, outlives the variable that set it (Triton 3.7 and later)."""
-    caches, wanted = list(_caches(subject)), subject.llvm_prefix
-    if not caches or wanted is None:
+    """Check the LLVM in CMake's cache."""
+    # A cached `LLVM_DIR`, or an earlier `-D`, outlives the variable that set it (Triton 3.7 and later).
+    caches, prefix = list(_caches(subject)), subject.llvm_prefix
+    if not caches or prefix is None:
         raise NotApplicableError("nothing is configured" if not caches else "no LLVM is set up")
-    mixed = [finding for cache in caches for finding in _other_llvm(cache, wanted)]
-    yield from mixed or [ok(f"the one in {wanted}", caches[0].file)]
+    mixed = [finding for cache in caches for finding in _other_llvm(cache, prefix)]
+    yield from mixed or [ok(f"the one in {prefix}", caches[0].file)]
 
 
 def _other_llvm(cache: CmakeCache, wanted: Path) -> Iterator[Finding]:
@@ -196,37 +201,37 @@ def _aside(cache: CmakeCache) -> tuple[Move, ...]:
 
 
 def _caches(subject: DoctorContext) -> Iterator[CmakeCache]:
-    """The env's CMake build folder, and those that pip created in the checkout."""
+    """Yield the caches of the env's CMake build folder, and of those that pip created in the checkout."""
     folders = [subject.env.build]
     if subject.checkout:
         folders += sorted(subject.checkout.setup_dir.glob("build/cmake.*"))
-    seen = {folder.resolve(): folder for folder in reversed(folders)}
-    for folder in reversed(seen.values()):
+    folder_of = {folder.resolve(): folder for folder in reversed(folders)}
+    for folder in reversed(folder_of.values()):
         if cache := cmake_cache.read(folder):
             yield cache
 
 
 @check("builds.libtriton", "the libtriton.so in the checkout, and who built it")
 def libtriton(subject: DoctorContext) -> Iterator[Finding]:
-    """One file per checkout, whoever built it last: another env, Python or build type."""
+    """Find the libtriton.so of the checkout: one file, whichever env, Python or build type built it last."""
     tree = subject.need_checkout()
     folder = tree.root / "python" / "triton" / "_C"
-    found = sorted(folder.glob("libtriton.*so"))  # not libtriton_amd_codegen.so (triton#11485)
-    if not found:
+    libraries = sorted(folder.glob("libtriton.*so"))  # not libtriton_amd_codegen.so (triton#11485)
+    if not libraries:
         yield skipped(f"no libtriton.so in {folder}")
-    elif len(found) > 1:
+    elif len(libraries) > 1:
         yield error(
-            f"{len(found)} of them: {', '.join(path.name for path in found)}",
+            f"{len(libraries)} of them: {', '.join(path.name for path in libraries)}",
             str(folder),
             affects="which one is imported depends on the Python version; the others are stale (triton#4995)",
             remedy="keep the one for your Python, and move the others away",
         )
     else:
-        yield _built_by(found[0], subject)
+        yield _built_by(libraries[0], subject)
 
 
 def _built_by(library: Path, subject: DoctorContext) -> Finding:
-    """Return the first difference from what the last build of this environment left."""
+    """Return the first difference from the last build of this environment."""
     name, checkout = subject.settings.name, library.parents[3]
     receipt = subject.receipt("build-triton") or {}
     mend: dict[str, Any] = {
@@ -235,8 +240,8 @@ def _built_by(library: Path, subject: DoctorContext) -> Finding:
     }
     if Path(_text(receipt, "source")) != library.parents[3]:
         return note(f"not built in environment {name!r}", str(library), **mend)
-    for grave, seen in _differences(library, receipt, subject):
-        return Finding(grave, seen, str(library), **mend)
+    for grave, difference in _differences(library, receipt, subject):
+        return Finding(grave, difference, str(library), **mend)
     return ok(f"{_text(receipt, 'build_type') or 'build type unknown'}, by environment {name!r}", library)
 
 
@@ -261,7 +266,7 @@ def _differences(
 
 
 def _builders(subject: DoctorContext, source: str) -> Iterator[tuple[float, str]]:
-    """The environments that built these sources, with the time in seconds since the epoch."""
+    """Yield the environments that built these sources, with the time in seconds since the epoch."""
     for path in subject.space.root.glob("envs/*/receipts/*-triton.json"):
         receipt = receipts.read(path)
         if receipt and receipt.get("source") == source:
@@ -269,7 +274,7 @@ def _builders(subject: DoctorContext, source: str) -> Iterator[tuple[float, str]
 
 
 def _finished(receipt: dict[str, Any]) -> float:
-    """Seconds since the epoch; 0 if the receipt does not record the time."""
+    """Return the time in seconds since the epoch; 0 if the receipt does not record it."""
     try:
         return datetime.fromisoformat(_text(receipt, "finished")).timestamp()
     except ValueError:
@@ -278,20 +283,20 @@ def _finished(receipt: dict[str, Any]) -> float:
 
 @check("builds.backends", "links from python/triton into third_party")
 def backends(subject: DoctorContext) -> Iterator[Finding]:
-    """A dangling one counts as a backend, or hides the one that is meant (triton#5570)."""
+    """Find dangling links; one counts as a backend, or hides the intended one (triton#5570)."""
     tree = subject.need_checkout()
     package = tree.root / "python" / "triton"
     places = [package / name for name in _LINKED]
     links = [path for place in places for path in (place, *sorted(place.glob("*"))) if path.is_symlink()]
     dangling = [path for path in links if not path.exists()]
     for path in dangling:
-        seen = f"{path.name} points to {path.readlink()}, which no longer exists"
+        text = f"{path.name} points to {path.readlink()}, which no longer exists"
         if path.parent.name == "backends" and path.name not in subject.settings.triton.backends:
             remedy = "not a backend of this environment: the link can be deleted"
-            yield note(seen, str(path), remedy=remedy, commands=(shlex.join(("rm", str(path))),))
+            yield note(text, str(path), remedy=remedy, commands=(shlex.join(("rm", str(path))),))
             continue
         yield error(
-            seen,
+            text,
             str(path),
             affects="`0 active drivers`, or an import error (triton#5570)",
             remedy="reinstall: upstream's setup.py creates the links it needs; delete any that still dangle",
@@ -303,7 +308,7 @@ def backends(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("builds.compile-commands", "compile_commands.json at the checkout's root")
 def database(subject: DoctorContext) -> Iterator[Finding]:
-    """Where clangd looks, and what upstream's setup.py stumbles over."""
+    """Check the file that clangd reads, and that can make upstream's setup.py fail."""
     tree = subject.need_checkout()
     place = compile_commands.look(tree.root)
     merged = subject.env.path / compile_commands.NAME
@@ -311,9 +316,9 @@ def database(subject: DoctorContext) -> Iterator[Finding]:
     if place.state == "absent":
         yield skipped("none; `invoke link-compile-commands` creates it")
     elif place.state == "link" and not place.path.exists():
-        seen = f"a link to {place.path.readlink()}, which no longer exists"
+        text = f"a link to {place.path.readlink()}, which no longer exists"
         fix = (Link(place.path, merged, phase="compile commands"),) if merged.is_file() else ()
-        yield warning(seen, str(place.path), affects="clangd finds no commands", fix=fix, **mend)
+        yield warning(text, str(place.path), affects="clangd finds no commands", fix=fix, **mend)
     elif place.state in ("file", "folder"):
         grave: Any = "error" if place.state == "folder" else "note"
         does = "delete it" if place.state == "folder" else "fail on it"

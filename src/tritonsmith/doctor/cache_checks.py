@@ -1,7 +1,7 @@
 """Group `caches`: the compile caches of Triton and TorchInductor.
 
-A cache may hold 100,000 entries, and the doctor is to stay quick: it checks as
-many of them and reads as many files as `configs/triton-cache.toml` allows, and says where that is a part.
+A cache may hold 100,000 entries, and the doctor should be quick: it checks as many of them, and reads
+as many files, as `configs/triton-cache.toml` allows, and reports when that is only a part.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ def size(subject: DoctorContext) -> Iterator[Finding]:
     oldest = formats.age(time.time() - min(entry.changed for entry in entries) / _NANOSECONDS)
     part = _part(entries, total)
     many = "1 cache" if len(contents) == 1 else f"{len(contents)} caches"
-    seen = f"{formats.entries(total)} in {many}, {formats.size(about)}, the oldest {oldest} old{part}"
+    text = f"{formats.entries(total)} in {many}, {formats.size(about)}, the oldest {oldest} old{part}"
     where = str(max(contents, key=_whole_size).root.path)
     if about > limits["size-gib"] * _GIB or total > limits["count"]:
         yield note(
-            seen,
+            text,
             where,
             affects="disk space; Triton never removes entries, and every rebuild orphans all of them",
             remedy="clear old entries, or those that no installed Triton made",
             commands=("invoke clear-cache --older-than 30d", "invoke clear-cache --stale"),
         )
     else:
-        yield ok(seen, where)
+        yield ok(text, where)
 
 
 @check("caches.stale", "entries made by another Triton")
@@ -75,25 +75,25 @@ def stale(subject: DoctorContext) -> Iterator[Finding]:
     if not installed:
         raise NotApplicableError(f"no Triton installed to compare with; entry names: {eras}{part}")
     verdicts = Counter(caches_stale.judge(entry, installed) for entry in entries)
-    versions = ", ".join(sorted({found.version for found in installed}))
+    versions = ", ".join(sorted({triton.version for triton in installed}))
     unknown = f", {verdicts['unknown']} undecided" if verdicts["unknown"] else ""
-    seen = f"{verdicts['stale']} of {len(entries)} by another Triton than {versions}{unknown}; {eras}{part}"
+    text = f"{verdicts['stale']} of {len(entries)} by another Triton than {versions}{unknown}; {eras}{part}"
     where = str(max(contents, key=lambda content: content.total).root.path)
     if verdicts["stale"]:
         yield note(
-            seen,
+            text,
             where,
             affects="disk space only: no installed Triton will use them",
             remedy="clear them",
             commands=("invoke clear-cache --stale --all",),
         )
     else:
-        yield ok(seen, where)
+        yield ok(text, where)
 
 
 @check("caches.leftovers", "leftovers of killed compiles")
 def leftovers(subject: DoctorContext) -> Iterator[Finding]:
-    """Find unfinished writes of dead processes, empty files, and what an interrupted clear left."""
+    """Find unfinished writes of dead processes, empty files, and leftovers of an interrupted clear."""
     contents = subject.caches
     entries = _looked_at(contents)
     steps = [step for content in contents if (step := _mending(content, time.time()))]
@@ -103,7 +103,7 @@ def leftovers(subject: DoctorContext) -> Iterator[Finding]:
     if not steps:
         yield ok(f"none in {formats.entries(len(entries))}{part}")
         return
-    names = [seen.name for step in steps for seen in step.entries]
+    names = [leftover.name for step in steps for leftover in step.entries]
     empty = sum("tmp." not in name for name in names)
     what = [f"{empty} with empty files"] if empty else []
     what += [f"{len(names) - empty} unfinished"] if len(names) > empty else []
@@ -125,7 +125,8 @@ def leftovers(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("caches.dangling", "indexes that name missing files")
 def dangling(subject: DoctorContext) -> Iterator[Finding]:
-    """Since 3.0 an index names absolute paths: those of a moved, copied or swept cache dangle."""
+    """Find kernels whose index names missing files."""
+    # Since 3.0 an index names absolute paths, which dangle once the cache is moved, copied or swept.
     contents = subject.caches
     everything = _looked_at(contents)
     kernels = [entry for entry in everything if entry.kind == "kernel"]
@@ -151,21 +152,21 @@ def dangling(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("caches.filesystem", "caches on a network file system")
 def filesystem(subject: DoctorContext) -> Iterator[Finding]:
-    """Triton's cache relies on guarantees of local file systems."""
+    """Find caches on network file systems, which lack guarantees that Triton's cache relies on."""
     far = []
     kinds = set()
     for content in subject.caches:
-        found = filesystems.of(content.root.path)
-        if found is None:
+        system = filesystems.of(content.root.path)
+        if system is None:
             continue
-        kinds.add(found.kind)
-        if found.network:
-            far.append((content.root, found))
+        kinds.add(system.kind)
+        if system.network:
+            far.append((content.root, system))
     if not kinds:
         yield skipped("the system does not report its mounts")
-    for root, found in far:
+    for root, system in far:
         yield warning(
-            f"{found.kind} ({found.mount}) holds the cache {root.label}",
+            f"{system.kind} ({system.mount}) holds the cache {root.label}",
             str(root.path),
             affects="concurrent ranks fail with EBUSY, ESTALE or FileNotFoundError (triton#11512)",
             remedy="put the cache on a local disk of each machine",
@@ -177,7 +178,7 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("caches.inductor", "TorchInductor's cache")
 def inductor(subject: DoctorContext) -> Iterator[Finding]:
-    """TorchInductor keeps its own kernels, which clearing Triton's cache does not touch."""
+    """Check TorchInductor's own kernels, which clearing Triton's cache does not touch."""
     folder = cache_roots.inductor_folder(subject.environ)
     if not os.path.lexists(folder):
         raise NotApplicableError("TorchInductor has no cache here")
@@ -191,17 +192,17 @@ def inductor(subject: DoctorContext) -> Iterator[Finding]:
         )
         return
     kernels = sum(content.total for content in subject.caches if content.root.kind == "inductor")
-    seen = f"including {formats.entries(kernels)} of Triton's"
+    text = f"including {formats.entries(kernels)} of Triton's"
     if kernels and subject.environ.get("TRITON_CACHE_DIR"):
         yield note(
-            f"{seen}, none in use: TRITON_CACHE_DIR is set, and TorchInductor follows it",
+            f"{text}, none in use: TRITON_CACHE_DIR is set, and TorchInductor follows it",
             str(folder),
             affects="disk space only",
             remedy="clear them, or unset TRITON_CACHE_DIR",
             commands=("invoke clear-cache --inductor",),
         )
     else:
-        yield ok(f"{seen}; `invoke clear-cache --inductor` clears them", folder)
+        yield ok(f"{text}; `invoke clear-cache --inductor` clears them", folder)
 
 
 def _limits() -> dict[str, Any]:
@@ -214,7 +215,7 @@ def _looked_at(contents: list[Content] | tuple[Content, ...]) -> list[CacheEntry
 
 
 def _newest(entries: list[CacheEntry]) -> list[CacheEntry]:
-    """The newest entries, as many as the limit on files allows."""
+    """Return the newest entries, as many as the limit on files allows."""
     return sorted(entries, key=lambda entry: -entry.changed)[: _limits()["files"]]
 
 
@@ -223,20 +224,20 @@ def _part(entries: list[CacheEntry], total: int) -> str:
 
 
 def _whole_size(content: Content) -> int:
-    """Bytes, extrapolated from the entries that were checked."""
+    """Return the size in bytes, extrapolated from the entries that were checked."""
     return round(content.bytes * content.total / len(content.entries)) if content.entries else 0
 
 
 def _mending(content: Content, now: float) -> RemoveEntries | None:
-    """Steps that remove a cache's leftovers, and nothing that is still of use."""
-    found = [seen for entry in content.entries for seen in _leftovers(entry, now)]
-    if not found and not content.trash:
+    """Return the step that removes a cache's leftovers, and nothing that is still of use."""
+    abandoned = [leftover for entry in content.entries for leftover in _leftovers(entry, now)]
+    if not abandoned and not content.trash:
         return None
-    return RemoveEntries(content.root.real, tuple(found), triton_cache.index(), phase=_PHASE)
+    return RemoveEntries(content.root.real, tuple(abandoned), triton_cache.index(), phase=_PHASE)
 
 
 def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
-    """The whole entry if it has an empty file or is an unfinished bundle; else its temporary files."""
+    """Yield the whole entry if it has an empty file or is an unfinished bundle; else its temporary files."""
     if (entry.empty or not entry.era) and not in_use.reason(entry, None, now):
         yield SeenEntry(entry.name, entry.changed)
         return

@@ -1,4 +1,4 @@
-"""What differs between two snapshots, and what that can mean."""
+"""The differences between two snapshots, and their possible consequences."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class SetupChange:
     """A fact that differs.
 
     Attributes:
-        what: the fact: `driver`, or `$TRITON_HOME`.
-        title: the same in words.
-        then: in the first snapshot; empty for none.
-        now: in the second one.
-        means: what the change can mean; empty where nothing is known.
+        what: name of the fact: `driver`, or `$TRITON_HOME`.
+        title: the name in words.
+        then: value in the first snapshot; empty for none.
+        now: value in the second snapshot.
+        means: possible consequence of the change; empty if unknown.
     """
 
     what: str
@@ -37,9 +37,9 @@ class SetupChange:
 
 
 def between(then: Snapshot, now: Snapshot) -> tuple[SetupChange, ...]:
-    """The facts that differ, in the order of `configs/doctor-setup.toml`, variables last.
+    """Return the facts that differ, in the order of `configs/doctor-setup.toml`, variables last.
 
-    A fact that only one of them knows is of another version of this tool: see `not_compared`.
+    A fact in only one of them comes from another version of this tool: see `not_compared`.
     """
     facts = configs.load("doctor-setup")["fact"]
     rest = sorted((then.keys() | now.keys()) - facts.keys())
@@ -48,7 +48,7 @@ def between(then: Snapshot, now: Snapshot) -> tuple[SetupChange, ...]:
 
 
 def not_compared(then: Snapshot, now: Snapshot) -> tuple[str, ...]:
-    """A remark on facts that only one of them knows, if there are any."""
+    """Return a remark on facts that only one of them has, if there are any."""
     names = sorted(name for name in then.keys() ^ now.keys() if not name.startswith(VARIABLE))
     return (f"only one side knows, so not compared: {', '.join(names)}",) if names else ()
 
@@ -58,18 +58,20 @@ def _change(name: str, then: Snapshot, now: Snapshot) -> SetupChange:
     if name.startswith(VARIABLE):
         return SetupChange(name, name, before, after, _of_variable(name.removeprefix(VARIABLE)))
     row = configs.load("doctor-setup")["fact"].get(name, {"title": name})
-    said = row.get("gone", "") if before and not after else row.get("means", "")
-    return SetupChange(name, row["title"], before, after, "; ".join((*_above(name, now), said)).strip("; "))
+    meaning = row.get("gone", "") if before and not after else row.get("means", "")
+    return SetupChange(
+        name, row["title"], before, after, "; ".join((*_above(name, now), meaning)).strip("; ")
+    )
 
 
 def _above(name: str, now: Snapshot) -> Iterator[str]:
-    """What it means that a fact is of a newer major version than another, whichever of them changed."""
+    """Yield the consequences if a fact has a newer major version than another, whichever of them changed."""
     for rule in configs.load("doctor-setup")["above"]:
         than = now.get(rule["than"], "")
-        for one in rule["facts"]:
-            newer = now.get(one, "")
-            if name in (one, rule["than"]) and newer and than and _major(newer) > _major(than):
-                subject = "" if name == one else f"{one} {newer}: "
+        for fact in rule["facts"]:
+            newer = now.get(fact, "")
+            if name in (fact, rule["than"]) and newer and than and _major(newer) > _major(than):
+                subject = "" if name == fact else f"{fact} {newer}: "
                 yield subject + rule["means"].format(than=than)
 
 
@@ -85,8 +87,11 @@ def _of_variable(name: str) -> str:
 
 
 def table(found: tuple[SetupChange, ...], then: str, now: str) -> Grid:
-    """The changes, with the names of both sides as heads."""
-    rows = [[one.title, _shown(one.then, one), _shown(one.now, one), one.means] for one in found]
+    """Return a table of the changes, with the names of both sides as heads."""
+    rows = [
+        [change.title, _shown(change.then, change), _shown(change.now, change), change.means]
+        for change in found
+    ]
     return tables.plain("", ["what", then, now, "can mean"], rows)
 
 
@@ -95,5 +100,8 @@ def _shown(value: str, change: SetupChange) -> str:
 
 
 def as_json(found: tuple[SetupChange, ...]) -> list[dict[str, Any]]:
-    """The changes, for `--json`."""
-    return [{"what": one.what, "then": one.then, "now": one.now, "means": one.means} for one in found]
+    """Return the changes as JSON data."""
+    return [
+        {"what": change.what, "then": change.then, "now": change.now, "means": change.means}
+        for change in found
+    ]

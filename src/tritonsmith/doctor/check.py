@@ -29,19 +29,19 @@ class Check:
 
     @property
     def group(self) -> str:
-        """`tools`, `machine` ..."""
+        """The group of the check: `tools`, `machine` ..."""
         return self.id.partition(".")[0]
 
     def __call__(self, subject: DoctorContext) -> tuple[Finding, ...]:
         """Run the check; an exception becomes a finding."""
         try:
-            found = tuple(self.look(subject))
+            findings = tuple(self.look(subject))
         except NotApplicableError as why:
-            found = (skipped(str(why)),)
+            findings = (skipped(str(why)),)
         except Exception as error:  # noqa: BLE001 - a crash of one check is a finding, not a traceback
-            seen = f"{type(error).__name__}: {error}"
-            found = (Finding("crashed", seen, remedy="report this: it is a bug in the doctor"),)
-        return tuple(replace(finding, check=self.id) for finding in found)
+            text = f"{type(error).__name__}: {error}"
+            findings = (Finding("crashed", text, remedy="report this: it is a bug in the doctor"),)
+        return tuple(replace(finding, check=self.id) for finding in findings)
 
 
 def check(identifier: str, title: str, *, deep: bool = False) -> Callable[[Look], Check]:

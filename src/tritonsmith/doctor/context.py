@@ -1,4 +1,4 @@
-"""The facts that checks look at, each read once, on first use."""
+"""The facts that checks use, each read once, on first use."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class DoctorContext:
         environ: the environment's variables.
         python: an interpreter to check instead of the env's.
         cwd: the current folder.
-        asked: the env file's path where one was asked for, for command lines; empty for a name.
-        unreadable: why the checkout cannot be read; None if it can, or before `checkout` was read.
+        asked: path of the env file if one was given, for command lines; empty for a name.
+        unreadable: error of an unreadable checkout; None if it is readable, or `checkout` was not read yet.
     """
 
     settings: Settings
@@ -64,7 +64,7 @@ class DoctorContext:
 
     @property
     def named(self) -> str:
-        """The environment's name as on a command line."""
+        """The environment's name on a command line."""
         return self.asked or self.settings.name
 
     @property
@@ -81,7 +81,7 @@ class DoctorContext:
     def programs(self) -> dict[str, Tool | None]:
         """The programs of `configs/tools.toml`, by name."""
         rows = configs.load("tools")["tool"]
-        with ThreadPoolExecutor(len(rows)) as pool:  # each waits for a process
+        with ThreadPoolExecutor(len(rows)) as pool:  # each thread waits for a process
             return dict(zip((row["name"] for row in rows), pool.map(_find, rows), strict=True))
 
     @cached_property
@@ -91,14 +91,14 @@ class DoctorContext:
         return ccache.read(program.path) if program else None
 
     def receipt(self, task: str) -> dict[str, Any] | None:
-        """The receipt that a task wrote in this env."""
+        """Return the receipt that a task wrote in this env."""
         return receipts.read(self.env.receipt(task))
 
     @cached_property
     def checkout(self) -> TritonCheckout | None:
         """The env's Triton checkout; None if there is none, or it is `unreadable`.
 
-        A path in its file, the checkout around the current folder, the one built last, the env's own clone.
+        It is a path in its file, the one around the current folder, the last one built, or the env's clone.
         """
         root = self._checkout_root()
         try:
@@ -108,10 +108,10 @@ class DoctorContext:
             return None
 
     def need_checkout(self) -> TritonCheckout:
-        """`checkout`.
+        """Return `checkout`.
 
         Raises:
-            NotApplicableError: there is none.
+            NotApplicableError: there is no checkout.
         """
         if self.checkout is None:
             raise NotApplicableError("no Triton checkout found")
@@ -128,14 +128,16 @@ class DoctorContext:
 
     @property
     def llvm_prefix(self) -> Path | None:
-        """Prefix of the LLVM for the env's builds: the configured one, the one used last, `LLVM_SYSPATH`."""
+        """The LLVM prefix for the env's builds: the configured one, the one used last, `LLVM_SYSPATH`."""
         named = self.settings.llvm.dir or self._last_llvm() or self.environ.get("LLVM_SYSPATH", "")
         return self.cwd / Path(named).expanduser() if named else None
 
     def _last_llvm(self) -> str:
-        """The LLVM of the last setup-mlir or build-triton, which `--llvm-dir` may have overridden."""
-        said = ((self.receipt("setup-mlir") or {}, "prefix"), (self.receipt("build-triton") or {}, "llvm"))
-        used = [(str(one.get("finished")), str(one[key])) for one, key in said if one.get(key)]
+        """Return the LLVM of the last setup-mlir or build-triton, which `--llvm-dir` may have overridden."""
+        sources = ((self.receipt("setup-mlir") or {}, "prefix"), (self.receipt("build-triton") or {}, "llvm"))
+        used = [
+            (str(receipt.get("finished")), str(receipt[key])) for receipt, key in sources if receipt.get(key)
+        ]
         return max(used, default=("", ""))[1]
 
     @cached_property
@@ -156,13 +158,13 @@ class DoctorContext:
 
     @cached_property
     def caches(self) -> tuple[Content, ...]:
-        """The contents of Triton's caches; where there are many entries, only some are read."""
+        """The contents of Triton's caches; of many entries, only some are read."""
         left = int(configs.load("triton-cache")["doctor"]["entries"])
-        found = []
+        contents = []
         for root in cache_roots.find(self.environ, self.space):
-            found.append(triton_cache.scan(root, limit=left))
-            left -= len(found[-1].entries)
-        return tuple(found)
+            contents.append(triton_cache.scan(root, limit=left))
+            left -= len(contents[-1].entries)
+        return tuple(contents)
 
     @cached_property
     def gpus(self) -> Gpus:
@@ -171,7 +173,7 @@ class DoctorContext:
 
     @cached_property
     def smi(self) -> tuple[SmiGpu, ...] | str:
-        """What nvidia-smi says of each GPU, or why it says nothing."""
+        """The values of nvidia-smi for each GPU, or the reason why there are none."""
         try:
             return nvidia_smi.read()
         except nvidia_smi.SmiError as error:
@@ -183,10 +185,10 @@ class DoctorContext:
         return python_env.read(self.interpreter) if self.interpreter else None
 
     def need_packages(self) -> PythonEnv:
-        """`packages`; `python.version` reports an interpreter that is there and does not run.
+        """Return `packages`; `python.version` reports an interpreter that exists but does not run.
 
         Raises:
-            NotApplicableError: there is none.
+            NotApplicableError: there is no working interpreter.
         """
         if self.packages is None and self.interpreter:
             raise NotApplicableError(f"{self.interpreter} is not a working Python")
@@ -196,14 +198,14 @@ class DoctorContext:
 
     @property
     def installed_triton(self) -> str:
-        """Version of the distribution that owns `triton/` in `interpreter`; empty if there is none."""
+        """The version of the distribution that owns `triton/` in `interpreter`; empty if there is none."""
         installed = dict(self.packages.dists) if self.packages else {}
         owners = self.packages.triton_owners if self.packages else ()
         return next((installed[name] for name in owners), "")
 
     @property
     def triton_version(self) -> str:
-        """The Triton in question: the checkout's, else the installed one's; empty if there is neither."""
+        """The version to check: the checkout's, else the installed Triton's; empty if there is neither."""
         return self.checkout.version if self.checkout else self.installed_triton
 
 

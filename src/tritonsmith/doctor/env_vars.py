@@ -12,11 +12,11 @@ from tritonsmith.facts import eras, variables
 from tritonsmith.facts.variables import TritonVariable
 
 BY_HAND = "a manual `pip install` (`invoke install-triton` sets or removes what setup.py reads)"
-_SHORT = 40  # characters of a value that are shown
+_SHORT = 40  # maximum length of a value on the screen
 
 
 def given(subject: DoctorContext) -> list[tuple[TritonVariable, str]]:
-    """Variables that are set and that this version reads, in the order of the table, with their values."""
+    """Return the variables that are set and that this version reads, in the table's order, with values."""
     rows = variables.table().values()
     version = subject.triton_version
     return [
@@ -27,7 +27,7 @@ def given(subject: DoctorContext) -> list[tuple[TritonVariable, str]]:
 
 
 def on(subject: DoctorContext) -> dict[str, TritonVariable]:
-    """The given variables that are on: a true flag, or any other value that is not a clear no."""
+    """Return the given variables that are on: a true flag, or any other value that is not a clear no."""
     version = subject.triton_version
     return {
         row.name: row
@@ -38,12 +38,12 @@ def on(subject: DoctorContext) -> dict[str, TritonVariable]:
 
 
 def dumps(subject: DoctorContext) -> list[TritonVariable]:
-    """The variables that dump something while a kernel is compiled."""
+    """Return the variables that dump something while a kernel is compiled."""
     return [row for row in on(subject).values() if row.effect == "dump"]
 
 
 def folder(subject: DoctorContext, name: str, default: str) -> Path:
-    """A run-time folder of Triton: the one that a variable names, else one below `.triton`."""
+    """Return a run-time folder of Triton: the one that a variable names, else one in `.triton`."""
     rows, version = variables.table(), subject.triton_version
     if subject.environ.get(name) and rows[name].exists(version):
         return Path(subject.environ[name])
@@ -54,7 +54,7 @@ def folder(subject: DoctorContext, name: str, default: str) -> Path:
 
 
 def has_entries(path: Path) -> bool:
-    """Whether the folder exists and is not empty."""
+    """Report whether the folder exists and is not empty."""
     try:
         with os.scandir(path) as entries:
             return next(entries, None) is not None
@@ -63,26 +63,26 @@ def has_entries(path: Path) -> bool:
 
 
 def triton(version: str) -> str:
-    """`Triton 3.5.0`; the newest known version if none is given."""
+    """Return the name and version: `Triton 3.5.0`; the newest known version if none is given."""
     return f"Triton {version}" if version else f"Triton {eras.releases()[-1].version} (the newest known)"
 
 
 def whom(row: TritonVariable | None) -> str:
-    """Who is affected by a variable."""
+    """Return the builds or runs that a variable affects."""
     return BY_HAND if row and "build" in row.at and "run" not in row.at else "every run of Triton"
 
 
 def shown(subject: DoctorContext, name: str) -> str:
-    """`NAME=value`, a long value shortened."""
+    """Return `NAME=value`, with a long value shortened."""
     return f"{name}={short(redact.variable(name, subject.environ[name]))}"
 
 
 def short(value: str) -> str:
-    """A value for a line of text, without secrets, quoted where needed."""
-    value = redact.hidden(value)  # before it is cut: the @ behind one may be lost
+    """Return a value for a line of text, without secrets, quoted where needed."""
+    value = redact.hidden(value)  # before it is cut, which could remove the @ after a password
     return shlex.quote(value if len(value) <= _SHORT else f"{value[: _SHORT - 3]}...")
 
 
 def unset(name: str) -> str:
-    """The command that unsets a variable."""
+    """Return the command that unsets a variable."""
     return f"unset {shlex.quote(name)}"

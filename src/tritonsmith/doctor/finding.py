@@ -20,12 +20,12 @@ class Finding:
 
     Attributes:
         status: the verdict.
-        seen: what the check found.
+        seen: description of what the check found.
         where: the file, folder or program that the finding is about.
-        affects: the consequence, if something is wrong.
-        remedy: how to fix it, in words.
-        commands: how to fix it, as commands.
-        fix: steps that fix it, where that is safe and can be undone.
+        affects: the consequence of a problem.
+        remedy: a remedy, in words.
+        commands: the remedy, as commands.
+        fix: steps that apply it, where that is safe and can be undone.
         check: id of the check: `tools.cmake`.
     """
 
@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def group(self) -> str:
-        """`tools`, `machine`, `builds` ..."""
+        """The group of the check: `tools`, `machine`, `builds` ..."""
         return self.check.partition(".")[0]
 
     @property
@@ -50,7 +50,7 @@ class Finding:
 
     @property
     def wrong(self) -> bool:
-        """Whether the user should act on it."""
+        """Report whether the user should act on it."""
         return self.status in ("warning", "error", "crashed")
 
     @property
@@ -60,38 +60,38 @@ class Finding:
 
 
 class NotApplicableError(Exception):
-    """A check does not apply here; the text says why."""
+    """A check does not apply here; the message has the reason."""
 
 
-# What a check usually finds; the rest of the arguments is that of `Finding`.
+# Constructors for the usual results; the other arguments are those of `Finding`.
 note = partial(Finding, "note")
 warning = partial(Finding, "warning")
 error = partial(Finding, "error")
 
 
 def ok(seen: str, where: object = "") -> Finding:
-    """A finding that everything is as expected."""
+    """Return a finding that everything is as expected."""
     return Finding("ok", seen, str(where))
 
 
 def skipped(why: str) -> Finding:
-    """A finding that the check does not apply here."""
+    """Return a finding that the check does not apply here."""
     return Finding("not applicable", why)
 
 
 def of_error(reported: SmithError, check: str = "") -> Finding:
-    """The finding for an error: the one that a check met, or that stopped the doctor before any check."""
+    """Return the finding for an error, of a check or before any check."""
     remedy = "; ".join(reported.hints)
     return error(reported.what, reported.where or "", reported.why or "", remedy, check=check)
 
 
 def as_json(findings: tuple[Finding, ...]) -> dict[str, Any]:
-    """The documented form of `doctor --json` (docs/doctor.md)."""
-    return {"schema": SCHEMA, "worst": worst(findings), "findings": [_table(found) for found in findings]}
+    """Return the documented form of `doctor --json` (docs/doctor.md)."""
+    return {"schema": SCHEMA, "worst": worst(findings), "findings": [_table(finding) for finding in findings]}
 
 
 def worst(findings: tuple[Finding, ...]) -> Status:
-    """The most severe status among findings."""
+    """Return the most severe status among findings."""
     return max((finding.status for finding in findings), key=GRAVITY.index, default="ok")
 
 

@@ -23,14 +23,14 @@ from tritonsmith.wheels import ptxas as registry
 
 _NO_NVIDIA = "no NVIDIA GPU"
 _NO_AMD = "no AMD GPU"
-_HIDDEN = {"": "empty", "-1": "-1", "NoDevFiles": "NoDevFiles"}  # what hides all of them
+_HIDDEN = {"": "empty", "-1": "-1", "NoDevFiles": "NoDevFiles"}  # values that hide all GPUs
 
 
 class _Ptxas(NamedTuple):
     """The ptxas that a Triton would run for a GPU.
 
     Attributes:
-        path: None if there is none where Triton looks.
+        path: its path; None if it is not where Triton looks.
         release: the CUDA release; empty if unknown.
         variable: the variable that selects another ptxas.
         folders: the folders that were searched.
@@ -44,24 +44,24 @@ class _Ptxas(NamedTuple):
 
 @check("gpu.devices", "GPUs and their drivers")
 def devices(subject: DoctorContext) -> Iterator[Finding]:
-    """No GPU is not a fault: Triton compiles for any GPU without one."""
-    seen = subject.gpus
-    for vendor, driver in (("NVIDIA", seen.nvidia), ("AMD", seen.amd)):
-        found = seen.of(vendor.lower())
-        if found and driver:
-            yield ok(f"{', '.join(_counted(found))}; driver {_named(driver)}")
+    """List GPUs; none is not a fault, as Triton compiles for any GPU without one."""
+    gpus_here = subject.gpus
+    for vendor, driver in (("NVIDIA", gpus_here.nvidia), ("AMD", gpus_here.amd)):
+        vendor_gpus = gpus_here.of(vendor.lower())
+        if vendor_gpus and driver:
+            yield ok(f"{', '.join(_counted(vendor_gpus))}; driver {_named(driver)}")
         elif driver and not driver.problem:
             yield note(f"{vendor}'s driver {_named(driver)} is loaded but reports no GPU")
-    if seen.nvidia and seen.nvidia.problem:
-        yield _silent(seen.nvidia)
+    if gpus_here.nvidia and gpus_here.nvidia.problem:
+        yield _silent(gpus_here.nvidia)
     hidden = subject.environ.get("CUDA_VISIBLE_DEVICES")
-    if seen.of("nvidia") and hidden in _HIDDEN:
+    if gpus_here.of("nvidia") and hidden in _HIDDEN:
         yield note(
             f"CUDA_VISIBLE_DEVICES is {_HIDDEN[hidden]}",
             affects="programs started from this shell see no NVIDIA GPU",
             commands=(env_vars.unset("CUDA_VISIBLE_DEVICES"),),
         )
-    if not seen.all and not seen.nvidia and not seen.amd:
+    if not gpus_here.all and not gpus_here.nvidia and not gpus_here.amd:
         yield note(
             "no GPU",
             affects="kernels can be compiled for any target and inspected, but not run",
@@ -96,37 +96,44 @@ def _named(driver: Driver) -> str:
 
 @check("gpu.driver", "the driver's CUDA against the ptxas that Triton would run")
 def driver(subject: DoctorContext) -> Iterator[Finding]:
-    """A driver loads machine code from any ptxas of its own CUDA major or an older one."""
-    seen = subject.gpus.nvidia
-    if not seen or not seen.cuda or not subject.gpus.of("nvidia"):
+    """Compare the driver's CUDA with that of ptxas."""
+    # A driver loads machine code from any ptxas of its own CUDA major version or an older one.
+    nvidia_driver = subject.gpus.nvidia
+    if not nvidia_driver or not nvidia_driver.cuda or not subject.gpus.of("nvidia"):
         raise NotApplicableError(_NO_NVIDIA)
     for capability in _capabilities(subject):
         ptxas = _ptxas(subject, capability)
         if not ptxas.release:
             yield skipped(_no_ptxas(ptxas))
-        elif version_key(ptxas.release)[0] <= version_key(seen.cuda)[0]:
-            how = "" if version_key(ptxas.release) <= version_key(seen.cuda) else ", as within any CUDA major"
-            yield ok(f"driver {_named(seen)} loads code of CUDA {ptxas.release}{how}", ptxas.path or "")
+        elif version_key(ptxas.release)[0] <= version_key(nvidia_driver.cuda)[0]:
+            how = (
+                ""
+                if version_key(ptxas.release) <= version_key(nvidia_driver.cuda)
+                else ", as within any CUDA major"
+            )
+            yield ok(
+                f"driver {_named(nvidia_driver)} loads code of CUDA {ptxas.release}{how}", ptxas.path or ""
+            )
         else:
-            yield _too_new(seen, ptxas)
+            yield _too_new(nvidia_driver, ptxas)
 
 
 def _too_new(seen: Driver, ptxas: _Ptxas) -> Finding:
     oldest: dict[str, int] = configs.load("gpus")["nvidia"]["driver"]
     major = ptxas.release.partition(".")[0]
-    wanted = f" ({oldest[major]} or newer)" if major in oldest else ""
+    requirement = f" ({oldest[major]} or newer)" if major in oldest else ""
     return error(
         f"ptxas of CUDA {ptxas.release}, driver {_named(seen)}",
         str(ptxas.path),
         affects="kernels compile but do not load: 'device kernel image is invalid' (triton#2971)",
-        remedy=f"a driver for CUDA {major}{wanted}, or a ptxas of CUDA {seen.cuda.partition('.')[0]}",
+        remedy=f"a driver for CUDA {major}{requirement}, or a ptxas of CUDA {seen.cuda.partition('.')[0]}",
         commands=(_other(ptxas, seen.cuda),),
     )
 
 
 @check("gpu.arch", "the GPU's architecture against ptxas and against this Triton")
 def arch(subject: DoctorContext) -> Iterator[Finding]:
-    """A ptxas that is older than the GPU does not know the GPU's name."""
+    """Compare the GPU's architecture with ptxas: an older ptxas does not know the GPU's name."""
     if not subject.gpus.of("nvidia"):
         raise NotApplicableError(_NO_NVIDIA)
     for capability in _capabilities(subject):
@@ -149,14 +156,14 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
     too_new = _refused(version, ptxas)
     if too_new:
         return too_new
-    seen = f"{target}, ptxas of CUDA {ptxas.release}"
+    text = f"{target}, ptxas of CUDA {ptxas.release}"
     if row is None:
-        return note(f"{seen}; this GPU is in no table of tritonsmith's", str(ptxas.path))
+        return note(f"{text}; this GPU is in no table of tritonsmith's", str(ptxas.path))
     if version_key(row["first"]) <= version_key(ptxas.release) <= version_key(row.get("last", "99")):
-        return ok(seen, ptxas.path or "")
+        return ok(text, ptxas.path or "")
     good = f"CUDA {row['first']} to {row['last']}" if "last" in row else f"CUDA {row['first']} or newer"
     return error(
-        f"{seen}, which does not support it",
+        f"{text}, which does not support it",
         str(ptxas.path),
         affects=f"no kernel compiles: Value '{target}a' is not defined for option 'gpu-name' (triton#8539)",
         remedy=f"use a newer Triton, or a ptxas of {good}",
@@ -165,14 +172,15 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
 
 
 def _other(ptxas: _Ptxas, cuda: str) -> str:
-    """What puts the ptxas of a CUDA release in place of this one; no package has one from before CUDA 12."""
+    """Return the command that selects another ptxas; no package has one older than CUDA 12."""
     if version_key(cuda) < version_key(configs.load("toolchain")["ptxas"]["oldest"]):
         return f"export {ptxas.variable}=/usr/local/cuda-{cuda}/bin/ptxas"
     return command("toolchain.ptxas", cuda)
 
 
 def _refused(version: str, ptxas: _Ptxas) -> Finding | None:
-    """Triton derives the PTX version from its ptxas, and stops at an unknown release."""
+    """Return the error for a ptxas that this Triton refuses, if it does."""
+    # Triton derives the PTX version from its ptxas, and stops at an unknown release.
     major = version_key(ptxas.release)[0]
     for row in configs.load("gpus")["nvidia"]["newest-cuda"]:
         if covers(version, "0", row["until"]) and major > row["major"]:
@@ -187,8 +195,8 @@ def _refused(version: str, ptxas: _Ptxas) -> Finding | None:
 
 
 def _capabilities(subject: DoctorContext) -> list[str]:
-    found = {gpu.arch for gpu in subject.gpus.of("nvidia") if gpu.arch}
-    return sorted(found, key=version_key)
+    architectures = {gpu.arch for gpu in subject.gpus.of("nvidia") if gpu.arch}
+    return sorted(architectures, key=version_key)
 
 
 def _ptxas(subject: DoctorContext, capability: str) -> _Ptxas:
@@ -217,17 +225,17 @@ def _no_ptxas(ptxas: _Ptxas) -> str:
 
 @check("gpu.libcuda", "whether Triton finds the driver's libcuda.so.1")
 def libcuda(subject: DoctorContext) -> Iterator[Finding]:
-    """Triton asks /sbin/ldconfig, and nothing else if that program is missing."""
+    """Search libcuda as Triton does: by /sbin/ldconfig, and nothing else if that program is missing."""
     if not subject.gpus.of("nvidia"):
         raise NotApplicableError(_NO_NVIDIA)
-    found = gpus.libcuda(subject.environ)
-    if found.library:
-        yield ok(f"libcuda.so.1, by {found.by}", found.library)
+    search = gpus.libcuda(subject.environ)
+    if search.library:
+        yield ok(f"libcuda.so.1, by {search.by}", search.library)
         return
     elsewhere: list[str] = configs.load("gpus")["nvidia"]["libcuda"]["elsewhere"]
     there = next((folder for folder in elsewhere if (Path(folder) / "libcuda.so.1").exists()), "")
     yield error(
-        found.problem,
+        search.problem,
         affects="no kernel is launched: 'libcuda.so cannot found!' (triton#2110, triton#2883)",
         remedy="name the folder of libcuda.so.1, or refresh the linker's cache",
         commands=(f"export TRITON_LIBCUDA_PATH={there or '/path/of/a/folder'}", "sudo /sbin/ldconfig"),
@@ -236,15 +244,15 @@ def libcuda(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("gpu.amd", "AMD GPUs: supported by this Triton, and accessible to this user")
 def amd(subject: DoctorContext) -> Iterator[Finding]:
-    """The kernel driver assigns /dev/kfd to a group, `render` or `video`."""
-    seen, found = subject.gpus.amd, subject.gpus.of("amd")
-    if not seen or not found:
+    """Check AMD GPUs; the kernel driver assigns /dev/kfd to a group, `render` or `video`."""
+    amd_driver, amd_gpus = subject.gpus.amd, subject.gpus.of("amd")
+    if not amd_driver or not amd_gpus:
         raise NotApplicableError(_NO_AMD)
-    for name in sorted({gpu.arch for gpu in found if gpu.arch}):
+    for name in sorted({gpu.arch for gpu in amd_gpus if gpu.arch}):
         yield _family(subject.triton_version, name)
-    if seen.problem:
+    if amd_driver.problem:
         yield error(
-            seen.problem,
+            amd_driver.problem,
             "/dev/kfd",
             affects="no kernel runs: HIP finds no device",
             remedy="join the groups that ROCm requires, and log in again; "

@@ -1,4 +1,4 @@
-"""Group `gpu`, second half: what is faulty, waits for a reset or is slowed down, and errors in the log."""
+"""Group `gpu`, second half: faulty, slowed or reset-pending GPUs, and errors in the log."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _XIDS = "https://docs.nvidia.com/deploy/xid-errors/"
 
 @check("gpu.memory", "ECC errors and remapped rows of NVIDIA GPUs")
 def memory(subject: DoctorContext) -> Iterator[Finding]:
-    """Counters of a GPU outlive restarts, or begin again with the driver: the texts say which."""
+    """Check memory errors; the texts tell whether a counter survives a restart or the driver's reload."""
     yield from _signs(subject, "gpu.memory", "no uncorrectable memory error, no failed repair")
 
 
 @check("gpu.reset", "resets that NVIDIA GPUs wait for")
 def reset(subject: DoctorContext) -> Iterator[Finding]:
-    """A GPU that waits for a reset may still compute, with parts that are known to be bad."""
+    """Find pending resets; such a GPU may still compute, with parts that are known to be bad."""
     if isinstance(subject.smi, str) and subject.gpus.of("nvidia") and not subject.smi.startswith("no "):
         yield warning(
             subject.smi,
@@ -49,21 +49,21 @@ def reset(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("gpu.throttle", "what slows NVIDIA GPUs down at this moment")
 def throttle(subject: DoctorContext) -> Iterator[Finding]:
-    """A GPU that idles shows little: ask while the program runs."""
+    """Find reasons for throttling, which show only while a program runs."""
     yield from _signs(subject, "gpu.throttle", "nothing slows it down at this moment")
 
 
 @check("gpu.xid", "errors (Xid) that NVIDIA's driver reported since the start of the machine")
 def xid(subject: DoctorContext) -> Iterator[Finding]:
-    """An Xid of a program is usual after an illegal access; one of the GPU outlasts the program."""
+    """Report Xids; one of a program is usual after an illegal access, one of the GPU outlasts the program."""
     if not subject.gpus.nvidia:
         raise NotApplicableError(_NO_NVIDIA)
     text = kernel_log.read()
     if text is None:
         raise NotApplicableError("this user may not read the kernel's log: sudo dmesg | grep Xid")
     table: dict[str, Any] = configs.load("gpu-health")["xid"]
-    found = Counter(kernel_log.xids(text.splitlines()))
-    for (number, bus), count in found.items():
+    counts = Counter(kernel_log.xids(text.splitlines()))
+    for (number, bus), count in counts.items():
         row = table.get(str(number), {"by": "", "says": "not in tritonsmith's table"})
         make = warning if row["by"] == "gpu" else note
         yield make(
@@ -73,38 +73,38 @@ def xid(subject: DoctorContext) -> Iterator[Finding]:
             else "the program that met it was stopped",
             remedy=f"{_XIDS} says what to do; they stay in the log until the next start",
         )
-    if not found:
+    if not counts:
         yield ok("no Xid in what the kernel's log holds")
 
 
 @check("gpu.uptime", "how long NVIDIA's driver and the machine run")
 def uptime(subject: DoctorContext) -> Iterator[Finding]:
-    """A driver that was exchanged in a running machine leaves programs with the old one's libraries."""
+    """Report a driver change without a restart, after which programs still use the old driver's libraries."""
     driver, up = subject.gpus.nvidia, machine.uptime()
     if not driver or up is None:
         raise NotApplicableError(_NO_NVIDIA if not driver else "the uptime cannot be read")
-    told = f"driver {driver.version or 'unknown'}, machine up {age(up)}"
+    text = f"driver {driver.version or 'unknown'}, machine up {age(up)}"
     try:
         change = history.driver_since(history.read(subject.env.history), driver.version)
     except SmithError:
-        change = None  # `doctor` tells of a damaged history
+        change = None  # `doctor` reports a damaged history
     if change is None:
-        yield ok(f"{told}; the history of this environment knows no change of the driver")
+        yield ok(f"{text}; the history of this environment knows no change of the driver")
     elif change.seconds < up:
         yield note(
-            f"{told}; the driver changed {age(change.seconds)} ago (history), without a restart since",
+            f"{text}; the driver changed {age(change.seconds)} ago (history), without a restart since",
             affects="programs that run since before that have the old driver's libraries",
             remedy="restart those programs, or the machine",
         )
     else:
-        yield ok(f"{told}; the driver changed {age(change.seconds)} ago (history)")
+        yield ok(f"{text}; the driver changed {age(change.seconds)} ago (history)")
 
 
 def _gpus(subject: DoctorContext) -> tuple[SmiGpu, ...]:
-    """What nvidia-smi says.
+    """Return the values of nvidia-smi.
 
     Raises:
-        NotApplicableError: there is no driver to ask, or no answer.
+        NotApplicableError: there is no driver, or no answer.
     """
     if not subject.gpus.nvidia:
         raise NotApplicableError(_NO_NVIDIA)
@@ -117,9 +117,9 @@ def _signs(subject: DoctorContext, name: str, fine: str) -> Iterator[Finding]:
     rows = [row for row in configs.load("gpu-health")["sign"] if row["check"] == name]
     for gpu in _gpus(subject):
         values = [(row, gpu.value(*row["paths"])) for row in rows]
-        found = [_finding(gpu, row, value) for row, value in values if _is_bad(value, row["bad"])]
-        if found:
-            yield from found
+        findings = [_finding(gpu, row, value) for row, value in values if _is_bad(value, row["bad"])]
+        if findings:
+            yield from findings
         elif any(value for _, value in values):
             yield ok(f"{gpu.name}: {fine}")
         else:
@@ -132,5 +132,5 @@ def _is_bad(value: str, bad: list[str]) -> bool:
 
 
 def _finding(gpu: SmiGpu, row: dict[str, Any], value: str) -> Finding:
-    said = f"{gpu.name}: {row['says'].format(value=value)}"
-    return Finding(row["status"], said, affects=row["affects"], remedy=row.get("remedy", ""))
+    text = f"{gpu.name}: {row['says'].format(value=value)}"
+    return Finding(row["status"], text, affects=row["affects"], remedy=row.get("remedy", ""))

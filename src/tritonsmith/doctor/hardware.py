@@ -1,4 +1,4 @@
-"""The machine part of `doctor --report`: system, processor, GPUs and their libraries."""
+"""The machine part of `doctor --report`: system, chip, GPUs and their libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLO
 
 
 def rows(subject: DoctorContext) -> Iterator[tuple[str, str]]:
-    """Names and values, one row each."""
+    """Yield names and values, one row each."""
     yield from _system(subject)
     yield from _gpus(subject)
     yield from _libraries(subject)
@@ -29,20 +29,18 @@ def _system(subject: DoctorContext) -> Iterator[tuple[str, str]]:
             name = host.os_id
     yield "OS", f"{name or platform.platform()}, kernel {platform.release()}, {host.arch}"
     yield "Libc", f"glibc {host.glibc or 'none'}, GLIBCXX_{host.glibcxx or 'none'}"
-    found = cpu.read()
-    yield "CPU", f"{found.model}, {host.cores} cores usable, {host.memory_gib:.1f} GiB"
-    if found.sockets:
-        shape = (
-            f"sockets: {found.sockets}, cores per socket: {found.cores}, threads per core: {found.threads}"
-        )
-        caches = f"L2 {found.l2 or '?'}, L3 {found.l3 or '?'}"
-        yield "CPU topology", f"{shape}, caches: {caches}, NUMA nodes: {found.numa_nodes or '?'}"
-    yield "CPU vectors", " ".join(found.vectors)
+    chip = cpu.read()
+    yield "CPU", f"{chip.model}, {host.cores} cores usable, {host.memory_gib:.1f} GiB"
+    if chip.sockets:
+        shape = f"sockets: {chip.sockets}, cores per socket: {chip.cores}, threads per core: {chip.threads}"
+        caches = f"L2 {chip.l2 or '?'}, L3 {chip.l3 or '?'}"
+        yield "CPU topology", f"{shape}, caches: {caches}, NUMA nodes: {chip.numa_nodes or '?'}"
+    yield "CPU vectors", " ".join(chip.vectors)
 
 
 def _gpus(subject: DoctorContext) -> Iterator[tuple[str, str]]:
-    found = [f"{gpu.name} ({gpu.arch}, {gpu.memory_gib:.0f} GiB)" for gpu in subject.gpus.all]
-    yield "GPU", "; ".join(found) or "none"
+    descriptions = [f"{gpu.name} ({gpu.arch}, {gpu.memory_gib:.0f} GiB)" for gpu in subject.gpus.all]
+    yield "GPU", "; ".join(descriptions) or "none"
     for vendor, driver in (("NVIDIA", subject.gpus.nvidia), ("AMD", subject.gpus.amd)):
         if driver:
             cuda = f", CUDA {driver.cuda}" if driver.cuda else ""

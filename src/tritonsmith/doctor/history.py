@@ -1,4 +1,4 @@
-"""The setups of an environment over time: an entry for each change that a whole run of the doctor saw."""
+"""The setups of an environment over time: an entry for each change that a complete run of the doctor saw."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class HistoryEntry:
     """A setup, from the first run of the doctor that saw it.
 
     Attributes:
-        when: UTC, ISO 8601.
-        tritonsmith: the version that looked.
-        worst: the most severe status that it found.
+        when: time of that run, UTC, ISO 8601.
+        tritonsmith: version of the tool.
+        worst: the most severe status among its findings.
         deep: it ran with `--deep`.
         setup: the facts.
     """
@@ -42,27 +42,27 @@ class HistoryEntry:
 
     @property
     def good(self) -> bool:
-        """Whether the doctor found no error."""
+        """Report whether the doctor found no error."""
         return self.worst not in _BAD
 
     @property
     def moment(self) -> datetime:
-        """When it was seen first, in local time."""
+        """The time of the first run that saw it, in local time."""
         return datetime.fromisoformat(self.when).astimezone()
 
     @property
     def seconds(self) -> float:
-        """How long ago that was."""
+        """The age of the entry in seconds."""
         return (datetime.now(UTC) - self.moment).total_seconds()
 
     @property
     def title(self) -> str:
-        """The same for people, to the minute."""
+        """The time for people, to the minute."""
         return f"{self.moment:%Y-%m-%d %H:%M}"
 
 
 def read(path: Path) -> tuple[HistoryEntry, ...]:
-    """The entries, oldest first; none if there is no such file.
+    """Read the entries, oldest first; none if there is no such file.
 
     Raises:
         SmithError: the file cannot be read, or is damaged.
@@ -92,10 +92,10 @@ def _entry(row: object) -> HistoryEntry:
     if not isinstance(row, dict):
         raise TypeError("an entry is not a table")
     known = {name: row[name] for name in HistoryEntry.__dataclass_fields__}
-    found = untrusted.shaped(HistoryEntry, known)
-    if found.moment.tzinfo is None:
+    entry = untrusted.shaped(HistoryEntry, known)
+    if entry.moment.tzinfo is None:
         raise ValueError("an entry has no time")
-    return found
+    return entry
 
 
 def keep(
@@ -104,7 +104,7 @@ def keep(
     """Append this run's setup if something changed since the last entry.
 
     Returns:
-        Why nothing could be kept; empty if all is well.
+        The reason why nothing could be kept; empty if all is well.
     """
     path = subject.env.history
     worst = finding.worst(findings)
@@ -117,10 +117,10 @@ def keep(
         with locks.hold(path.with_suffix(".lock"), purpose="doctor"):
             known = read(path)  # another run may have written meanwhile
             if _is_news(entry, known):
-                rows = [asdict(one) for one in _kept((*known, entry))]
+                rows = [asdict(kept_entry) for kept_entry in _kept((*known, entry))]
                 files.write_atomically(path, json.dumps({"schema": SCHEMA, "entries": rows}, indent=1) + "\n")
     except LockedError:
-        return ""  # that run writes what this one saw
+        return ""  # that run records the same setup
     except SmithError as error:
         return ": ".join(filter(None, (error.what, error.where, error.why)))
     except OSError as error:
@@ -129,7 +129,7 @@ def keep(
 
 
 def _is_news(entry: HistoryEntry, known: tuple[HistoryEntry, ...]) -> bool:
-    """Another setup, or another verdict; what `--deep` found is not overturned by a run without it."""
+    """Report whether the setup or the verdict is new; only a `--deep` run overturns a `--deep` verdict."""
     if not known or known[-1].setup != entry.setup:
         return True
     last = known[-1]
@@ -137,7 +137,7 @@ def _is_news(entry: HistoryEntry, known: tuple[HistoryEntry, ...]) -> bool:
 
 
 def _kept(entries: tuple[HistoryEntry, ...]) -> Iterable[HistoryEntry]:
-    """The newest entries, and the newest good one."""
+    """Return the newest entries, and the newest good one."""
     most = configs.load("doctor-setup")["history"]["entries"]
     good = last_good(entries)
     newest = entries[-most:]
@@ -145,23 +145,23 @@ def _kept(entries: tuple[HistoryEntry, ...]) -> Iterable[HistoryEntry]:
 
 
 def last_good(entries: tuple[HistoryEntry, ...]) -> HistoryEntry | None:
-    """The newest entry without an error."""
-    return next((one for one in reversed(entries) if one.good), None)
+    """Return the newest entry without an error."""
+    return next((entry for entry in reversed(entries) if entry.good), None)
 
 
 def at(entries: tuple[HistoryEntry, ...], moment: datetime) -> HistoryEntry:
-    """The setup at a moment: the last entry before, or the first of all."""
-    before = [one for one in entries if one.moment <= moment]
+    """Return the setup at a moment: the last entry before, or the first of all."""
+    before = [entry for entry in entries if entry.moment <= moment]
     return before[-1] if before else entries[0]
 
 
 def driver_since(entries: tuple[HistoryEntry, ...], version: str) -> HistoryEntry | None:
-    """The entry that saw the change to this driver; None if it was there from the beginning, or never."""
-    found = None
+    """Return the entry that saw the change to this driver; None if it never changed to it."""
+    change = None
     for earlier, later in pairwise(entries):
         if later.setup.get("driver") != earlier.setup.get("driver"):
-            found = later
-    return found if found and found.setup.get("driver") == version else None
+            change = later
+    return change if change and change.setup.get("driver") == version else None
 
 
 def _now() -> str:

@@ -1,6 +1,6 @@
-"""`doctor --report`: one Markdown block for an issue, with all that upstream's issue template asks for.
+"""`doctor --report`: one Markdown block for an issue, with everything upstream's issue template requires.
 
-It has every field of PyTorch's `torch/utils/collect_env.py` (of the processor only what matters to a
+It has every field of PyTorch's `torch/utils/collect_env.py` (for the processor only those relevant to a
 compiler), and is collected without importing torch.
 """
 
@@ -20,7 +20,7 @@ from tritonsmith.doctor.finding import Finding
 from tritonsmith.doctor.redact import Redactor
 from tritonsmith.facts import gpu_runtimes, tools, torch_install
 
-# Those that collect_env.py picks, with what Triton is built and used with.
+# The packages that collect_env.py lists, and those that Triton is built and used with.
 _PACKAGES = re.compile(
     r"torch|triton|numpy|optree|jax|onnx|mypy|flake8|pybind11|nanobind|^(lit|cmake|ninja)$"
     r"|nvidia|cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvjitlink|nvtx|magma|soumith"
@@ -30,7 +30,7 @@ _VARIABLES = re.compile(
     r"^(TRITON|MLIR|LLVM|AMDGCN|NVPTX|CUDA|HIP|ROCR|ROCM|PYTORCH|TORCH|DISABLE_|PTXAS|LD_LIBRARY_PATH|CC$|CXX$|MAX_JOBS)"
 )
 
-# Runs in the interpreter that is looked at, and only with --deep: the one part that imports torch.
+# Runs in the interpreter under test, and only with --deep: the only part that imports torch.
 _ASK = """
 import json, torch, torch.backends.cudnn, torch.backends.xnnpack
 b = torch.backends
@@ -96,8 +96,8 @@ def _picked(packages: Iterable[tuple[str, str]]) -> str:
 
 def _compilers(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     gcc = tools.find("g++")
-    found = [*subject.programs.values(), gcc, tools.find("nvcc"), tools.find("hipcc")]
-    yield "Tools", ", ".join(f"{tool.name} {tool.version or '?'}" for tool in found if tool)
+    programs = [*subject.programs.values(), gcc, tools.find("nvcc"), tools.find("hipcc")]
+    yield "Tools", ", ".join(f"{tool.name} {tool.version or '?'}" for tool in programs if tool)
 
 
 def _triton(subject: DoctorContext) -> Iterator[tuple[str, str]]:
@@ -118,8 +118,8 @@ def _triton(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     if subject.llvm:
         llvm = subject.llvm
         assertions = "on" if llvm.assertions else "off"
-        told = f"{llvm.version} {llvm.commit}, {llvm.build_type}, assertions {assertions}"
-        yield "LLVM in use", f"{told}, `{llvm.prefix}`"
+        description = f"{llvm.version} {llvm.commit}, {llvm.build_type}, assertions {assertions}"
+        yield "LLVM in use", f"{description}, `{llvm.prefix}`"
 
 
 def _torch(subject: DoctorContext, *, deep: bool) -> Iterator[tuple[str, str]]:
@@ -135,9 +135,9 @@ def _torch(subject: DoctorContext, *, deep: bool) -> Iterator[tuple[str, str]]:
         yield "PyTorch says", "not queried (`--deep` imports it)"
         return
     answer = capture((str(python.executable), "-I", "-c", _ASK), timeout=120)
-    said = json.loads(answer.splitlines()[-1]) if answer else {}
-    told = ", ".join(f"{name}: {value}" for name, value in said.items())
-    yield "PyTorch says", told or "torch cannot be imported (see python.import)"
+    answers = json.loads(answer.splitlines()[-1]) if answer else {}
+    text = ", ".join(f"{name}: {value}" for name, value in answers.items())
+    yield "PyTorch says", text or "torch cannot be imported (see python.import)"
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`up --like REPORT`: the environment of a report, as far as wheels and this machine can make it."""
+"""`up --like REPORT`: recreate the environment of a report, as far as wheels and this machine allow."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class LikeReport:
     """An environment that resembles that of a report.
 
     Attributes:
-        name: of the environment, unless another one is asked for.
-        values: `section.key` of its env file to the value.
-        differs: what is not as in the report, one line each.
+        name: default name of the environment.
+        values: `section.key` of its env file, with the value.
+        differs: differences from the report, one line each.
     """
 
     name: str
@@ -36,7 +36,7 @@ class LikeReport:
     differs: tuple[str, ...]
 
     def env_file(self, report: SavedReport) -> str:
-        """The text of the env file."""
+        """Return the text of the env file."""
         lines = [f"# like {json.dumps(report.title)} (tritonsmith {__version__})"]
         for section in ("triton", "python"):
             lines.append(f"[{section}]")
@@ -49,22 +49,22 @@ class LikeReport:
 
 
 def resolve(report: SavedReport, here: DoctorContext) -> LikeReport:
-    """Find what can be installed here.
+    """Find the parts that can be installed here.
 
     Raises:
         SmithError: the report has no Triton.
     """
     setup, values, differs = report.setup, {}, list(report.remarks)
-    found = _RELEASE.match(setup.get("triton", ""))
-    if not found:
+    release = _RELEASE.match(setup.get("triton", ""))
+    if not release:
         raise SmithError(
             "there was no Triton in the environment of this report",
             where=report.path,
             why=f"its setup has triton: {setup.get('triton', '')!r}",
         )
-    values["triton.wheel"] = found["release"]
-    if found["owner"] or found["rest"] or found.end() != len(setup["triton"]):
-        differs.append(f"Triton: {setup['triton']} there; the released wheel {found['release']} here")
+    values["triton.wheel"] = release["release"]
+    if release["owner"] or release["rest"] or release.end() != len(setup["triton"]):
+        differs.append(f"Triton: {setup['triton']} there; the released wheel {release['release']} here")
     python, remark = _python(setup.get("python", ""))
     values |= {"python.interpreter": python} if python else {}
     torch = _TORCH.fullmatch(setup.get("torch", ""))
@@ -75,20 +75,20 @@ def resolve(report: SavedReport, here: DoctorContext) -> LikeReport:
 
 
 def _python(version: str) -> tuple[str, tuple[str, ...]]:
-    """The minor version for the env file, and what differs."""
+    """Return the minor version for the env file, and the differences."""
     minor = ".".join(version.split(".")[:2])
     path = python_env.find_interpreter(minor) if re.fullmatch(r"\d+\.\d+", minor) else None
-    seen = python_env.interpreter(path) if path else None
-    if seen is None:
+    interpreter = python_env.interpreter(path) if path else None
+    if interpreter is None:
         own = python_env.find_interpreter("")
-        seen = python_env.interpreter(own) if own else None
+        interpreter = python_env.interpreter(own) if own else None
         minor = ""
-    here = seen.version if seen else "none"
+    here = interpreter.version if interpreter else "none"
     return minor, () if here == version else (f"Python: {version or 'none'} there, {here} here",)
 
 
 def _torch(version: str, *, exact: bool) -> Iterator[str]:
-    """`up` installs builds for the CPU only: those for a GPU bring a Triton of their own."""
+    """Yield differences of torch: `up` installs only CPU builds; those for a GPU bring their own Triton."""
     if version and not exact:
         yield f"PyTorch: {version} there, none here: not a release"
     elif version and not version.endswith("+cpu"):
@@ -96,11 +96,11 @@ def _torch(version: str, *, exact: bool) -> Iterator[str]:
 
 
 def _machine(report: SavedReport, here: DoctorContext) -> Iterator[str]:
-    """What no installer of packages changes, and variables, which are the shell's."""
+    """Yield differences that no package installer changes, and variables, which belong to the shell."""
     facts, now = configs.load("doctor-setup")["fact"], snapshot.read(here)
-    for one in changes.between(report.setup, now):
-        if facts.get(one.what, {}).get("part") == "machine":
-            yield f"{one.title}: {one.then or 'none'} there, {one.now or 'none'} here"
-        elif one.what.startswith(VARIABLE):
-            then, now_ = (value or "not set" for value in (one.then, one.now))
-            yield f"{one.what.removeprefix(VARIABLE)}: {then} there, {now_} here"
+    for change in changes.between(report.setup, now):
+        if facts.get(change.what, {}).get("part") == "machine":
+            yield f"{change.title}: {change.then or 'none'} there, {change.now or 'none'} here"
+        elif change.what.startswith(VARIABLE):
+            then, now_ = (value or "not set" for value in (change.then, change.now))
+            yield f"{change.what.removeprefix(VARIABLE)}: {then} there, {now_} here"

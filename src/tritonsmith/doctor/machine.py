@@ -18,7 +18,7 @@ _ELSEWHERE = {
     "workspace": ("export TRITONSMITH_HOME=/local/tritonsmith",),
     "compiler cache": ("export CCACHE_DIR=/local/ccache",),
 }
-_SKEW = 2.0  # seconds; coarser than the time stamps of any file system that a build lies on
+_SKEW = 2.0  # seconds; coarser than the time stamps of any file system for builds
 
 
 @check("machine.memory", "memory for each compile and link job")
@@ -30,25 +30,25 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
     jobs = bound(host, settings.toolchain, settings.llvm.debug_info)
     limited = " by its cgroup" if host.granted == host.memory else ""
     fitting = f"{jobs.compile} compile and {jobs.link} link jobs"
-    seen = f"{host.memory_gib:.1f} GiB{limited}, {host.cores} cores: {fitting}"
-    wanted = max(jobs.compile * need["compile-job"], jobs.link * link)
-    pips = 2 * host.cores  # setup.py's own default, whatever the memory
-    if wanted > host.memory_gib:
+    text = f"{host.memory_gib:.1f} GiB{limited}, {host.cores} cores: {fitting}"
+    needed = max(jobs.compile * need["compile-job"], jobs.link * link)
+    pips = 2 * host.cores  # setup.py's own default, regardless of memory
+    if needed > host.memory_gib:
         yield warning(
-            f"{seen}, which need {wanted:.0f} GiB",
+            f"{text}, which need {needed:.0f} GiB",
             affects="compiles or links are killed (triton#4249)",
             remedy="fewer jobs (jobs and link-jobs under [toolchain]), more swap, or another machine",
             commands=("invoke build-triton --jobs 1",),
         )
     elif pips * need["compile-job"] > host.memory_gib and not subject.environ.get("MAX_JOBS"):
         yield note(
-            seen,
+            text,
             affects=f"a plain `pip install` of Triton starts {pips} jobs (2 per core), regardless of memory",
             remedy="limit the jobs; `invoke install-triton` does so itself",
             commands=(f"export MAX_JOBS={jobs.compile}",),
         )
     else:
-        yield ok(seen)
+        yield ok(text)
 
 
 @check("machine.disk", "free disk space for builds")
@@ -65,66 +65,67 @@ def disk(subject: DoctorContext) -> Iterator[Finding]:
         return
     free = machines.disk_free(root)
     need = configs.load("resources")["disk"]
-    seen = f"{free:.0f} GiB free"
+    text = f"{free:.0f} GiB free"
     settings = subject.settings
     build_type = settings.llvm.build_type
     least = need["wheel-env"] if settings.triton.wheel else need["triton-build"]
     if free < least:
         yield error(
-            seen,
+            text,
             str(root),
             affects=f"this environment alone needs about {least:.0f} GiB",
             remedy="free some space, or set TRITONSMITH_HOME to a folder on a larger disk",
         )
     elif not settings.triton.wheel and free < need["llvm-build"][build_type]:
         yield note(
-            seen,
+            text,
             str(root),
             affects=f"LLVM from source ({build_type}) needs about {need['llvm-build'][build_type]:.0f} GiB",
             remedy="use an installed or prebuilt LLVM, or set TRITONSMITH_HOME to a larger disk",
         )
     else:
-        yield ok(seen, root)
+        yield ok(text, root)
 
 
 @check("machine.libstdcxx", "glibc and libstdc++ for upstream's prebuilt LLVM")
 def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
     """Compare the C and C++ runtime with the prebuilt LLVM that would be chosen."""
     host, checkout = subject.host, subject.checkout
-    seen = f"glibc {host.glibc or 'none'}, GLIBCXX_{host.glibcxx or 'none'}"
+    text = f"glibc {host.glibc or 'none'}, GLIBCXX_{host.glibcxx or 'none'}"
     if host.system != "Linux":
         raise NotApplicableError(f"{host.system} has neither")
     if checkout is None or checkout.pin is None:
-        raise NotApplicableError(f"{seen}; no checkout, so no prebuilt LLVM to compare with")
+        raise NotApplicableError(f"{text}; no checkout, so no prebuilt LLVM to compare with")
     from tritonsmith.build.llvm import prebuilt  # noqa: PLC0415 - it imports the store; few have a checkout
     from tritonsmith.build.triton import source  # noqa: PLC0415
 
     archive = prebuilt.archive_for(source.request_for(subject.settings, checkout), host)
     if archive is None:
         yield note(
-            seen,
+            text,
             affects=f"upstream has no prebuilt LLVM for {host.system} {host.arch} with this C library",
             commands=("invoke setup-mlir --provider source",),
         )
     elif archive.note:
         yield warning(
-            seen,
+            text,
             affects=f"upstream's setup.py downloads one that does not run here (triton#7088): {archive.note}",
             remedy="setup-mlir downloads the right one; for a plain pip build (Triton 3.5 or later) set",
             commands=(f"export TRITON_LLVM_SYSTEM_SUFFIX={archive.suffix}",),
         )
     else:
-        yield ok(f"{seen}; the {archive.suffix} build runs here")
+        yield ok(f"{text}; the {archive.suffix} build runs here")
 
 
 @check("machine.clock", "files with time stamps in the future")
 def clock(subject: DoctorContext) -> Iterator[Finding]:
-    """Ninja compares time stamps: with a skewed clock it rebuilds everything, or nothing."""
+    """Find files from the future."""
+    # Ninja compares time stamps: with a skewed clock it rebuilds everything, or nothing.
     now = time.time()
-    looked = [path for path in _telling(subject) if path.is_file()]
-    ahead = {path: path.stat().st_mtime - now for path in looked}
+    checked = [path for path in _telling(subject) if path.is_file()]
+    ahead = {path: path.stat().st_mtime - now for path in checked}
     late = {path: seconds for path, seconds in ahead.items() if seconds > _SKEW}
-    if not looked:
+    if not checked:
         yield skipped("nothing built here yet, so no time stamps to check")
     elif late:
         path, seconds = max(late.items(), key=lambda item: item[1])
@@ -136,11 +137,11 @@ def clock(subject: DoctorContext) -> Iterator[Finding]:
             commands=("timedatectl",),
         )
     else:
-        yield ok(f"no file is from the future ({len(looked)} checked)")
+        yield ok(f"no file is from the future ({len(checked)} checked)")
 
 
 def _telling(subject: DoctorContext) -> Iterator[Path]:
-    """Files that every configure, build and git command writes."""
+    """Yield files that every configure, build and git command writes."""
     folders = [subject.env.build, subject.env.path / "receipts"]
     names = (
         "build.ninja",
@@ -168,8 +169,8 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
         "checkout": subject.checkout.root if subject.checkout else None,
         "compiler cache": subject.ccache.folder if subject.ccache else None,
     }
-    found = {what: filesystems.of(path) for what, path in places.items() if path}
-    remote = {what: system for what, system in found.items() if system and system.network}
+    systems = {what: filesystems.of(path) for what, path in places.items() if path}
+    remote = {what: system for what, system in systems.items() if system and system.network}
     for what, system in remote.items():
         yield warning(
             f"the {what} is on {system.kind}, mounted at {system.mount}",
@@ -179,4 +180,6 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
             commands=_ELSEWHERE.get(what, ()),
         )
     if not remote:
-        yield ok(", ".join(f"{what} on {system.kind}" for what, system in found.items() if system) or "local")
+        yield ok(
+            ", ".join(f"{what} on {system.kind}" for what, system in systems.items() if system) or "local"
+        )

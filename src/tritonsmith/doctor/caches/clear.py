@@ -1,4 +1,4 @@
-"""Clear caches: which caches, which entries, and what is kept."""
+"""Clear caches: choose caches and entries, and keep what is in use."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class PreparedClear:
 
 def select(roots: Iterable[Root], kinds: Iterable[RootKind]) -> tuple[Root, ...]:
     """Select Triton's own current cache, and those of more kinds; `jit` stands for its other defaults."""
-    wanted = set(kinds)
-    return tuple(root for root in roots if root.current or root.kind in wanted)
+    requested = set(kinds)
+    return tuple(root for root in roots if root.current or root.kind in requested)
 
 
 def named(path: str) -> Root:
-    """The cache at a given path.
+    """Return the cache at a given path.
 
     Raises:
-        UsageError: no such folder.
+        UsageError: there is no such folder.
     """
     folder = Path(path).expanduser().absolute()
     if not folder.is_dir():
@@ -71,14 +71,14 @@ def prepare(
     """Read caches and make the plan.
 
     Args:
-        roots: which.
-        wanted: which of their entries.
+        roots: caches to clear.
+        wanted: filters for their entries.
         living: processes that have Triton loaded; None if unknown.
         installed: the Tritons that are installed.
         now: seconds since 1970; the clock's by default.
 
     Raises:
-        OwnershipError: one of them must not be cleared, such as the home folder.
+        OwnershipError: a cache must not be cleared, such as the home folder.
         FactError: the filters cannot be evaluated.
     """
     roots = tuple(roots)
@@ -100,7 +100,7 @@ def prepare(
 
 
 def _step(content: Content, doomed: tuple[CacheEntry, ...], grace: float) -> RemoveEntries | None:
-    """The step for a cache; None if there is nothing to delete and nothing left by a stopped run."""
+    """Return the step for a cache; None if there is nothing to delete and no leftover of a stopped run."""
     names = tuple(SeenEntry(entry.name, entry.changed) for entry in doomed if entry.root is content.root)
     if not names and not content.trash:
         return None
@@ -119,5 +119,5 @@ def execute(prepared: PreparedClear) -> None:
 
 
 def stayed(prepared: PreparedClear) -> tuple[CacheEntry, ...]:
-    """Entries of the plan that still exist after it ran, because they changed meanwhile."""
+    """Return entries of the plan that still exist after it ran, because they changed meanwhile."""
     return tuple(entry for entry in prepared.doomed if os.path.lexists(entry.path))

@@ -38,7 +38,7 @@ class Filters:
 
     @property
     def any(self) -> bool:
-        """Whether any filter is set."""
+        """Report whether any filter is set."""
         return self != Filters()
 
 
@@ -59,7 +59,7 @@ def age(text: str) -> float | None:
     """Parse seconds from `90s`, `30m`, `12h`, `7d` or `2w`; None for an empty text.
 
     Raises:
-        UsageError: not an age.
+        UsageError: the text is not an age.
     """
     if not text:
         return None
@@ -71,10 +71,10 @@ def age(text: str) -> float | None:
 
 
 def target(text: str) -> tuple[str, ...]:
-    """Backend, architecture and, if given, threads per warp, of `cuda:90` or of a GPU's name (`h100`).
+    """Parse backend, architecture and optional threads per warp from `cuda:90` or a GPU's name (`h100`).
 
     Raises:
-        UsageError: neither of these.
+        UsageError: the text is neither.
     """
     names = configs.load("gpu-targets")["targets"]
     parts = tuple(names.get(text.lower(), text).split(":")) if text else ()
@@ -109,7 +109,7 @@ def choose(
 
 
 def _newest(entries: Iterable[CacheEntry], count: int) -> set[int]:
-    """Identities of the newest finished entries of each kernel in each cache."""
+    """Return identities of the newest finished entries of each kernel in each cache."""
     groups: dict[tuple[object, ...], list[CacheEntry]] = {}
     for entry in entries:
         if entry.kind != "unfinished":
@@ -119,8 +119,8 @@ def _newest(entries: Iterable[CacheEntry], count: int) -> set[int]:
 
 
 def _fits(entry: CacheEntry, wanted: tuple[str, ...]) -> bool:
-    found = triton_metadata.read(entry).target.split(":")
-    return tuple(found[: len(wanted)]) == wanted
+    parts = triton_metadata.read(entry).target.split(":")
+    return tuple(parts[: len(wanted)]) == wanted
 
 
 def _stale(entries: Iterable[CacheEntry], installed: tuple[InstalledTriton, ...]) -> Chosen:

@@ -15,9 +15,9 @@ _SHOWN = 60  # characters of a command line
 
 
 def reason(entry: CacheEntry, living: Living, now: float) -> str:
-    """Why an entry must be kept at a time (seconds since 1970); empty if it may be deleted."""
+    """Return why an entry must be kept at a time (seconds since 1970); empty if it may be deleted."""
     limits = configs.load("triton-cache")["in-use"]
-    age = now - entry.changed / _NANOSECONDS  # below zero on a clock that was set back: as good as new
+    age = now - entry.changed / _NANOSECONDS  # negative after the clock was set back: counts as new
     for _, pid in entry.temporary:
         if _lives(pid, entry.changed):
             return f"process {pid} is writing to it"
@@ -34,13 +34,13 @@ def reason(entry: CacheEntry, living: Living, now: float) -> str:
 
 
 def _users(entry: CacheEntry, living: tuple[TritonProcess, ...]) -> list[TritonProcess]:
-    """Processes whose Triton uses names of this form."""
+    """Return processes whose Triton uses names of this form."""
     era = triton_cache.era_of(entry)
-    return [one for one in living if era is None or not one.version or era.holds(one.version)]
+    return [process for process in living if era is None or not process.version or era.holds(process.version)]
 
 
 def grace(living: Living) -> float:
-    """Seconds for readers between removing an index and the rest."""
+    """Return the seconds that readers get between removing an index and the rest."""
     return 0.0 if living == () else float(configs.load("triton-cache")["in-use"]["grace"])
 
 
@@ -49,11 +49,11 @@ def _named(process: TritonProcess) -> str:
 
 
 def abandoned(pid: int, changed: int, now: float) -> bool:
-    """Whether an unfinished write is abandoned.
+    """Report whether an unfinished write is abandoned.
 
     Args:
-        pid: the writer's, on this machine or on another one that shares the cache.
-        changed: when it was last written to, in nanoseconds since 1970.
+        pid: process id of the writer, on this machine or on another one that shares the cache.
+        changed: time of the last write, in nanoseconds since 1970.
         now: seconds since 1970.
     """
     limit = configs.load("triton-cache")["in-use"]["unfinished"]
@@ -61,8 +61,8 @@ def abandoned(pid: int, changed: int, now: float) -> bool:
 
 
 def _lives(pid: int, changed: int) -> bool:
-    """Whether the writer of an unfinished file is alive, and not another process with the same number."""
+    """Report whether an unfinished file's writer is alive, and not another process with the same number."""
     try:
-        return psutil.Process(pid).create_time() <= changed / _NANOSECONDS + 1  # its clock ticks
+        return psutil.Process(pid).create_time() <= changed / _NANOSECONDS + 1  # a second for clock ticks
     except psutil.Error:
         return False

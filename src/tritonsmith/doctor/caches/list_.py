@@ -22,8 +22,8 @@ from tritonsmith.facts.triton_metadata import Metadata
 
 SCHEMA = 1
 COLUMNS = ("kernel", "target", "Triton", "stages", "size", "age", "options", "cache", "entry")
-_BEGINNING = 8  # characters of an entry's name: enough to tell a million entries apart
-_NAMED = 5  # entries that an error names
+_BEGINNING = 8  # characters of an entry's name: enough to distinguish a million entries
+_NAMED = 5  # entries in an error message
 _WAYS = (("ttir", "ttgir", "llir", "ptx", "cubin"), ("ttir", "ttgir", "llir", "amdgcn", "hsaco"))
 _NANOSECONDS = 1_000_000_000
 
@@ -33,7 +33,7 @@ class CacheRow:
     """An entry with its metadata.
 
     Attributes:
-        entry: which.
+        entry: the entry.
         metadata: the entry's metadata.
         stages: the stages in the entry.
     """
@@ -85,24 +85,24 @@ def make(
 
 
 def cells(row: CacheRow, now: float) -> list[str]:
-    """A row of the table, whose columns are `COLUMNS`; `now` is in seconds since 1970."""
-    entry, told = row.entry, row.metadata
+    """Return a row of the table, whose columns are `COLUMNS`; `now` is in seconds since 1970."""
+    entry, metadata = row.entry, row.metadata
     name = entry.kernel or "?"
     return [
         name if entry.kind == "kernel" else f"{name} ({entry.kind})",
-        ":".join(told.target.split(":")[:2]),
-        told.version or _by_era(entry),
+        ":".join(metadata.target.split(":")[:2]),
+        metadata.version or _by_era(entry),
         _in_short(row.stages),
         formats.size(entry.bytes),
         formats.age(now - entry.changed / _NANOSECONDS),
-        " ".join(f"{option}={value}" for option, value in told.options),
+        " ".join(f"{option}={value}" for option, value in metadata.options),
         entry.root.label,
         entry.name[:_BEGINNING],
     ]
 
 
 def as_json(listing: CacheListing) -> dict[str, Any]:
-    """The documented form of `cache.list --json` (docs/caches.md)."""
+    """Return the documented form of `cache.list --json` (docs/caches.md)."""
     return {
         "schema": SCHEMA,
         "roots": [_root(content) for content in listing.contents],
@@ -121,7 +121,7 @@ def _in_short(stages: tuple[str, ...]) -> str:
 
 
 def _by_era(entry: CacheEntry) -> str:
-    """The versions with this form of names, for entries without a version."""
+    """Return the versions with this form of names, for entries without a version."""
     era = triton_cache.era_of(entry)
     return f"({era.versions})" if era else ""
 
@@ -165,10 +165,10 @@ class EntryFile:
     """A file of an entry.
 
     Attributes:
-        name: of the file.
+        name: name of the file.
         bytes: its size.
-        stage: of the compile; empty for files that are none.
-        what: what it is, in words.
+        stage: stage of the compile; empty for other files.
+        what: description of the file.
     """
 
     name: str
@@ -178,46 +178,48 @@ class EntryFile:
 
 
 def entry(text: str, roots: Iterable[Root]) -> Path:
-    """The folder of an entry.
+    """Find the folder of an entry.
 
     Args:
-        text: its name, the beginning of it, the name of its kernel, or a path.
-        roots: the caches to look in.
+        text: name of the entry or its beginning, name of its kernel, or a path.
+        roots: the caches to search.
 
     Raises:
-        UsageError: there is none, or there are several.
+        UsageError: no entry matches, or several do.
     """
     path, roots = Path(text).expanduser(), tuple(roots)
     if "/" in text and path.is_dir():
         inside = untrusted.real(path).parent in [untrusted.real(root.path) for root in roots]
-        if not inside and not any(one.what for one in files(path)):
+        if not inside and not any(file.what for file in files(path)):
             hints = [f"{command('cache.list')} lists the entries"]
             raise UsageError("this folder is no entry of a cache of Triton's", where=path, hints=hints)
         return path.absolute()
-    entries = [one for root in roots for one in triton_cache.scan(root).entries]
-    found = [Path(one.path) for one in entries if one.name.startswith(text)]
-    exact = [one for one in found if one.name == text]
-    if len(found) == 1 or exact:
-        return (exact or found)[0]
-    if not found:
-        found = [Path(one.path) for one in entries if one.kernel == text]
-        if len(found) == 1:
-            return found[0]
+    entries = [cache_entry for root in roots for cache_entry in triton_cache.scan(root).entries]
+    matches = [Path(cache_entry.path) for cache_entry in entries if cache_entry.name.startswith(text)]
+    exact = [match for match in matches if match.name == text]
+    if len(matches) == 1 or exact:
+        return (exact or matches)[0]
+    if not matches:
+        matches = [Path(cache_entry.path) for cache_entry in entries if cache_entry.kernel == text]
+        if len(matches) == 1:
+            return matches[0]
         what = (
-            f"{len(found)} entries are of the kernel {text!r}" if found else f"no entry begins with {text!r}"
+            f"{len(matches)} entries are of the kernel {text!r}"
+            if matches
+            else f"no entry begins with {text!r}"
         )
     else:
-        what = f"{len(found)} entries begin with {text!r}"
-    hints = [str(one) for one in found[:_NAMED]] or [f"{command('cache.list')} lists them"]
+        what = f"{len(matches)} entries begin with {text!r}"
+    hints = [str(match) for match in matches[:_NAMED]] or [f"{command('cache.list')} lists them"]
     raise UsageError(what, hints=hints)
 
 
 def files(folder: Path) -> list[EntryFile]:
-    """The files of an entry, in the order of the stages."""
+    """Return the files of an entry, in the order of the stages."""
     rows = configs.load("source-map")["stages"]
     known = configs.load("triton-cache")["entry"]
     order = {name: number for number, name in enumerate(rows)}
-    made = []
+    listed = []
     for path in folder.iterdir():
         stage = path.suffix.removeprefix(".") if path.suffix.removeprefix(".") in rows else ""
         if path.name.startswith(known["index"]):
@@ -226,5 +228,5 @@ def files(folder: Path) -> list[EntryFile]:
             what = "the times of the configs that the autotuner tried"
         else:
             what = rows[stage]["about"] if stage else ""
-        made.append(EntryFile(path.name, path.lstat().st_size, stage, what))
-    return sorted(made, key=lambda one: (order.get(one.stage, len(order)), one.name))
+        listed.append(EntryFile(path.name, path.lstat().st_size, stage, what))
+    return sorted(listed, key=lambda file: (order.get(file.stage, len(order)), file.name))

@@ -1,4 +1,4 @@
-"""Whether the Triton that made an entry is still installed."""
+"""The judgement whether the Triton that made an entry is still installed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def judge(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Verdict:
     Another build of the same version looks the same: entries that a rebuild orphaned are `current`.
     """
     if version := triton_metadata.read(entry).version:
-        return "current" if any(_same(version, found.version) for found in installed) else "stale"
+        return "current" if any(_same(version, triton.version) for triton in installed) else "stale"
     era = triton_cache.era_of(entry)
     if era is None:
         return "unknown"
-    return "unknown" if any(_may_spell(found, era) for found in installed) else "stale"
+    return "unknown" if any(_may_spell(triton, era) for triton in installed) else "stale"
 
 
 def _may_spell(found: InstalledTriton, era: Era) -> bool:
-    """A checkout may use the names of the release after its own version."""
+    """Report whether a Triton may use an era's names; a checkout may use those of the next release."""
     ahead = found.checkout and version_key(found.version) < version_key(era.since)
     return ahead or era.holds(found.version)
 

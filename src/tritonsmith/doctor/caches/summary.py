@@ -1,4 +1,4 @@
-"""Text output for caches: sums, and what is kept and why."""
+"""Text output for caches: sums, and the entries that are kept, with reasons."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _SHOWN = 5  # names in a sentence
 
 
 def total(found: Iterable[CacheEntry]) -> str:
-    """`12 entries, 3.4 MiB`."""
+    """Return a sum in words: `12 entries, 3.4 MiB`."""
     sizes = [entry.bytes for entry in found]
     return f"{entries(len(sizes))}, {size(sum(sizes))}"
 
 
 def by_kernel(found: Sequence[CacheEntry], limit: int) -> list[list[str]]:
-    """Rows of a summary, the largest first: cache, kernel, entries, size; one more row sums up the rest."""
+    """Return rows of cache, kernel, entries and size, the largest first; one more row sums up the rest."""
     groups: dict[tuple[str, str], list[int]] = {}
     for entry in found:
         name = entry.kernel or f"({entry.kind})"
@@ -33,17 +33,17 @@ def by_kernel(found: Sequence[CacheEntry], limit: int) -> list[list[str]]:
 
 
 def kept(in_use: Iterable[tuple[CacheEntry, str]]) -> Iterator[str]:
-    """Messages about entries that are kept because they may be in use."""
+    """Yield messages about entries that are kept because they may be in use."""
     reasons = list(in_use)
     if not reasons:
         return
     entry, why = reasons[0]
     more = "; ..." if len(reasons) > 1 else ""
-    yield f"kept, in use: {total(one for one, _ in reasons)} ({entry.kernel or entry.name}: {why}{more})"
+    yield f"kept, in use: {total(item for item, _ in reasons)} ({entry.kernel or entry.name}: {why}{more})"
 
 
 def strangers(content: Content) -> Iterator[str]:
-    """Messages about folders that are not entries, and what could not be read."""
+    """Yield messages about folders that are not entries, and about unreadable caches."""
     if not content.readable:
         yield f"cannot read {content.root.path}"
     if not content.strangers:

@@ -1,4 +1,4 @@
-"""Install the Triton that a PyTorch requires into an environment, or say which commit to build instead."""
+"""Install the Triton that a PyTorch requires into an environment, or name the commit to build instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tritonsmith.facts.pytorch_pins import PinMatch, PyTorchRelease
 from tritonsmith.wheels import venv
 
 PHASE = "Triton"
-_NAME = "triton"  # the one distribution that the package index has for every release
+_NAME = "triton"  # the only distribution that the package index has for every release
 _MOVING = ("nightly", "main", "viable/strict")
 _NOTHING = Plan("nothing to purge")
 _PLATFORMS = {"Linux": "linux", "Darwin": "darwin"}
@@ -45,11 +45,11 @@ class PreparedInstall:
 
 
 def release_of(text: str, folder: EnvDir) -> PinMatch:
-    """The PyTorch release that a text names; that of the env's torch for an empty text.
+    """Return the PyTorch release that a text names; that of the env's torch for an empty text.
 
     Raises:
-        UsageError: no version given or found, or the table lacks it.
-        FactError: not a release, so there is no wheel for it; the hints say how to build instead.
+        UsageError: no version is given or found, or the table lacks it.
+        FactError: there is no wheel, as it is not a release; the hints tell how to build instead.
     """
     ref = "nightly"
     if not text:
@@ -94,16 +94,24 @@ def prepare(
 ) -> PreparedInstall:
     """Make the plan for a release of PyTorch and a channel: `cuda`, `rocm` or `xpu`.
 
-    `now` is what the venv has, None if there is none yet; `before` removes every other owner of `triton/`.
+    `now` is the venv's content, None if it does not exist; `before` removes every other owner of `triton/`.
 
     Raises:
-        FactError: no wheel on the package index; the hints say which commit to build.
-        SmithError: something else owns `triton/`, and `before` does not remove it.
+        FactError: the package index has no wheel; the hints name the commit to build.
+        SmithError: another distribution owns `triton/`, and `before` does not remove it.
     """
     requirement = _wheel(release, channel, base, host)
     owners = now.triton_owners if now else ()
     versions = dict(now.dists) if now else {}
-    editable = {one.name: one.editable for one in now.distributions if one.editable} if now else {}
+    editable = (
+        {
+            distribution.name: distribution.editable
+            for distribution in now.distributions
+            if distribution.editable
+        }
+        if now
+        else {}
+    )
     replaces = tuple(
         f"{name} {versions.get(name, '')}".strip() + _leads(editable.get(name)) for name in owners
     )
@@ -116,8 +124,8 @@ def prepare(
             why=f"found: {', '.join(replaces)}; pip would mix the files of both",
             hints=[f"remove them first: {command('purge-wheels', env=env.name)}"],
         )
-    done = env.venv / venv.STAMP  # or `up` and `install-triton` would take theirs for installed
-    # Anew even if it is there: what was purged may have taken files of it along.
+    done = env.venv / venv.STAMP  # otherwise `up` and `install-triton` would consider theirs installed
+    # Reinstalled even if it exists: the purge may have removed files that it shared with others.
     argv = venv.pip_install(env.python, "--force-reinstall", _plain(requirement))
     steps = (
         *_make(env, base),
@@ -130,18 +138,18 @@ def prepare(
 
 
 def current(env: EnvDir, base: PythonEnv) -> PythonEnv | None:
-    """What the env's venv has; None if it does not exist, or will be recreated."""
+    """Return the content of the env's venv; None if it does not exist, or will be recreated."""
     kept = all(step.stamp is not None and step.stamp.holds() for step in _make(env, base))
     return python_env.read(env.python) if kept else None
 
 
 def _make(env: EnvDir, base: PythonEnv) -> tuple[Step, ...]:
-    """The steps of `venv.plan` without its last one, which installs."""
+    """Return the steps of `venv.plan` without its last one, which installs."""
     return venv.plan(env, base, ()).steps[:-1]
 
 
 def execute(prepared: PreparedInstall, release: PyTorchRelease, session: Session) -> None:
-    """Run it.
+    """Run the plan.
 
     Raises:
         StepError: pip could not install the wheel.
@@ -166,7 +174,7 @@ def execute(prepared: PreparedInstall, release: PyTorchRelease, session: Session
 
 
 def _wheel(release: PyTorchRelease, channel: str, base: PythonEnv, host: Machine) -> Requirement:
-    """The requirement that the package index can satisfy on this machine."""
+    """Return the requirement that the package index can satisfy on this machine."""
     if channel != "cuda":
         name = pytorch_pins.wheel_name(release.version, channel)
         called = f" (it is called {name})" if name else ""
@@ -199,7 +207,7 @@ def _no_wheel(release: PyTorchRelease, channel: str, why: str) -> FactError:
 
 
 def _build(release: PyTorchRelease, channel: str) -> list[str]:
-    """Commands that build the pinned commit, as far as that is known."""
+    """Return commands that build the pinned commit, as far as it is known."""
     own, pin = release.own_pins[channel], release.pin(channel)
     if own is None or pin is None:
         return [f"PyTorch {release.version} pins no Triton for this channel"]
@@ -222,13 +230,13 @@ def _commands(commit: str, repository: str) -> list[str]:
 
 
 def _leads(editable: Editable | None) -> str:
-    """Suffix with the source tree of an editable install; empty for other installs."""
+    """Return a suffix with the source tree of an editable install; empty for other installs."""
     target = (editable.project or editable.package) if editable else None
     return f", editable: {target or 'unknown source tree'}" if editable else ""
 
 
 def _satisfied(requirement: Requirement, version: str) -> bool:
-    """Whether a published wheel of that version will do; a local part (`+git...`) marks a private build."""
+    """Report whether a published wheel of that version will do; `+git...` marks a private build."""
     try:
         parsed = Version(version)
         return parsed.local is None and requirement.specifier.contains(parsed)

@@ -28,10 +28,10 @@ class Owner:
 
     Attributes:
         name: name of the distribution.
-        version: with its local part.
-        commit: digits of Triton's commit at the end of the version, or where pip noted it; else empty.
-        known_by: how the commit is known, where it is not in the version.
-        llvm: the LLVM in its libtriton.so, by its commit or version; empty beside a torch.
+        version: its version, with the local part.
+        commit: digits of Triton's commit, from the version or pip's record; else empty.
+        known_by: source of the commit, if it is not in the version.
+        llvm: the LLVM in its libtriton.so, as a commit or version; empty if there is a torch.
     """
 
     name: str
@@ -66,7 +66,7 @@ def read(python: Path) -> InstalledTorch:
     """Read an interpreter's torch and Triton.
 
     Raises:
-        FactError: it does not run, or has neither a torch nor a Triton.
+        FactError: the interpreter does not run, or has neither a torch nor a Triton.
     """
     packages = python_env.read(python)
     if packages is None:
@@ -90,7 +90,7 @@ def read(python: Path) -> InstalledTorch:
 
 
 def _without_torch(python: Path, packages: PythonEnv) -> InstalledTorch:
-    """The Triton of an interpreter that has no torch, by the metadata and the library of its wheel."""
+    """Read the Triton of an interpreter without a torch, from its wheel's metadata and library."""
     owners = tuple(map(_described, distributions.owners(packages.distributions)))
     if not owners:
         raise FactError(
@@ -105,7 +105,7 @@ def _without_torch(python: Path, packages: PythonEnv) -> InstalledTorch:
 
 
 def _described(distribution: Distribution) -> Owner:
-    """A distribution with Triton's commit and LLVM, as far as it tells."""
+    """Return a distribution with Triton's commit and LLVM, as far as they are known."""
     version = distribution.version
     commit, known_by = distributions.commit_in(version), ""
     if not commit:
@@ -119,7 +119,7 @@ def _described(distribution: Distribution) -> Owner:
 
 
 def _llvm(distribution: Distribution) -> str:
-    """The LLVM in a distribution's libtriton.so; empty if that does not tell."""
+    """Return the LLVM in a distribution's libtriton.so; empty if it is not recorded."""
     for path in libtriton.find(distribution.site / PACKAGE):
         with suppress(OSError):
             library = libtriton.read(path)
@@ -128,7 +128,7 @@ def _llvm(distribution: Distribution) -> str:
 
 
 def release_of(version: str) -> PyTorchRelease | None:
-    """The release of a torch; None for a nightly, or one that is newer than the table."""
+    """Return the release of a torch; None for a nightly, or one that is newer than the table."""
     try:
         return pytorch_pins.find(version).release
     except UsageError:
@@ -139,10 +139,10 @@ def judge(
     torch: Torch, owners: tuple[Owner, ...], release: PyTorchRelease | None
 ) -> tuple[bool | None, tuple[str, ...]]:
     """Decide whether the owners of `triton/` match a torch and its row of the table, if any, and why."""
-    said = tuple(_judged(torch, owners, release))
-    verdicts = {agrees for agrees, _ in said}
+    judgements = tuple(_judged(torch, owners, release))
+    verdicts = {agrees for agrees, _ in judgements}
     doubtful = None if None in verdicts else True
-    return (False if False in verdicts else doubtful), tuple(reason for _, reason in said)
+    return (False if False in verdicts else doubtful), tuple(reason for _, reason in judgements)
 
 
 def _judged(
@@ -168,27 +168,27 @@ def _judged(
 
 def _fits(who: str, line: str, owners: tuple[Owner, ...]) -> tuple[bool | None, str]:
     requirement = Requirement(line)
-    wanted = f"{requirement.name}{requirement.specifier}"
+    specification = f"{requirement.name}{requirement.specifier}"
     named = [owner for owner in owners if owner.name == canonicalize_name(requirement.name)]
     if not named:
         instead = ", ".join(f"{owner.name} {owner.version}" for owner in owners) or "no Triton"
-        return False, f"{who} requires {wanted}; installed is {instead}"
+        return False, f"{who} requires {specification}; installed is {instead}"
     version = named[0].version
     try:
         fits = requirement.specifier.contains(Version(version), prereleases=True)
     except InvalidVersion:
-        return None, f"{who} requires {wanted}; {version!r} cannot be compared"
-    return fits, f"{who} requires {wanted}; installed is {version}"
+        return None, f"{who} requires {specification}; {version!r} cannot be compared"
+    return fits, f"{who} requires {specification}; installed is {version}"
 
 
 def _commit_fits(owner: Owner, release: PyTorchRelease) -> tuple[bool | None, str]:
     """Compare the commit in a version with the release's pins and its wheel."""
-    said = f"{owner.name} {owner.version} was built from {owner.commit}"
+    text = f"{owner.name} {owner.version} was built from {owner.commit}"
     pins = [pin for pin in release.own_pins.values() if pin is not None]
     if any(pin.commit.startswith(owner.commit) for pin in pins):
-        return True, f"{said}, which PyTorch {release.version} pins"
+        return True, f"{text}, which PyTorch {release.version} pins"
     if any(candidate.startswith(owner.commit) for pin in pins for candidate in pin.candidates):
-        return None, f"{said}, an unconfirmed candidate for the pin of PyTorch {release.version}"
+        return None, f"{text}, an unconfirmed candidate for the pin of PyTorch {release.version}"
     if not release.cuda.commit:
-        return None, f"{said}; the pin of PyTorch {release.version} is unknown"
-    return False, f"{said}, which PyTorch {release.version} does not pin"
+        return None, f"{text}; the pin of PyTorch {release.version} is unknown"
+    return False, f"{text}, which PyTorch {release.version} does not pin"

@@ -19,7 +19,7 @@ SCHEMA = 1
 
 
 def table(releases: Iterable[PyTorchRelease]) -> dict[str, Any]:
-    """All releases, the meaning of the grades, and the wheel names of all eras."""
+    """Return all releases, the meaning of the grades, and the wheel names of all eras."""
     return {
         **_head("table"),
         "releases": [release_table(release) for release in releases],
@@ -29,22 +29,22 @@ def table(releases: Iterable[PyTorchRelease]) -> dict[str, Any]:
 
 
 def one(release: PyTorchRelease, note: str) -> dict[str, Any]:
-    """One release."""
+    """Return one release."""
     return {**_head("release"), "note": note, "release": release_table(release)}
 
 
 def live(reading: Reading) -> dict[str, Any]:
-    """What a commit of PyTorch pins."""
+    """Return the pins of a commit of PyTorch."""
     return {**_head("live"), **asdict(reading), "pins": [_nulls(asdict(pin)) for pin in reading.pins]}
 
 
 def update(file: Path, changes: Iterable[str], missing: Iterable[str]) -> dict[str, Any]:
-    """The changes to the table."""
+    """Return the changes to the table."""
     return {**_head("update"), "file": str(file), "changes": list(changes), "missing": list(missing)}
 
 
 def installed(found: InstalledTorch) -> dict[str, Any]:
-    """A torch and its Triton."""
+    """Return a torch and its Triton."""
     return {
         **_head("installed"),
         "python": str(found.python),
@@ -57,7 +57,7 @@ def installed(found: InstalledTorch) -> dict[str, Any]:
 
 
 def holders(found: Holders) -> dict[str, Any]:
-    """The releases that have a commit."""
+    """Return the releases that have a commit."""
     return {
         **_head("holders"),
         "commit": found.commit,
@@ -78,24 +78,24 @@ def holders(found: Holders) -> dict[str, Any]:
 
 
 def picks(found: Picks) -> dict[str, Any]:
-    """A release branch, and what it has besides its branch point."""
+    """Return a release branch, and its commits since its branch point."""
     return {
         **_head("picks"),
         "branch": found.branch,
         "tip": found.tip,
         "main": found.main,
         "branch_point": found.point,
-        "picks": [{name: value or None for name, value in asdict(one).items()} for one in found.picks],
+        "picks": [{name: value or None for name, value in asdict(pick).items()} for pick in found.picks],
     }
 
 
 def packages(found: Iterable[PackageRelease]) -> dict[str, Any]:
-    """Releases of a package, and the torch that each requires."""
-    return {**_head("packages"), "releases": [asdict(one) for one in found]}
+    """Return the releases of a package, and the torch that each requires."""
+    return {**_head("packages"), "releases": [asdict(package) for package in found]}
 
 
 def release_table(release: PyTorchRelease) -> dict[str, Any]:
-    """A release: its channels, its wheel, and the wheel names."""
+    """Return a release: its channels, its wheel, and the wheel names."""
     return {
         "pytorch": release.version,
         **{where: _nulls(asdict(pin)) if pin else None for where, pin in release.own_pins.items()},

@@ -1,4 +1,4 @@
-"""What a release branch has that its branch point on main has not, and which commits of main those are."""
+"""The commits of a release branch since its branch point on main, and their counterparts on main."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 How = Literal["names it", "same pull request", "same change", ""]
 
-_FIELD, _RECORD = "\x1f", "\x1e"  # no message has them
+_FIELD, _RECORD = "\x1f", "\x1e"  # these never occur in messages
 _FORMAT = f"--format=%H{_FIELD}%aI{_FIELD}%s{_FIELD}%b{_RECORD}"
 
 
@@ -24,10 +24,10 @@ class Pick:
 
     Attributes:
         commit: 40 hex digits.
-        date: when its author wrote it, ISO 8601.
+        date: author date, ISO 8601.
         subject: first line of its message.
-        original: the commit of main that it was picked from; empty if unknown, or if there is none.
-        how: by what that is known; `same change` knows only that main has such a commit.
+        original: the picked commit of main; empty if it is unknown, or if there is none.
+        how: the evidence for it; `same change` alone shows only that main has such a commit.
     """
 
     commit: str
@@ -39,14 +39,14 @@ class Pick:
 
 @dataclass(frozen=True)
 class Picks:
-    """The answer.
+    """The commits of a release branch.
 
     Attributes:
-        branch: as the clone names it.
+        branch: its name in the clone.
         tip: its last commit.
-        main: the branch that it was cut from, as the clone names it.
-        point: the last commit that both have.
-        picks: what the branch has since, oldest first.
+        main: name in the clone of the branch that it was cut from.
+        point: the last common commit.
+        picks: its commits since then, oldest first.
     """
 
     branch: str
@@ -57,19 +57,19 @@ class Picks:
 
     @property
     def only_here(self) -> tuple[Pick, ...]:
-        """Those of which no counterpart on main is known."""
-        return tuple(one for one in self.picks if not one.how)
+        """The commits without a known counterpart on main."""
+        return tuple(pick for pick in self.picks if not pick.how)
 
 
 def find(name: str, source: Path) -> Picks:
     """List the commits of a branch since it was cut.
 
     Args:
-        name: a branch, a tag or a commit of it: `release/3.8.x`, `3.8.x`, `v3.8.1`.
+        name: a branch, or a tag or commit on it: `release/3.8.x`, `3.8.x`, `v3.8.1`.
         source: clone of Triton, with main.
 
     Raises:
-        FactError: no clone, a shallow one, or one without the branch or main.
+        FactError: there is no clone, it is shallow, or it lacks the branch or main.
     """
     with git_history.opened(source) as clone:
         release_branches.refuse_shallow(clone, source)
@@ -96,8 +96,8 @@ def _picks(clone: Repo, point: str, tip: str, main: str) -> list[Pick]:
 
     def original(commit: str, subject: str, body: str) -> tuple[str, How]:
         for text in commit_message.picked(body):
-            if found := next((one for one in hashes if one.startswith(text)), ""):
-                return found, "names it"
+            if candidate_match := next((candidate for candidate in hashes if candidate.startswith(text)), ""):
+                return candidate_match, "names it"
         keys = ((number, commit_message.reverts(subject)) for number in commit_message.numbers(subject))
         known = next((by_pull[key] for key in keys if key in by_pull), "")
         if commit in same:
@@ -111,19 +111,19 @@ def _picks(clone: Repo, point: str, tip: str, main: str) -> list[Pick]:
 
 
 def _by_pull(commits: list[list[str]]) -> dict[tuple[str, int], str]:
-    """Number of a pull request, and how often it is reverted, to the commit that is it, or that names it."""
-    found: dict[tuple[str, int], str] = {}
+    """Return the commits by pull request number and number of reverts; mentions count as a fallback."""
+    commit_of: dict[tuple[str, int], str] = {}
     for commit, _, subject, _ in commits:
         for number in commit_message.numbers(subject):
-            found.setdefault((number, commit_message.reverts(subject)), commit)
+            commit_of.setdefault((number, commit_message.reverts(subject)), commit)
     own = ((commit, subject, commit_message.numbers(subject)) for commit, _, subject, _ in commits)
-    found |= {
+    commit_of |= {
         (numbers[-1], commit_message.reverts(subject)): commit for commit, subject, numbers in own if numbers
     }
-    return found
+    return commit_of
 
 
 def _log(clone: Repo, *span: str) -> list[list[str]]:
-    """Commit, date, subject and body of each."""
-    told = str(clone.git.log("--no-show-signature", _FORMAT, *span))
-    return [record.lstrip("\n").split(_FIELD, 3) for record in told.split(_RECORD) if record.strip()]
+    """Return commit, date, subject and body of each commit."""
+    output = str(clone.git.log("--no-show-signature", _FORMAT, *span))
+    return [record.lstrip("\n").split(_FIELD, 3) for record in output.split(_RECORD) if record.strip()]

@@ -32,12 +32,12 @@ class LivePin:
     Attributes:
         channel: `cuda`, `rocm`, `xpu`, `cpu` or `windows`.
         title: the channel's display name.
-        commit: of Triton.
-        version: of Triton; empty if no file has it.
+        commit: commit of Triton.
+        version: version of Triton; empty if no file has it.
         file: the file that names the commit.
-        same_as: channel whose file applies, if this one has none; empty otherwise.
-        llvm: that Triton pins at the commit; empty if unknown.
-        llvm_from: its origin: the Triton clone or the table.
+        same_as: channel whose file applies if this one has none; empty otherwise.
+        llvm: LLVM commit that Triton pins at that commit; empty if unknown.
+        llvm_from: its source: the Triton clone or the table.
     """
 
     channel: str
@@ -57,7 +57,7 @@ class Reading:
     Attributes:
         repository: URL or path that was read.
         ref: tag, branch or commit as given.
-        commit: of PyTorch.
+        commit: commit of PyTorch.
         committed: its date, ISO 8601.
         pins: one per channel that has a pin there.
     """
@@ -69,22 +69,22 @@ class Reading:
     pins: tuple[LivePin, ...]
 
     def pin(self, channel: str) -> LivePin | None:
-        """The pin of a channel."""
+        """Return the pin of a channel; None if it has none."""
         return next((pin for pin in self.pins if pin.channel == channel), None)
 
 
 def default_repository() -> str:
-    """URL of PyTorch's own repository."""
+    """Return the URL of PyTorch's own repository."""
     return str(configs.load(pytorch_pins.CONFIG)["repository"])
 
 
 def is_url(repository: str) -> bool:
-    """Whether a repository is named by a URL; everything else is a path."""
+    """Report whether a repository is named by a URL; everything else is a path."""
     return "://" in repository or repository.startswith("git@")
 
 
 def fetch(repository: str, ref: str, space: Workspace) -> Plan:
-    """Steps that fetch a tag, branch or full commit of a URL without its files' contents; none for a path."""
+    """Plan to fetch a tag, branch or full commit of a URL without file contents; no steps for a path."""
     if not is_url(repository):
         return Plan(f"read {ref} of {repository}, read-only")
     folder = _folder(repository, space)
@@ -99,8 +99,8 @@ def read(repository: str, ref: str, space: Workspace, triton: Path | None = None
     """Read the pins at a commit of PyTorch; nothing is checked out.
 
     Args:
-        repository: URL or path. A URL is fetched without history and files' contents into a repository of
-            the tool's own.
+        repository: URL or path. A URL is fetched without history and file contents into a repository of the
+            tool's own.
         ref: tag, branch or commit.
         space: the workspace.
         triton: a clone of Triton, for the LLVM at each commit; None for none.
@@ -124,7 +124,7 @@ def _folder(url: str, space: Workspace) -> Path:
 
 @contextmanager
 def _fetched(url: str, ref: str, space: Workspace) -> Iterator[Repo]:
-    """The tool's own repository with the ref as FETCH_HEAD; only one run at a time may move FETCH_HEAD."""
+    """Open the tool's own repository with the ref as FETCH_HEAD, which only one run at a time may move."""
     space.claim()
     with locks.hold(space.root / "pins.lock", purpose=f"pins --live --ref {ref}"):
         try:
@@ -158,17 +158,17 @@ def _read(clone: Repo, repository: str, asked: str, ref: str, triton: Path | Non
             where=repository,
             hints=["fetch it: git fetch origin --tags", "or read upstream's repository: omit --repository"],
         )
-    found: dict[str, LivePin] = {}
+    pins: dict[str, LivePin] = {}
     for file in pytorch_pins.pin_files():
         if pin := _own_pin(clone, commit, file):
-            found[file.channel] = pin
-        elif other := found.get(file.otherwise):
+            pins[file.channel] = pin
+        elif other := pins.get(file.otherwise):
             about = {"channel": file.channel, "title": file.title, "same_as": other.channel}
-            found[file.channel] = replace(other, **about)
-    if "cuda" not in found:
+            pins[file.channel] = replace(other, **about)
+    if "cuda" not in pins:
         raise _no_pin(repository, commit)
     committed = clone.commit(commit).committed_datetime.isoformat()
-    return Reading(repository, asked, commit, committed, _with_llvm(found.values(), triton))
+    return Reading(repository, asked, commit, committed, _with_llvm(pins.values(), triton))
 
 
 def _own_pin(clone: Repo, commit: str, file: PinFile) -> LivePin | None:
@@ -207,7 +207,7 @@ def _no_pin(repository: str, commit: str) -> FactError:
 
 
 def _with_llvm(pins: Iterable[LivePin], triton: Path | None) -> tuple[LivePin, ...]:
-    """The clone comes first: it has Triton's own pin."""
+    """Add the LLVM to each pin; the clone takes precedence, because it has Triton's own pin."""
     if triton is None:
         return tuple(_from_table(pin) for pin in pins)
     with git_history.opened(triton) as clone:
