@@ -1,6 +1,6 @@
-"""The lines by which MLIR, LLVM and Triton announce IR on standard error, and where that IR ends.
+"""Parse the lines by which MLIR, LLVM and Triton announce IR on standard error, and find the end of that IR.
 
-What is printed has no end mark: the next banner follows, or a program's own output, or a crash.
+The printed IR has no end mark: the next banner follows, or a program's own output, or a crash.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _ASSEMBLY = re.compile(rb"// -----// (NVPTX|AMDGCN) Dump //----- //\r?\n?")
 
 @dataclass(frozen=True)
 class Banner:
-    """What a banner says.
+    """A parsed banner.
 
     Attributes:
         kind: suffix of a file that holds such IR: `mlir`, `ll`, `mir`, `ptx`, `amdgcn`.
         name: of the pass.
-        argument: of the pass on a command line; empty if the banner has none.
+        argument: name of the pass on a command line; empty if the banner has none.
         pipeline: the same with its options.
-        operation: that the pass ran on; empty if the banner does not tell.
-        symbol: its name, if it has one.
-        when: what the IR is to the pass.
-        inside: the pass itself printed it, while it ran.
+        operation: the operation that the pass ran on; empty if the banner does not name it.
+        symbol: the operation's name, if it has one.
+        when: whether the IR is from before the pass, from after it, or from its failure.
+        inside: the pass itself printed it while it ran.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Banner:
 
 @lru_cache(4096)
 def parse(line: bytes) -> tuple[int, Banner] | None:
-    """The banner at the end of a line with its line end, and where it begins: output may come before it."""
+    """Parse the banner at the end of a line; return its offset and the banner. Output may come before it."""
     if match := _MLIR.search(line):
         return match.start(), _mlir(match)
     if match := _INSIDE.search(line):
@@ -78,13 +78,13 @@ def parse(line: bytes) -> tuple[int, Banner] | None:
 
 def _mlir(match: re.Match[bytes]) -> Banner:
     head, operation, symbol = _text(match[2]), _text(match[3] or b""), _text(match[4] or b"")
-    found = _SPELLED.fullmatch(head) or _NAMED.fullmatch(head)
-    if found is None:  # an empty name
+    head_ = _SPELLED.fullmatch(head) or _NAMED.fullmatch(head)
+    if head_ is None:  # an empty name
         return Banner("mlir", head, "", "", operation, symbol, "before")
-    pipeline = found["pipeline"] or ""
-    when: When = "before" if match[1] == b"Before" else "failed" if found["failed"] else "after"
+    pipeline = head_["pipeline"] or ""
+    when: When = "before" if match[1] == b"Before" else "failed" if head_["failed"] else "after"
     argument = pipeline.partition("{")[0]
-    return Banner("mlir", found["name"], argument, pipeline, operation, symbol.strip('"'), when)
+    return Banner("mlir", head_["name"], argument, pipeline, operation, symbol.strip('"'), when)
 
 
 def _llvm(match: re.Match[bytes]) -> Banner:
@@ -122,9 +122,14 @@ _LAST = b"\n# End machine code for function "
 
 
 def end(kind: str, data: bytes) -> int | None:
-    """Where the IR that `data` begins with ends, with the blank lines that the printer puts after it.
+    """Return the end of the IR at the start of `data`, with the blank lines that the printer puts after it.
 
-    `data` reaches up to the next banner. None if the IR is cut off.
+    Args:
+        kind: as `Banner.kind`.
+        data: the text up to the next banner.
+
+    Returns:
+        An offset; None if the IR is cut off.
     """
     if kind == "mlir":
         return _mlir_end(data)
@@ -140,27 +145,28 @@ def end(kind: str, data: bytes) -> int | None:
 
 
 def said(data: bytes) -> int:
-    """Where in IR that is cut off the compiler begins to say why; the end if it does not."""
-    found = marks().search(data)
-    return data.rfind(b"\n", 0, found.start()) + 1 if found else len(data)
+    """Return the offset of the compiler's error message in IR that is cut off; the end if there is none."""
+    mark = marks().search(data)
+    return data.rfind(b"\n", 0, mark.start()) + 1 if mark else len(data)
 
 
 @lru_cache(1)
 def marks() -> re.Pattern[bytes]:
-    """What a compiler prints when it crashes or gives up."""
+    """Return a pattern of the messages of a compiler that crashes or gives up."""
     return re.compile("|".join(configs.load("ir-dump")["marks"]["crash"]).encode())
 
 
 @lru_cache(1)
 def log() -> re.Pattern[bytes]:
-    """Lines that LLVM prints beside its dumps."""
+    """Return a pattern of the lines that LLVM logs beside its dumps."""
     return re.compile(
         rb"(?m:^)(?:" + "|".join(configs.load("ir-dump")["marks"]["log"]).encode() + rb")[^\n]*\n"
     )
 
 
 def _mlir_end(data: bytes) -> int | None:
-    """All of an operation but its first line and `}` is indented; aliases stand before and after it."""
+    """Return the end of an operation with its aliases; None if it is cut off."""
+    # Everything in an operation except its first line and `}` is indented; aliases stand before and after it.
     head = _ALIASES.match(data)
     begin = head.end() if head else 0
     stop = _line_end(data, begin)

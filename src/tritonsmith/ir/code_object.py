@@ -16,17 +16,17 @@ _METADATA = 32  # NT_AMDGPU_METADATA
 
 @dataclass(frozen=True)
 class CodeObject:
-    """One kernel.
+    """The kernel of a code object.
 
     Attributes:
         kernel: name of the function.
-        sgprs: scalar registers of a wave.
-        vgprs: vector registers of a lane; with the AGPRs where they share a file (gfx90a and later).
-        agprs: accumulators of a lane.
-        scratch: bytes of a lane.
+        sgprs: scalar registers per wave.
+        vgprs: vector registers per lane; with the AGPRs if they share a register file (gfx90a and later).
+        agprs: accumulation registers per lane.
+        scratch: bytes per lane.
         lds: bytes of local data share that the code object fixes; Triton's comes with the launch.
-        sgpr_spills: scalar registers that were stored and loaded again.
-        vgpr_spills: vector registers.
+        sgpr_spills: spilled scalar registers.
+        vgpr_spills: spilled vector registers.
         wave: lanes of a wave.
         threads: of a work-group, at most.
         code: bytes of machine code.
@@ -46,10 +46,10 @@ class CodeObject:
 
 
 def read(elf: Elf) -> CodeObject:
-    """The kernel of a file; Triton's have one.
+    """Read the kernel of a file; Triton's files have one.
 
     Raises:
-        FactError: it is of another vendor, or its metadata is not there or not as it should be.
+        FactError: it is of another vendor, or its metadata is missing or malformed.
     """
     if elf.backend != "hip" or ".note" not in elf.sections:
         raise FactError(

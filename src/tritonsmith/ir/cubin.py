@@ -29,19 +29,19 @@ _BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # U8, S8, U16, S16, 32, 64, 128, U.128
 
 @dataclass(frozen=True)
 class Cubin:
-    """One kernel.
+    """The kernel of a cubin.
 
     Attributes:
         kernel: name of the function.
-        registers: 32-bit ones of a thread.
-        frame: bytes of stack of a thread.
-        threads: of a block.
-        barriers: named ones of a block.
-        shared: bytes of static shared memory; from 9.0 on with what the driver reserves.
+        registers: 32-bit registers per thread.
+        frame: bytes of stack per thread.
+        threads: per block.
+        barriers: named barriers per block.
+        shared: bytes of static shared memory; from 9.0 on including the driver's reservation.
         constant: bytes of constant bank 0: parameters of the launch and of the kernel.
         code: bytes of machine code.
-        local_stores: bytes that the code's stores to local memory write, each counted once.
-        local_loads: the same of loads.
+        local_stores: bytes written by the code's stores to local memory, each store counted once.
+        local_loads: the same for loads.
     """
 
     kernel: str
@@ -57,7 +57,7 @@ class Cubin:
 
 
 def read(elf: Elf) -> Cubin:
-    """The kernel of a file; Triton's have one.
+    """Read the kernel of a file; Triton's files have one.
 
     Raises:
         FactError: it is of another vendor, has no kernel, or lacks an attribute.
@@ -91,7 +91,7 @@ def read(elf: Elf) -> Cubin:
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and content; of several with one number the last stays."""
+    """Yield number and content of each attribute; if a number repeats, the last one counts."""
     at = 0
     while at + _HEAD.size <= len(data):
         kind, number, size = _HEAD.unpack_from(data, at)
@@ -106,7 +106,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _of_symbol(attributes: dict[int, bytes], number: int, kernel: str) -> int:
-    """A value after the index of the symbol that it is about."""
+    """Return a value that follows the index of its symbol."""
     try:
         _, value = struct.unpack("<II", attributes[number])
     except (KeyError, struct.error) as error:
@@ -130,7 +130,7 @@ def _size(elf: Elf, name: str) -> int:
 
 
 def _local(code: bytes) -> tuple[int, int]:
-    """Bytes of stores and of loads."""
+    """Return the bytes of stores and of loads."""
     stores = loads = 0
     for low, high in _INSTRUCTION.iter_unpack(code[: len(code) // _INSTRUCTION.size * _INSTRUCTION.size]):
         opcode = low & _OPCODE

@@ -1,4 +1,4 @@
-"""ELF files as far as cubins and code objects need it: 64 bits, little-endian, sections by name."""
+"""Read ELF files as far as cubins and code objects need it: 64 bits, little-endian, sections by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Section:
         name: `.text.matmul`.
         flags: as in the file.
         size: in bytes, also of one that takes no room in the file.
-        data: its content; empty for one without.
+        data: its content; empty for one that takes no room.
     """
 
     name: str
@@ -38,11 +38,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Elf:
-    """A file.
+    """An ELF file.
 
     Attributes:
         backend: `cuda` or `hip`.
-        sections: by name; of several with one name the first.
+        sections: by name; if a name repeats, the first one.
     """
 
     backend: str
@@ -53,7 +53,7 @@ def load(path: Path) -> Elf:
     """Read a file.
 
     Raises:
-        FactError: it cannot be read, or is no binary of a GPU.
+        FactError: it cannot be read, or is not a GPU binary.
     """
     try:
         return parse(untrusted.read_bytes(path, untrusted.OURS))
@@ -62,10 +62,10 @@ def load(path: Path) -> Elf:
 
 
 def parse(content: bytes) -> Elf:
-    """Sections of a cubin or a code object.
+    """Parse the sections of a cubin or a code object.
 
     Raises:
-        FactError: it is neither, or is cut short.
+        FactError: it is neither, or is truncated.
     """
     if content[: len(_MAGIC)] != _MAGIC:
         raise _wrong("it does not start with the ELF magic number")
@@ -87,10 +87,10 @@ def parse(content: bytes) -> Elf:
 
 
 def notes(data: bytes) -> Iterator[tuple[str, int, bytes]]:
-    """Owner, type and content of each note of a section.
+    """Yield owner, type and content of each note of a section.
 
     Raises:
-        FactError: one is cut short.
+        FactError: a note is truncated.
     """
     at = 0
     while at < len(data):

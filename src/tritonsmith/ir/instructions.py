@@ -1,4 +1,4 @@
-"""Instructions of a disassembly, counted by class."""
+"""Count the instructions of a disassembly by class."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ TOTAL, OTHER = "all", "other"
 
 _MNEMONICS = {
     "sass": re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE),
-    # `buffer_load_dword v3, off` is scratch memory: what has no address of its own
+    # `buffer_load_dword v3, off` is scratch memory: it has no address operand
     "amd": re.compile(r"^\t([a-z]\w+(?: [\w\[\]:]+, off(?=,))?)", re.MULTILINE),
 }
 
 
 def count(text: str, language: str) -> dict[str, int]:
-    """Classes of a disassembly (`sass` or `amd`) to numbers, in the order of configs/; `all` is first."""
+    """Count classes in a disassembly (`sass` or `amd`), in the order of configs/; `all` comes first."""
     mnemonics = Counter(_MNEMONICS[language].findall(text))
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for mnemonic, number in mnemonics.items():
-        found[class_of(mnemonic, language)] += number
+        counts[class_of(mnemonic, language)] += number
     order = {name: place for place, name in enumerate(names(language))}
-    kept = sorted(found.items(), key=lambda item: order[item[0]])
+    kept = sorted(counts.items(), key=lambda item: order[item[0]])
     return {TOTAL: mnemonics.total(), **dict(kept)}
 
 
 @cache
 def class_of(mnemonic: str, language: str) -> str:
-    """`global load 128` for `LDG.E.128`; `other` for what is in no class."""
+    """Return the class of a mnemonic: `global load 128` for `LDG.E.128`; `other` if it is in none."""
     for name, pattern, wide in _classes(language):
         if pattern.fullmatch(mnemonic):
             return f"{name} {_width(mnemonic, language)}" if wide else name
@@ -39,12 +39,12 @@ def class_of(mnemonic: str, language: str) -> str:
 
 @cache
 def names(language: str) -> tuple[str, ...]:
-    """Every class that there is, those with a width once for each."""
+    """Return every class, those with a width once per width."""
     widths = sorted({bits for _, bits in configs.load("kernel-resources")["widths"][language]})
-    found: list[str] = []
+    classes: list[str] = []
     for name, _, wide in _classes(language):
-        found += [f"{name} {bits}" for bits in widths] if wide else [name]
-    return (*found, OTHER)
+        classes += [f"{name} {bits}" for bits in widths] if wide else [name]
+    return (*classes, OTHER)
 
 
 def _width(mnemonic: str, language: str) -> int:

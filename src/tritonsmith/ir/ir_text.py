@@ -1,7 +1,7 @@
-"""The text of a module as a tree: where operations begin and end, what they define, which regions they have.
+"""Parse the text of a module into a tree: the extent of operations, their results and their regions.
 
-No dialect is known here, only how MLIR prints: one operation begins a line, and a `{` at the end of a line
-begins a region. What is cut out of such a text wrongly does not parse, which costs a try and nothing else.
+It knows no dialect, only MLIR's format: an operation begins a line, and a `{` at the end of a line begins a
+region. A piece that is cut out of such a text wrongly does not parse, which costs one try and nothing else.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _TERMINATORS = re.compile(r"(?:.*[._])?(?:return|yield|br|switch|unreachable|con
 
 @dataclass(eq=False)
 class Region:
-    """What stands between `{` and `}`.
+    """A region between `{` and `}`.
 
     Attributes:
         begin: offset after the line of `{`.
         end: offset of the line of `}`.
-        ops: of all its blocks, in order.
-        labels: offsets of the lines of blocks, begin and end.
+        ops: operations of all its blocks, in order.
+        labels: begin and end of each line with a block label.
     """
 
     begin: int
@@ -45,8 +45,8 @@ class Op:
     Attributes:
         begin: offset of its first line.
         end: offset after its last line.
-        parent: region that it stands in; None at the top.
-        results: names and how many values each stands for.
+        parent: the region that contains it; None at the top.
+        results: names, each with its number of values.
         name: `arith.addi`.
         head: text up to its first region, or all of it.
         regions: in order.
@@ -62,16 +62,16 @@ class Op:
 
     @property
     def function(self) -> bool:
-        """Whether it is a function."""
+        """True for a function."""
         return self.name in _FUNCTIONS
 
     @property
     def terminator(self) -> bool:
-        """Whether it ends a block."""
+        """True for an operation that ends a block."""
         return bool(_TERMINATORS.fullmatch(self.name))
 
     def walk(self) -> Iterator[Op]:
-        """It and all that is in it, in the order of the text."""
+        """Yield the operation and all operations in it, in the order of the text."""
         yield self
         for region in self.regions:
             for op in region.ops:
@@ -91,25 +91,26 @@ class IrText:
     top: tuple[Op, ...]
 
     def ops(self) -> tuple[Op, ...]:
-        """All operations, in the order of the text."""
-        return tuple(op for one in self.top for op in one.walk())
+        """Return all operations, in the order of the text."""
+        return tuple(op for root in self.top for op in root.walk())
 
     def functions(self) -> tuple[Op, ...]:
-        """All functions."""
+        """Return all functions."""
         return tuple(op for op in self.ops() if op.function)
 
     def count(self) -> int:
-        """Operations, modules and functions aside."""
+        """Count the operations, modules and functions aside."""
         return sum(not op.function and op.name not in MODULE for op in self.ops())
 
 
 def uses(name: str) -> re.Pattern[str]:
-    """Where a value is named; group 1 is the number of one of several results."""
+    """Return a pattern of the uses of a value; group 1 is the number of one of several results."""
     return re.compile(re.escape(name) + r"(?![\w$\-]|\.\w)(?:#(\d+))?")
 
 
 def scope(op: Op) -> tuple[int, int]:
-    """Where its results can be used: offsets; all of a region of several blocks, whose order says little."""
+    """Return the offsets between which an operation's results can be used."""
+    # In a region of several blocks that is all of the region: the order of blocks says little.
     region = op.parent
     if region is None:
         return op.end, op.end
@@ -117,7 +118,7 @@ def scope(op: Op) -> tuple[int, int]:
 
 
 def bracketed(text: str, at: int, end: int | None = None) -> tuple[int, int] | None:
-    """Offsets of what stands between the brackets that open there, before an end; None if none do."""
+    """Return the offsets of the text in the brackets that open at `at` and close before `end`, or None."""
     closing = {"(": ")", "{": "}"}.get(text[at : at + 1])
     depth = 0
     for position in range(at, len(text) if end is None else end) if closing else ():
@@ -128,7 +129,7 @@ def bracketed(text: str, at: int, end: int | None = None) -> tuple[int, int] | N
 
 
 def parse(text: str) -> IrText:
-    """Find the operations: one on each line or more; one that is cut off ends with the text."""
+    """Find the operations: at most one begins on a line; one that is cut off ends with the text."""
     return _IrParser(text if text.endswith("\n") else f"{text}\n").run()
 
 
@@ -136,7 +137,7 @@ class _IrParser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._top: list[Op] = []
-        self._open: list[tuple[Op, list[str]]] = []  # those whose region we are in, and their brackets
+        self._open: list[tuple[Op, list[str]]] = []  # operations whose region is open, with their brackets
         self._region: Region | None = None
         self._begin = 0  # of the statement
         self._op: Op | None = None  # whose region was closed in this statement

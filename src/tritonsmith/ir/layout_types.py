@@ -1,4 +1,4 @@
-"""Types with a layout: of one layout, or those in the text of a module."""
+"""Parse types with a layout: of one layout, or those in the text of a module."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LayoutType:
     Attributes:
         layout: its text in the newest dialect's spelling, without aliases.
         shape: of the tensor; of memory the allocated one, buffers of a pipeline first.
-        element: one of that type: `f16`; what threads hold where does not depend on it.
+        element: an element type: `f16`; the distribution does not depend on it.
     """
 
     layout: str
@@ -42,24 +42,24 @@ class LayoutType:
 
     @property
     def kind(self) -> str:
-        """Where the elements are: `registers`, `shared memory`, `tensor memory`."""
+        """The place of the elements: `registers`, `shared memory`, `tensor memory`."""
         return str(_place(self.layout)["kind"])
 
     @property
     def bits(self) -> int:
-        """Of an element; `f8E5M2` has 8."""
-        found = _BITS.match(self.element)
-        return int(found[1]) if found else _POINTER
+        """The bits of an element; `f8E5M2` has 8."""
+        match = _BITS.match(self.element)
+        return int(match[1]) if match else _POINTER
 
 
 @dataclass(frozen=True)
 class WrittenType:
-    """A type as a module has it.
+    """A type as a module spells it.
 
     Attributes:
-        type: what it means.
-        name: of the layout, as it is written: `#mma`, `#ttg.slice<{dim = 0, parent = #blocked}>`.
-        shape: of what is read or written: of memory it can be a part.
+        type: its meaning.
+        name: the layout as written: `#mma`, `#ttg.slice<{dim = 0, parent = #blocked}>`.
+        shape: of the part that is read or written: memory may be larger.
         element: `f16`, `!tt.ptr<f16>`.
     """
 
@@ -76,8 +76,8 @@ class MemoryAccess:
     Attributes:
         line: its number, from 1.
         operation: `local_load`.
-        memory: the type of what is in memory.
-        tensor: the type of what threads hold.
+        memory: the type in memory.
+        tensor: the type that threads hold.
     """
 
     line: int
@@ -87,10 +87,10 @@ class MemoryAccess:
 
 
 def of(layout: str, shape: str, element: str) -> LayoutType:
-    """The type of one layout, a shape `128x64` and an element `fp16` or `f16`.
+    """Return the type of a layout, a shape such as `128x64` and an element such as `fp16` or `f16`.
 
     Raises:
-        UsageError: one of them makes no sense.
+        UsageError: one of them is invalid.
     """
     if not _SHAPE.fullmatch(shape) or any(size.bit_count() != 1 for size in _sizes(shape)):
         raise UsageError(f"--shape {shape}: powers of two, joined by x", hints=["--shape 128x64"])
@@ -105,11 +105,11 @@ def of(layout: str, shape: str, element: str) -> LayoutType:
 
 
 def within(ir: str, definitions: Mapping[str, str]) -> Iterator[WrittenType]:
-    """The types with layouts in a text, in order.
+    """Yield the types with layouts in a text, in order.
 
     Args:
         ir: a module, or a part of one.
-        definitions: alias of a layout to what it is, without aliases.
+        definitions: alias of a layout to its definition, without aliases.
     """
     for match in _TYPE.finditer(ir):
         inside = ir[match.end() : _end(ir, match.end())]
@@ -127,18 +127,18 @@ def within(ir: str, definitions: Mapping[str, str]) -> Iterator[WrittenType]:
 
 
 def accesses(ir: str, definitions: Mapping[str, str]) -> Iterator[MemoryAccess]:
-    """The loads and stores of shared memory in the text of a module."""
+    """Yield the loads and stores of shared memory in the text of a module."""
     for number, line in enumerate(ir.splitlines(), 1):
         if operation := _ACCESS.search(line):
             types = list(within(line, definitions))
-            tensors = [one for one in types if one.type.kind == "registers"]
-            memory = [one for one in types if one.type.kind == "shared memory"]
+            tensors = [written for written in types if written.type.kind == "registers"]
+            memory = [written for written in types if written.type.kind == "shared memory"]
             if len(tensors) == len(memory) == 1:
                 yield MemoryAccess(number, operation[0], memory[0], tensors[0])
 
 
 def respelled(text: str) -> str:
-    """The text in the newest dialect's spelling, as far as that is known."""
+    """Rewrite a text in the newest dialect's spelling, as far as that is known."""
     for row in configs.load("layouts")["respell"]:
         text = re.sub(row["old"], row["new"], text)
     return text
@@ -154,7 +154,7 @@ def _sizes(shape: str) -> tuple[int, ...]:
 
 
 def _end(ir: str, begin: int) -> int:
-    """Where the bracket closes that was opened before."""
+    """Return the offset of the bracket that closes the one opened before `begin`."""
     depth = 1
     for at in range(begin, len(ir)):
         depth += (ir[at] in _OPENING) - (ir[at] in _CLOSING)

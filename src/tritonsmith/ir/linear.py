@@ -1,4 +1,4 @@
-"""Linear layouts: places (registers of lanes of warps, offsets) to elements, by bases joined by XOR.
+"""Represent linear layouts: places (registers of lanes of warps, offsets) to elements, by XOR of bases.
 
 Source: include/triton/Tools/LinearLayout.h.
 """
@@ -22,8 +22,8 @@ class LinearLayout:
     Attributes:
         shape: of the tensor.
         bases: name of an input (`register`, `lane`, `warp`, `block`; `offset`; `row`, `column`) to the
-            elements that its bits are.
-        padding: intervals and what is added after each, in elements; of shared memory.
+            element that each of its bits adds.
+        padding: intervals and the padding after each, in elements; for shared memory.
     """
 
     shape: tuple[int, ...]
@@ -32,35 +32,35 @@ class LinearLayout:
 
     @property
     def distributed(self) -> bool:
-        """Whether threads hold the elements, and not memory."""
+        """True if threads hold the elements, False if memory does."""
         return "lane" in self.bases
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs, the slowest first."""
+        """The names of the inputs, the slowest first."""
         order = THREADS if self.distributed else ("block", *(name for name in self.bases if name != "block"))
         return tuple(name for name in order if name in self.bases)
 
     def size(self, name: str) -> int:
-        """How many values an input has."""
+        """Return the number of values of an input."""
         return 1 << len(self.bases.get(name, ()))
 
     @property
     def copies(self) -> int:
-        """In how many places each element is."""
+        """The number of places that hold each element."""
         return prod(map(self.size, self.inputs)) // prod(self.shape)
 
     def element(self, place: Place) -> Element:
-        """The element at a place: values of `inputs`."""
-        found = [0] * len(self.shape)
+        """Return the element at a place: values of `inputs`."""
+        result = [0] * len(self.shape)
         for name, value in zip(self.inputs, place, strict=True):
             for bit, basis in enumerate(self.bases[name]):
                 if value >> bit & 1:
-                    found = [one ^ other for one, other in zip(found, basis, strict=True)]
-        return tuple(found)
+                    result = [index ^ other for index, other in zip(result, basis, strict=True)]
+        return tuple(result)
 
     def holders(self, element: Element) -> tuple[Place, ...]:
-        """The places of an element, in order; none if no place has it."""
+        """Return the places of an element, in order; empty if no place holds it."""
         pivots, copies = self._solved
         left, number = self._of_element(element), 0
         while left:
@@ -70,16 +70,14 @@ class LinearLayout:
             left, number = left ^ vector, number ^ bits
         numbers = [number]
         for bits in copies:
-            numbers += [one ^ bits for one in numbers]
+            numbers += [place ^ bits for place in numbers]
         return tuple(map(self._place, sorted(numbers)))
 
     @cached_property
     def _solved(self) -> tuple[Mapping[int, tuple[int, int]], Sequence[int]]:
-        """Bases by the highest bit of their element, each with the bits of its place; and places of nothing.
-
-        Gaussian elimination over single bits. The numbers of places and elements are those of all inputs, and
-        of all dimensions, one after the other.
-        """
+        """The bases by the highest bit of their element, with their place's bits; and places of element 0."""
+        # Gaussian elimination over single bits. The numbers of places and elements concatenate those of all
+        # inputs, and of all dimensions.
         bases = [basis for name in reversed(self.inputs) for basis in self.bases[name]]
         pivots: dict[int, tuple[int, int]] = {}
         copies = []
@@ -108,7 +106,7 @@ class LinearLayout:
         return tuple(reversed(place))
 
     def spelled(self, element: Element) -> str:
-        """The places of an element as `triton-tensor-layout` has them: `T4:1|T5:1`, `B1:T4:1`; offsets."""
+        """Spell an element's places as `triton-tensor-layout` does: `T4:1|T5:1`, `B1:T4:1`; or offsets."""
         return "|".join(map(self._spelled, self.holders(element)))
 
     def _spelled(self, place: Place) -> str:
@@ -122,10 +120,10 @@ class LinearLayout:
         return f"{block}{':'.join(map(str, rest))}"
 
     def padded(self, offset: int) -> int:
-        """An offset in memory, in elements, with the padding before it."""
+        """Return an offset in memory, in elements, plus the padding before it."""
         return offset + sum(offset // interval * more for interval, more in self.padding)
 
     def offset(self, element: Element) -> int:
-        """Where shared memory has an element, in elements from the start of its block."""
+        """Return the offset of an element in shared memory, in elements from the start of its block."""
         place = dict(zip(self.inputs, self.holders(element)[0], strict=True))
         return self.padded(place["offset"])

@@ -1,4 +1,4 @@
-"""IR without debug locations, as far as needed to compare two dumps."""
+"""Remove debug locations from IR, as far as needed to compare two dumps."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FEW = 64  # lines that differ by their locations alone, before all locations ar
 
 
 def without(kind: str, text: bytes) -> bytes:
-    """The IR with no locations.
+    """Return the IR without locations.
 
     Args:
-        kind: `mlir`, `ll` or `mir`; others come back as they are.
+        kind: `mlir`, `ll` or `mir`; other texts are returned unchanged.
         text: one dump, or a line of one.
     """
     pattern = {"mlir": _MLIR, "ll": _LLVM, "mir": _LLVM}.get(kind)
@@ -29,10 +29,8 @@ def without(kind: str, text: bytes) -> bytes:
 
 
 def same(kind: str, one: bytes, other: bytes) -> bool:
-    """Whether two dumps are the same but for their locations.
-
-    Most dumps that differ do so on a line that has more than a location, soon.
-    """
+    """Report whether two dumps are equal except for their locations."""
+    # Most dumps that differ do so on an early line, by more than a location: that is tried first.
     if one == other:
         return True
     left, right = (_body(one), _body(other)) if kind == "mlir" else (one, other)
@@ -42,14 +40,14 @@ def same(kind: str, one: bytes, other: bytes) -> bool:
 
 
 def _body(text: bytes) -> bytes:
-    """The operation itself: locations' aliases come before and after it."""
+    """Return the operation itself: aliases of locations come before and after it."""
     begin = text.find(b"\nmodule") + 1
     close = text.find(b"\n}", begin)
     return text[begin : close if close >= 0 else len(text)]
 
 
 def _differ_soon(kind: str, one: bytes, other: bytes) -> bool:
-    """Whether one of the first lines that differ does so by more than its locations."""
+    """Report whether one of the first differing lines differs in more than its locations."""
     left = right = 0
     for _ in range(_FEW):
         step = _common(one, other, left, right)
@@ -69,7 +67,7 @@ def _differ_soon(kind: str, one: bytes, other: bytes) -> bool:
 
 
 def _common(one: bytes, other: bytes, left: int, right: int) -> int:
-    """How many bytes are the same from there on."""
+    """Return the number of equal bytes from these places on."""
     size = min(len(one) - left, len(other) - right)
     low, step = 0, 256
     while low < size:  # in growing steps, so that a difference nearby is found without a look at the rest

@@ -1,7 +1,7 @@
-"""Triton's GPU dialect, read line by line: operations, loops, layouts, and how addresses grow.
+"""Parse Triton's GPU dialect line by line: operations, loops, layouts, and the strides of addresses.
 
-MLIR prints one operation a line. A name is visible from its definition on, and siblings may use it
-again, so a name means its last definition above.
+MLIR prints one operation per line. A name is visible from its definition on, and siblings may use it again,
+so a name means its last definition above.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _NUMBER = re.compile(r"arith\.constant (-?\d+) :")
 _ARGUMENT = re.compile(r"(%[\w$.-]+): (!tt\.ptr<|[if]\d+|!tt\.)(?:[^{}%]*\{([^{}]*)\})?")
 _AXIS = re.compile(r"axis = (\d+)")
 _SAME = ("tt.broadcast", "arith.extsi", "arith.extui", "arith.trunci", "tt.bitcast", "arith.index_cast")
-_UNDER = ("arith.remsi", "arith.remui")  # by what is the same in all elements: runs stay runs
+_UNDER = ("arith.remsi", "arith.remui")  # by a uniform value: contiguous runs stay contiguous
 _DEEPEST = 200  # definitions that are followed
 
-# How far apart neighbours along a dimension are, in elements: a number, or the name of what it depends on.
+# The distance of neighbours along a dimension, in elements: a number, or the name of a value.
 Stride = int | str
 Strides = tuple[Stride, ...]
 
@@ -41,7 +41,7 @@ class MlirOperation:
         indent: blanks before it.
         results: their names.
         name: `tt.load`.
-        rest: what follows the name.
+        rest: the text after the name.
         loop: line of the innermost `scf.for` around it; 0 outside.
     """
 
@@ -54,13 +54,13 @@ class MlirOperation:
 
     @cached_property
     def operands(self) -> tuple[str, ...]:
-        """Names of the values that it takes."""
+        """The names of its operands."""
         return tuple(_VALUE.findall(self.rest.split(" loc(")[0]))
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A type.
+    """A tensor type.
 
     Attributes:
         shape: sizes.
@@ -74,16 +74,16 @@ class Tensor:
 
     @property
     def bits(self) -> int:
-        """Of an element, or of what it points to."""
-        found = re.search(r"[a-z]+(\d+)", self.element.removeprefix("!tt.ptr<"))
-        return int(found[1]) if found else 0
+        """The bits of an element, or of the value that it points to."""
+        match = re.search(r"[a-z]+(\d+)", self.element.removeprefix("!tt.ptr<"))
+        return int(match[1]) if match else 0
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         product = 1
-        for one in self.shape:
-            product *= one
+        for size in self.shape:
+            product *= size
         return product
 
 
@@ -91,7 +91,7 @@ class Ttgir:
     """A module.
 
     Attributes:
-        operations: in their order.
+        operations: in order.
         aliases: of layouts: name to text.
     """
 
@@ -114,7 +114,7 @@ class Ttgir:
                 self._add(match, number, indent, loops)
 
     def _add(self, match: re.Match[str], number: int, indent: int, loops: list[tuple[int, int]]) -> None:
-        results = tuple(one.partition(":")[0] for one in (match["results"] or "").split(", ") if one)
+        results = tuple(result.partition(":")[0] for result in (match["results"] or "").split(", ") if result)
         loop = loops[-1][0] if loops else 0
         operation = MlirOperation(number, indent, results, match["name"], match["rest"], loop)
         self.operations.append(operation)
@@ -132,98 +132,108 @@ class Ttgir:
                 self._defined.setdefault(name, []).append((number, f"iteration {number} {place}"))
 
     def named(self, *names: str) -> list[MlirOperation]:
-        """Operations of these names; a dialect's prefix may be left out: `warp_group_dot`."""
-        return [one for one in self.operations if one.name in names or one.name.partition(".")[2] in names]
+        """Return the operations of these names; a dialect's prefix may be omitted: `warp_group_dot`."""
+        return [
+            operation
+            for operation in self.operations
+            if operation.name in names or operation.name.partition(".")[2] in names
+        ]
 
     def tensor(self, operation: MlirOperation, which: int = -1) -> Tensor | None:
-        """A tensor type of an operation: the last one, which is the result's where there is one."""
-        found = _TENSOR.findall(operation.rest)
-        if not found:
+        """Return a tensor type of an operation: by default the last one, the result's if there is one."""
+        types = _TENSOR.findall(operation.rest)
+        if not types:
             return None
-        shape, element, layout = found[which]
+        shape, element, layout = types[which]
         return Tensor(tuple(map(int, shape.rstrip("x").split("x"))), element, layout)
 
     def definition(self, name: str, before: int) -> MlirOperation | str | None:
-        """What defines a name that is used on a line: an operation, or words about an argument."""
+        """Return the definition of a name as used on a line: an operation, or words about an argument."""
         rows = self._defined.get(name.partition("#")[0], [])
         place = bisect_left(rows, before, key=lambda row: row[0])
         return rows[place - 1][1] if place else None
 
     def strides(self, name: str, before: int, deep: int = 0, given: str = "") -> Strides | None:
-        """How far apart neighbours of a tensor of addresses or offsets are; None if that is not known.
+        """Return the distances of neighbours in a tensor of addresses or offsets; None if unknown.
 
         Args:
             name: of the value.
             before: the line that uses it.
-            deep: definitions that were followed to it.
-            given: a value carried by a loop whose step is just looked at: it counts as the same everywhere.
+            deep: number of definitions that were followed to it.
+            given: the value carried by the loop whose step is examined: it counts as uniform.
         """
         if name == given:
             return ()
-        found = self.definition(name, before)
-        if deep > _DEEPEST or found is None:
+        definition = self.definition(name, before)
+        if deep > _DEEPEST or definition is None:
             return None
-        if isinstance(found, str):
-            kind, *words = found.split(" ", 2)
+        if isinstance(definition, str):
+            kind, *words = definition.split(" ", 2)
             if kind != "iteration":
                 return None
             return self._carried(int(words[0]), int(words[1]), deep)
-        if found.name == "scf.for" and "#" in name:
-            return self._carried(found.number, int(name.partition("#")[2]), deep)
-        return self._of_operation(found, deep + 1, given)
+        if definition.name == "scf.for" and "#" in name:
+            return self._carried(definition.number, int(name.partition("#")[2]), deep)
+        return self._of_operation(definition, deep + 1, given)
 
-    def _of_operation(self, one: MlirOperation, deep: int, given: str) -> Strides | None:  # noqa: PLR0911 - a table
-        values = one.operands
-        kind = self.tensor(one)
-        if one.name == "tt.make_range":
+    def _of_operation(self, operation: MlirOperation, deep: int, given: str) -> Strides | None:  # noqa: PLR0911 - a table
+        values = operation.operands
+        kind = self.tensor(operation)
+        if operation.name == "tt.make_range":
             return (1,)
-        if one.name == "tt.splat" or (one.name == "arith.constant" and _SPLAT.search(one.rest)):
+        if operation.name == "tt.splat" or (
+            operation.name == "arith.constant" and _SPLAT.search(operation.rest)
+        ):
             return (0,) * len(kind.shape) if kind else None
-        if one.name == "tt.expand_dims" and (axis := _AXIS.search(one.rest)):
-            inner = self.strides(values[0], one.number, deep, given)
+        if operation.name == "tt.expand_dims" and (axis := _AXIS.search(operation.rest)):
+            inner = self.strides(values[0], operation.number, deep, given)
             return None if inner is None else (*inner[: int(axis[1])], 0, *inner[int(axis[1]) :])
-        if one.name in _SAME or one.name.endswith(".convert_layout"):
-            return self.strides(values[0], one.number, deep, given)
-        if one.name in ("arith.addi", "tt.addptr", "arith.muli", *_UNDER):
-            left = self.strides(values[0], one.number, deep, given)
-            right = self.strides(values[1], one.number, deep, given)
+        if operation.name in _SAME or operation.name.endswith(".convert_layout"):
+            return self.strides(values[0], operation.number, deep, given)
+        if operation.name in ("arith.addi", "tt.addptr", "arith.muli", *_UNDER):
+            left = self.strides(values[0], operation.number, deep, given)
+            right = self.strides(values[1], operation.number, deep, given)
             if left is None or right is None:
                 return None
             if () in (left, right):
-                adds = one.name in ("arith.addi", "tt.addptr")
+                adds = operation.name in ("arith.addi", "tt.addptr")
                 return () if adds and not any(left) and not any(right) else None
-            if one.name in _UNDER:
+            if operation.name in _UNDER:
                 return left if not any(right) else None
-            if one.name == "arith.muli":
-                return self._product(one, left, right)
+            if operation.name == "arith.muli":
+                return self._product(operation, left, right)
             return tuple(map(_sum, left, right)) if len(left) == len(right) else None
         return None
 
-    def _product(self, one: MlirOperation, left: Strides, right: Strides) -> Strides | None:
+    def _product(self, operation: MlirOperation, left: Strides, right: Strides) -> Strides | None:
         if any(left) and any(right):
             return None
-        factor = self._uniform(one.operands[0 if any(right) else 1], one.number)
+        factor = self._uniform(operation.operands[0 if any(right) else 1], operation.number)
         return tuple(_times(stride, factor) for stride in (right if any(right) else left))
 
     def _uniform(self, name: str, before: int) -> Stride:
-        """What all elements of a tensor are: a number, or the name of the scalar."""
+        """Return the value of all elements of a tensor: a number, or the name of the scalar."""
         for _ in range(_DEEPEST):
-            found = self.definition(name, before)
-            if not isinstance(found, MlirOperation):
+            definition = self.definition(name, before)
+            if not isinstance(definition, MlirOperation):
                 return name
-            if number := _NUMBER.search(f"{found.name}{found.rest}") or _SPLAT.search(found.rest):
+            if number := _NUMBER.search(f"{definition.name}{definition.rest}") or _SPLAT.search(
+                definition.rest
+            ):
                 return int(number[1]) if number[1].lstrip("-").isdigit() else name
-            if found.name not in ("tt.splat", *_SAME) and not found.name.endswith(".convert_layout"):
+            if definition.name not in ("tt.splat", *_SAME) and not definition.name.endswith(
+                ".convert_layout"
+            ):
                 return name
-            name, before = found.operands[0], found.number
+            name, before = definition.operands[0], definition.number
         return name
 
     def _carried(self, loop: int, place: int, deep: int) -> Strides | None:
-        """Strides of what a loop carries: those of its first value, if each step is uniform."""
-        head = next(one for one in self.operations if one.number == loop)
+        """Return the strides of a value that a loop carries: the initial ones, if each step is uniform."""
+        head = next(operation for operation in self.operations if operation.number == loop)
         pairs = _ITERATION.findall(head.rest.partition("iter_args(")[2].partition(") -> ")[0])
-        last = next((one for one in self.operations if one.name == "scf.yield" and one.loop == loop
-                     and one.indent == head.indent + 2), None)  # fmt: skip
+        last = next((row for row in self.operations if row.name == "scf.yield" and row.loop == loop
+                     and row.indent == head.indent + 2), None)  # fmt: skip
         if last is None or place >= len(pairs) or place >= len(last.operands):
             return None
         inner, first = pairs[place]
@@ -234,13 +244,13 @@ class Ttgir:
         return self.strides(first, loop, deep + 1)
 
     def argument(self, name: str, before: int) -> str | None:
-        """Attributes of a function's argument, as text; None if it is no argument."""
-        found = self.definition(name, before)
-        is_one = isinstance(found, str) and found.startswith("argument")
-        return str(found).removeprefix("argument ") if is_one else None
+        """Return the attributes of a function's argument, as text; None if it is no argument."""
+        definition = self.definition(name, before)
+        is_argument = isinstance(definition, str) and definition.startswith("argument")
+        return str(definition).removeprefix("argument ") if is_argument else None
 
     def layout(self, tensor: Tensor) -> str:
-        """The text of a tensor's layout."""
+        """Return the text of a tensor's layout."""
         return self.aliases.get(tensor.layout, tensor.layout)
 
 
@@ -259,5 +269,5 @@ def _times(left: Stride, right: Stride) -> Stride:
 
 
 def _attribute(text: str, name: str) -> int:
-    found = re.search(rf'"(?:ttg|triton_gpu)\.{name}" = (\d+)', text)
-    return int(found[1]) if found else 0
+    match = re.search(rf'"(?:ttg|triton_gpu)\.{name}" = (\d+)', text)
+    return int(match[1]) if match else 0

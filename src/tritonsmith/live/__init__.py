@@ -1,4 +1,4 @@
-"""Kernels in the process that compiled them: `tritonsmith.live`, for notebooks and scripts.
+"""Show kernels in the process that compiled them: `tritonsmith.live`, for notebooks and scripts.
 
 from tritonsmith.live import resources, show
 
@@ -22,22 +22,22 @@ def show(compiled: Any, stage: str = "") -> None:
     """Show a compiled kernel: in a notebook its resources and all stages, elsewhere their sizes.
 
     Args:
-        compiled: what `kernel[grid](...)`, `kernel.warmup(...)` or `triton.compile(...)` returns.
-        stage: print this one only: ttgir, ptx, sass ...
+        compiled: the result of `kernel[grid](...)`, `kernel.warmup(...)` or `triton.compile(...)`.
+        stage: print only this stage: ttgir, ptx, sass ...
 
     Raises:
         TypeError: it is not a compiled kernel.
         UsageError: it has no such stage.
     """
-    found = stages.of_compiled(compiled)
+    kernel = stages.of_compiled(compiled)
     if stage:
-        print(found.text(stage), end="")
+        print(kernel.text(stage), end="")
     else:
-        display(KernelView(found))
+        display(KernelView(kernel))
 
 
 def resources(compiled: Any) -> ResourcesView:
-    """The resources of a compiled kernel: a table that shows itself, and a mapping of its values.
+    """Return the resources of a compiled kernel: a table that shows itself, and a mapping of its values.
 
     Raises:
         TypeError: it is not a compiled kernel.
@@ -46,7 +46,7 @@ def resources(compiled: Any) -> ResourcesView:
 
 
 def display(view: KernelView) -> None:
-    """Show in a notebook, or print."""
+    """Show a view in a notebook, or print it."""
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
         import_module("IPython.display").display(view)
     else:

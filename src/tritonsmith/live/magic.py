@@ -30,10 +30,10 @@ NAME = "triton_stages"
 
 @dataclass(frozen=True)
 class NotebookCell:
-    """A cell that is run.
+    """A notebook cell to run.
 
     Attributes:
-        shell: IPython's.
+        shell: IPython's shell.
         text: without the line of the magic.
     """
 
@@ -77,40 +77,40 @@ def cell_stages(
     if not done.success:
         return
     if what != CompileOptions() or kernel:
-        found = compiled(context, flags, kernel)
+        kernels = compiled(context, flags, kernel)
     elif launched:
-        found = [stages.of_compiled(one) for one in launched.values()]
+        kernels = [stages.of_compiled(kernel_) for kernel_ in launched.values()]
     else:
         hints = [f"give a signature, to compile without a launch: %%{NAME} --signature '*fp32:16,i32'"]
         raise UsageError("this cell launches no kernel", hints=hints)
-    for one in found:
-        texts = {name: text for name, text in one.texts.items() if not kept or name in kept}
-        display(KernelView(replace(one, texts=texts)))
+    for shown in kernels:
+        texts = {name: text for name, text in shown.texts.items() if not kept or name in kept}
+        display(KernelView(replace(shown, texts=texts)))
 
 
 @contextmanager
 def launches() -> Iterator[dict[str, Any]]:
-    """Kernels that are launched meanwhile, by name: the last of each, which an autotuner has chosen."""
+    """Record the kernels launched in the body, by name: the last of each, which an autotuner has chosen."""
     from triton.runtime.jit import JITFunction  # noqa: PLC0415 - the notebook's, where there is one
 
-    found: dict[str, Any] = {}
+    kernels: dict[str, Any] = {}
     before = JITFunction.run
 
     def recorded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        made = before(self, *args, **kwargs)
-        if hasattr(made, "asm"):
-            found[self.__name__] = made
-        return made
+        kernel = before(self, *args, **kwargs)
+        if hasattr(kernel, "asm"):
+            kernels[self.__name__] = kernel
+        return kernel
 
     JITFunction.run = recorded
     try:
-        yield found
+        yield kernels
     finally:
         JITFunction.run = before
 
 
 def compiled(cell: NotebookCell, flags: CompileRequest, kernel: str) -> Sequence[KernelStages]:
-    """A kernel of a cell, compiled by this notebook's Python, with what earlier cells define.
+    """Compile a kernel of a cell with this notebook's Python, and with the definitions of earlier cells.
 
     Raises:
         SmithError: as `kernel.compile`.
@@ -119,11 +119,11 @@ def compiled(cell: NotebookCell, flags: CompileRequest, kernel: str) -> Sequence
     cells = cell.shell.history_manager.input_hist_raw[1:]
     file = notebook.written(cells, "this notebook", Path.cwd(), "notebook")
     name = source.choose(cell.text, kernel, file)
-    asked = replace(flags, file=file, kernel=name, targets=flags.targets or targets.default()[:1])
-    made = run.execute(run.prepare(asked, where), where, silent=True)
-    for text in made.notes:
+    request = replace(flags, file=file, kernel=name, targets=flags.targets or targets.default()[:1])
+    result = run.execute(run.prepare(request, where), where, silent=True)
+    for text in result.notes:
         print(f"note: {text}", file=sys.stderr)
-    return tuple(stages.of_manifest(made.manifest))
+    return tuple(stages.of_manifest(result.manifest))
 
 
 FLAGS = task(name=NAME)(cell_stages)

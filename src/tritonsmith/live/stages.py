@@ -1,4 +1,4 @@
-"""A compiled kernel as texts and resources, read while its files are there."""
+"""Read a compiled kernel as texts and resources, while its files exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KernelStages:
         target: `cuda:90:32`.
         texts: stage to text, in the order of the pipeline.
         resources: one row.
-        error: why it did not compile.
+        error: reason why it did not compile.
     """
 
     name: str
@@ -42,7 +42,7 @@ class KernelStages:
     error: str = ""
 
     def text(self, stage: str) -> str:
-        """The text of a stage.
+        """Return the text of a stage.
 
         Raises:
             UsageError: there is none.
@@ -53,7 +53,7 @@ class KernelStages:
 
 
 def of_compiled(compiled: Any) -> KernelStages:
-    """The stages of a kernel that Triton has compiled in this process.
+    """Return the stages of a kernel that Triton has compiled in this process.
 
     Raises:
         TypeError: it is not a compiled kernel.
@@ -78,14 +78,14 @@ def of_compiled(compiled: Any) -> KernelStages:
     name = str(table.get("name") or getattr(compiled, "name", "kernel"))
     with files.scratch("live-") as folder:
         origin = _origin()
-        found = dict(_written(assembly, folder, origin))
-        made = Manifest(folder, name, "", "", "", str(origin), "", "", (replace(point, stages=found),))
-        (kernel,) = of_manifest(made)
+        stages = dict(_written(assembly, folder, origin))
+        manifest = Manifest(folder, name, "", "", "", str(origin), "", "", (replace(point, stages=stages),))
+        (kernel,) = of_manifest(manifest)
         return kernel
 
 
 def of_manifest(made: Manifest) -> Iterator[KernelStages]:
-    """The points of an output folder."""
+    """Yield the points of an output folder."""
     for point in made.points:
         alone = replace(made, points=(point,))
         names = [name for name in report.stages(alone) if name not in show_stage.BINARY]
@@ -94,8 +94,8 @@ def of_manifest(made: Manifest) -> Iterator[KernelStages]:
 
 
 def _written(assembly: dict[str, Any], folder: Path, origin: Path) -> Iterator[tuple[str, Stage]]:
-    """The stages, as files; and the disassembly of what is binary."""
-    tools = {one.binary: one for one in disassemblers.locate(workspace.default()).disassemblers}
+    """Write the stages to files, and yield them with the disassembly of binary ones."""
+    tools = {tool.binary: tool for tool in disassemblers.locate(workspace.default()).disassemblers}
     for stage in configs.load("kernels")["stages"]["compiler"]:
         content = assembly.get(stage)
         if content is None:

@@ -1,4 +1,4 @@
-"""How a kernel and its resources look: as HTML in a notebook, as text elsewhere."""
+"""Show a kernel and its resources: as HTML in a notebook, as text elsewhere."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class ResourcesView(Mapping[str, Value]):
         return "\n".join([*lines, *(f"warning: {text}" for text in self._measured.warnings)]).rstrip()
 
     def _repr_html_(self) -> str:
-        heads = {one.head.replace("\n", " "): one for one in table.columns([self._row])}
+        heads = {column.head.replace("\n", " "): column for column in table.columns([self._row])}
         cells = "".join(
-            f"<tr><td style='text-align:left'>{escape(f'{name} {one.unit}')}</td>"
-            f"<td>{escape(report.spelled(self._row.values[one.key]))}</td></tr>"
-            for name, one in heads.items()
+            f"<tr><td style='text-align:left'>{escape(f'{name} {column.unit}')}</td>"
+            f"<td>{escape(report.spelled(self._row.values[column.key]))}</td></tr>"
+            for name, column in heads.items()
         )
-        said = "".join(f"<p><b>warning:</b> {escape(text)}</p>" for text in self._measured.warnings)
-        return f"<table>{cells}</table>{said}"
+        warnings = "".join(f"<p><b>warning:</b> {escape(text)}</p>" for text in self._measured.warnings)
+        return f"<table>{cells}</table>{warnings}"
 
 
 class KernelView:
-    """A kernel: its resources, and its stages."""
+    """A kernel with its resources and its stages."""
 
     def __init__(self, kernel: KernelStages) -> None:
         self._kernel = kernel
@@ -58,8 +58,8 @@ class KernelView:
     def __repr__(self) -> str:
         kernel = self._kernel
         sizes = ", ".join(f"{stage} {len(text.splitlines())} lines" for stage, text in kernel.texts.items())
-        found = kernel.error or f"{sizes}\n{ResourcesView(kernel.resources)!r}"
-        return f"{kernel.name}, {kernel.target}\n{found}"
+        content = kernel.error or f"{sizes}\n{ResourcesView(kernel.resources)!r}"
+        return f"{kernel.name}, {kernel.target}\n{content}"
 
     def _repr_html_(self) -> str:
         kernel = self._kernel

@@ -23,7 +23,15 @@ _ELEMENTS = {8: "unsigned char", 16: "unsigned short", 32: "unsigned int", 64: "
 
 @dataclass(frozen=True)
 class CudaParameter:
-    """A parameter of the C++ function."""
+    """A parameter of the C++ function.
+
+    Attributes:
+        name: in C++.
+        type: in C++.
+        symbol: in PTX.
+        value: C++ expression for the operand.
+        header: header that declares its type, or None.
+    """
 
     name: str
     type: str

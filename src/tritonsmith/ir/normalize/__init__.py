@@ -1,11 +1,10 @@
 """The normal form of a stage's text: equivalent compiles have equal text, line by line.
 
-Removed: locations, debug information, comments, addresses, encodings, blank lines. Renamed: SSA
-values, virtual registers, blocks and labels (after what defines them, see `names`), layouts, attribute
-groups and metadata (after what they are). Kept: order, types, versions, machine registers, names of
-functions.
+Removed: locations, debug information, comments, addresses, encodings, blank lines. Renamed: SSA values,
+virtual registers, blocks and labels (after their definitions, see `renaming`), layouts, attribute groups and
+metadata (after their content). Kept: order, types, versions, machine registers, names of functions.
 
-A text is one module, or a part of it. Nothing here raises, whatever comes in.
+A text is one module, or a part of it. Nothing here raises, whatever the input is.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Callable, Mapping
 from tritonsmith.ir.normalize import disassembly, llvm, mlir, ptx
 from tritonsmith.ir.normalize.renaming import MARK, NormalForm
 
-# By stage; and by language, for what is no stage: dumps between passes.
+# By stage; and by language, for dumps between passes, which have no stage.
 _READERS: Mapping[str, Callable[[str], NormalForm]] = {
     **dict.fromkeys(("mlir", "source", "ttir", "glir", "ttgir"), mlir.form),
     **dict.fromkeys(("llvm", "llir"), llvm.form),
@@ -27,11 +26,11 @@ _READERS: Mapping[str, Callable[[str], NormalForm]] = {
 
 
 def text(text: str, stage: str) -> str:
-    """A text in normal form.
+    """Return a text in normal form.
 
     Args:
         text: of a stage.
-        stage: `ttir`, `ptx` ...; or `mlir`, `llvm`. A text of any other stage comes back unchanged.
+        stage: `ttir`, `ptx` ...; or `mlir`, `llvm`. A text of any other stage is returned unchanged.
     """
     if stage not in _READERS:
         return text
@@ -39,7 +38,7 @@ def text(text: str, stage: str) -> str:
 
 
 def form(text: str, stage: str) -> NormalForm:
-    """The normal form, with what its names stand for."""
+    """Return the normal form, with the names separate from the lines."""
     if stage in _READERS:
         return _READERS[stage](text)
     plain = [line.replace(MARK, " ") for line in text.splitlines()]

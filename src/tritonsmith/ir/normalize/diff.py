@@ -1,4 +1,4 @@
-"""What differs between two texts of one stage, in normal form; and which operations each has."""
+"""Compare two texts of one stage in normal form, and count the operations of a text."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _OPERATIONS = {
 
 @dataclass(frozen=True)
 class Diff:
-    """What differs between two texts.
+    """The difference between two texts.
 
     Attributes:
         stage: of both.
-        removed: lines that only the first has.
-        added: lines that only the second has.
-        lines: a unified diff of the normal forms, without the lines for file names; what corresponds has the
-            name that it has in the first. A name with a `'` at its end is not the first's value of that name.
+        removed: number of lines that only the first has.
+        added: number of lines that only the second has.
+        lines: a unified diff of the normal forms, without the lines for file names; corresponding values have
+            the first text's name. A name that ends with `'` is not the first text's value of that name.
     """
 
     stage: str
@@ -49,12 +49,12 @@ class Diff:
 
     @property
     def same(self) -> bool:
-        """Nothing differs."""
+        """True if nothing differs."""
         return not self.lines
 
 
 def of(a: str, b: str, stage: str) -> Diff:
-    """Compare two texts of a stage; a stage that has no normal form is compared as it is."""
+    """Compare two texts of a stage; a stage without normal form is compared as it is."""
     first, second = normalize.form(a, stage), normalize.form(b, stage)
     lines, others = first.lines(), second.lines()
     if lines == others:
@@ -66,10 +66,10 @@ def of(a: str, b: str, stage: str) -> Diff:
 
 
 def operations(text: str, stage: str) -> Counter[str]:
-    """How often each operation comes.
+    """Count the occurrences of each operation.
 
     Args:
-        text: of a stage, in normal form or as it is.
+        text: of a stage, in normal form or not.
         stage: `ttir` counts `tt.load`; `llir` counts opcodes, intrinsics by name and `asm`; `ptx`, `sass` and
             AMD's count mnemonics. Nothing is counted for an unknown stage.
     """
@@ -77,7 +77,7 @@ def operations(text: str, stage: str) -> Counter[str]:
     if pattern is None:
         return Counter()
     if pattern is _LLVM:
-        return Counter(found[2] or found[3] or found[1] for found in pattern.finditer(text))
+        return Counter(match[2] or match[3] or match[1] for match in pattern.finditer(text))
     return Counter(pattern.findall(text))
 
 
@@ -100,14 +100,14 @@ def _changes(
     first: Sequence[str], second: Sequence[str], common: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[range, range]]:
     at, other = 0, 0
-    for one, two in [*common, (len(first), len(second))]:
-        if one > at or two > other:
-            yield range(at, one), range(other, two)
-        at, other = one + 1, two + 1
+    for first_at, second_at in [*common, (len(first), len(second))]:
+        if first_at > at or second_at > other:
+            yield range(at, first_at), range(other, second_at)
+        at, other = first_at + 1, second_at + 1
 
 
 def _hunks(changes: Iterator[tuple[range, range]]) -> Iterator[list[tuple[range, range]]]:
-    """Changes that are shown together: their contexts touch."""
+    """Yield groups of changes to show together, because their contexts touch."""
     hunk: list[tuple[range, range]] = []
     for change in changes:
         if hunk and change[0].start - hunk[-1][0].stop > 2 * _CONTEXT:

@@ -1,6 +1,6 @@
-"""Machine code in normal form: no addresses, encodings, comments and lines of source; branches go to labels.
+"""Normalize machine code: no addresses, encodings, comments and source lines; branches go to labels.
 
-Registers stay as they are: which were allocated is part of what is compared.
+Registers are unchanged: their allocation is part of the comparison.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _OBJDUMP_TARGET = re.compile(
 
 
 def sass(text: str) -> NormalForm:
-    """The normal form of what nvdisasm or cuobjdump print."""
+    """Return the normal form of the output of nvdisasm or cuobjdump."""
     text = _with_labels_sass(text.replace(MARK, " "))
-    return _form(_SASS.sub(lambda found: found[1] or " ", text))
+    return _form(_SASS.sub(lambda match: match[1] or " ", text))
 
 
 def amdgcn(text: str) -> NormalForm:
-    """The normal form of assembly as LLVM's AMD backend writes it."""
+    """Return the normal form of assembly from LLVM's AMD backend."""
     text = _AMD_DEBUG.sub("", text.replace(MARK, " "))
-    text = _AMD_COMMENT.sub(lambda found: found[1] or " ", text)
+    text = _AMD_COMMENT.sub(lambda match: match[1] or " ", text)
     return _form(_AMD_DROPPED.sub("", text))
 
 
 def gcnasm(text: str) -> NormalForm:
-    """The normal form of what llvm-objdump prints of AMD's code."""
+    """Return the normal form of llvm-objdump's output for AMD."""
     text = _OBJDUMP_HEAD.sub("file format ", text.replace(MARK, " "))
     text = _OBJDUMP_SYMBOL.sub(r"<\2>:", _with_labels_gcn(text))
-    return _form(_AMD_COMMENT.sub(lambda found: found[1] or " ", text))
+    return _form(_AMD_COMMENT.sub(lambda match: match[1] or " ", text))
 
 
 def _form(text: str) -> NormalForm:
@@ -68,44 +68,44 @@ def _form(text: str) -> NormalForm:
 
 
 def _with_labels_sass(text: str) -> str:
-    """Branches to addresses go to labels: the form of cuobjdump, one function."""
-    targets = {found[2].lstrip("0") for found in _SASS_TARGET.finditer(text)}
+    """Replace branch addresses by labels, in cuobjdump's format for one function."""
+    targets = {match[2].lstrip("0") for match in _SASS_TARGET.finditer(text)}
     if not targets:
         return text
-    placed = {found[1].lstrip("0") for found in _SASS_ADDRESS.finditer(text)} & targets
+    placed = {match[1].lstrip("0") for match in _SASS_ADDRESS.finditer(text)} & targets
     text = _SASS_TARGET.sub(
-        lambda found: f"{found[1]}.L_x_{int(found[2], 16)}" if found[2].lstrip("0") in placed else found[0],
+        lambda match: f"{match[1]}.L_x_{int(match[2], 16)}" if match[2].lstrip("0") in placed else match[0],
         text,
     )
     return _SASS_ADDRESS.sub(
-        lambda found: (
-            f".L_x_{int(found[1], 16)}:\n{found[0]}" if found[1].lstrip("0") in placed else found[0]
+        lambda match: (
+            f".L_x_{int(match[1], 16)}:\n{match[0]}" if match[1].lstrip("0") in placed else match[0]
         ),
         text,
     )
 
 
 def _with_labels_gcn(text: str) -> str:
-    """`s_branch 54 // 1924: BF820036 <kernel+0x100>` to a label before the instruction there."""
-    symbols = {found[2]: int(found[1], 16) for found in _OBJDUMP_SYMBOL.finditer(text)}
+    """Replace `s_branch 54 // 1924: BF820036 <kernel+0x100>` by a branch to a label before its target."""
+    symbols = {match[2]: int(match[1], 16) for match in _OBJDUMP_SYMBOL.finditer(text)}
 
-    def target(found: re.Match[str]) -> int | None:
-        symbol, _, offset = found[3].partition("+0x")
+    def target(match: re.Match[str]) -> int | None:
+        symbol, _, offset = match[3].partition("+0x")
         try:
             return symbols[symbol] + int(offset or "0", 16)
         except (KeyError, ValueError):
             return None
 
-    targets = {target(found) for found in _OBJDUMP_TARGET.finditer(text)} - {None}
+    targets = {target(match) for match in _OBJDUMP_TARGET.finditer(text)} - {None}
     if not targets:
         return text
     text = _OBJDUMP_TARGET.sub(
-        lambda found: found[0] if target(found) is None else f"{found[1]} .L{target(found)}{found[2]}", text
+        lambda match: match[0] if target(match) is None else f"{match[1]} .L{target(match)}{match[2]}", text
     )
-    made = []
+    lines = []
     for line in text.split("\n"):
         address = _OBJDUMP_ADDRESS.search(line)
         if address and (place := int(address[1], 16)) in targets:
-            made.append(f".L{place}:")
-        made.append(line)
-    return "\n".join(made)
+            lines.append(f".L{place}:")
+        lines.append(line)
+    return "\n".join(lines)

@@ -1,10 +1,9 @@
-"""Which lines of two texts correspond: their common head and tail, then lines that are unique in both.
+"""Align the lines of two texts: their common head and tail, then lines that are unique in both.
 
-That is patience diff: unique lines are anchors, the longest rising chain of them holds, and what lies
-between two anchors is taken the same way. Where nothing is unique, a short piece goes to difflib; in a long
-one the first of the equal lines corresponds to the first, the second to the second, and so on. So the time
-is near to linear; difflib's is quadratic in lines that come often, and code that was unrolled has many of
-these.
+This is patience diff: unique lines are anchors, their longest rising chain is kept, and the text between two
+anchors is aligned in the same way. If nothing is unique, a short piece goes to difflib; in a long one, the
+first of the equal lines is paired with the first, the second with the second, and so on. So the time is near
+to linear; difflib's is quadratic in repeated lines, and unrolled code has many of these.
 """
 
 from __future__ import annotations
@@ -20,38 +19,38 @@ _DEEPEST = 12  # anchors between anchors
 
 
 def pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Places of equal items that correspond; both rise."""
-    found: list[tuple[int, int]] = []
+    """Return places of equal items that correspond; both rise."""
+    result: list[tuple[int, int]] = []
     work = [(0, len(first), 0, len(second), 0)]
     while work:
         low, high, below, above, depth = work.pop()
         while low < high and below < above and first[low] == second[below]:
-            found.append((low, below))
+            result.append((low, below))
             low, below = low + 1, below + 1
         while low < high and below < above and first[high - 1] == second[above - 1]:
             high, above = high - 1, above - 1
-            found.append((high, above))
+            result.append((high, above))
         if low == high or below == above:
             continue
         a, b = first[low:high], second[below:above]
         anchors = _unique(a, b) if depth < _DEEPEST else []
         if not anchors:
-            found += [(low + one, below + other) for one, other in _rest(a, b)]
+            result += [(low + place, below + other) for place, other in _rest(a, b)]
             continue
-        found += [(low + one, below + other) for one, other in anchors]
+        result += [(low + place, below + other) for place, other in anchors]
         work += [
-            (low + one.start, low + one.stop, below + other.start, below + other.stop, depth + 1)
-            for one, other in gaps(anchors, len(a), len(b))
+            (low + left.start, low + left.stop, below + other.start, below + other.stop, depth + 1)
+            for left, other in gaps(anchors, len(a), len(b))
         ]
-    return sorted(found)
+    return sorted(result)
 
 
 def gaps(anchors: Sequence[tuple[int, int]], length: int, other: int) -> list[tuple[range, range]]:
-    """Places in the first text and in the second between rising pairs, wherever both texts have some."""
+    """Return the places between rising pairs, in the first text and in the second, where both have some."""
     return [
-        (range(one + 1, after), range(two + 1, beyond))
-        for (one, two), (after, beyond) in pairwise([(-1, -1), *anchors, (length, other)])
-        if after > one + 1 and beyond > two + 1
+        (range(start + 1, after), range(begin + 1, beyond))
+        for (start, begin), (after, beyond) in pairwise([(-1, -1), *anchors, (length, other)])
+        if after > start + 1 and beyond > begin + 1
     ]
 
 
@@ -81,7 +80,7 @@ def _counted(items: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
 
 
 def _rising(found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest part whose second places rise too; the first do already."""
+    """Return the longest part whose second places rise too; the first ones do already."""
     ends: list[int] = []  # the smallest last place of a chain of each length
     last: list[int] = []  # and the pair that has it
     before = [-1] * len(found)

@@ -1,4 +1,4 @@
-"""LLVM IR in normal form: no debug metadata, values and attributes named after what they are."""
+"""Normalize LLVM IR: no debug metadata, values and attributes named after their content."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OPCODE = re.compile(r" = (?:(?:tail|musttail|notail) )?([a-z]\w*)")
 
 
 def form(text: str) -> NormalForm:
-    """The normal form of LLVM IR."""
+    """Return the normal form of LLVM IR."""
     text = _COMMENT.sub(r"\1", text.replace(MARK, " "))
     text = _DROPPED.sub("", _DEBUG.sub("", text))
     kept = [indented(line) for line in text.split("\n")]
@@ -47,9 +47,9 @@ def form(text: str) -> NormalForm:
 
 
 def _definitions(lines: list[str]) -> tuple[dict[str, tuple[str, str]], set[str]]:
-    """Groups of attributes and nodes of metadata that something uses; and nodes that are about debugging."""
-    found = {match[1]: match[2] for line in lines if (match := _DEFINITION.fullmatch(line))}
-    nodes = {name: body for name, body in found.items() if name[0] == "!"}
+    """Return attribute groups and used metadata nodes; and the nodes that are unused or for debugging."""
+    definitions = {match[1]: match[2] for line in lines if (match := _DEFINITION.fullmatch(line))}
+    nodes = {name: body for name, body in definitions.items() if name[0] == "!"}
     debug = {name for name, body in nodes.items() if _DEBUG_NODE.match(body)}
     waiting = [name for line in lines if not _DEFINITION.match(line) for name in _NODE.findall(line)]
     used: set[str] = set()
@@ -59,12 +59,12 @@ def _definitions(lines: list[str]) -> tuple[dict[str, tuple[str, str]], set[str]
             used.add(name)
             waiting += _NODE.findall(nodes[name])
     bodies = {name: ("!md", _without(body, debug)) for name, body in nodes.items() if name in used}
-    groups = {name: ("#attrs", body) for name, body in found.items() if name[0] == "#"}
+    groups = {name: ("#attrs", body) for name, body in definitions.items() if name[0] == "#"}
     return groups | bodies, nodes.keys() - used
 
 
 def _without(line: str, debug: set[str]) -> str:
-    """A line without references to some nodes; nothing if it defines one of them."""
+    """Remove references to some nodes from a line; empty if it defines one of them."""
     if "!" not in line or not debug:
         return line
     if (match := _DEFINITION.match(line)) and match[1] in debug:

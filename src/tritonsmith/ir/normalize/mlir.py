@@ -1,8 +1,8 @@
-"""MLIR in normal form: no locations, values named after what defines them, layouts after what they are.
+"""Normalize MLIR: no locations, values named after their definitions, layouts after their content.
 
-The text is one module, one function or a part of one, in the pretty or the generic form. What is a
-definition is read off the spelling: `%x = ...`, `%x, %y = ...`, and `%x: type` with no blank before the
-colon (parameters and block arguments; a use has one: `^bb1(%x : i32)`).
+The text is one module, one function or a part of one, in the pretty or the generic form. Definitions are
+recognised by spelling: `%x = ...`, `%x, %y = ...`, and `%x: type` with no blank before the colon (parameters
+and block arguments; a use has one: `^bb1(%x : i32)`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _INTEGER = re.compile(
 
 
 def form(text: str) -> NormalForm:
-    """The normal form of MLIR."""
+    """Return the normal form of MLIR."""
     kept = [indented(line) for line in _without_locations(text).split("\n")]
     kept = [line for line in kept if line and not line.lstrip().startswith("//")]
     bodies = {match[1]: (_stem(match[2]), match[2]) for line in kept if (match := _ALIAS.fullmatch(line))}
@@ -69,15 +69,15 @@ def _begins(text: str) -> bool:
 
 
 def _defines(between: list[str], names: list[str], begins: bool, label: bool) -> list[Define]:
-    found, first, operation = [], 0, None
+    result, first, operation = [], 0, None
     if label:
-        found.append(Define(0, "^bb"))
+        result.append(Define(0, "^bb"))
         first = 1
     elif not between[0].strip() and (count := _results(between)):
         after = between[count]
         operation = _OPERATION.match(after, after.index("= ") + 2)
         stem, exact = _result(after, operation)
-        found += [Define(place, stem, exact) for place in range(count)]
+        result += [Define(place, stem, exact) for place in range(count)]
         first = count
     else:
         operation = _OPERATION.search(between[0])
@@ -85,12 +85,12 @@ def _defines(between: list[str], names: list[str], begins: bool, label: bool) ->
     stem = "%arg" if begins else f"%{what}_arg"
     for place in range(first, len(names)):
         if names[place][0] == "%" and between[place + 1].startswith((": ", " = ")):
-            found.append(Define(place, f"{stem}{len(found) - first}", exact=True))
-    return found
+            result.append(Define(place, f"{stem}{len(result) - first}", exact=True))
+    return result
 
 
 def _results(between: list[str]) -> int:
-    """How many names the list of results has at the beginning of a line."""
+    """Return the number of names in the list of results at the beginning of a line."""
     for place, text in enumerate(between[1:], start=1):
         if text != ", ":
             return place if _RESULTS.match(text) else 0
@@ -114,9 +114,9 @@ def _unknown(name: str) -> str:
 
 
 def _without_locations(text: str) -> str:
-    """Without `loc(...)`, however deep its brackets; what is cut off stays."""
+    """Remove `loc(...)` with brackets of any depth; a truncated one is kept."""
     text = _LOCATIONS.sub("", text.replace(MARK, " "))
-    text = _LOCATION.sub(lambda found: found[1] or "", text)
+    text = _LOCATION.sub(lambda match: match[1] or "", text)
     parts, done = [], 0
     while opened := _OPENED.search(text, done):
         if opened[1]:  # a string may say anything
@@ -132,12 +132,12 @@ def _without_locations(text: str) -> str:
 
 
 def _closed(text: str, start: int) -> int | None:
-    """Where the bracket ends that was opened before `start`; None if not on this line."""
+    """Return the end of the bracket that was opened before `start`; None if not on this line."""
     depth = 1
-    for found in _BRACKET.finditer(text, start):
-        if found[0] == "\n":
+    for match in _BRACKET.finditer(text, start):
+        if match[0] == "\n":
             return None
-        depth += (found[0] == "(") - (found[0] == ")")
+        depth += (match[0] == "(") - (match[0] == ")")
         if not depth:
-            return found.end()
+            return match.end()
     return None

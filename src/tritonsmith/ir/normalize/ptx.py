@@ -1,8 +1,8 @@
-"""PTX in normal form: no comments, no debug information, registers named after what writes them first.
+"""Normalize PTX: no comments, no debug information, registers named after their first definition.
 
-How many registers are declared is left out: PTX has as many as it has results, and ptxas allocates. The
-version and the target stay. `ptx.tokens` is not used: here registers, labels and strings matter only, and
-one pattern for them takes fewer steps than a token for each word.
+The number of declared registers is left out: PTX has as many as it has results, and ptxas allocates them. The
+version and the target stay. `ptx.tokens` is not used: only registers, labels and strings matter here, and one
+pattern for them takes fewer steps than a token per word.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from tritonsmith.ir.normalize.renaming import MARK, NormalForm, assembly, indented, named
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
-# Registers as LLVM calls them; %tid.x, %ctaid.x, %SP and those of inline assembly keep their names.
+# LLVM's register names; %tid.x, %ctaid.x, %SP and registers of inline assembly keep their names.
 _NAME = re.compile(
     rf"({_STRING}|%(?:p|rs|rd|rq|r|fd|f|hh|h|b)(?:\d++|_[0-9a-f]{{4}}(?:\.\d++)?+)(?![\w$])"
     r"|\$L__BB(?:\d++_\d++|_[0-9a-f]{4}(?:\.\d++)?+)(?![\w$]))"
@@ -28,13 +28,13 @@ _LABEL = re.compile(r"(\$L__BB)\w+(?:\.\d+)?:")
 
 
 def form(text: str) -> NormalForm:
-    """The normal form of PTX."""
-    text = _DROPPED.sub(lambda found: found[1] or " ", text.replace(MARK, " "))
+    """Return the normal form of PTX."""
+    text = _DROPPED.sub(lambda match: match[1] or " ", text.replace(MARK, " "))
     text = _COUNT.sub(r"\1<>", _SECTION.sub("", text))
     kept = filter(None, (indented(line, by="    ") for line in text.split("\n")))
     return named(assembly(kept, _NAME, _LABEL, _BEGINS), {}, _stem)
 
 
 def _stem(name: str) -> str:
-    """`%rd` of `%rd12`, `$L__BB` of `$L__BB0_3`."""
+    """Return the stem of a name: `%rd` of `%rd12`, `$L__BB` of `$L__BB0_3`."""
     return "$L__BB" if name[0] == "$" else name.partition("_")[0].rstrip("0123456789")

@@ -1,14 +1,14 @@
-"""Names that say what a value is, so that a line more does not rename all that follow.
+"""Rename values after their definitions, so that one more line does not rename all that follow.
 
-Numbers in the order of appearance would: one operation more near the top, and every line below differs. So
-a value is named after what defines it: the operation, and four hex digits of a checksum over the defining
-line with its names masked, over those of its operands, and over those of their operands: `%addi_3f2a`. It
-looks no farther, so a change renames what is at most two steps below it. Of layouts it takes the kind, not
-the content. Values that are alike so far get a counter: `%addi_3f2a.2`. Plain constants and parameters say
-what they are: `%c64_i32`, `%arg0`. A name does not depend on what the value was called before. What a diff
-needs beyond that, it finds by laying two texts side by side: see `corresponding`.
+Numbers in the order of appearance would: one more operation near the top, and every line below differs. So
+a value is named after its definition: the operation, and four hex digits of a checksum over the defining line
+with its names masked, over the lines of its operands, and over those of their operands: `%addi_3f2a`. It
+looks no farther, so a change renames at most two steps below it. Layouts contribute their kind, not their
+content. Values that are equal so far get a counter: `%addi_3f2a.2`. Plain constants and parameters name their
+content: `%c64_i32`, `%arg0`. A name does not depend on the old name of the value. A diff needs more than
+that, and gets it by comparing two texts: see `value_matching`.
 
-Each language has a reader that makes `IrLine`s; this module names what is in them.
+Each language has a reader that makes `IrLine`s; this module names the values in them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Define:
     """A name that a line defines.
 
     Attributes:
-        place: of it among the line's names.
-        stem: what its new name begins with: `%addi`; or is, if `exact`.
-        exact: the stem says it all: `%arg0`, `%c64_i32`.
+        place: its place among the line's names.
+        stem: the beginning of its new name: `%addi`; the whole name if `exact`.
+        exact: the stem is the whole name: `%arg0`, `%c64_i32`.
     """
 
     place: int
@@ -43,14 +43,14 @@ class Define:
 
 @dataclass(slots=True)
 class IrLine:
-    """A line, as the reader of a language hands it on.
+    """A line, as the reader of a language returns it.
 
     Attributes:
         mask: its text, with `MARK` for each name.
-        names: as written, in their order.
-        defines: those of them that are defined here.
-        label: it begins a block: what it defines is named after the line that follows.
-        begins: a function begins: names of values start anew.
+        names: as written, in order.
+        defines: the names that it defines.
+        label: it begins a block: the names that it defines depend on the following line.
+        begins: a function begins: the scope of value names starts anew.
     """
 
     mask: str
@@ -62,14 +62,14 @@ class IrLine:
 
 @dataclass(slots=True)
 class NormalForm:
-    """A text in normal form. What is named has a number, its place in `names`.
+    """A text in normal form. Each named thing has a number, its place in `names`.
 
     Attributes:
         masks: lines without names.
-        uses: for each line the numbers of what it names.
-        defines: for each line the numbers of what it defines, or is the first to name.
+        uses: for each line the numbers of the things that it names.
+        defines: for each line the numbers of the things that it defines, or is the first to name.
         names: normal names.
-        scopes: for each number the function that it belongs to, counted from 1; 0 for the module's own.
+        scopes: for each number the function that it belongs to, counted from 1; 0 for the module itself.
     """
 
     masks: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ class NormalForm:
     scopes: list[int] = field(default_factory=list)
 
     def lines(self, names: Sequence[str] | None = None) -> list[str]:
-        """The lines, with other names if some are given."""
+        """Return the lines, with other names if some are given."""
         chosen = self.names if names is None else names
         return [
             filled(mask, [chosen[use] for use in uses])
@@ -88,15 +88,15 @@ class NormalForm:
 
 
 def filled(mask: str, names: Sequence[str]) -> str:
-    """A masked line with these names."""
+    """Fill names into a masked line."""
     return "".join(chain.from_iterable(zip(mask.split(MARK), (*names, ""), strict=True))) if names else mask
 
 
 def split(pattern: re.Pattern[str], text: str) -> tuple[list[str], list[str]]:
-    """What stands between names, and the names; there is one more of the former.
+    """Split a line into names and the text between them, of which there is one more part.
 
     Args:
-        pattern: one group: a name, or a string, which is none.
+        pattern: one group: a name, or a string, which counts as text.
         text: of a line.
     """
     parts = pattern.split(text)
@@ -113,16 +113,14 @@ def split(pattern: re.Pattern[str], text: str) -> tuple[list[str], list[str]]:
 
 
 def spaced(text: str) -> str:
-    """One blank between the words of a line, none around them; strings stay as they are.
-
-    Printers change their minds: `ttg.async_wait  {num = 0 : i32}` is Triton 3.4's.
-    """
+    """Put one blank between the words of a line, and none around them; strings stay as they are."""
+    # Printers vary: `ttg.async_wait  {num = 0 : i32}` is Triton 3.4's.
     text = text.strip()
-    return _BLANKS.sub(lambda found: found[1] or " ", text) if "  " in text or "\t" in text else text
+    return _BLANKS.sub(lambda match: match[1] or " ", text) if "  " in text or "\t" in text else text
 
 
 def indented(text: str, by: str | None = None) -> str:
-    """The same, with the indentation as it is or, of any length, by this one; a line of blanks is empty."""
+    """Do the same as `spaced`, but keep the indentation, or replace it by `by`; a blank line is empty."""
     words = spaced(text)
     indent = text[: len(text) - len(text.lstrip())]
     return (indent if by is None else indent and by) + words if words else ""
@@ -134,29 +132,29 @@ def assembly(
     label: re.Pattern[str],
     begins: re.Pattern[str] | None = None,
 ) -> Iterator[IrLine]:
-    """Lines of assembly, in which nothing but labels is defined.
+    """Yield lines of assembly, in which only labels are defined.
 
     Args:
         texts: of the lines.
         names: one group: a name, or a string.
-        label: of a line that is a label; its first group is the stem of the label's new name.
-        begins: of a line with which a function begins.
+        label: matches a label's line; its first group is the stem of the label's new name.
+        begins: matches a line that begins a function.
     """
     for text in texts:
-        between, found = split(names, text)
-        match = label.match(text) if found else None
+        between, line_names = split(names, text)
+        match = label.match(text) if line_names else None
         defines = (Define(0, match[1]),) if match else ()
         starts = begins is not None and begins.match(text) is not None
-        yield IrLine(MARK.join(between), found, defines, label=match is not None, begins=starts)
+        yield IrLine(MARK.join(between), line_names, defines, label=match is not None, begins=starts)
 
 
 def named(lines: Iterable[IrLine], known: Mapping[str, str], stem: Callable[[str], str]) -> NormalForm:
-    """Name what is in some lines.
+    """Name the values in some lines.
 
     Args:
         lines: of the text.
         known: names of the whole text (layouts, attributes) to their new ones.
-        stem: of the new name of a value that no line defines.
+        stem: returns the stem for a value that no line defines.
     """
     form, work = NormalForm(), _Work()
     for line in lines:
@@ -173,7 +171,7 @@ def named(lines: Iterable[IrLine], known: Mapping[str, str], stem: Callable[[str
 def by_meaning(
     bodies: Mapping[str, tuple[str, str]], pattern: re.Pattern[str]
 ) -> tuple[dict[str, str], dict[str, IrLine]]:
-    """New names for attributes that have names, after what they are, and the lines that say so.
+    """Return new names for named attributes, after their content, and their defining lines.
 
     Args:
         bodies: name to the stem of its new name, and to its definition, which may mention others.
@@ -195,12 +193,12 @@ def by_meaning(
     known = {}
     for name, (stem, _) in bodies.items():
         known[name] = _counted(f"{stem}_{keys[name] & 0xFFFF:04x}", counts)
-    made = {}
+    lines = {}
     for name, (_, used_names) in parts.items():
-        made[name] = IrLine(f"{MARK} = {masks[name]}", (name, *used_names))
+        lines[name] = IrLine(f"{MARK} = {masks[name]}", (name, *used_names))
         for used in used_names:
             known.setdefault(used, used)  # not defined in this text
-    return known, made
+    return known, lines
 
 
 def in_order(
@@ -210,11 +208,11 @@ def in_order(
     known: dict[str, str],
     read: Callable[[str, dict[str, str]], IrLine],
 ) -> Iterator[IrLine]:
-    """All lines; definitions of attributes in a row are ordered by what they are, as numbers mean nothing.
+    """Yield all lines; order consecutive definitions of attributes by content, as numbers are arbitrary.
 
     Args:
         texts: of the lines.
-        pattern: of a whole line that defines an attribute; its first group is the name.
+        pattern: matches a whole line that defines an attribute; its first group is the name.
         attributes: name to the line that defines it.
         known: names of the whole text to their new ones.
         read: makes the line of any other text.
@@ -236,7 +234,7 @@ def in_order(
 
 
 class _Work:
-    """What is known of the values so far."""
+    """The state of naming: the values so far."""
 
     def __init__(self) -> None:
         self.scopes: list[int] = []
@@ -246,11 +244,11 @@ class _Work:
         self._stems: list[str] = []
         self._exact: list[bool] = []
         self._resolved: list[bool] = []
-        # Of the defining line alone, with its operands' lines, and with those of theirs.
+        # Checksums of the defining line alone, with its operands' lines, and with those of their operands.
         self._near: list[int] = []
         self._far: list[int] = []
         self._keys: list[int] = []
-        self._labels: list[int] = []  # that wait for the line after them
+        self._labels: list[int] = []  # labels that wait for the line after them
 
     def begin(self) -> None:
         self._scope += 1
@@ -281,7 +279,10 @@ class _Work:
             else:
                 new.append(place)
         operands = [number for number in numbers if number >= 0 and self.scopes[number]]
-        near, far = [self._near[one] for one in operands], [self._far[one] for one in operands]
+        near, far = (
+            [self._near[operand] for operand in operands],
+            [self._far[operand] for operand in operands],
+        )
         for place in new:
             name = line.names[place]
             if name in self._here:  # twice in this line
@@ -305,14 +306,14 @@ class _Work:
 
     def names(self) -> list[str]:
         counts: dict[int, Counter[str]] = {}
-        found = []
+        names = []
         for stem, exact, key, scope in zip(self._stems, self._exact, self._keys, self.scopes, strict=True):
             if not scope:
-                found.append(stem)
+                names.append(stem)
                 continue
             name = stem if exact else f"{stem}_{key & 0xFFFF:04x}"
-            found.append(_counted(name, counts.setdefault(scope, Counter())))
-        return found
+            names.append(_counted(name, counts.setdefault(scope, Counter())))
+        return names
 
     def _new(self, scope: int) -> int:
         self.scopes.append(scope)
@@ -343,7 +344,7 @@ class _Work:
 
 
 def kind(name: str) -> str:
-    """`#blocked` of `#blocked_3f2a`; what has no such name is its own kind."""
+    """Return the kind of a name: `#blocked` of `#blocked_3f2a`; a name of another form is its own kind."""
     return name.rpartition("_")[0] or name
 
 

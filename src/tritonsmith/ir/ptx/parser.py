@@ -1,7 +1,7 @@
-"""A parser of PTX as compilers write it: modules, declarations, bodies with nested scopes.
+"""Parse PTX as compilers write it: modules, declarations, bodies with nested scopes.
 
-It knows the form of statements and not the meaning of instructions, so new instructions need no change here.
-Source of the grammar: the PTX ISA manual, "Syntax", "Directives" and "Performance-Tuning Directives".
+The parser knows the form of statements, not the meaning of instructions: new instructions need no change
+here. Source of the grammar: the PTX ISA manual, "Syntax", "Directives" and "Performance-Tuning Directives".
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _BLANK = Token("space", " ", 0)
 
 
 def parse(text: str, where: object = "PTX") -> Module:
-    """Read a module; errors name `where` it is from.
+    """Parse a module; errors name `where` it is from.
 
     Raises:
-        FactError: it is no PTX; says the line.
+        FactError: it is not PTX; the error names the line.
     """
     return _PtxParser(text, where).module()
 
@@ -60,7 +60,7 @@ class _PtxParser:
         return Token("mark", "", self.tokens[-1].line if self.tokens else 1)
 
     def sees(self, kind: Kind) -> bool:
-        """Whether the next word is of this kind."""
+        """Report whether the next word is of this kind."""
         return self.now.kind == kind
 
     def next(self) -> Token:
@@ -72,7 +72,7 @@ class _PtxParser:
         return token
 
     def take(self, text: str) -> bool:
-        """Go past this word, if it is the next."""
+        """Go past this word if it is the next one; return False otherwise."""
         if self.now.text != text:
             return False
         self.next()
@@ -101,25 +101,25 @@ class _PtxParser:
         return FactError("cannot read this PTX", where=where, why=why, hints=[hint])
 
     def until(self, *ends: str) -> tuple[Token, ...]:
-        """Words up to one of these marks, which is left; what is blank in between becomes one space."""
-        found: list[Token] = []
+        """Return the words up to one of these marks, which stays; blanks in between become one space."""
+        words: list[Token] = []
         while self.now.text not in ends:
-            if found and self.tokens[self.at - 1].blank:
-                found.append(_BLANK)
-            found.append(self.next())
-        return tuple(found)
+            if words and self.tokens[self.at - 1].blank:
+                words.append(_BLANK)
+            words.append(self.next())
+        return tuple(words)
 
     def statement_rest(self) -> tuple[Token, ...]:
-        """Words up to the semicolon, and past it."""
-        found = self.until(";")
+        """Return the words up to the semicolon, and go past it."""
+        words = self.until(";")
         self.next()
-        return found
+        return words
 
     def line_rest(self) -> tuple[Token, ...]:
-        line, found = self.now.line, []
+        line, words = self.now.line, []
         while self.now.text and self.now.line == line:
-            found += [_BLANK, self.next()]
-        return tuple(found[1:])
+            words += [_BLANK, self.next()]
+        return tuple(words[1:])
 
     # -- the module
 
@@ -185,7 +185,7 @@ class _PtxParser:
         return Function(name, entry, results, params, directives, placed, body, line)
 
     def _params(self) -> tuple[Param, ...]:
-        found = []
+        params = []
         self.expect("(")
         while not self.take(")"):
             kind, pointer, line = "", False, self.now.line
@@ -204,31 +204,31 @@ class _PtxParser:
             if self.take("["):
                 length = 0 if self.now.text == "]" else self.number()
                 self.expect("]")
-            found.append(Param(name, kind, length, pointer, line))
+            params.append(Param(name, kind, length, pointer, line))
             if self.now.text != ")":
                 self.expect(",")
-        return tuple(found)
+        return tuple(params)
 
     # -- bodies
 
     def _body(self) -> tuple[Statement, ...]:
         self.expect("{")
-        found: list[Statement] = []
+        statements: list[Statement] = []
         depth = 1
         while depth:
             line, text = self.now.line, self.now.text
             if text == "{":
                 self.next()
-                found.append(Open(line))
+                statements.append(Open(line))
                 depth += 1
             elif text == "}":
                 self.next()
                 depth -= 1
                 if depth:
-                    found.append(Close(line))
+                    statements.append(Close(line))
             elif not self.take(";"):  # an empty statement, which inline assembly leaves now and then
-                found.append(self._statement())
-        return tuple(found)
+                statements.append(self._statement())
+        return tuple(statements)
 
     def _statement(self) -> Statement:
         line, word = self.now.line, self.now
@@ -277,23 +277,23 @@ class _PtxParser:
         return Named(name, count, array or None, init)
 
     def _value(self) -> tuple[Token, ...]:
-        """An initial value: braces, or up to the end of this name."""
+        """Return an initial value: a list in braces, or the words up to the end of this name."""
         if self.now.text != "{":
             return self.until(",", ";")
-        found, depth = [], 0
+        words, depth = [], 0
         while True:
             token = self.next()
-            found.append(token)
+            words.append(token)
             depth += (token.text == "{") - (token.text == "}")
             if not depth:
-                return tuple(found)
+                return tuple(words)
 
 
 def read(path: Path) -> Module:
     """Read a `.ptx` file.
 
     Raises:
-        FactError: it cannot be read, or is no PTX.
+        FactError: it cannot be read, or is not PTX.
     """
     try:
         text = untrusted.read_bytes(path).decode()

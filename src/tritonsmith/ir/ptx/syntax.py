@@ -1,4 +1,4 @@
-"""What a PTX module consists of, as the parser hands it on."""
+"""Define the parts of a PTX module, as the parser returns them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Param:
         name: as loads address it.
         type: `u64`, `f32`, `b8` ...
         length: of an array, in elements; None for a scalar.
-        pointer: `.ptr` says that it is one.
+        pointer: it is declared with `.ptr`.
         line: of its declaration.
     """
 
@@ -27,7 +27,7 @@ class Param:
 
     @property
     def bits(self) -> int:
-        """Width of one element."""
+        """The width of one element, in bits."""
         return width(self.type)
 
 
@@ -36,7 +36,7 @@ class Named:
     """One name in a declaration.
 
     Attributes:
-        name: or what its names begin with.
+        name: the name, or the prefix of a range.
         count: of a range, `%r<39>`: from `%r0` to `%r38`.
         array: the text between brackets, as in `[24]`; None if it is no array.
         init: the initial value, as written, or empty.
@@ -50,7 +50,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Statement:
-    """What stands in a body.
+    """A statement of a body.
 
     Attributes:
         line: on which it begins.
@@ -61,19 +61,19 @@ class Statement:
 
 @dataclass(frozen=True)
 class Label(Statement):
-    """`$L__BB0_2:`."""
+    """A label: `$L__BB0_2:`."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Open(Statement):
-    """`{` that begins a scope."""
+    """The `{` that begins a scope."""
 
 
 @dataclass(frozen=True)
 class Close(Statement):
-    """`}` that ends it."""
+    """The `}` that ends a scope."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Declaration(Statement):
     Attributes:
         space: `reg`, `shared`, `local`, `param`, `global` or `const`.
         modifiers: between the space and the names, as in `.align 8 .b8`.
-        type: the last of them: `b8`.
-        names: what is declared.
+        type: the last modifier: `b8`.
+        names: the declared names.
         external: `.extern`.
     """
 
@@ -97,7 +97,7 @@ class Declaration(Statement):
 
 @dataclass(frozen=True)
 class Directive(Statement):
-    """`.loc`, `.pragma`, `.branchtargets` ...
+    """A directive: `.loc`, `.pragma`, `.branchtargets` ...
 
     Attributes:
         name: without its dot.
@@ -126,7 +126,7 @@ class Instruction(Statement):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The opcode's words: `ld`, `global`, `b32`."""
+        """The words of the opcode: `ld`, `global`, `b32`."""
         return tuple(self.opcode.split("."))
 
     def __str__(self) -> str:
@@ -141,11 +141,11 @@ class Function:
     Attributes:
         name: of its symbol.
         entry: it is a kernel.
-        results: what a function returns.
-        params: what it takes.
+        results: results of a function.
+        params: its parameters.
         directives: between its parameters and its body: `reqntid` to (128,).
         placed: directive to its line.
-        body: None where it is only declared.
+        body: None if it is only declared.
         line: of its name.
     """
 
@@ -177,6 +177,6 @@ class Module:
 
 
 def width(kind: str) -> int:
-    """Bits of a fundamental type: 32 for `u32`, 1 for `pred`, 0 if it says none."""
+    """Return the bits of a fundamental type: 32 for `u32`, 1 for `pred`, 0 if it names none."""
     digits = "".join(filter(str.isdigit, kind.partition("x")[0]))
     return 1 if kind == "pred" else int(digits or 0)

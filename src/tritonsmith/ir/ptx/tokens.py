@@ -1,4 +1,4 @@
-"""The words of PTX: a register `%r21` is one word, so it is never taken for the beginning of `%r210`.
+"""Split PTX into words: a register `%r21` is one word, so it is never taken for the beginning of `%r210`.
 
 Source of the lexical rules: the PTX ISA manual, "Syntax" (identifiers, constants, comments, reserved words).
 """
@@ -45,14 +45,14 @@ class Token:
 
     @property
     def blank(self) -> bool:
-        """White space or a comment."""
+        """True for white space or a comment."""
         return self.kind in ("space", "comment")
 
 
 def tokenize(text: str) -> Iterator[Token]:
-    """The words of a text, those that are no PTX too: each character belongs to one."""
+    """Yield the words of a text, valid PTX or not: each character belongs to one of them."""
     line = 1
-    for found in _TOKEN.finditer(text):
-        word = found[0]
-        yield Token(cast("Kind", found.lastgroup), word, line)
+    for match in _TOKEN.finditer(text):
+        word = match[0]
+        yield Token(cast("Kind", match.lastgroup), word, line)
         line += word.count("\n")
