@@ -1,4 +1,4 @@
-"""Files of a checkout that differ from the branch that it will be merged into, uncommitted ones included."""
+"""Find the files of a checkout that differ from the branch it will be merged into, or are uncommitted."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _BASES = ("upstream/main", "origin/HEAD", "origin/main", "origin/master", "main"
 
 @dataclass(frozen=True)
 class BranchChanges:
-    """What differs.
+    """The differences from that branch.
 
     Attributes:
         base: the branch, or `HEAD` where there is none and only uncommitted changes are known.
-        files: absolute paths, sorted; none that were deleted.
-        deleted: those that were.
+        files: absolute paths of files that still exist, sorted.
+        deleted: absolute paths of deleted files.
     """
 
     base: str
@@ -27,7 +27,7 @@ class BranchChanges:
 
 
 def read(root: Path, base: str = "") -> BranchChanges:
-    """Compare the work tree with where its branch left `base`.
+    """Compare the work tree with the commit at which its branch left `base`.
 
     Args:
         root: the checkout.

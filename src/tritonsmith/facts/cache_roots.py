@@ -1,4 +1,4 @@
-"""Locations of Triton's caches: its own, dumps and overrides, the tool's environments', TorchInductor's."""
+"""Locate Triton's caches: its own, dumps and overrides, those of the tool's environments, TorchInductor's."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ class Root:
 
 
 def find(environ: Mapping[str, str], space: Workspace) -> tuple[Root, ...]:
-    """All caches that exist of this user and in the workspace; Triton's own even if it does not exist yet."""
-    found: dict[Path, Root] = {}
+    """Return all existing caches of this user and in the workspace, and Triton's own in any case."""
+    roots: dict[Path, Root] = {}
     folders = sorted((space.root / "envs").glob("*/triton-cache"))
     tools = (Root("env", path, f"environment {path.parent.name}") for path in folders)
     for root in (*_own(environ), *tools, *_inductor(environ)):
         if root.current or root.path.is_dir():
-            found.setdefault(root.real, root)
-    return tuple(found.values())
+            roots.setdefault(root.real, root)
+    return tuple(roots.values())
 
 
 def inductor_folder(environ: Mapping[str, str]) -> Path:
-    """TorchInductor's cache: torch/_inductor/runtime/cache_dir_utils.py at 9a48faad96."""
+    """Return TorchInductor's cache folder: torch/_inductor/runtime/cache_dir_utils.py at 9a48faad96."""
     if named := environ.get("TORCHINDUCTOR_CACHE_DIR"):
         return Path(named).absolute()
     try:
@@ -68,7 +68,7 @@ def inductor_folder(environ: Mapping[str, str]) -> Path:
 
 
 def _own(environ: Mapping[str, str]) -> Iterator[Root]:
-    """Before 3.2 Triton does not know TRITON_HOME (f962f4be78, #4152), nor the variables of dumps."""
+    """Yield Triton's own folders; before 3.2 it has no TRITON_HOME (f962f4be78, #4152), no dump variables."""
     home = Path(environ.get("HOME") or Path.home())
     parents = [(home, "the default")]
     if named := environ.get("TRITON_HOME", "").strip():
@@ -87,7 +87,7 @@ def _own(environ: Mapping[str, str]) -> Iterator[Root]:
 
 
 def _inductor(environ: Mapping[str, str]) -> Iterator[Root]:
-    """One folder per device, in the layout of Triton's own, unless TRITON_CACHE_DIR is set."""
+    """Yield one folder per device, in the layout of Triton's own, unless TRITON_CACHE_DIR is set."""
     variable = "TORCHINDUCTOR_CACHE_DIR"
     source = variable if environ.get(variable) else "TorchInductor's default"
     for path in sorted((inductor_folder(environ) / "triton").glob("*")):

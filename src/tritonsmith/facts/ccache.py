@@ -1,4 +1,4 @@
-"""The compiler cache: how full, how useful, and how it treats folders."""
+"""Read the compiler cache: its size, its hit rate, and how it treats folders."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Ccache:
 
     @property
     def hit_rate(self) -> float | None:
-        """Share of hits, 0 to 1; None before the first compile."""
-        asked = self.hits + self.misses
-        return self.hits / asked if asked else None
+        """The share of hits, 0 to 1; None before the first compile."""
+        requests = self.hits + self.misses
+        return self.hits / requests if requests else None
 
 
 def read(program: Path) -> Ccache | None:
@@ -60,7 +60,7 @@ def read(program: Path) -> Ccache | None:
 
 
 def parse(config: str, stats: str) -> Ccache:
-    """Facts from the two listings.
+    """Parse the two listings.
 
     Args:
         config: output of `ccache --show-config`: `(origin) key = value`.
@@ -86,6 +86,6 @@ def parse(config: str, stats: str) -> Ccache:
 
 
 def _size(values: Mapping[str, str], key: str) -> float:
-    """`5.0G` (to 4.7), `5.0 GB` or `5.0 GiB` (4.8 and later) in GiB; without a unit, or in `bytes`, bytes."""
+    """Return a size in GiB from `5.0G` (to 4.7), `5.0 GB` or `5.0 GiB` (4.8 on); no unit means bytes."""
     match = re.match(r"([\d.]+)\s*([KMG]i?)?", values.get(key, "").replace("k", "K"))
     return float(match[1]) * _UNITS[match[2] or ""] / _GIB if match else 0.0

@@ -1,4 +1,4 @@
-"""What ccache made its keys of, as it wrote it down for each compile under `CCACHE_DEBUG=1`.
+"""Read the inputs of ccache's keys, which it writes down for each compile under `CCACHE_DEBUG=1`.
 
 https://ccache.dev/manual/4.7.5.html#_cache_debugging; ccache changes nothing else in that mode.
 """
@@ -26,7 +26,7 @@ class Compile:
     """One compile, as ccache saw it.
 
     Attributes:
-        object: absolute path of what it made.
+        object: absolute path of the object file.
         hit: whether the cache had it; None if it does not say (it was not cacheable).
         inputs: section (`COMMON`), name (`cwd`), value; in the order in which they were hashed.
     """
@@ -36,13 +36,13 @@ class Compile:
     inputs: tuple[tuple[str, str, str], ...]
 
     def values(self, name: str) -> list[str]:
-        """All values of one name, of the first section that has it."""
+        """Return all values of one name, from the first section that has it."""
         section = next((where for where, key, _ in self.inputs if key == name), "")
         return [value for where, key, value in self.inputs if key == name and where == section]
 
 
 def read(folder: Path) -> tuple[Compile, ...]:
-    """The last compile of each object in a folder that was `CCACHE_DEBUGDIR`."""
+    """Return the last compile of each object in a folder that was `CCACHE_DEBUGDIR`."""
     newest: dict[str, tuple[str, Path]] = {}
     for path in _files(folder):
         match = _INPUT.match(str(path)) or _INPUT_PLAIN.match(str(path))
@@ -59,19 +59,19 @@ def read(folder: Path) -> tuple[Compile, ...]:
 
 
 def parse(text: str) -> tuple[tuple[str, str, str], ...]:
-    """The inputs in one `ccache-input-text`."""
-    found: list[tuple[str, str, str]] = []
+    """Return the inputs in one `ccache-input-text`."""
+    inputs: list[tuple[str, str, str]] = []
     mode, name, lines = "", "", list[str]()
     for line in [*text.splitlines(), "=== end ==="]:
         match = _MODE.match(line)
         if match or line.startswith(_KEYS):
             if name:
-                found.append((mode, name, "\n".join(lines)))
+                inputs.append((mode, name, "\n".join(lines)))
             name, lines = ("", []) if match else (line.removeprefix(_KEYS), [])
             mode = match[1] if match else mode
         elif name:
             lines.append(line)
-    return tuple(found)
+    return tuple(inputs)
 
 
 def _files(folder: Path) -> Iterator[Path]:

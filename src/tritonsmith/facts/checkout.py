@@ -1,4 +1,4 @@
-"""A Triton checkout: its features, its pins, and its build requirements, all read from its files."""
+"""Read a Triton checkout: its features, its pins and its build requirements, all from its files."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class TritonCheckout:
 
     Attributes:
         root: absolute path.
-        version: that setup.py gives; development trees lag behind or run ahead.
+        version: the version in setup.py; development trees lag behind or run ahead.
         features: names from `configs/triton-eras.toml` that this tree has.
         options: CMake options that its top CMakeLists.txt knows.
         pins: LLVM commits, the core's first.
-        requires: what its build needs in the Python environment, as requirement strings.
+        requires: the build's requirements in the Python environment, as requirement strings.
         nvidia: component to version of NVIDIA's toolchain.
-        json_version: of nlohmann/json.
+        json_version: version of nlohmann/json.
         python: oldest and newest minor version that it supports.
         commit: HEAD; empty outside git.
         committed: date of that commit, ISO 8601.
@@ -67,7 +67,7 @@ class TritonCheckout:
     git_problem: str = ""
 
     def has(self, feature: str) -> bool:
-        """Whether this tree has a feature of `configs/triton-eras.toml`."""
+        """Return whether this tree has a feature of `configs/triton-eras.toml`."""
         return feature in self.features
 
     @property
@@ -124,7 +124,7 @@ def _read(root: Path) -> TritonCheckout:
 
 
 def enclosing(folder: Path) -> Path | None:
-    """The checkout around a folder, or None."""
+    """Return the checkout around a folder, or None."""
     for candidate in (folder, *folder.parents):
         if (candidate / "include" / "triton").is_dir() and (candidate / "third_party").is_dir():
             return candidate
@@ -132,14 +132,14 @@ def enclosing(folder: Path) -> Path | None:
 
 
 def pin_of(root: Path) -> LlvmPin | None:
-    """The core's LLVM pin of a checkout, without reading the rest of it; None if no file names one.
+    """Return the core's LLVM pin of a checkout, without reading the rest of it; None if no file has one.
 
     Raises:
         FactError: the file that names it cannot be read.
     """
     setup = _setup(root)
-    found = _pins(root, untrusted.read_text(setup)) if setup else ()
-    return next((pin for pin in found if pin.role == "core"), None)
+    pins = _pins(root, untrusted.read_text(setup)) if setup else ()
+    return next((pin for pin in pins if pin.role == "core"), None)
 
 
 def _setup(root: Path) -> Path | None:
@@ -167,7 +167,7 @@ def _options(root: Path) -> frozenset[str]:
 
 
 def _version(root: Path, setup_text: str) -> str:
-    """setup.py's own constant, else the package's: 2.x names CUDA's versions in setup.py too."""
+    """Return setup.py's own constant, else the package's: 2.x has CUDA's versions in setup.py, too."""
     match = re.search(r"""TRITON_VERSION\s*=\s*["'](\d+\.\d+\.\d+)""", setup_text)
     if not match:
         init = root / "python" / "triton" / "__init__.py"
@@ -179,7 +179,7 @@ def _version(root: Path, setup_text: str) -> str:
 
 
 def _pins(root: Path, setup_text: str) -> Iterable[LlvmPin]:
-    """Lookup order: llvm-info.json, llvm-hash.txt, setup.py; when bisecting, each shape occurs."""
+    """Yield pins from llvm-info.json, llvm-hash.txt or setup.py, in this order; a bisection meets each."""
     info, named = root / "cmake" / "llvm-info.json", root / "cmake" / "llvm-hash.txt"
     if info.is_file():
         yield _json_pin(info, "core")
@@ -239,7 +239,7 @@ _PIPS_DEFAULT = ("setuptools>=40.8.0", "wheel")  # where there is no pyproject.t
 
 
 def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
-    """[build-system] requires, and the pybind11 that older eras download by themselves."""
+    """Return [build-system] requires, and the pybind11 that older eras download by themselves."""
     project = setup.with_name("pyproject.toml")
     try:
         table = untrusted.read_toml(project) if project.is_file() else {}
@@ -259,7 +259,7 @@ def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
 
 
 def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
-    """Versions from cmake/nvidia-toolchain-version.{json,txt}; 2.x names them in setup.py."""
+    """Return the versions from cmake/nvidia-toolchain-version.{json,txt}; 2.x has them in setup.py."""
     listing = root / "cmake" / "nvidia-toolchain-version.json"
     if listing.is_file():
         try:
@@ -269,14 +269,14 @@ def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
         named = ((str(name), _checked(str(at), _NUMBER, listing)) for name, at in versions.items())
         return tuple(sorted(named))
     single = root / "cmake" / "nvidia-toolchain-version.txt"
-    one = _first_line(single)
-    if one:
-        _checked(one, _NUMBER, single)
+    version = _first_line(single)
+    if version:
+        _checked(version, _NUMBER, single)
     else:
         match = re.search(r"version\s*=\s*[\"'](12\.\d+\.\d+)[\"']", setup_text)  # 2.0 has its ptxas in git
-        one = match[1] if match else ""
+        version = match[1] if match else ""
     names = ("cudacrt", "cudart", "cuobjdump", "cupti", "nvdisasm", "ptxas")
-    return tuple((name, one) for name in names if one and name in setup_text)
+    return tuple((name, version) for name in names if version and name in setup_text)
 
 
 def _json_version(root: Path, setup_text: str) -> str:

@@ -1,4 +1,4 @@
-"""CMakeCache.txt: what a build folder was configured with."""
+"""Read CMakeCache.txt, the configuration of a build folder."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class CmakeCache:
     entries: tuple[tuple[str, str, str], ...]
 
     def get(self, name: str) -> str:
-        """A variable's value; empty if it has none."""
+        """Return a variable's value; empty if it has none."""
         return next((value for key, _, value in self.entries if key == name), "")
 
     def gone(self) -> Iterator[tuple[str, Path]]:
-        """Variables that name a file or a folder that does not exist (any more)."""
+        """Yield variables that name a missing file or folder, with its path."""
         for name, kind, value in self.entries:
             named = kind in ("PATH", "FILEPATH") or name in _PLACES or name.endswith(_PROGRAMS)
             if not named or name.startswith(_MADE_LATER):
@@ -58,7 +58,7 @@ class CmakeCache:
 
 
 def read(folder: Path) -> CmakeCache | None:
-    """The cache of a build folder; None if it was never configured."""
+    """Return the cache of a build folder; None if it was never configured."""
     file = folder / "CMakeCache.txt"
     if not untrusted.is_file(file):
         return None

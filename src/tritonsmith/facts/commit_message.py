@@ -1,4 +1,4 @@
-"""What the message of a commit of Triton says of other commits: pull requests, picks and reverts."""
+"""Parse the references in a Triton commit's message: pull requests, picks and reverts."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ TELLS = ("cherry.picked from commit", "[Rr]everts ")  # for `git log --grep`: bo
 
 
 def own(subject: str) -> str:
-    """The pull request that a subject ends with; empty if there is none."""
+    """Return the pull request that a subject ends with; empty if there is none."""
     match = _OWN.search(subject)
     return match[1] if match else ""
 
 
 def title(subject: str) -> str:
-    """A subject without the pull request that it ends with."""
+    """Return a subject without the pull request that it ends with."""
     return _OWN.sub("", subject).strip()
 
 
 def numbers(subject: str) -> tuple[str, ...]:
-    """Every pull request that a subject names."""
+    """Return every pull request that a subject names."""
     return tuple(_NUMBER.findall(subject))
 
 
 def reverts(subject: str) -> int:
-    """How often a subject says revert: twice for the revert of a revert."""
+    """Return how often a subject says revert: twice for the revert of a revert."""
     return len(_REVERT.findall(subject))
 
 
 def lands_again(subject: str) -> bool:
-    """Whether it lands a change once more."""
+    """Return whether a subject says that it lands a change once more."""
     return _AGAIN.search(subject) is not None
 
 
 def picked(body: str) -> tuple[str, ...]:
-    """The commits that it was picked from, as `git cherry-pick -x` writes them."""
+    """Return the commits that it was picked from, as `git cherry-pick -x` writes them."""
     return tuple(_PICKED.findall(body))
 
 
 def reverted(body: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The commits, and the pull requests, that a body says it reverts."""
-    found = _REVERTED.findall(body)
-    return frozenset(commit for commit, _ in found if commit), frozenset(
-        number for _, number in found if number
+    """Return the commits, and the pull requests, that a body says it reverts."""
+    references = _REVERTED.findall(body)
+    return frozenset(commit for commit, _ in references if commit), frozenset(
+        number for _, number in references if number
     )

@@ -1,4 +1,4 @@
-"""NVIDIA's compute-sanitizer: where it is, how it is called, and the first error that it says."""
+"""Locate and call NVIDIA's compute-sanitizer, and parse the first error in its log."""
 
 from __future__ import annotations
 
@@ -19,56 +19,58 @@ _LINE = re.compile(r"^at .* in \S+:\d+$")
 
 
 def tools() -> tuple[str, ...]:
-    """`memcheck` and the others."""
+    """Return the names of its tools: `memcheck` and the others."""
     return tuple(configs.load("sanitizers")["gpu"]["tools"])
 
 
 def locate() -> Path:
-    """The program.
+    """Return the path of the program.
 
     Raises:
         FactError: it is not there.
     """
     places = configs.load("sanitizers")["gpu"]["places"]
-    found = [process.which(_PROGRAM), *places]
-    for one in found:
-        if one and Path(one).is_file():
-            return Path(one)
+    candidates = [process.which(_PROGRAM), *places]
+    for candidate in candidates:
+        if candidate and Path(candidate).is_file():
+            return Path(candidate)
     hints = ["it comes with the CUDA toolkit: put it on PATH"]
     raise FactError(f"no {_PROGRAM}", why=f"neither on PATH nor {', '.join(places)}", hints=hints)
 
 
 def argv(program: Path, tool: str, log: Path) -> tuple[str, ...]:
-    """Words before the program that is watched.
+    """Return the words before the watched program.
 
     Args:
         program: compute-sanitizer.
         tool: one of `tools`.
-        log: the file that gets what it says.
+        log: the file that its report is written to.
     """
     limit = configs.load("sanitizers")["gpu"]["limit"]
     return (str(program), "--tool", tool, "--print-limit", str(limit), "--log-file", str(log), "--")
 
 
 def first_error(text: str) -> tuple[str, Sequence[str]]:
-    """What it says first: the head, and where on the GPU; empty if it found nothing.
+    """Return a log's first error: its head, and the lines on its place on the GPU; empty if there is none.
 
-    The error of an API call, which follows from one on the GPU, counts where nothing else was said.
+    The error of an API call, which follows from one on the GPU, counts only if the log has no other.
     """
-    said = [match["text"] or "" for line in text.splitlines() if (match := _MARK.match(line))]
-    heads = [n for n, line in enumerate(said) if line and line[0] != " " and not line.startswith(_NO_ERROR)]
+    messages = [match["text"] or "" for line in text.splitlines() if (match := _MARK.match(line))]
+    heads = [
+        n for n, line in enumerate(messages) if line and line[0] != " " and not line.startswith(_NO_ERROR)
+    ]
     if not heads:
         return "", ()
-    first = next((n for n in heads if not said[n].startswith("Program hit")), heads[0])
-    rest = takewhile(lambda line: line.strip() and _HOST not in line, said[first + 1 :])
-    return said[first], [line.strip() for line in rest]
+    first = next((n for n in heads if not messages[n].startswith("Program hit")), heads[0])
+    rest = takewhile(lambda line: line.strip() and _HOST not in line, messages[first + 1 :])
+    return messages[first], [line.strip() for line in rest]
 
 
 def finished(text: str) -> bool:
-    """Whether it saw the program end: without its summary nothing found means nothing."""
+    """Return whether it saw the program end: without its summary, an empty log means nothing."""
     return " SUMMARY: " in text
 
 
 def place(lines: Sequence[str]) -> str:
-    """`at KERNEL+0x120 in FILE:LINE` of an error; empty without line information."""
+    """Return `at KERNEL+0x120 in FILE:LINE` of an error; empty without line information."""
     return next((line for line in lines if _LINE.match(line)), "")

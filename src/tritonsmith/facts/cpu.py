@@ -1,4 +1,4 @@
-"""The processor, as the kernel describes it, for reports."""
+"""Describe the processor as the kernel does, for reports."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Cpu:
 
     Attributes:
         model: the maker's name for it.
-        sockets: processors.
-        cores: per socket.
-        threads: per core.
+        sockets: number of processors.
+        cores: number of cores per socket.
+        threads: number of threads per core.
         vectors: flags of vector instructions, as the kernel spells them.
         l2: size of one cache of level 2, in the kernel's spelling: `1024K`.
         l3: the same of level 3.
-        numa_nodes: how many.
+        numa_nodes: number of NUMA nodes.
     """
 
     model: str
@@ -39,18 +39,18 @@ class Cpu:
 
 
 def read(cpuinfo: Path = Path("/proc/cpuinfo"), system: Path = Path("/sys/devices/system")) -> Cpu:
-    """The processor that this process runs on; of macOS the name alone."""
+    """Return the processor that this process runs on; on macOS the name alone."""
     # Of the first processor only: the others repeat it.
     first = text_if_any(cpuinfo).partition("\n\n")[0]
-    told = dict(re.findall(r"^([^\t:\n]+?)[ \t]*:[ \t]*(.*)$", first, re.MULTILINE))
-    flags = (told.get("flags") or told.get("Features") or "").split()
+    fields = dict(re.findall(r"^([^\t:\n]+?)[ \t]*:[ \t]*(.*)$", first, re.MULTILINE))
+    flags = (fields.get("flags") or fields.get("Features") or "").split()
     topologies = sorted(system.glob("cpu/cpu[0-9]*/topology"))
     sockets = len({text_if_any(folder / "physical_package_id") for folder in topologies})
     cores = len({text_if_any(folder / "thread_siblings_list") for folder in topologies})
     levels = (system / "cpu" / "cpu0" / "cache").glob("index[0-9]*")
     sizes = {text_if_any(level / "level"): text_if_any(level / "size") for level in levels}
     return Cpu(
-        model=told.get("model name") or _arm(told) or platform.processor() or platform.machine(),
+        model=fields.get("model name") or _arm(fields) or platform.processor() or platform.machine(),
         sockets=sockets,
         cores=cores // sockets if sockets else 0,
         threads=len(topologies) // cores if cores else 0,
@@ -61,8 +61,8 @@ def read(cpuinfo: Path = Path("/proc/cpuinfo"), system: Path = Path("/sys/device
     )
 
 
-def _arm(told: dict[str, str]) -> str:
-    """Arm's kernels give numbers instead of a name."""
-    if "CPU part" not in told:
+def _arm(fields: dict[str, str]) -> str:
+    """Describe an Arm processor, for which the kernel gives numbers instead of a name."""
+    if "CPU part" not in fields:
         return ""
-    return f"{platform.machine()} implementer {told.get('CPU implementer', '?')} part {told['CPU part']}"
+    return f"{platform.machine()} implementer {fields.get('CPU implementer', '?')} part {fields['CPU part']}"

@@ -1,4 +1,4 @@
-"""Names of C++ as people write them, by the demangler that is there."""
+"""Demangle names of C++ with the first demangler on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PROGRAMS = ("llvm-cxxfilt", "c++filt", "cxxfilt")
 
 
 def names(mangled: Sequence[str]) -> tuple[str, ...]:
-    """The same names demangled; as they are where no program is there, or it does not answer for each."""
+    """Return the names demangled; unchanged if no program is there, or it does not answer for each."""
     candidates = (*_PROGRAMS, *tools.versioned("llvm-cxxfilt"))
     program = next(filter(None, map(process.which, candidates)), None)
     lines = (process.capture((program, *mangled)) or "").splitlines() if program and mangled else []
@@ -21,7 +21,7 @@ def names(mangled: Sequence[str]) -> tuple[str, ...]:
 
 
 def text(message: str) -> str:
-    """A message, such as a linker's, with the names in it demangled."""
-    found = tuple(dict.fromkeys(_MANGLED.findall(message)))
-    known = dict(zip(found, names(found), strict=True))
+    """Return a message, such as a linker's, with the names in it demangled."""
+    mangled = tuple(dict.fromkeys(_MANGLED.findall(message)))
+    known = dict(zip(mangled, names(mangled), strict=True))
     return _MANGLED.sub(lambda match: known[match[0]], message)

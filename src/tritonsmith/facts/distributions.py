@@ -1,4 +1,4 @@
-"""Distributions in site folders, and the owners of `triton/`, read from files without starting anything.
+"""Find distributions in site folders, and the owners of `triton/`, from files without starting a program.
 
 `importlib.metadata` would parse every METADATA; here names and versions come from the names of the metadata
 folders, as the standard for them says, and RECORDs are searched as bytes.
@@ -56,18 +56,18 @@ class Distribution:
 
 
 def read(sites: Iterable[Path]) -> tuple[Distribution, ...]:
-    """Every distribution in some site folders, in their order; leftovers of an interrupted pip are none."""
-    return tuple(found for site in sites for found in _read_site(site))
+    """Return every distribution in some site folders, in order, without an interrupted pip's leftovers."""
+    return tuple(distribution for site in sites for distribution in _read_site(site))
 
 
 def owners(distributions: Iterable[Distribution]) -> tuple[Distribution, ...]:
-    """The distributions that own files under `triton/`."""
-    return tuple(found for found in distributions if found.owns)
+    """Return the distributions that own files under `triton/`."""
+    return tuple(distribution for distribution in distributions if distribution.owns)
 
 
 def leftovers(site: Path) -> tuple[Path, ...]:
-    """What an interrupted pip left of `triton/` and its owners in a site folder: `~riton-3.5.0.dist-info`."""
-    found = []
+    """Return an interrupted pip's leftovers of `triton/` and its owners, such as `~riton-3.5.0.dist-info`."""
+    paths = []
     for name in sorted(_names(site)):
         rest = name[_PIPS_OWN.match(name).end() :] if name.startswith("~") else ""  # type: ignore[union-attr]
         if not rest:
@@ -76,19 +76,19 @@ def leftovers(site: Path) -> tuple[Path, ...]:
         if package or (
             name.endswith(".dist-info") and _how_owned(site / name, _read_bytes(site / name / "RECORD"))
         ):
-            found.append(site / name)
-    return tuple(found)
+            paths.append(site / name)
+    return tuple(paths)
 
 
 def recorded(distribution: Distribution) -> Iterator[Path]:
-    """Every file listed in a distribution's metadata, and the metadata: not resolved or checked."""
+    """Yield every file in a distribution's list of files, and its metadata: neither resolved nor checked."""
     folder, names = listed(distribution)
     yield from (folder / name for name in names)
     yield from files_below(distribution.info)
 
 
 def listed(distribution: Distribution) -> tuple[Path, list[str]]:
-    """The folder that a distribution's list of files starts from, and its entries, metadata included."""
+    """Return the folder that a distribution's list of files is relative to, and all its entries."""
     info = distribution.info
     if info.suffix == ".dist-info":
         rows = _rows(read_text(info / "RECORD").splitlines())
@@ -97,7 +97,7 @@ def listed(distribution: Distribution) -> tuple[Path, list[str]]:
 
 
 def _rows(lines: list[str]) -> list[list[str]]:
-    """Rows of CSV; where a quote is never closed, or swallows more than csv allows, each line by itself."""
+    """Return rows of CSV; split each line by itself if a quote is not closed, or exceeds csv's limit."""
     try:
         return list(csv.reader(lines))
     except csv.Error:
@@ -105,7 +105,7 @@ def _rows(lines: list[str]) -> list[list[str]]:
 
 
 def files_below(path: Path) -> Iterator[Path]:
-    """Files and links in a folder, at any depth, no link followed; the path itself if it is no folder."""
+    """Yield files and links in a folder at any depth, following no link; or the path itself, if a file."""
     if path.is_symlink() or untrusted.is_file(path):
         yield path
         return
@@ -116,13 +116,13 @@ def files_below(path: Path) -> Iterator[Path]:
 
 
 def required_triton(distribution: Distribution, python: str) -> str:
-    """The requirement of a Triton by any name that holds for this Python (`3.11`); empty if there is none."""
-    found = requirements(distribution, python)
-    return next((line for line, one in found if normalised(one.name) in known_names()), "")
+    """Return the requirement of a Triton by any name on this Python (`3.11`); empty if there is none."""
+    required = requirements(distribution, python)
+    return next((line for line, requirement in required if normalised(requirement.name) in known_names()), "")
 
 
 def requirements(distribution: Distribution, python: str) -> Iterator[tuple[str, Requirement]]:
-    """What it requires on this Python (`3.11`) without extras, as written and parsed."""
+    """Yield its requirements on this Python (`3.11`) without extras, as written and parsed."""
     metadata = read_text(distribution.info / "METADATA")
     lines: list[str] = re.findall(r"^Requires-Dist:\s*(.+?)\s*$", metadata, re.MULTILINE)
     for line in lines:
@@ -136,19 +136,19 @@ def requirements(distribution: Distribution, python: str) -> Iterator[tuple[str,
 
 
 def commit_in(version: str) -> str:
-    """The commit that a version ends in: `3.5.1+gitbfeb0668`, up to 3.1 without `git`; or nothing."""
+    """Return the commit that a version ends in: `3.5.1+gitbfeb0668`, up to 3.1 without `git`; or empty."""
     match = _COMMIT.search(version)
     return match[1] if match else ""
 
 
 def known_names() -> dict[str, str]:
-    """Names of distributions that are known to contain `triton`, with a description."""
+    """Return the names of distributions known to contain `triton`, with a description."""
     return {row["name"]: row["what"] for row in configs.load("triton-distributions")["distribution"]}
 
 
 @cache
 def normalised(name: str) -> str:
-    """The name as the package index compares it."""
+    """Return the name as the package index compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -181,7 +181,7 @@ def _dist_info(site: Path, stem: str) -> Distribution:
 
 
 def _egg(info: Path, stem: str) -> Distribution:
-    """Metadata of setuptools before wheels: `setup.py install`, a distribution's packages."""
+    """Read setuptools' metadata from before wheels: `setup.py install`, a distribution's packages."""
     named = _NAMED.fullmatch(stem)
     name = normalised(named["name"] if named else stem)
     metadata = info / "EGG-INFO" if info.suffix == ".egg" else info
@@ -213,7 +213,7 @@ def _how_owned(info: Path, record: bytes) -> str:
 
 
 def _names_package(info: Path) -> bool:
-    """Old top_level.txt name subpackages too: `triton/_C`."""
+    """Return whether top_level.txt names the package; old ones name subpackages, too: `triton/_C`."""
     return any(
         line.split("/", 1)[0].strip() == PACKAGE for line in read_text(info / "top_level.txt").splitlines()
     )

@@ -1,4 +1,4 @@
-"""Editable installs: the folder that they give for `import triton`, and the hooks in the site folder."""
+"""Read editable installs: their folders for `import triton`, and their hooks in the site folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Editable:
 
     Attributes:
         project: the folder that was installed; None where no file says so.
-        package: the folder that it gives for `import triton`, which may be missing; None for another package.
+        package: its folder for `import triton`, which may be missing; None for another package.
         hooks: files of the site folder that lead there: `.pth` files, finders, egg-links.
     """
 
@@ -35,7 +35,7 @@ class Editable:
 
 
 def installed(site: Path, info: Path, record: bytes) -> Editable | None:
-    """The editable install that a distribution's RECORD tells of: it lists a `.pth` file."""
+    """Return the editable install whose `.pth` file a distribution's RECORD lists; None if there is none."""
     if b".pth," not in record:
         return None
     text = record.replace(b"\0", b"?").decode("utf-8", "surrogateescape")
@@ -45,7 +45,7 @@ def installed(site: Path, info: Path, record: bytes) -> Editable | None:
 
 
 def linked(link: Path) -> Editable:
-    """The editable install of an egg-link: `setup.py develop`, or pip before PEP 660."""
+    """Return the editable install of an egg-link: `setup.py develop`, or pip before PEP 660."""
     lines = read_text(link).splitlines()
     folder = link.parent / lines[0].strip() if lines else None
     if folder is None or not untrusted.fits(folder):
@@ -54,19 +54,19 @@ def linked(link: Path) -> Editable:
 
 
 def package_of(hooks: Iterable[Path]) -> Path | None:
-    """The folder for `import triton` that finders or lines of `.pth` files lead to."""
+    """Return the folder for `import triton` that finders or lines of `.pth` files lead to."""
     for hook in hooks:
         if hook.suffix == ".py":
-            found = mapping(hook).get(PACKAGE)
+            folder = mapping(hook).get(PACKAGE)
         else:
-            found = next(filter(None, map(_inside, pth_folders(hook))), None)
-        if found:
-            return found
+            folder = next(filter(None, map(_inside, pth_folders(hook))), None)
+        if folder:
+            return folder
     return None
 
 
 def mapping(finder: Path) -> dict[str, Path]:
-    """Package to folder, as setuptools wrote it into a finder; empty if there is none to read."""
+    """Return package to folder, as setuptools wrote it into a finder; empty if there is none to read."""
     match = _MAPPING.search(read_text(finder))
     try:
         table = ast.literal_eval(match[1]) if match else {}
@@ -79,20 +79,20 @@ def mapping(finder: Path) -> dict[str, Path]:
 
 
 def pth_folders(pth: Path) -> list[Path]:
-    """Folders that a `.pth` file adds to the path, there or not."""
+    """Return the folders that a `.pth` file adds to the path, existing or not."""
     lines = (line.rstrip() for line in read_text(pth).splitlines())
     return [pth.parent / line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
 
 
 def without_folder(pth: Path, folders: Sequence[Path]) -> str | None:
-    """The text of a `.pth` file without the lines that lead to some folders; None if it has none of them."""
+    """Return a `.pth` file's text without the lines that lead to some folders; None if it has none."""
     lines = read_text(pth).splitlines(keepends=True)
     kept = [line for line in lines if not line.strip() or pth.parent / line.strip() not in folders]
     return "".join(kept) if len(kept) < len(lines) else None
 
 
 def forsaken(site: Path, claimed: Iterable[Path]) -> tuple[Path, ...]:
-    """Hooks of setuptools for `triton` in a site folder that no distribution claims any more."""
+    """Return setuptools' hooks for `triton` in a site folder that no distribution claims any more."""
     taken = set(claimed)
     hooks = (path for path in site.glob("__editable__*") if _OURS.fullmatch(path.name))
     return tuple(path for path in sorted(hooks) if path not in taken)
@@ -104,7 +104,7 @@ def _inside(folder: Path) -> Path | None:
 
 
 def commit(info: Path) -> str:
-    """The commit that pip installed a distribution from, if its source was a repository; else empty."""
+    """Return the commit that pip installed a distribution from, if its source was a repository; or empty."""
     try:
         digits = untrusted.read_json(info / "direct_url.json")["vcs_info"]["commit_id"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -114,17 +114,17 @@ def commit(info: Path) -> str:
 
 def _project(direct_url: Path) -> Path | None:
     try:
-        seen = untrusted.read_json(direct_url)
-        url = urlsplit(seen["url"])
+        content = untrusted.read_json(direct_url)
+        url = urlsplit(content["url"])
         place = Path(unquote(url.path).replace("\0", "\N{REPLACEMENT CHARACTER}"))
-        editable = seen.get("dir_info", {}).get("editable")
+        editable = content.get("dir_info", {}).get("editable")
         return place if editable and untrusted.fits(place) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def read_text(path: Path) -> str:
-    """The text of a small file; empty if there is none. Bytes that are no UTF-8 come back as they were."""
+    """Return the text of a small file, empty if there is none; bytes that are no UTF-8 become surrogates."""
     try:
         text = untrusted.read_bytes(path).decode("utf-8", "surrogateescape")
         return text.replace("\0", "\N{REPLACEMENT CHARACTER}")  # or a path from it could not be looked at

@@ -1,4 +1,4 @@
-"""Properties of Triton versions, for use without a checkout (`configs/triton-eras.toml`)."""
+"""Look up properties of Triton versions, for use without a checkout (`configs/triton-eras.toml`)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class TritonRelease:
 
     Attributes:
         version: `3.5`.
-        commit: of triton-lang/triton, from which the row was read.
+        commit: the commit of triton-lang/triton that the row was read from.
         python: oldest and newest minor version.
-        requires: what the build needs in its environment, as requirement strings.
+        requires: the build's requirements in its environment, as requirement strings.
         llvm: pin, as many hex digits as are known; empty if unknown.
         wheels: releases on the package index, oldest first.
         branched: the commit of main that its branch was cut from, if that is known not to be `commit`.
@@ -38,24 +38,24 @@ class TritonRelease:
 
     @property
     def branch_point(self) -> str:
-        """The last commit of main that it has, as far as the table knows."""
+        """The last commit of main in the release, as far as the table knows."""
         return self.branched or self.commit
 
 
 def releases() -> tuple[TritonRelease, ...]:
-    """All release lines, oldest first."""
+    """Return all release lines, oldest first."""
     return tuple(configs.made(TritonRelease, row) for row in configs.load(_CONFIG)["release"])
 
 
 def release(version: str) -> TritonRelease:
-    """The release line that a version belongs to: `3.5.1` to 3.5; a newer one to the newest.
+    """Return the release line of a version: `3.5.1` to 3.5; a newer one to the newest.
 
     Raises:
         UsageError: older than all of them, or not a version.
     """
-    wanted = version_key(version)[:2]
-    fitting = [row for row in releases() if version_key(row.version) <= wanted]
-    if not wanted[1:] or not fitting:
+    key = version_key(version)[:2]
+    fitting = [row for row in releases() if version_key(row.version) <= key]
+    if not key[1:] or not fitting:
         raise UsageError(
             f"unknown Triton release line {version!r}",
             hints=did_you_mean(version, [row.version for row in releases()]),
@@ -64,50 +64,50 @@ def release(version: str) -> TritonRelease:
 
 
 def clang_released(major: int) -> str | None:
-    """Date of clang MAJOR.1.0, ISO 8601; None if it is not listed."""
+    """Return the date of clang MAJOR.1.0, ISO 8601; None if it is not listed."""
     date = configs.load(_CONFIG)["clang-released"].get(str(major))
     return str(date) if date else None
 
 
 def llvm_branched(major: int) -> date | None:
-    """About when the APIs of LLVM MAJOR were fixed, give or take two weeks; None if it is not listed."""
+    """Return when the APIs of LLVM MAJOR were fixed, give or take two weeks; None if it is not listed."""
     released = clang_released(major)
     return date.fromisoformat(released) - _BRANCHED if released else None
 
 
 def full_commit(short: str) -> str:
-    """All 40 digits of an LLVM pin that an old setup.py abbreviates, where a row has them."""
+    """Return all 40 digits of an LLVM pin that an old setup.py abbreviates, where a row has them."""
     return next((row.llvm for row in releases() if row.llvm.startswith(short)), short)
 
 
 def features(version: str) -> frozenset[str]:
-    """Names of the features that a version has."""
+    """Return the names of the features that a version has."""
     return frozenset(row["name"] for row in configs.load(_CONFIG)["feature"] if _covers(row, version))
 
 
 def options(version: str) -> frozenset[str]:
-    """CMake options and cache variables that a version knows."""
+    """Return the CMake options and cache variables that a version knows."""
     table = configs.load(_CONFIG)["options"]
     return frozenset(name for name, row in table.items() if _covers(row, version))
 
 
 def probes() -> dict[str, dict[str, Any]]:
-    """Feature name to the file, and text in it, that shows it in a checkout."""
+    """Return, by feature, the file whose text shows the feature in a checkout, with that text."""
     return {row["name"]: row["probe"] for row in configs.load(_CONFIG)["feature"]}
 
 
 def option_names() -> frozenset[str]:
-    """Every CMake option that some version knows."""
+    """Return every CMake option that some version knows."""
     return frozenset(configs.load(_CONFIG)["options"])
 
 
 def lit_requirement() -> str:
-    """The lit that Triton's tests run with."""
+    """Return the requirement of the lit that Triton's tests run with."""
     return str(configs.load(_CONFIG)["lit"]["requirement"])
 
 
 def relaxed_warnings() -> tuple[str, ...]:
-    """Flags for warnings that newer compilers add."""
+    """Return flags for warnings that newer compilers add."""
     return tuple(row["flag"] for row in configs.load(_CONFIG)["relaxed-warning"])
 
 

@@ -26,7 +26,7 @@ class FileSystem:
 
 
 def of(path: Path) -> FileSystem | None:
-    """The file system of an existing or future path; None if unknown."""
+    """Return the file system of an existing or future path; None if unknown."""
     import psutil  # noqa: PLC0415 - builds import this module and ask it nothing
 
     real = path.resolve()
@@ -42,6 +42,6 @@ def of(path: Path) -> FileSystem | None:
 
 
 def free_name(path: Path, ending: str) -> Path:
-    """A free name beside a path: `NAME.backup`, `NAME.backup1` ..."""
+    """Return a free name beside a path: `NAME.backup`, `NAME.backup1` ..."""
     candidates = (path.with_name(f"{path.name}{ending}{number or ''}") for number in itertools.count())
     return next(candidate for candidate in candidates if not os.path.lexists(candidate))

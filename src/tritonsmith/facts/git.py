@@ -1,6 +1,6 @@
-"""A git checkout: its HEAD, worktrees and branches, without GitPython, whose import takes 0.1 s.
+"""Read a git checkout: its HEAD, worktrees and branches, without GitPython, whose import takes 0.1 s.
 
-HEAD comes from git's output for programs (`--format`, `--porcelain`), worktrees and branches from files.
+HEAD comes from git's machine-readable output (`--format`, `--porcelain`), worktrees and branches from files.
 GitPython reads history, in `git_history.py`.
 """
 
@@ -25,7 +25,7 @@ class GitHead:
     Attributes:
         commit: 40 hex digits; empty outside git.
         committed: date of that commit, ISO 8601.
-        dirty: tracked files differ from it; submodules are not looked at.
+        dirty: tracked files differ from it; submodules are ignored.
         problem: git's error if the folder is under git but git fails; empty otherwise.
     """
 
@@ -36,7 +36,7 @@ class GitHead:
 
 
 def head(root: Path, *, dirt: bool = True) -> GitHead:
-    """HEAD of the repository whose top folder this is; a repository around it does not count.
+    """Return the HEAD of the repository with this top folder; a repository around it does not count.
 
     Args:
         root: the folder.
@@ -48,26 +48,26 @@ def head(root: Path, *, dirt: bool = True) -> GitHead:
     if log is None or log.code:
         return GitHead(problem=_problem(log))
     commit, _, date = log.out.partition(" ")
-    seen = GitHead(commit, datetime.fromisoformat(date).isoformat())  # newer ones of git write Z for +00:00
+    state = GitHead(commit, datetime.fromisoformat(date).isoformat())  # newer ones of git write Z for +00:00
     if not dirt:
-        return seen
+        return state
     # `status` compares contents where only a time stamp changed; without the lock it writes nothing.
     compared = ("--porcelain", "--untracked-files=no", "--ignore-submodules=all")
     status = git_reader.look(root, "status", *compared, files=True)
     if status is None or status.code:
-        return replace(seen, problem=_problem(status))
-    return replace(seen, dirty=bool(status.out))
+        return replace(state, problem=_problem(status))
+    return replace(state, dirty=bool(status.out))
 
 
 def changes(root: Path) -> str:
-    """A digest of what tracked files differ by from HEAD: 16 hex digits; empty if git does not respond."""
+    """Return a digest of the changes of tracked files against HEAD: 16 hex digits; empty if git fails."""
     compared = ("HEAD", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
     diff = git_reader.look(root, "diff", *compared, files=True)
     return "" if diff is None or diff.code else hashlib.sha256(diff.out.encode()).hexdigest()[:16]
 
 
 def git_folder(root: Path) -> Path | None:
-    """The repository of a checkout (`.git`, or what a worktree's `.git` file names); None outside git."""
+    """Return a checkout's repository (`.git`, or the target of a worktree's `.git` file), or None."""
     entry = root / ".git"
     if untrusted.is_dir(entry):
         return entry
@@ -77,7 +77,7 @@ def git_folder(root: Path) -> Path | None:
 
 
 def common_folder(root: Path) -> Path | None:
-    """The repository that all worktrees of a checkout share; None outside git."""
+    """Return the repository that all worktrees of a checkout share; None outside git."""
     folder = git_folder(root)
     if folder is None:
         return None
@@ -88,7 +88,7 @@ def common_folder(root: Path) -> Path | None:
 
 
 def worktrees(root: Path) -> tuple[Path, ...]:
-    """Every checkout of a repository that still exists, the main one first; a submodule's is its own."""
+    """Return every existing checkout of a repository, the main one first; a submodule's is its own."""
     common = common_folder(root)
     if common is None:
         return (root,)
@@ -101,31 +101,31 @@ def worktrees(root: Path) -> tuple[Path, ...]:
 
 
 def branches(root: Path) -> dict[str, str]:
-    """Local branch to commit, loose and packed."""
+    """Return local branches, loose and packed, with their commits."""
     common = common_folder(root)
     if common is None:
         return {}
     heads = common / "refs" / "heads"
-    found: dict[str, str] = {}
+    commits: dict[str, str] = {}
     packed = common / "packed-refs"
     if untrusted.is_file(packed):
         text = untrusted.read_text(packed)  # git allows any bytes in a name
         rows = re.findall(r"^([0-9a-f]{40}) refs/heads/(.+)$", text, re.MULTILINE)
-        found |= {name: commit for commit, name in rows}
+        commits |= {name: commit for commit, name in rows}
     for path in heads.rglob("*"):
         if untrusted.is_file(path):
-            found[str(path.relative_to(heads))] = untrusted.read_text(path).strip()
-    return found
+            commits[str(path.relative_to(heads))] = untrusted.read_text(path).strip()
+    return commits
 
 
 def divergence(root: Path) -> tuple[int, int] | None:
-    """Commits that HEAD is behind and ahead of its upstream branch; None if it follows none."""
+    """Return how many commits HEAD is behind and ahead of its upstream branch; None if it tracks none."""
     counts = _output(root, "rev-list", "--left-right", "--count", "@{upstream}...HEAD").split()
     return (int(counts[0]), int(counts[1])) if len(counts) == 2 else None  # noqa: PLR2004 - left and right
 
 
 def has_object(root: Path, prefix: str) -> bool:
-    """Whether a repository has an object whose name begins with these hex digits, 4 at least."""
+    """Return whether a repository has an object whose name begins with these hex digits, 4 at least."""
     return bool(_output(root, "rev-parse", f"--disambiguate={prefix}"))
 
 

@@ -1,4 +1,4 @@
-"""A clone's history, read and never changed: commits by name, files at a commit, and LLVM's pin there."""
+"""Read a clone's history without changing it: commits by name, files at a commit, and LLVM's pin there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LINKS = 5  # a chain longer than that is a circle
 
 @contextmanager
 def opened(path: Path) -> Iterator[Repo]:
-    """A repository, with a work tree or bare, for the body of a `with`.
+    """Yield a repository, with a work tree or bare, for the body of a `with`.
 
     Raises:
         FactError: not a git repository, or no git.
@@ -51,7 +51,7 @@ def opened(path: Path) -> Iterator[Repo]:
 
 
 def resolve(repository: Repo, name: str) -> str:
-    """The commit that a tag, a branch (`origin`'s too) or a hash names; empty if there is none."""
+    """Return the commit of a tag, a branch (`origin`'s too) or a hash; empty if there is none."""
     from git.exc import GitCommandError  # noqa: PLC0415
 
     if name.startswith("-"):  # which git would take for an option
@@ -66,12 +66,12 @@ def resolve(repository: Repo, name: str) -> str:
 
 
 def is_shallow(repository: Repo) -> bool:
-    """Whether history is cut off somewhere."""
+    """Return whether history is cut off somewhere."""
     return bool(repository.git.rev_parse("--is-shallow-repository") == "true")
 
 
 def text_at(repository: Repo, commit: str, path: str) -> str | None:
-    """The text of a file at a commit, links followed; None if there is none.
+    """Return the text of a file at a commit, links followed; None if there is none.
 
     In a partial clone git fetches this one file's content.
 
@@ -100,7 +100,7 @@ def text_at(repository: Repo, commit: str, path: str) -> str | None:
 
 
 def llvm_at(repository: Repo, commit: str) -> str:
-    """The LLVM that Triton's pin file names at a commit; empty if unknown."""
+    """Return the LLVM that Triton's pin file names at a commit; empty if unknown."""
     if info := text_at(repository, commit, "cmake/llvm-info.json"):
         try:
             return str(untrusted.json_of(info)["llvm_hash"])

@@ -1,8 +1,8 @@
-"""Runs git on an untrusted repository without starting programs that its settings name.
+"""Run git on an untrusted repository without starting programs that its settings name.
 
-A clone brings hooks and settings of nobody; an unpacked archive and a shared folder bring a whole `.git`. Its
-`config` may name programs that git starts while it merely looks: a file system monitor, filters of
-`.gitattributes`, hooks, and whatever fetches the contents that a partial clone lacks.
+A clone brings no hooks or settings of others; an unpacked archive and a shared folder bring a whole `.git`.
+Its `config` may name programs that git starts even for reading: a file system monitor, filters of
+`.gitattributes`, hooks, and the transport that fetches contents which a partial clone lacks.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def look(root: Path, *arguments: str, files: bool = False) -> CommandOutput | No
     Args:
         root: top folder of the repository.
         arguments: the command and its arguments.
-        files: the command compares the contents of files, for which git would start filters.
+        files: whether the command compares contents of files, for which git would start filters.
 
     Returns:
-        Its result; None if there is no git, or it takes too long.
+        Its result; None if git is missing or takes too long.
     """
     settings = [*_QUIET]
     if files:
@@ -54,9 +54,9 @@ def look(root: Path, *arguments: str, files: bool = False) -> CommandOutput | No
 
 
 def environ(root: Path) -> dict[str, str]:
-    """The change of the environment under which a library may read a repository by git.
+    """Return the changes of the environment under which a library may read a repository by git.
 
-    What a partial clone lacks is fetched, unless the repository's own settings have a say in how.
+    Contents missing in a partial clone are fetched, unless the repository's own settings influence how.
     """
     settings = [setting.partition("=")[::2] for setting in _QUIET]
     known = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
@@ -68,7 +68,7 @@ def environ(root: Path) -> dict[str, str]:
 
 
 def _own_keys(root: Path) -> frozenset[str] | None:
-    """Keys of a repository's own configuration, of files that it includes too; None if git cannot tell."""
+    """Return the keys of a repository's own configuration, with included files; None if git cannot tell."""
     argv = ("git", "-C", str(root), "config", "--list", "--show-scope", "--name-only", "-z")  # git 2.26
     answer = query(argv, change=_ELSEWHERE | _OFFLINE, timeout=_PATIENCE)
     if answer is None or answer.code:

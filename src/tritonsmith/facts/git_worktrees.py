@@ -1,4 +1,4 @@
-"""Linked worktrees of a git repository, and the work that would be lost with one of them."""
+"""Inspect linked worktrees of a git repository, and the work that would be lost with one of them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LinkedWorktree:
 
     @property
     def branch(self) -> str:
-        """The branch that it is on; empty if its HEAD is detached."""
+        """The branch of its HEAD; empty if HEAD is detached."""
         return branch_of(self.admin)
 
 
@@ -80,7 +80,7 @@ class UniqueWork:
 
 @dataclass(frozen=True)
 class _Checkout:
-    """Folders by which git is called, or it would search further up where one of them is damaged.
+    """The folders of a git call; without them git would search parent folders where one of them is damaged.
 
     Attributes:
         git: git's folder, or the file `.git` that names it.
@@ -92,13 +92,13 @@ class _Checkout:
 
     @property
     def folder(self) -> Path:
-        """Git's folder."""
+        """The folder of git."""
         if self.git.is_dir():
             return self.git
         return Path(self.told("rev-parse", "--absolute-git-dir"))
 
     def told(self, *arguments: str, compares: bool = False, none: int = 0) -> str:
-        """What git prints; empty if it exits with `none`.
+        """Return the output of git; empty if it exits with the status `none`.
 
         Raises:
             FactError: it fails.
@@ -112,44 +112,44 @@ class _Checkout:
         return answer.out
 
     def lines(self, *arguments: str, none: int = 0) -> list[str]:
-        """The lines that git prints."""
+        """Return the lines of git's output."""
         return self.told(*arguments, none=none).splitlines()
 
     def names(self, *arguments: str, compares: bool = False) -> list[str]:
-        """What git prints with `-z`."""
+        """Return the entries of git's output with `-z`."""
         return [name for name in self.told(*arguments, "-z", compares=compares).split("\0") if name]
 
     def status(self, *more: str) -> list[str]:
-        """Files that differ from HEAD, or that git does not know."""
+        """Return files that differ from HEAD, or that git does not know."""
         options = ("--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
         return self.names("status", *options, *more, compares=True)
 
 
 def repository_of(folder: Path) -> Path | None:
-    """The repository that a checkout, a worktree or a bare clone belongs to; None outside git."""
+    """Return the repository of a checkout, a worktree or a bare clone; None outside git."""
     answer = git_reader.look(folder, "rev-parse", "--git-common-dir")
     return untrusted.real(folder / answer.out) if answer and answer.code == 0 else None
 
 
 def linked(repository: Path) -> tuple[LinkedWorktree, ...]:
-    """Every linked worktree that a repository knows, whether its folder still exists or not."""
-    found = []
+    """Return every linked worktree that a repository knows, whether its folder still exists or not."""
+    trees = []
     for file in sorted((repository / "worktrees").glob("*/gitdir")):
         admin = file.parent
         place = untrusted.real((admin / untrusted.text_if_any(file).strip()).parent)  # from here in git 2.48
         locked = untrusted.text_if_any(admin / "locked").strip() if (admin / "locked").exists() else None
-        found.append(LinkedWorktree(place, admin, locked))
-    return tuple(found)
+        trees.append(LinkedWorktree(place, admin, locked))
+    return tuple(trees)
 
 
 def at(repository: Path, path: Path) -> LinkedWorktree | None:
-    """The linked worktree in a folder, which may be missing; None if the repository knows none there."""
+    """Return the linked worktree in a folder, which may be missing; None if there is none."""
     place = untrusted.real(path)
     return next((tree for tree in linked(repository) if tree.path == place), None)
 
 
 def commit_of(repository: Path, name: str) -> str:
-    """The commit that a branch (`origin`'s too), a tag or a hash names; empty if there is none."""
+    """Return the commit of a branch (`origin`'s too), a tag or a hash; empty if there is none."""
     for candidate in () if name.startswith("-") else (name, f"refs/remotes/origin/{name}"):
         commit = f"{candidate}^{{commit}}"
         answer = git_reader.look(repository, "rev-parse", "--verify", "--quiet", commit)
@@ -159,48 +159,48 @@ def commit_of(repository: Path, name: str) -> str:
 
 
 def is_bare(repository: Path) -> bool:
-    """Whether a repository has no main worktree."""
+    """Return whether a repository has no main worktree."""
     answer = git_reader.look(repository, "config", "--type=bool", "core.bare")
     return bool(answer and answer.out == "true")
 
 
 def branch_of(root: Path) -> str:
-    """The branch that HEAD is on; empty if it is detached."""
+    """Return the branch that HEAD is on; empty if it is detached."""
     answer = git_reader.look(root, "symbolic-ref", "--quiet", "--short", "HEAD")
     return answer.out if answer and answer.code == 0 else ""
 
 
 def stashes(folder: Path) -> int:
-    """How many stashes the repository of a folder has; its worktrees share them."""
+    """Return how many stashes the repository of a folder has; its worktrees share them."""
     answer = git_reader.look(folder, "log", "-g", "--format=%H", "refs/stash", "--")
     return len(answer.out.splitlines()) if answer and answer.code == 0 else 0
 
 
 def ignored(tree: LinkedWorktree) -> tuple[str, ...]:
-    """Files and folders that git ignores there.
+    """Return files and folders that git ignores in a worktree.
 
     Raises:
         FactError: git cannot tell.
     """
-    told = _Checkout(tree.admin, tree.path).status("--ignored")
-    return tuple(line.removeprefix("!! ") for line in told if line.startswith("!! "))
+    status = _Checkout(tree.admin, tree.path).status("--ignored")
+    return tuple(line.removeprefix("!! ") for line in status if line.startswith("!! "))
 
 
 def unique_work(tree: LinkedWorktree) -> tuple[UniqueWork, ...]:
-    """What would be lost with a worktree: changes, commits that no ref has, what is under way, submodules.
+    """Return work that would be lost with a worktree: changes, commits of no ref, open merges, submodules.
 
     Raises:
         FactError: git cannot tell.
     """
     checkout = _Checkout(tree.admin, tree.path)
-    found = [*_commits(checkout), *_under_way(tree.admin)]
+    works = [*_commits(checkout), *_under_way(tree.admin)]
     if tree.locked is not None:
-        found.append(UniqueWork("it is locked by `git worktree lock`", (tree.locked,) if tree.locked else ()))
+        works.append(UniqueWork("it is locked by `git worktree lock`", (tree.locked,) if tree.locked else ()))
     if tree.path.is_dir():
-        found += _files(checkout)
-        found += _ignored_clones(checkout, shallow_ones=True)
-    found += _submodules(checkout)
-    return tuple(dict.fromkeys(found))
+        works += _files(checkout)
+        works += _ignored_clones(checkout, shallow_ones=True)
+    works += _submodules(checkout)
+    return tuple(dict.fromkeys(works))
 
 
 def _under_way(git: Path) -> Iterator[UniqueWork]:
@@ -221,10 +221,10 @@ def _files(checkout: _Checkout) -> Iterator[UniqueWork]:
 
 
 def _ignored_clones(checkout: _Checkout, *, shallow_ones: bool) -> Iterator[UniqueWork]:
-    """Repositories in folders that git ignores.
+    """Yield repositories in folders that git ignores.
 
     `shallow_ones` names all of the first two levels, such as `llvm-project/`, whose clone is expensive. CMake
-    fetches repositories into deeper folders: of these, only what no remote has counts.
+    fetches repositories into deeper folders: of these, only work that no remote has counts.
     """
     near = []
     for name in (line for line in checkout.status("--ignored") if line.startswith("!! ")):
@@ -240,7 +240,7 @@ def _ignored_clones(checkout: _Checkout, *, shallow_ones: bool) -> Iterator[Uniq
 
 
 def _repositories(top: Path) -> Iterator[_Checkout]:
-    """Repositories at any depth, bare ones included; links are not followed."""
+    """Yield repositories at any depth, bare ones included; links are not followed."""
     for path, folders, files in () if top.is_symlink() else os.walk(top):
         here = Path(path)
         if ".git" in folders or ".git" in files:
@@ -252,7 +252,7 @@ def _repositories(top: Path) -> Iterator[_Checkout]:
 
 
 def _commits(checkout: _Checkout) -> Iterator[UniqueWork]:
-    """Commits of HEAD, of its reflog and of the worktree's own refs, which nothing else has.
+    """Yield commits of HEAD, of its reflog and of the worktree's own refs that nothing else has.
 
     A commit that was amended or rebased on a branch is in the branch's reflog, which stays.
     """
@@ -272,12 +272,12 @@ def _commits(checkout: _Checkout) -> Iterator[UniqueWork]:
 
 
 def _head(checkout: _Checkout) -> list[str]:
-    """The commit of HEAD; none before a first commit, and after `checkout --orphan`."""
+    """Return the commit of HEAD; none before a first commit, and after `checkout --orphan`."""
     return checkout.lines("rev-parse", "--verify", "--quiet", "HEAD^{commit}", none=1)
 
 
 def _reflog(checkout: _Checkout, *refs: str) -> list[tuple[str, str]]:
-    """Each commit in the reflogs of refs, and how it came there, newest first."""
+    """Return each commit in the reflogs of refs with its reflog message, newest first."""
     if refs == ("HEAD",) and not _head(checkout):  # git refuses to show it
         text = untrusted.text_if_any(checkout.folder / "logs" / "HEAD")
         entries = [match for line in text.splitlines() if (match := _REFLOG_FILE.fullmatch(line))]
@@ -292,7 +292,7 @@ def _reflog(checkout: _Checkout, *refs: str) -> list[tuple[str, str]]:
 
 
 def _results(checkout: _Checkout) -> Iterator[tuple[str, str]]:
-    """Entries of HEAD's reflog, without the steps of a finished rebase, whose result has their changes."""
+    """Yield entries of HEAD's reflog, without the steps of a finished rebase: its result has them."""
     finished = False
     for commit, how in _reflog(checkout, "HEAD"):
         stage = match["stage"] if (match := _REBASE.match(how)) else ""
@@ -302,7 +302,7 @@ def _results(checkout: _Checkout) -> Iterator[tuple[str, str]]:
 
 
 def _unreachable(checkout: _Checkout, tips: Iterable[str], *staying: str) -> tuple[str, ...]:
-    """Commits that can be reached from some commits and not from refs that stay, with their subjects."""
+    """Return commits reachable from some commits and not from refs that stay, with their subjects."""
     commits = list(dict.fromkeys(tips))
     lines: list[str] = []
     for start in range(0, len(commits), _AT_ONCE):
@@ -312,7 +312,7 @@ def _unreachable(checkout: _Checkout, tips: Iterable[str], *staying: str) -> tup
 
 
 def _submodules(checkout: _Checkout) -> Iterator[UniqueWork]:
-    """Submodules, checked out or not: their repositories lie in the folder of git that goes."""
+    """Yield the work in submodules, checked out or not: their repositories go with git's folder."""
     checked_out = []
     for line in checkout.names("ls-files", "-s"):
         name = line.partition("\t")[2]
@@ -331,7 +331,7 @@ def _submodules(checkout: _Checkout) -> Iterator[UniqueWork]:
 
 
 def _whole(inside: _Checkout, what: str) -> Iterator[UniqueWork]:
-    """The work in a repository all of which goes: only its remotes stay."""
+    """Yield the work in a repository that goes as a whole: only its remotes stay."""
     bare = inside.git == inside.files
     for work in () if bare else (*_files(inside), *_under_way(inside.folder)):
         yield UniqueWork(f"{what}: {work.what}", work.items)
@@ -354,7 +354,7 @@ def _whole(inside: _Checkout, what: str) -> Iterator[UniqueWork]:
 
 
 def shown(works: Iterable[UniqueWork], most: int = 5) -> str:
-    """Work in words: a line for each kind, and its first items."""
+    """Return work in words: a line for each kind, and its first items."""
     lines = []
     for work in works:
         count = f" ({len(work.items)})" if len(work.items) > 1 else ""

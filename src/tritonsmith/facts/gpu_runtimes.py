@@ -1,4 +1,4 @@
-"""The libraries between PyTorch and a GPU's driver, by their files; none is loaded."""
+"""Read the versions of the libraries between PyTorch and a GPU's driver from files; none is loaded."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tritonsmith.facts.editables import read_text
 
 @dataclass(frozen=True)
 class Rocm:
-    """A ROCm; texts are empty for what it lacks.
+    """A ROCm installation; texts are empty for missing parts.
 
     Attributes:
-        version: of the whole.
-        hip: of HIP's runtime.
-        miopen: of MIOpen.
+        version: version of ROCm as a whole.
+        hip: version of HIP's runtime.
+        miopen: version of MIOpen.
     """
 
     version: str = ""
@@ -26,7 +26,7 @@ class Rocm:
 
 
 def rocm(root: Path) -> Rocm:
-    """The ROCm in a folder, `/opt/rocm` as a rule, which may be missing."""
+    """Return the ROCm in a folder, usually `/opt/rocm`, which may be missing."""
     return Rocm(
         version=read_text(root / ".info" / "version").strip(),
         hip=_defined(root / "include" / "hip" / "hip_version.h", "HIP_VERSION"),
@@ -35,13 +35,13 @@ def rocm(root: Path) -> Rocm:
 
 
 def wheels(dists: Iterable[tuple[str, str]], library: str) -> str:
-    """NVIDIA's wheels of a library: `nvidia-cudnn-cu12 9.10.2.21`; since CUDA 13 some have no `-cuNN`."""
-    wanted = re.compile(rf"nvidia-{library}(-cu\d+)?")
-    return ", ".join(f"{name} {version}" for name, version in dists if wanted.fullmatch(name))
+    """Return NVIDIA's wheels of a library: `nvidia-cudnn-cu12 9.10.2.21`; CUDA 13 drops some `-cuNN`."""
+    pattern = re.compile(rf"nvidia-{library}(-cu\d+)?")
+    return ", ".join(f"{name} {version}" for name, version in dists if pattern.fullmatch(name))
 
 
 def conda(prefix: Path) -> tuple[tuple[str, str], ...]:
-    """Name and version of every package of a Conda environment, Python's or not; nothing for another prefix.
+    """Return name and version of every package of a Conda environment; nothing for another prefix.
 
     The names of its files tell both (`NAME-VERSION-BUILD.json`), so none is read.
     """

@@ -1,4 +1,4 @@
-"""GPUs of this machine, read without CUDA and ROCm: NVIDIA's through NVML, AMD's through sysfs."""
+"""Read the GPUs of this machine without CUDA and ROCm: NVIDIA's through NVML, AMD's through sysfs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Gpu:
 
     @property
     def memory_gib(self) -> float:
-        """Memory in GiB."""
+        """The memory in GiB."""
         return self.memory / _GIB
 
 
@@ -72,12 +72,12 @@ class Gpus:
     amd: Driver | None = None
 
     def of(self, vendor: str) -> tuple[Gpu, ...]:
-        """The GPUs of one vendor."""
+        """Return the GPUs of one vendor."""
         return tuple(gpu for gpu in self.all if gpu.vendor == vendor)
 
 
 def read(dev: Path = Path("/dev"), sys: Path = Path("/sys"), proc: Path = Path("/proc")) -> Gpus:
-    """The GPUs of this machine, by its device files, sysfs and procfs."""
+    """Return the GPUs of this machine, from its device files, sysfs and procfs."""
     nvidia, nvidia_gpus = _nvidia(dev, proc)
     amd, amd_gpus = _amd(dev, sys)
     return Gpus((*nvidia_gpus, *amd_gpus), nvidia, amd)
@@ -103,7 +103,7 @@ def _nvidia(dev: Path, proc: Path) -> tuple[Driver | None, tuple[Gpu, ...]]:
 
 
 def _kernel_module(proc: Path) -> str:
-    """Version of the kernel module that is loaded; libraries of another version do not talk to it."""
+    """Return the version of the loaded kernel module; other versions' libraries cannot use it."""
     text = text_if_any(proc / "driver" / "nvidia" / "version")
     match = re.search(r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)", text)
     return match[1] if match else ""
@@ -122,7 +122,7 @@ def _devices(nvml: Any) -> Iterator[Gpu]:
 
 
 def _cuda_of_driver(nvml: Any) -> str:
-    """12080 is 12.8; the second form asks libcuda itself, which may be missing."""
+    """Return the driver's CUDA: 12080 is 12.8. The second form asks libcuda, which may be missing."""
     number = _ask(nvml, nvml.nvmlSystemGetCudaDriverVersion_v2) or _ask(
         nvml, nvml.nvmlSystemGetCudaDriverVersion
     )
@@ -130,7 +130,7 @@ def _cuda_of_driver(nvml: Any) -> str:
 
 
 def _ask(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
-    """An answer of NVML; None where this device or driver has none."""
+    """Return an answer of NVML; None where this device or driver has none."""
     try:
         return question(*arguments)
     except nvml.NVMLError:
@@ -138,21 +138,21 @@ def _ask(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _text(value: str | bytes) -> str:
-    """Older bindings answer in bytes."""
+    """Return an answer as text; older bindings answer in bytes."""
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
 
 
 def _amd(dev: Path, sys: Path) -> tuple[Driver | None, tuple[Gpu, ...]]:
     nodes = sorted((sys / "class/kfd/kfd/topology/nodes").glob("*"), key=lambda node: node.name.zfill(4))
-    found = tuple(gpu for gpu in map(_amd_gpu, nodes) if gpu)
+    compute_gpus = tuple(gpu for gpu in map(_amd_gpu, nodes) if gpu)
     kfd = dev / "kfd"
-    if not found and not kfd.exists():
+    if not compute_gpus and not kfd.exists():
         return None, ()
-    return Driver(text_if_any(sys / "module/amdgpu/version"), problem=_access(kfd)), found
+    return Driver(text_if_any(sys / "module/amdgpu/version"), problem=_access(kfd)), compute_gpus
 
 
 def _amd_gpu(node: Path) -> Gpu | None:
-    """A node of the topology that computes; the others are processors."""
+    """Return the GPU of a node of the topology; None for a processor."""
     properties = _properties(node / "properties")
     if not int(properties.get("simd_count", 0)):
         return None
@@ -163,12 +163,12 @@ def _amd_gpu(node: Path) -> Gpu | None:
 
 
 def _gfx(number: int) -> str:
-    """90402 is gfx942, 90010 is gfx90a, 110000 is gfx1100."""
+    """Return the gfx name of a number: 90402 is gfx942, 90010 is gfx90a, 110000 is gfx1100."""
     return f"gfx{number // 10000}{number // 100 % 100:x}{number % 100:x}" if number else ""
 
 
 def _properties(file: Path) -> dict[str, str]:
-    """Lines of a name and a number; nothing if the file may not be read."""
+    """Return the lines of a name and a number; empty if the file may not be read."""
     pairs = (line.split() for line in text_if_any(file).splitlines())
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[1].isdigit()}  # noqa: PLR2004
 
@@ -187,7 +187,7 @@ def _access(kfd: Path) -> str:
 
 @dataclass(frozen=True)
 class LibCuda:
-    """Where Triton would find the driver's library.
+    """The place where Triton would find the driver's library.
 
     Attributes:
         library: libcuda.so.1; None if there is none.
@@ -201,7 +201,7 @@ class LibCuda:
 
 
 def libcuda(environ: Mapping[str, str], ldconfig: Path = Path("/sbin/ldconfig")) -> LibCuda:
-    """Look where Triton looks (`libcuda_dirs`, third_party/nvidia/backend/driver.py, 3.0 and later)."""
+    """Search as Triton does (`libcuda_dirs`, third_party/nvidia/backend/driver.py, 3.0 and later)."""
     if named := environ.get("TRITON_LIBCUDA_PATH"):
         library = Path(named) / "libcuda.so.1"
         problem = "" if library.exists() else f"no libcuda.so.1 in TRITON_LIBCUDA_PATH={named}"
@@ -219,10 +219,10 @@ def libcuda(environ: Mapping[str, str], ldconfig: Path = Path("/sbin/ldconfig"))
 
 
 def cuda_release(program: Path) -> str:
-    """The CUDA release of ptxas, cuobjdump or nvdisasm, `12.8`, from the text that its `--version` prints.
+    """Return the CUDA release of ptxas, cuobjdump or nvdisasm, `12.8`, from the text of its `--version`.
 
-    Read and not run: it may be another machine's. The text stands near the end of some 35 MB, so the search
-    begins there (20 ms).
+    The program is read and not run: it may be another machine's. The text is near the end of some 35 MB, so
+    the search begins there (20 ms).
 
     Returns:
         Empty if it is none of them, or a script around one.

@@ -1,4 +1,4 @@
-"""Resolves `import triton` from the path and finders, without importing."""
+"""Resolve `import triton` from the path and finders, without importing it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tritonsmith.facts.editables import PACKAGE
 
 @dataclass(frozen=True)
 class ResolvedImport:
-    """What an import finds.
+    """The result of an import.
 
     Attributes:
         folder: the package's folder, or the module's file.
-        by: the entry of the path, or the finder, that gives it.
+        by: the entry of the path, or the finder, that provides it.
         namespace: a folder without `__init__.py`: importing it gives an empty package.
     """
 
@@ -48,7 +48,12 @@ def find(path: Sequence[Path], finders: Iterable[Path] = ()) -> ResolvedImport |
 
 
 def finders(sites: Iterable[Path], distributions: Iterable[Distribution]) -> tuple[Path, ...]:
-    """Finders of editable installs, those that belong to no distribution any more included."""
-    known = [hook for one in distributions if one.editable for hook in one.editable.hooks]
+    """Return the finders of editable installs, including those that no distribution owns any more."""
+    known = [
+        hook
+        for distribution in distributions
+        if distribution.editable
+        for hook in distribution.editable.hooks
+    ]
     forsaken = [hook for site in sites for hook in editables.forsaken(site, known)]
     return tuple(hook for hook in (*known, *forsaken) if hook.suffix == ".py")

@@ -1,4 +1,4 @@
-"""Which headers each source of a checkout reaches: `#include` lines followed as text, conditions aside."""
+"""Find the headers that each source of a checkout reaches: `#include` lines as text, conditions ignored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIMIT = 4 << 20  # bytes of a source
 
 @dataclass(frozen=True)
 class ReachedHeaders:
-    """What one source includes, itself or through headers of the checkout.
+    """The headers that a source includes, itself or through headers of the checkout.
 
     Attributes:
         own: headers of the checkout, relative to it.
@@ -30,10 +30,10 @@ class ReachedHeaders:
 
 
 class IncludeScan:
-    """Follows the includes of one checkout; each file is read once."""
+    """The includes of one checkout; each file is read once."""
 
     def __init__(self, root: Path, folders: Iterable[Path]) -> None:
-        """Remember where to look.
+        """Record the folders to search.
 
         Args:
             root: the checkout.
@@ -44,7 +44,7 @@ class IncludeScan:
         self._direct: dict[Path, tuple[frozenset[Path], frozenset[str]]] = {}
 
     def reached(self, source: Path) -> ReachedHeaders:
-        """What a source reaches."""
+        """Return the headers that a source reaches."""
         own: set[Path] = set()
         others: set[str] = set()
         todo = [source]
@@ -58,10 +58,10 @@ class IncludeScan:
     def _read(self, file: Path) -> tuple[frozenset[Path], frozenset[str]]:
         if file not in self._direct:
             try:
-                found = _INCLUDE.findall(untrusted.read_text(file, _LIMIT))
+                includes = _INCLUDE.findall(untrusted.read_text(file, _LIMIT))
             except OSError:
-                found = []
-            places = {quoted or angled: self._find(file, quoted, angled) for quoted, angled in found}
+                includes = []
+            places = {quoted or angled: self._find(file, quoted, angled) for quoted, angled in includes}
             own = frozenset(path for path in places.values() if path)
             self._direct[file] = own, frozenset(name for name, path in places.items() if not path)
         return self._direct[file]
@@ -76,16 +76,16 @@ class IncludeScan:
 
 
 def sources(root: Path, folders: Mapping[str, Iterable[str]]) -> dict[str, tuple[Path, ...]]:
-    """The sources of named groups of folders; one in folders of two groups belongs to the longest.
+    """Return the sources of named groups of folders; a file in two groups belongs to the longest folder.
 
     Args:
         root: the checkout.
         folders: name of a group to its folders, relative to the checkout.
     """
     owners = {root / folder: name for name, group in folders.items() for folder in group}
-    found: dict[str, set[Path]] = {name: set() for name in folders}
+    by_group: dict[str, set[Path]] = {name: set() for name in folders}
     for start in owners:
         for path in start.rglob("*"):
             if path.suffix in _SUFFIXES and _TESTS not in path.parts and untrusted.is_file(path):
-                found[owners[next(parent for parent in path.parents if parent in owners)]].add(path)
-    return {name: tuple(sorted(paths)) for name, paths in found.items()}
+                by_group[owners[next(parent for parent in path.parents if parent in owners)]].add(path)
+    return {name: tuple(sorted(paths)) for name, paths in by_group.items()}

@@ -1,4 +1,4 @@
-"""Installed Tritons: in the tool's environments and for the interpreters in use."""
+"""Find installed Tritons: in the tool's environments, and for the interpreters in use."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/pytho
 
 @dataclass(frozen=True)
 class InstalledTriton:
-    """A Triton that could have made an entry.
+    """A Triton that could have made a cache entry.
 
     Attributes:
-        version: as its caches name it: without a local part such as `+git1234`.
-        where: folder of packages.
+        version: its version as caches name it: without a local part such as `+git1234`.
+        where: its folder of packages.
         checkout: it is installed from a checkout, whose version stays that of the last release for months.
     """
 
@@ -37,51 +37,51 @@ class InstalledTriton:
 def find(
     environ: Mapping[str, str], space: Workspace, packages: PythonEnv | None = None
 ) -> tuple[InstalledTriton, ...]:
-    """Every Triton in the tool's environments, in the active one, for Python on PATH and for `packages`.
+    """Return every Triton in the tool's environments, in the active one, on PATH and for `packages`.
 
-    Reads files only: the version in `triton/__init__.py` is the one that goes into an entry.
+    Only files are read: the version in `triton/__init__.py` is the one that goes into an entry.
     """
     prefixes = dict.fromkeys([*sorted((space.root / "envs").glob("*/venv")), *_active(environ)])
-    found = [one for prefix in prefixes for one in _in_prefix(prefix)]
+    tritons = [triton for prefix in prefixes for triton in _in_prefix(prefix)]
     if packages:
-        found += [
+        tritons += [
             InstalledTriton(_public(owner.version), packages.purelib, checkout=owner.editable is not None)
             for owner in distributions.owners(packages.distributions)
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(tritons))
 
 
 def here(environ: Mapping[str, str]) -> InstalledTriton | None:
-    """The Triton that `python` imports in this shell: of the active environment, or of PATH's Pythons."""
-    return next((one for prefix in _active(environ) for one in _in_prefix(prefix)), None)
+    """Return the Triton that `python` imports in this shell: the active environment's, or that on PATH."""
+    return next((triton for prefix in _active(environ) for triton in _in_prefix(prefix)), None)
 
 
 def environments(space: Workspace) -> tuple[str, ...]:
-    """The tool's environments that have a Triton."""
+    """Return the tool's environments that have a Triton."""
     envs = (space.env(folder.parent.name) for folder in sorted((space.root / "envs").glob("*/venv")))
     return tuple(env.name for env in envs if of_env(env))
 
 
 def newest(space: Workspace) -> InstalledTriton | None:
-    """The newest Triton in the tool's environments; None if there is none."""
-    found = [one for name in environments(space) if (one := of_env(space.env(name)))]
-    return max(found, key=lambda one: version_key(one.version), default=None)
+    """Return the newest Triton in the tool's environments; None if there is none."""
+    tritons = [triton for name in environments(space) if (triton := of_env(space.env(name)))]
+    return max(tritons, key=lambda triton: version_key(triton.version), default=None)
 
 
 def of_env(env: EnvDir) -> InstalledTriton | None:
-    """The Triton of one of the tool's environments."""
+    """Return the Triton of one of the tool's environments."""
     return next(_in_prefix(env.venv), None)
 
 
 def of_python(executable: Path) -> InstalledTriton | None:
-    """The Triton of an interpreter."""
-    seen = python_env.read(executable)
-    sites = seen.sites if seen else ()
+    """Return the Triton of an interpreter."""
+    python = python_env.read(executable)
+    sites = python.sites if python else ()
     return next((_installed(site) for site in sites if version_in(site)), None)
 
 
 def version_in(site: Path) -> str:
-    """The Triton in a folder of packages; empty if there is none."""
+    """Return the version of the Triton in a folder of packages; empty if there is none."""
     if _package(site).is_file():
         return version_of(site / "triton")
     return _public(python_env.installed_version(site, "triton"))  # an editable one leaves its distribution
@@ -92,7 +92,7 @@ def _package(site: Path) -> Path:
 
 
 def version_of(package: Path) -> str:
-    """The version in a folder `triton`; empty if there is none."""
+    """Return the version in a folder `triton`; empty if there is none."""
     match = _VERSION.search(untrusted.text_if_any(package / "__init__.py"))
     return _public(match[1]) if match else ""
 

@@ -1,4 +1,4 @@
-"""Xids: the errors that NVIDIA's driver writes to the kernel's log, since the machine was started."""
+"""Read Xids: the errors that NVIDIA's driver has written to the kernel's log since the machine started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATIENCE = 10.0  # seconds
 
 
 def read() -> str | None:
-    """The kernel's log; None if this user may not read it."""
+    """Return the kernel's log; None if this user may not read it."""
     for argv in _SOURCES:
         text = process.capture(argv, timeout=_PATIENCE)
         if text:
@@ -23,6 +23,6 @@ def read() -> str | None:
 
 
 def xids(lines: Iterable[str]) -> tuple[tuple[int, str], ...]:
-    """Number and place on the bus of each event, in their order; names of programs are left out."""
-    found = (_XID.search(line) for line in lines)
-    return tuple((int(match[2]), match[1]) for match in found if match)
+    """Return number and place on the bus of each event, in order; names of programs are left out."""
+    matches = (_XID.search(line) for line in lines)
+    return tuple((int(match[2]), match[1]) for match in matches if match)

@@ -1,8 +1,8 @@
-"""The built library `libtriton.so`: its LLVM and how it was built, read in milliseconds.
+"""Read the built library `libtriton.so`: its LLVM and how it was built, in milliseconds.
 
-It has 200 to 700 MB, so it is not read whole: the section headers tell where the few hundred KB lie that are.
-LLVM's version, and its commit if the build was told (wheels since 3.3), stand together in `.data`: there is
-the producer's name of `llvm/lib/Object/IRSymtab.cpp` (`getExpectedProducerName`), an array and no constant.
+It has 200 to 700 MB and is not read whole: the section headers locate the few hundred KB that are. LLVM's
+version, and its commit if the build was given it (wheels since 3.3), are together in `.data`, which holds the
+producer's name of `llvm/lib/Object/IRSymtab.cpp` (`getExpectedProducerName`), an array and no constant.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Libtriton:
 
     Attributes:
         path: the file.
-        machine: that it is for: `x86_64`, `aarch64`; empty if it is no 64-bit ELF file.
-        tag: of Python in the file's name: `cpython-311`, `cpython-314t`, `abi3`; empty for `libtriton.so`.
+        machine: the machine that it is for: `x86_64`, `aarch64`; empty if it is no 64-bit ELF file.
+        tag: Python's tag in the file's name: `cpython-311`, `cpython-314t`, `abi3`; empty for `libtriton.so`.
         llvm_version: `23.0.0git`; empty if it is not in the file: LLVM is linked as a shared library.
         llvm_commit: 40 hex digits; empty if LLVM did not record it.
-        compilers: what compiled and linked it, as they named themselves.
+        compilers: the compilers and linkers that built it, as they name themselves.
         debug_info: it carries DWARF.
         asan: it calls AddressSanitizer's runtime.
         asserts: it calls `assert`'s failure: of Triton or of LLVM, at least one has assertions.
@@ -58,12 +58,12 @@ class Libtriton:
 
 
 def find(package: Path) -> tuple[Path, ...]:
-    """The libraries of an installed or built package `triton`; more than one is a fault of its own."""
+    """Return the libraries of an installed or built package `triton`; more than one is a fault of its own."""
     return tuple(sorted((package / "_C").glob("libtriton.*so")))  # not libtriton_amd_codegen.so
 
 
 def has_text(path: Path, text: str) -> bool:
-    """Whether a program has a constant text, or one that ends with it: linkers share the ends.
+    """Return whether a program has a constant text, or one that ends with it: linkers merge suffixes.
 
     Raises:
         OSError: it cannot be read.
@@ -73,10 +73,10 @@ def has_text(path: Path, text: str) -> bool:
 
 
 def classes_with(path: Path, method: str) -> Iterator[str]:
-    """Names of classes that have a method, by a program's symbols, without namespaces.
+    """Yield the names of classes that have a method, by a program's symbols, without namespaces.
 
-    Source: the Itanium C++ ABI, "Mangling": each name is preceded by its length, arguments of a template
-    stand between `I` and `E`.
+    Source: the Itanium C++ ABI, "Mangling": each name is preceded by its length, arguments of a template are
+    between `I` and `E`.
 
     Raises:
         OSError: it cannot be read.
@@ -93,7 +93,7 @@ def classes_with(path: Path, method: str) -> Iterator[str]:
 
 
 def read(path: Path) -> Libtriton:
-    """Look into a library.
+    """Read a library's properties.
 
     Raises:
         OSError: it cannot be read.
@@ -120,7 +120,7 @@ def read(path: Path) -> Libtriton:
 
 
 def elf_machine(path: Path) -> str:
-    """What a program or library is for: `x86_64`, `aarch64` ...; empty if it is no 64-bit ELF file.
+    """Return the machine of a program or library: `x86_64`, `aarch64` ...; empty if no 64-bit ELF file.
 
     Raises:
         OSError: it cannot be read.
@@ -134,7 +134,7 @@ def elf_machine(path: Path) -> str:
 
 
 def elf_sections(content: mmap.mmap) -> Iterator[tuple[str, _Section]]:
-    """Name, offset and size of each section; none if the file was cut off or is damaged."""
+    """Yield name, offset and size of each section; none if the file was cut off or is damaged."""
     (start,) = struct.unpack_from("<Q", content, 0x28)
     entry, count, names = struct.unpack_from("<HHH", content, 0x3A)
     if not count or start + entry * count > len(content):
@@ -153,8 +153,8 @@ def elf_sections(content: mmap.mmap) -> Iterator[tuple[str, _Section]]:
 
 
 def _producer(content: mmap.mmap, sections: Mapping[str, _Section]) -> tuple[str, str]:
-    found = _PRODUCER.finditer(content, *_span(sections, ".data"))
-    hits = [(hit[1].decode(), (hit[2] or b"").decode()) for hit in found]
+    producers = _PRODUCER.finditer(content, *_span(sections, ".data"))
+    hits = [(hit[1].decode(), (hit[2] or b"").decode()) for hit in producers]
     return max(hits, key=lambda hit: bool(hit[1]), default=("", ""))
 
 
@@ -169,6 +169,6 @@ def _has(content: mmap.mmap, sections: Mapping[str, _Section], name: str, text: 
 
 
 def _span(sections: Mapping[str, _Section], name: str, most: int = _LARGEST) -> tuple[int, int]:
-    """Where a section begins and ends, as far as it is read; nothing of one that is missing."""
+    """Return the start and end of a section, as far as it is read; an empty span for a missing one."""
     offset, size = sections.get(name, (0, 0))
     return offset, offset + min(size, most)

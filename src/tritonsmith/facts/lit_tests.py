@@ -1,4 +1,4 @@
-"""What a checkout's lit tests run: read from their RUN lines, never a list kept by hand."""
+"""Read the programs that a checkout's lit tests run from their RUN lines, not from a list kept by hand."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _WRAPPERS = ("not", "env", "count")  # take a program as their argument
 
 
 def programs(checkout: Path) -> tuple[str, ...]:
-    """Names of the programs that the lit tests below `test/` of a checkout call, sorted."""
-    found: set[str] = set()
+    """Return the names of the programs that the lit tests below `test/` of a checkout call, sorted."""
+    names: set[str] = set()
     for path in (checkout / "test").rglob("*"):
         if path.suffix not in _SUFFIXES or not path.is_file():
             continue
         for line in _RUN.findall(untrusted.read_bytes(path)):
-            found.update(_called(line.decode("utf-8", errors="replace")))
-    return tuple(sorted(found))
+            names.update(_called(line.decode("utf-8", errors="replace")))
+    return tuple(sorted(names))
 
 
 def is_lit(path: str, text: str) -> bool:
-    """Whether a file is a test of lit's: it says what to run, and Python's own tests do not."""
+    """Return whether a file is a lit test: it has RUN lines, unlike Python's own tests."""
     return not path.endswith(".py") or ("RUN:" in text and "test" in Path(path).parts[:1])
 
 

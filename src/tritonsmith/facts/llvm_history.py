@@ -1,4 +1,4 @@
-"""The commits of LLVM between two pins, and which of them may change what llc makes for a code generator.
+"""List the commits of LLVM between two pins, and those that may change llc's output for a code generator.
 
 No content of a file is read: a partial clone (`--filter=blob:none`) fetches nothing.
 """
@@ -25,8 +25,8 @@ class LlvmHistory:
     """The commits from one pin to a later one.
 
     Attributes:
-        commits: both included, oldest first. `sources` counts files that llc is built from; `areas` is empty
-            for a commit that touches neither this code generator nor what all of them share.
+        commits: both pins included, oldest first. `sources` counts files that llc is built from; `areas` is
+            empty for a commit that touches neither this code generator nor the code shared by all of them.
         changed: commit to the files that it changed, as far as they lie in LLVM or MLIR.
     """
 
@@ -34,26 +34,28 @@ class LlvmHistory:
     changed: dict[str, tuple[str, ...]]
 
     def touching(self, paths: Iterable[str]) -> tuple[TritonCommit, ...]:
-        """The commits that changed any of these files, without the first one."""
-        wanted = frozenset(paths)
-        return tuple(one for one in self.commits[1:] if not wanted.isdisjoint(self.changed[one.commit]))
+        """Return the commits that changed any of these files, without the first one."""
+        files = frozenset(paths)
+        return tuple(
+            commit for commit in self.commits[1:] if not files.isdisjoint(self.changed[commit.commit])
+        )
 
     @property
     def near(self) -> tuple[TritonCommit, ...]:
-        """The commits that touch the code generator, or what all of them share."""
-        return tuple(one for one in self.commits[1:] if one.areas)
+        """The commits that touch the code generator, or the code that all generators share."""
+        return tuple(commit for commit in self.commits[1:] if commit.areas)
 
     @property
     def candidates(self) -> tuple[TritonCommit, ...]:
         """The first commit, and all that change a file from which llc is built: others have the same llc."""
-        return (self.commits[0], *(one for one in self.commits[1:] if one.sources))
+        return (self.commits[0], *(commit for commit in self.commits[1:] if commit.sources))
 
 
 def read(clone: Path, old: str, new: str, targets: tuple[str, ...]) -> LlvmHistory:
-    """The commits between two pins.
+    """Return the commits between two pins.
 
     Args:
-        clone: of LLVM, with a work tree or bare, also a partial one; nothing in it changes.
+        clone: a clone of LLVM, with a work tree or bare, possibly partial; it is not changed.
         old: the earlier pin, 40 digits.
         new: the later one.
         targets: the code generators: `NVPTX`.
@@ -74,33 +76,35 @@ def read(clone: Path, old: str, new: str, targets: tuple[str, ...]) -> LlvmHisto
     built, near = (
         re.compile(table[name].replace("TARGET", f"(?:{'|'.join(targets)})")) for name in ("built", "near")
     )
-    found, changed = [], {}
+    commits, changed = [], {}
     for head, changes in (*triton_history.log(clone, "-1", old), *triton_history.log(clone, f"{old}..{new}")):
-        found.append(_commit(head, changes, built, near))
-        changed[head[0]] = tuple(one.path for one in changes if one.path.startswith(("llvm/", "mlir/")))
-    return LlvmHistory(tuple(found), changed)
+        commits.append(_commit(head, changes, built, near))
+        changed[head[0]] = tuple(
+            change.path for change in changes if change.path.startswith(("llvm/", "mlir/"))
+        )
+    return LlvmHistory(tuple(commits), changed)
 
 
 def is_partial(clone: Path) -> bool:
-    """Whether a clone lacks contents of files, which git would fetch."""
+    """Return whether a clone lacks contents of files, which git would fetch."""
     answer = git_reader.look(clone, "config", "--get-regexp", _PROMISED)
     return answer is not None and answer.code == 0
 
 
 def files_of(clone: Path, commit: str, pass_name: str) -> tuple[str, ...]:
-    """The files of a pass of LLVM or MLIR at a commit, by the names of files and folders; none if none fits.
+    """Return the files of a pass of LLVM or MLIR at a commit, by file and folder names; empty if none fits.
 
     `InstCombinePass` is in `llvm/lib/Transforms/InstCombine`, `cse` in `mlir/lib/Transforms/CSE.cpp`.
     """
     answer = git_reader.look(clone, "ls-tree", "-r", "-z", "--name-only", commit, "llvm/lib", "mlir/lib")
-    wanted = _plain(pass_name).removesuffix("pass")
-    if answer is None or answer.code or not wanted:
+    plain = _plain(pass_name).removesuffix("pass")
+    if answer is None or answer.code or not plain:
         return ()
-    return tuple(path for path in answer.out.split("\0") if path and wanted in _names(path))
+    return tuple(path for path in answer.out.split("\0") if path and plain in _names(path))
 
 
 def _names(path: str) -> Iterator[str]:
-    """What a source may be called: its own name and its folder's, as one word each."""
+    """Yield the possible names of a source: its own and its folder's, as one word each."""
     file = PurePosixPath(path)
     if file.suffix in (".cpp", ".h", ".td"):
         yield _plain(file.stem).removesuffix("pass")
@@ -118,7 +122,7 @@ def _commit(
     near: re.Pattern[str],
 ) -> TritonCommit:
     commit, parents, date, subject = head
-    sources = [one.path for one in changes if built.match(one.path)]
+    sources = [change.path for change in changes if built.match(change.path)]
     return TritonCommit(
         commit=commit,
         parents=parents,

@@ -1,4 +1,4 @@
-"""An LLVM, built or installed, read from its CMake packages and headers."""
+"""Read an LLVM, built or installed, from its CMake packages and headers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LlvmTree:
         assertions: built with assertions.
         rtti: built with RTTI.
         targets: code generators.
-        packages: CMake packages of it: `mlir`, `lld`, `clang`.
+        packages: its CMake packages: `mlir`, `lld`, `clang`.
         tools: programs in its `bin` that Triton's build or tests need.
         static: component libraries are there as archives, and built.
         build_tree: it is a build folder, not an install prefix.
@@ -64,7 +64,7 @@ class LlvmTree:
 
     @property
     def in_words(self) -> str:
-        """Version, commit and options in one line: another one at the same path has another line."""
+        """The version, commit and options in one line, which differs for another LLVM at the same path."""
         flags = (("assertions", self.assertions), ("RTTI", self.rtti), ("shared libLLVM", self.dylib))
         parts = (
             self.version or "version unknown",
@@ -78,26 +78,26 @@ class LlvmTree:
 
     @property
     def major(self) -> int:
-        """First number of the version."""
+        """The first number of the version."""
         return next(iter(version_key(self.version)), 0)  # 0: its package names none
 
     @property
     def bin(self) -> Path:
-        """Folder of its programs."""
+        """The folder of its programs."""
         return self.prefix / "bin"
 
     def cmake_dir(self, package: str) -> Path:
-        """Folder of the CMake package `llvm`, `mlir`, `lld` or `clang`."""
+        """Return the folder of the CMake package `llvm`, `mlir`, `lld` or `clang`."""
         return self.prefix / "lib" / "cmake" / package
 
 
 def is_tree(prefix: Path) -> bool:
-    """Whether a folder has an LLVM to build against."""
+    """Return whether a folder has an LLVM to build against."""
     return _config(prefix).is_file()
 
 
 def _readable(prefix: Path) -> bool:
-    """Whether an LLVM is there, and this user may look at it."""
+    """Return whether an LLVM is there, and this user may read it."""
     try:
         return is_tree(prefix) and os.access(_config(prefix), os.R_OK)
     except OSError:
@@ -158,39 +158,39 @@ def _read(prefix: Path) -> LlvmTree:
 
 
 def _components(prefix: Path, ending: str) -> bool:
-    """Whether there is one library for each component, two that every Triton links among them."""
+    """Return whether there is one library for each component, by two that every Triton links."""
     return all((prefix / "lib" / f"{name}{ending}").is_file() for name in ("libLLVMSupport", "libMLIRIR"))
 
 
 def _configuration(prefix: Path) -> str:
-    """A digest of what LLVM's and MLIR's own configure wrote: all options, ABI-breaking checks among them."""
-    found = hashlib.sha256()
+    """Return a digest of the files that LLVM's and MLIR's configure wrote, with all of their options."""
+    state = hashlib.sha256()
     for name in _CONFIGURED:
         with suppress(OSError):
-            found.update(untrusted.read_bytes(prefix / name))
-    return found.hexdigest()[:12]
+            state.update(untrusted.read_bytes(prefix / name))
+    return state.hexdigest()[:12]
 
 
 def installed(
     environ: dict[str, str] | None = None, patterns: Iterable[str] = _PREFIXES
 ) -> tuple[LlvmTree, ...]:
-    """LLVMs under `LLVM_SYSPATH` and the usual prefixes: the variable's first, then newest first."""
+    """Return the LLVMs under `LLVM_SYSPATH` and the usual prefixes: the variable's first, then by version."""
     environ = dict(os.environ) if environ is None else environ
     named = [Path(environ["LLVM_SYSPATH"])] if environ.get("LLVM_SYSPATH") else []
-    found = [path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))]
-    trees = [read(path) for path in found if _readable(path)]
+    prefixes = [path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))]
+    trees = [read(path) for path in prefixes if _readable(path)]
     trees.sort(key=lambda tree: version_key(tree.version), reverse=True)
     return (*map(read, named), *trees)
 
 
 def same_commit(one: str, other: str) -> bool:
-    """Whether two commits agree as far as both are known; unknown ones agree with nothing."""
+    """Return whether two commits agree as far as both are known; unknown ones agree with nothing."""
     length = min(len(one), len(other))
     return length >= 7 and one[:length].lower() == other[:length].lower()  # noqa: PLR2004 - git's short form
 
 
 def config_values(prefix: Path) -> dict[str, str]:
-    """What an LLVM's CMake package says of it: `LLVM_` variables, name to value."""
+    """Return the `LLVM_` variables of an LLVM's CMake package, name to value."""
     text = untrusted.read_text(_config(prefix))
     pairs = re.findall(r"^\s*set\((LLVM_\w+)\s+\"?([^\")]*)\"?\)", text, flags=re.MULTILINE)
     return {name: value.strip() for name, value in pairs}
@@ -211,12 +211,12 @@ def _commit(prefix: Path) -> str:
 
 
 def source_of(prefix: Path) -> Path | None:
-    """The source tree that a build folder was configured from; None for an installed LLVM."""
+    """Return the source tree that a build folder was configured from; None for an installed LLVM."""
     cache = cmake_cache.read(prefix)
     home = cache.get("CMAKE_HOME_DIRECTORY") if cache else ""
     return Path(home).parent if home else None
 
 
 def source_commit(source: Path) -> str:
-    """HEAD of an LLVM checkout; empty if it is not under git."""
+    """Return HEAD of an LLVM checkout; empty if it is not under git."""
     return git.head(source, dirt=False).commit

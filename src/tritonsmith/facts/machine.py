@@ -1,4 +1,4 @@
-"""The machine: cores, memory and its cgroup's limit, disk, libc and libstdc++."""
+"""Read the machine: cores, memory and its cgroup's limit, disk, libc and libstdc++."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Machine:
     Attributes:
         system: `Linux` or `Darwin`.
         arch: `x86_64`, `aarch64` or `arm64`.
-        cores: those that this process may use, and that the cgroup grants.
+        cores: number of cores that this process may use and its cgroup grants.
         memory: bytes, the cgroup's limit included.
         os_id: `ID` of /etc/os-release, or empty.
         glibc: version, or empty where there is none.
@@ -43,12 +43,12 @@ class Machine:
 
     @property
     def memory_gib(self) -> float:
-        """Memory in GiB."""
+        """The memory in GiB."""
         return self.memory / _GIB
 
 
 def read(cgroup: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/self/cgroup")) -> Machine:
-    """The machine that this process runs on.
+    """Return the machine that this process runs on.
 
     Args:
         cgroup: mount point of the cgroup v2 hierarchy, or the folder of v1's, one for each controller.
@@ -74,13 +74,13 @@ def read(cgroup: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/s
 
 
 def uptime(proc: Path = Path("/proc")) -> float | None:
-    """Seconds since the machine was started; None if it does not say so."""
+    """Return the seconds since the machine was started; None if it does not report them."""
     first = (text_if_any(proc / "uptime").split() or [""])[0]
     return float(first) if re.fullmatch(r"\d+(\.\d+)?", first) else None
 
 
 def disk_free(path: Path) -> float:
-    """GiB free where `path` is, or will be once its missing parents are made."""
+    """Return the GiB free where `path` is, or will be once its missing parents are made."""
     while not exists(path) and path != path.parent:
         path = path.parent
     about = os.statvfs(path)
@@ -88,7 +88,7 @@ def disk_free(path: Path) -> float:
 
 
 def why_not_writable(folder: Path) -> str:
-    """Why this user may neither create files in a folder nor create the folder itself; empty if they may."""
+    """Return why this user may not create files in a folder, or the folder itself; empty if they may."""
     nearest = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     if not is_dir(nearest):
         return f"{nearest} is not a folder"
@@ -96,20 +96,20 @@ def why_not_writable(folder: Path) -> str:
 
 
 def _own_cgroups(root: Path, membership: Path, controller: str) -> list[Path]:
-    """Folders of this process's cgroup and of those around it, whose limits bind it too.
+    """Return the folders of this process's cgroup and of its parents, whose limits bind it, too.
 
     Lines are `0::/path` for v2 and `4:cpu,cpuacct:/path` for a controller of v1; in a container the path may
     be the host's, and the folders around it still hold its limits.
     """
-    found = []
+    folders = []
     for line in text_if_any(membership).splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers and controller not in controllers.split(","):
             continue
         top = root / controller if controllers else root
         own = top / path.strip().lstrip("/")
-        found += [folder for folder in (own, *own.parents) if folder.is_relative_to(top)]
-    return found
+        folders += [folder for folder in (own, *own.parents) if folder.is_relative_to(top)]
+    return folders
 
 
 def _memory_limit(folder: Path) -> int | None:
@@ -133,7 +133,7 @@ def _os_id() -> str:
 
 
 def _glibcxx() -> str:
-    """The newest tag, read from the library's bytes: `strings` may not be installed."""
+    """Return the newest tag, read from the library's bytes: `strings` may not be installed."""
     listing = capture(("/sbin/ldconfig", "-p")) or ""
     match = re.search(r"libstdc\+\+\.so\.6 .*=> (\S+)", listing)
     if not match:
@@ -143,7 +143,7 @@ def _glibcxx() -> str:
 
 
 def glibcxx_of(library: Path) -> str:
-    """The newest `GLIBCXX_` tag that a libstdc++.so.6 defines; empty if it has none, or is missing."""
+    """Return the newest `GLIBCXX_` tag that a libstdc++.so.6 defines; empty if it has none, or is missing."""
     if not library.is_file():
         return ""
     tags = re.findall(rb"GLIBCXX_(\d+\.\d+(?:\.\d+)?)\x00", untrusted.read_bytes(library))

@@ -1,7 +1,7 @@
-"""Names that a Python package uses of another one that lacks them, by the files of both; nothing is imported.
+"""Find names that a Python package uses and another one lacks, from the files of both; nothing is imported.
 
-Only what is certain is reported: a use that no `if`, loop, `try` or earlier `return` may keep from running,
-of a name that no statement of the other package binds.
+Only certain cases are reported: a use that no `if`, loop, `try` or earlier `return` may keep from running, of
+a name that no statement of the other package binds.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _LEAVES = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
 
 @dataclass(frozen=True, order=True)
 class MissingName:
-    """A use of a name that is not there.
+    """A use of a name that does not exist.
 
     Attributes:
         file: relative to the package that uses it.
         line: of the first such use, from 1.
         name: `triton.tools.ragged_tma`, `triton.language.constexpr_function`.
-        function: whose call fails; empty if the file's import does.
+        function: the function whose call fails; empty if the file's import does.
     """
 
     file: Path
@@ -39,17 +39,17 @@ class MissingName:
 
 
 def find(user: Path, package: Path) -> tuple[MissingName, ...]:
-    """What the files of a package use of another package that is not there.
+    """Return the names that the files of a package use and another package lacks.
 
     Args:
         user: folder of the package that imports.
         package: folder of the package that is imported, by its own name.
     """
     there = Package(package)
-    found: list[MissingName] = []
+    names: list[MissingName] = []
     for path in sorted(user.rglob("*.py")):
-        found += _in_file(path, path.relative_to(user), there)
-    return tuple(found)
+        names += _in_file(path, path.relative_to(user), there)
+    return tuple(names)
 
 
 def _in_file(path: Path, file: Path, there: Package) -> list[MissingName]:
@@ -64,7 +64,7 @@ def _in_file(path: Path, file: Path, there: Package) -> list[MissingName]:
 
 
 def _certain(statements: Iterable[ast.stmt], function: str) -> Iterator[tuple[ast.AST, str]]:
-    """The nodes that run whenever their file or function does, with that function; the file's own first."""
+    """Yield nodes that run whenever their file or function does, with the function; the file's first."""
     later: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
     for statement in statements:
         for node in _evaluated(statement):
@@ -73,19 +73,19 @@ def _certain(statements: Iterable[ast.stmt], function: str) -> Iterator[tuple[as
                 later.append(node)
         if _may_leave(statement):
             break
-    for one in later:
-        yield from _certain(one.body, one.name)
+    for inner in later:
+        yield from _certain(inner.body, inner.name)
 
 
 def _may_leave(statement: ast.stmt) -> bool:
-    """Whether what follows it may not run."""
+    """Return whether the code after a statement may not run."""
     if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)):
         return False
     return any(isinstance(node, _LEAVES) for node in (statement, *outside_functions(statement)))
 
 
 def _evaluated(root: ast.AST) -> Iterator[ast.AST]:
-    """A node and what of it is evaluated with it: of a function its decorators and defaults."""
+    """Yield a node and the nodes evaluated with it: for a function its decorators and defaults."""
     waiting: list[ast.AST] = [root]
     while waiting:  # no recursion: a file of others may be nested as deeply as it likes
         node = waiting.pop()
@@ -108,7 +108,7 @@ def _evaluated(root: ast.AST) -> Iterator[ast.AST]:
 
 
 def _missing(node: ast.AST, modules: dict[str, str], there: Package) -> str:
-    """The name that is not there; empty if all are."""
+    """Return the name that is missing; empty if all exist."""
     match node:
         case ast.Import(names=names):
             absent = (_missing_module(alias.name, there) for alias in names)
@@ -116,8 +116,8 @@ def _missing(node: ast.AST, modules: dict[str, str], there: Package) -> str:
         case ast.ImportFrom(module=str(module), names=names, level=0) if there.covers(module):
             if name := _missing_module(module, there):
                 return name
-            wanted = (alias.name for alias in names if alias.name != "*")
-            return next((f"{module}.{name}" for name in wanted if not there.has(module, name)), "")
+            imported = (alias.name for alias in names if alias.name != "*")
+            return next((f"{module}.{name}" for name in imported if not there.has(module, name)), "")
         case ast.Attribute():
             return _missing_attribute(node, modules, there)
         case _:
@@ -133,7 +133,7 @@ def _missing_module(dotted: str, there: Package) -> str:
 
 
 def _missing_attribute(node: ast.Attribute, modules: dict[str, str], there: Package) -> str:
-    """The first part of `tl.a.b` that is not there, where `tl` is a module and nothing else."""
+    """Return the first part of `tl.a.b` that is missing, where `tl` is a module and nothing else."""
     root, chain = _dotted(node)
     module = modules.get(root.id, "") if isinstance(root, ast.Name) else ""
     for name in chain if module else ():
@@ -146,7 +146,7 @@ def _missing_attribute(node: ast.Attribute, modules: dict[str, str], there: Pack
 
 
 def _dotted(node: ast.Attribute) -> tuple[ast.expr, list[str]]:
-    """What `x.a.b` begins with, and the names after it."""
+    """Return the expression that `x.a.b` begins with, and the names after it."""
     names: list[str] = []
     root: ast.expr = node
     while isinstance(root, ast.Attribute):
@@ -156,7 +156,7 @@ def _dotted(node: ast.Attribute) -> tuple[ast.expr, list[str]]:
 
 
 def _modules(tree: ast.Module, there: Package) -> dict[str, str]:
-    """The names of a file that are bound to one module of a package, and to nothing else in any scope."""
+    """Return the names of a file that are bound to one module of a package, and nothing else in any scope."""
     meanings: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         for name, meaning in _imports(node) or ((name, "") for name in bound(node)):
@@ -176,7 +176,7 @@ def _is_module(dotted: str, there: Package) -> bool:
 
 
 def _imports(node: ast.AST) -> tuple[tuple[str, str], ...]:
-    """The names that an import binds, each with the module or object that it names."""
+    """Return the names that an import binds, each with the module or object that it names."""
     if isinstance(node, ast.Import):
         return tuple(
             (alias.asname or (top := alias.name.split(".")[0]), alias.name if alias.asname else top)

@@ -1,7 +1,7 @@
-"""The modules of an installed Python package and the names in each, read from its files; nothing is imported.
+"""List the modules of an installed Python package and the names in each, from its files; nothing is imported.
 
-A name counts as there if any statement of its module binds it, in a branch or a function or not: so what is
-reported missing is missing.
+A name counts as present if any statement of its module binds it, in a branch or a function or not: so a name
+that is reported missing is missing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _SCOPES = {"globals", "locals", "vars"}  # who calls them can bind any name
 
 
 class Package:
-    """A package.
+    """A package of Python files.
 
     Attributes:
-        name: as it is imported, which is that of its folder.
+        name: the name that it is imported by, which is its folder's.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,11 +29,11 @@ class Package:
         self._names: dict[str, frozenset[str] | None] = {}
 
     def covers(self, dotted: str) -> bool:
-        """Whether this is the package or a module in it, there or not."""
+        """Return whether this is the package or a module in it, existing or not."""
         return dotted.partition(".")[0] == self.name
 
     def has_module(self, dotted: str) -> bool:
-        """Whether there is such a module, or what contains it is an extension module, which may have any."""
+        """Return whether there is such a module, or its parent is an extension module, which may have any."""
         outer, _, _ = dotted.rpartition(".")
         if self._is_extension(outer):
             return True
@@ -41,12 +41,12 @@ class Package:
         return path.is_dir() or _source(path) is not None or self._is_extension(dotted)
 
     def has(self, module: str, name: str) -> bool:
-        """Whether a module has a name, as far as can be told."""
+        """Return whether a module has a name, as far as can be determined."""
         names = self._names_in(module)
         return names is None or name in names or self.has_module(f"{module}.{name}")
 
     def is_submodule(self, module: str, name: str) -> bool:
-        """Whether a name in a module can be nothing else than its submodule of that name."""
+        """Return whether a name in a module can only be its submodule of that name."""
         names = self._names_in(module)
         if names is None or not self.has_module(f"{module}.{name}"):
             return False
@@ -62,7 +62,7 @@ class Package:
         return self._names[module]
 
     def _read(self, module: str) -> frozenset[str] | None:
-        """None if any name may be there."""
+        """Return the names of a module; None if any name may exist."""
         path = self._path(module)
         source = _source(path)
         if source is None:
@@ -71,16 +71,16 @@ class Package:
         if tree is None or any(map(_binds_anything, ast.walk(tree))) or _makes_names(tree):
             return None
         package = module if source.name == "__init__.py" else module.rpartition(".")[0]
-        found = set(_ALWAYS)
+        names = set(_ALWAYS)
         for node in ast.walk(tree):
-            found.update(bound(node))
+            names.update(bound(node))
             if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
                 origin = _origin(node, package)
                 more = self._names_in(origin) if self.covers(origin) else None
                 if more is None:
                     return None
-                found |= more
-        return frozenset(found)
+                names |= more
+        return frozenset(names)
 
     def _path(self, dotted: str) -> Path:
         return self._folder.joinpath(*dotted.split(".")[1:])
@@ -95,7 +95,7 @@ class Package:
 
 
 def parse(path: Path) -> ast.Module | None:
-    """A file's syntax tree; None if this Python cannot read it."""
+    """Return a file's syntax tree; None if this Python cannot parse it."""
     try:
         return untrusted.python_tree(untrusted.read_bytes(path))
     except (OSError, SyntaxError, ValueError):
@@ -103,22 +103,22 @@ def parse(path: Path) -> ast.Module | None:
 
 
 def bound(node: ast.AST) -> tuple[str, ...]:
-    """The names that a node binds by itself, `from x import *` aside."""
-    found: tuple[str, ...] = ()
+    """Return the names that a node binds by itself, except by `from x import *`."""
+    result: tuple[str, ...] = ()
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
-            found = (name,)
+            result = (name,)
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            found = (name,)
+            result = (name,)
         case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            found = (name,)
+            result = (name,)
         case ast.MatchMapping(rest=str(name)):
-            found = (name,)
+            result = (name,)
         case ast.Import(names=names):
-            found = tuple(alias.asname or alias.name.partition(".")[0] for alias in names)
+            result = tuple(alias.asname or alias.name.partition(".")[0] for alias in names)
         case ast.ImportFrom(names=names):
-            found = tuple(alias.asname or alias.name for alias in names)
-    return found
+            result = tuple(alias.asname or alias.name for alias in names)
+    return result
 
 
 def _source(path: Path) -> Path | None:
@@ -137,7 +137,7 @@ def _binds_anything(node: ast.AST) -> bool:
 
 
 def _makes_names(tree: ast.Module) -> bool:
-    """Whether importing it may bind names that no statement shows: `__getattr__`, `exec`, `sys.modules`."""
+    """Return whether an import may bind names no statement shows: `__getattr__`, `exec`, `sys.modules`."""
     return any(
         (isinstance(node, ast.FunctionDef) and node.name == "__getattr__")
         or (isinstance(node, ast.Name) and node.id == "exec")
@@ -147,7 +147,7 @@ def _makes_names(tree: ast.Module) -> bool:
 
 
 def outside_functions(node: ast.AST) -> Iterator[ast.AST]:
-    """What lies in a node and in no function or class in it; these themselves are included."""
+    """Yield the nodes in a node that are in no function or class in it; these themselves are included."""
     waiting = [*ast.iter_child_nodes(node)][::-1]
     while waiting:
         child = waiting.pop()
@@ -157,14 +157,14 @@ def outside_functions(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _imports_submodule(node: ast.AST, module: str) -> bool:
-    """Whether it is `from . import name` in the module itself."""
+    """Return whether a node is `from . import name` in the module itself."""
     return isinstance(node, ast.ImportFrom) and (
         (node.level == 1 and not node.module) or (not node.level and node.module == module)
     )
 
 
 def _origin(node: ast.ImportFrom, package: str) -> str:
-    """The module that a `from` names, in a module of `package`."""
+    """Return the module that a `from` names, in a module of `package`."""
     if not node.level:
         return node.module or ""
     parts = package.split(".")

@@ -1,4 +1,4 @@
-"""The headers that Ninja recorded when it built a file."""
+"""Read the headers that Ninja recorded when it built a file."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _PATIENCE = 60.0  # seconds
 
 
 def headers(ninja: Path, build: Path, outputs: Iterable[str]) -> tuple[Path, ...]:
-    """The recorded inputs of outputs, each once and absolute; none where nothing is recorded.
+    """Return the recorded inputs of outputs, each once and absolute; empty where nothing is recorded.
 
     Args:
         ninja: the program.
         build: a build folder in which no build runs.
-        outputs: as Ninja names them.
+        outputs: the outputs as Ninja names them.
     """
     answer = query((str(ninja), "-C", str(build), "-t", "deps", *outputs), timeout=_PATIENCE)
     lines = answer.out.splitlines() if answer and answer.code == 0 else []

@@ -1,8 +1,8 @@
-"""What Ninja would do in a build folder, and why, without changing any file there.
+"""Ask Ninja for its work in a build folder, and the reasons, without changing any file there.
 
-Ninja is given a graph of ours that includes the folder's. So its logs are read from copies: even a dry run
-cuts off what a killed build left half written. And CMake's regeneration is an edge like others: Ninja would
-not look beyond it where it is due.
+Ninja gets a graph of ours that includes the folder's, and so reads its logs from copies: even a dry run
+truncates entries that a killed build left half written. CMake's regeneration is an edge like others: Ninja
+would not look beyond it where it is due.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _STEP = re.compile(r"^\[\d+/\d+\] (.+)$")
 
 @dataclass(frozen=True)
 class Reason:
-    """Why one file is rebuilt. Consequences have no reason of their own.
+    """The reason why one file is rebuilt; consequences have no reason of their own.
 
     Attributes:
         kind: an input is newer; the file is missing; its command changed; Ninja never made it; the list of
             its headers is lost; or something else.
         output: path as Ninja writes it, mostly below the build folder; the whole sentence for `other`.
-        input: that is newer.
+        input: the input that is newer.
     """
 
     kind: Kind
@@ -59,12 +59,12 @@ class Reason:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What Ninja would do.
+    """The work that Ninja would do.
 
     Attributes:
-        reasons: in Ninja's order, each once; none for what only follows from another.
+        reasons: the reasons in Ninja's order, each once; none for files that only follow from another.
         steps: their descriptions: `Building CXX object lib/X.cpp.o`. Without CMake's regeneration.
-        regeneration: why CMake would be run first; then the steps are those of the graph as it is now.
+        regeneration: the reasons to run CMake first; then the steps are those of the graph as it is now.
     """
 
     reasons: tuple[Reason, ...]
@@ -73,7 +73,7 @@ class DryRun:
 
 
 def read(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
-    """Ask Ninja about targets in a configured build folder, or about what it builds there by default.
+    """Ask Ninja about targets in a configured build folder, or about its default targets there.
 
     Raises:
         FactError: the folder is not configured, or Ninja fails.
@@ -87,21 +87,21 @@ def read(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
         graph = copies / GRAPH
         included = str(build / GRAPH).replace("$", "$$").replace(" ", "$ ")
         files.write(graph, f"builddir = {copies}\ninclude {included}\n")
-        wanted = (GRAPH, *(targets or ("all",)))
-        argv = (str(ninja), "-C", str(build), "-f", str(graph), "-n", "-d", "explain", *wanted)
+        goals = (GRAPH, *(targets or ("all",)))
+        argv = (str(ninja), "-C", str(build), "-f", str(graph), "-n", "-d", "explain", *goals)
         change = {"NINJA_STATUS": "[%f/%t] "}
         answer = query(argv, change=change, timeout=_PATIENCE)
     if answer is None or answer.code:
-        said = (answer.out + "\n" + answer.err) if answer else "timeout"
-        told = [line for line in said.splitlines() if line.startswith("ninja: error: ")]
-        raise FactError("Ninja's dry run failed", where=build, why=(told or [said.strip()])[0])
+        output = (answer.out + "\n" + answer.err) if answer else "timeout"
+        errors = [line for line in output.splitlines() if line.startswith("ninja: error: ")]
+        raise FactError("Ninja's dry run failed", where=build, why=(errors or [output.strip()])[0])
     return parse(answer.out, answer.err)
 
 
 def parse(out: str, err: str) -> DryRun:
-    """A dry run from what Ninja printed: steps to its standard output, explanations to standard error."""
-    said = [line.removeprefix(_EXPLAINED) for line in err.splitlines() if line.startswith(_EXPLAINED)]
-    reasons = [_reason(line) for line in dict.fromkeys(said) if not _DIRTY.match(line)]
+    """Parse Ninja's output: steps from standard output, explanations from standard error."""
+    explanations = [line.removeprefix(_EXPLAINED) for line in err.splitlines() if line.startswith(_EXPLAINED)]
+    reasons = [_reason(line) for line in dict.fromkeys(explanations) if not _DIRTY.match(line)]
     steps = [match[1] for line in out.splitlines() if (match := _STEP.match(line))]
     own = tuple(reason for reason in reasons if reason.output == GRAPH)
     return DryRun(
@@ -119,10 +119,10 @@ def _reason(line: str) -> Reason:
 
 
 def durations(build: Path) -> dict[str, float]:
-    """How long each output took when it was last made, in seconds, from Ninja's log."""
-    found: dict[str, float] = {}
+    """Return the seconds that each output took when it was last made, from Ninja's log."""
+    seconds: dict[str, float] = {}
     for line in untrusted.text_if_any(build / ".ninja_log").splitlines()[1:]:
         fields = line.split("\t")
         if len(fields) == 5 and fields[0].isdigit() and fields[1].isdigit():  # noqa: PLR2004 - versions 5 to 7
-            found[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000
-    return found
+            seconds[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000
+    return seconds

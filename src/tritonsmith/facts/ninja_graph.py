@@ -1,4 +1,4 @@
-"""The commands in a graph that CMake wrote for Ninja: enough of the format to compare two of them.
+"""Read the commands in a graph that CMake wrote for Ninja: enough of the format to compare two of them.
 
 https://ninja-build.org/manual.html#ref_ninja_file
 """
@@ -19,13 +19,13 @@ _SPACE = re.compile(r"(?<!\$)((?:\$\$)*) +")
 
 
 def commands(folder: Path, wanted: Collection[str]) -> dict[str, list[str]]:
-    """The command that makes each of some outputs, as words.
+    """Return the command that makes each of some outputs, as words.
 
-    Paths of inputs and outputs are left out of it: they say nothing new about the output.
+    Paths of inputs and outputs are left out of it: they add nothing about the output.
 
     Args:
-        folder: has build.ninja, and rules.ninja beside it or in CMakeFiles.
-        wanted: outputs as Ninja writes them.
+        folder: the folder with build.ninja, and with rules.ninja beside it or in CMakeFiles.
+        wanted: the outputs as Ninja writes them.
 
     Returns:
         Output to words; an output that the graph does not have is absent.
@@ -40,17 +40,17 @@ def commands(folder: Path, wanted: Collection[str]) -> dict[str, list[str]]:
         for name, table in _rules(rules).items()
     }
     names = frozenset(wanted)
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for outputs, rule, variables in _edges(graph, names):
         text = variables.get("COMMAND") if rule == "CUSTOM_COMMAND" else None
         expanded = _expand(text or templates.get(rule, ""), variables)
         words = _words(expanded)
-        found |= {output: words for output in outputs if output in names}
-    return found
+        result |= {output: words for output in outputs if output in names}
+    return result
 
 
 def outputs_by_description(folder: Path) -> dict[str, str]:
-    """The first output of each custom command, by what Ninja prints when it runs it."""
+    """Return the first output of each custom command, by the description that Ninja prints."""
     graph = folder / "build.ninja"
     if not graph.is_file():
         return {}
@@ -58,21 +58,21 @@ def outputs_by_description(folder: Path) -> dict[str, str]:
 
 
 def _rules(path: Path) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    tables: dict[str, dict[str, str]] = {}
     table: dict[str, str] = {}
     for line in _lines(path):
         if line.startswith("rule "):
-            table = found.setdefault(line.removeprefix("rule ").strip(), {})
+            table = tables.setdefault(line.removeprefix("rule ").strip(), {})
         elif line.startswith(" ") and " = " in line:
             key, _, value = line.lstrip().partition(" = ")
             table[key] = value
-    return found
+    return tables
 
 
 def _edges(
     path: Path, wanted: frozenset[str] | None = None
 ) -> Iterator[tuple[list[str], str, dict[str, str]]]:
-    """Outputs, rule and variables (not expanded) of each edge that makes something wanted."""
+    """Yield outputs, rule and unexpanded variables of each edge that makes a wanted output."""
     edge: tuple[list[str], str, dict[str, str]] | None = None
     for line in _lines(path):
         if line.startswith("build "):
@@ -101,7 +101,7 @@ def _edge(line: str, wanted: frozenset[str] | None) -> tuple[list[str], str, dic
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines with their continuations joined."""
+    """Yield lines with their continuations joined."""
     text = untrusted.read_text(path, untrusted.OURS).replace("$\n", "")
     yield from text.splitlines()
 

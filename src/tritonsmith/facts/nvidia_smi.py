@@ -1,4 +1,4 @@
-"""What `nvidia-smi -q -x` says of each GPU, read with care: drivers rename elements and leave out values."""
+"""Parse `nvidia-smi -q -x` for each GPU, with care: drivers rename elements and omit values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNTOLD = re.compile(
 
 
 class SmiError(Exception):
-    """nvidia-smi said nothing that can be read; the text says why."""
+    """An unreadable answer of nvidia-smi; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -23,22 +23,22 @@ class SmiGpu:
     """One GPU.
 
     Attributes:
-        name: product, and place on the bus.
-        element: its part of the answer.
+        name: the product, and its place on the bus.
+        element: the GPU's part of the answer.
     """
 
     name: str
     element: ET.Element
 
     def value(self, *paths: str) -> str:
-        """The text of the first of these elements that says something; empty if none does."""
+        """Return the text of the first of these elements that has one; empty if none does."""
         texts = ((self.element.findtext(path) or "").strip() for path in paths)
         return next((text for text in texts if not _UNTOLD.fullmatch(text)), "")
 
     def anywhere(self, texts: list[str]) -> str:
-        """The first text of any of its elements that holds one of these; empty if there is none."""
-        said = (" ".join((one.text or "").split()) for one in self.element.iter())
-        return next((one for one in said if any(text in one for text in texts)), "")
+        """Return the first text of any of its elements that holds one of these; empty if there is none."""
+        contents = (" ".join((element.text or "").split()) for element in self.element.iter())
+        return next((content for content in contents if any(text in content for text in texts)), "")
 
 
 def read() -> tuple[SmiGpu, ...]:
@@ -54,16 +54,16 @@ def read() -> tuple[SmiGpu, ...]:
     if answer is None:
         raise SmiError(f"nvidia-smi -q -x did not answer within {_PATIENCE:.0f} s")
     if answer.code:
-        said = (answer.out or answer.err).splitlines()
-        raise SmiError(f"nvidia-smi ends with {answer.code}: {said[-1] if said else 'no output'}")
+        lines = (answer.out or answer.err).splitlines()
+        raise SmiError(f"nvidia-smi ends with {answer.code}: {lines[-1] if lines else 'no output'}")
     return parse(answer.out)
 
 
 def parse(text: str) -> tuple[SmiGpu, ...]:
-    """The GPUs of an answer.
+    """Return the GPUs of an answer.
 
     Raises:
-        SmiError: it is not such an answer.
+        SmiError: the text is not such an answer.
     """
     if "<!ENTITY" in text:
         raise SmiError("nvidia-smi -q -x defines entities: refused")
@@ -72,6 +72,6 @@ def parse(text: str) -> tuple[SmiGpu, ...]:
     except ET.ParseError as error:
         raise SmiError(f"nvidia-smi -q -x is not XML: {error}") from error
     return tuple(
-        SmiGpu(f"{(one.findtext('product_name') or 'GPU').strip()} at {one.get('id', 'unknown')}", one)
-        for one in root.findall("gpu")
+        SmiGpu(f"{(gpu.findtext('product_name') or 'GPU').strip()} at {gpu.get('id', 'unknown')}", gpu)
+        for gpu in root.findall("gpu")
     )

@@ -1,4 +1,4 @@
-"""What releases of packages require and contain (`configs/package-pins.toml`): torch, and so their Triton."""
+"""Look up requirements of package releases (`configs/package-pins.toml`): torch, and so their Triton."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tritonsmith.core.errors import UsageError, did_you_mean
 
 @dataclass(frozen=True)
 class PackageRelease:
-    """A release.
+    """A release of a package.
 
     Attributes:
         package: `vllm`.
-        version: of the package.
+        version: its version.
         torch: the release of PyTorch that it requires, exactly.
-        source: where that stands.
-        triton_kernels: the tag of Triton whose `triton_kernels` it has in it; empty if none, or unknown.
+        source: the source of that requirement.
+        triton_kernels: the tag of Triton whose `triton_kernels` it contains; empty if none, or unknown.
     """
 
     package: str
@@ -28,12 +28,12 @@ class PackageRelease:
 
 
 def names() -> tuple[str, ...]:
-    """The packages of the table."""
+    """Return the packages of the table."""
     return tuple(configs.load("package-pins")["package"])
 
 
 def find(text: str) -> tuple[PackageRelease, ...]:
-    """The releases of a package, newest first, or one of them: `vllm`, `vllm==0.26.0`.
+    """Return the releases of a package, newest first, or one of them: `vllm`, `vllm==0.26.0`.
 
     Raises:
         UsageError: the table has no such package or release.
@@ -48,8 +48,8 @@ def find(text: str) -> tuple[PackageRelease, ...]:
         PackageRelease(name, key, torch, row["source"], kernels.get(key, ""))
         for key, torch in row["torch"].items()
     )
-    found = tuple(one for one in every if version in ("", one.version))
-    if not found:
-        hints = did_you_mean(version, [one.version for one in every])
+    fitting = tuple(release for release in every if version in ("", release.version))
+    if not fitting:
+        hints = did_you_mean(version, [release.version for release in every])
         raise UsageError(f"the table has no {name} {version}", hints=hints)
-    return found
+    return fitting

@@ -1,4 +1,4 @@
-"""The commits around a checkout that moved its LLVM pin, and what else each of them changed."""
+"""List the commits around a checkout that moved its LLVM pin, and the files that each of them changed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Bump:
     Attributes:
         commit: 40 hex digits.
         date: ISO 8601.
-        files: that it changed, as git names them; none that it added or removed.
-        distance: 0 for the one of the checkout's own pin, and for the next one; 1 for those beyond.
-        after: HEAD does not have it yet.
+        files: the files that it changed, as git names them; no added or removed ones.
+        distance: 0 for the bump to the checkout's own pin, and for the next one; 1 for those beyond.
+        after: whether HEAD lacks it still.
     """
 
     commit: str
@@ -33,7 +33,7 @@ class Bump:
 
 
 def around(root: Path) -> tuple[Bump, ...]:
-    """Bumps before and after HEAD, the nearest first; those after it as far as a branch here has them.
+    """Return the bumps before and after HEAD, the nearest first; later ones as far as a branch here has them.
 
     A root of the history is none, nor is the end of a shallow clone: there everything is new.
     """
@@ -50,7 +50,7 @@ def around(root: Path) -> tuple[Bump, ...]:
 
 
 def _likely_main(branches: list[str]) -> list[str]:
-    """Branches with HEAD in them, upstream's own first; few, because each costs a walk through history."""
+    """Return branches that contain HEAD, upstream's first; few, because each costs a walk through history."""
     return sorted(branches, key=lambda name: (not name.endswith(("/HEAD", "/main", "/master")), name))[:3]
 
 
@@ -69,6 +69,6 @@ def _bumps(root: Path, *arguments: str) -> tuple[Bump, ...]:
 
 
 def _said(root: Path, *arguments: str) -> str:
-    """What git prints; empty if there is no repository, or it does not answer."""
+    """Return the output of git; empty if there is no repository, or git fails."""
     answer = git_reader.look(root, *arguments) if (root / ".git").exists() else None
     return "" if answer is None or answer.code else answer.out

@@ -34,9 +34,9 @@ class Memory:
     """Cached answers.
 
     Attributes:
-        file: where they are kept.
-        answers: question (the command line) to the identity of the program's file, and what it said.
-        learned: something was asked that is not in the file yet.
+        file: the file that they are kept in.
+        answers: question (the command line) to the identity of the program's file, and its answer.
+        learned: whether an answer is not in the file yet.
     """
 
     file: Path
@@ -45,7 +45,7 @@ class Memory:
 
 
 def ask(program: Path, *arguments: str, timeout: float = 10.0) -> str | None:
-    """The standard output of a deterministic program, or None if it fails, or takes more seconds."""
+    """Return the output of a deterministic program; None if it fails or exceeds the timeout in seconds."""
     if not _answers_for_itself(program):
         return capture((str(program), *arguments), timeout=timeout)
     question = json.dumps([str(program), *arguments])
@@ -53,12 +53,12 @@ def ask(program: Path, *arguments: str, timeout: float = 10.0) -> str | None:
 
 
 def remembered(question: str, file: Path, answer_of: Callable[[], str | None]) -> str | None:
-    """An answer that depends on one file only; None is not remembered.
+    """Return an answer that depends on one file only; None is not remembered.
 
     Args:
-        question: tells it from others.
+        question: the key of the answer.
         file: its inode, size and time stamp are compared.
-        answer_of: finds the answer.
+        answer_of: computes the answer.
     """
     identity = _identity(file)
     memory = _memory() if identity else None
@@ -73,7 +73,7 @@ def remembered(question: str, file: Path, answer_of: Callable[[], str | None]) -
 
 
 def keep(phase: str) -> tuple[Write, ...]:
-    """The step, of this phase, that writes down what was learned; none if nothing was."""
+    """Return the step, of this phase, that writes new answers down; none if there are none."""
     memory = _memory()
     if memory is None or not memory.learned:
         return ()
@@ -83,7 +83,7 @@ def keep(phase: str) -> tuple[Write, ...]:
 
 
 def _memory() -> Memory | None:
-    """None where there is no workspace to keep anything in."""
+    """Return the cached answers; None where there is no workspace to keep them in."""
     try:
         return _read(workspace.default().root / FILE)
     except SmithError:
@@ -96,13 +96,15 @@ def _read(file: Path) -> Memory:
         content = untrusted.read_json(file)
         if content["schema"] != _SCHEMA:
             return Memory(file)
-        return Memory(file, {key: (str(one), str(two)) for key, (one, two) in content["answers"].items()})
+        return Memory(
+            file, {key: (str(identity), str(text)) for key, (identity, text) in content["answers"].items()}
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Memory(file)
 
 
 def _answers_for_itself(program: Path) -> bool:
-    """Whether this very file answers, and not one that it finds by its name or by the environment."""
+    """Return whether this very file answers, not another found by its name or the environment."""
     real = program.resolve()
     if real.name in _STAND_FOR_OTHERS and program.name != real.name:
         return False
@@ -116,7 +118,7 @@ def _answers_for_itself(program: Path) -> bool:
 
 
 def _identity(file: Path) -> str | None:
-    """What changes whenever the file does; None if there is none."""
+    """Return a key that changes whenever the file does; None if there is no file."""
     try:
         real = file.resolve()
         state = real.stat()

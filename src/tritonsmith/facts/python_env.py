@@ -1,4 +1,4 @@
-"""A Python: its version, its headers, its import path, and which distributions own files under `triton/`."""
+"""Inspect a Python: its version, headers, import path, and the distributions with files in `triton/`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SITE_FOLDERS = ("site-packages", "dist-packages")  # the second is Debian's
 
 @dataclass(frozen=True)
 class PythonEnv:
-    """An interpreter and what is installed for it.
+    """An interpreter and the packages installed for it.
 
     Attributes:
         executable: path of the interpreter, as it was named (a venv's is a link).
@@ -80,28 +80,28 @@ class PythonEnv:
 
     @property
     def minor(self) -> str:
-        """`3.11`."""
+        """The release line: `3.11`."""
         return ".".join(self.version.split(".")[:2])
 
     @property
     def tag(self) -> str:
-        """`cpython-311`, or `cpython-314t` of a free-threaded one, which loads no `cpython-314`."""
-        told = "-".join(self.soabi.split("-")[:2])
-        return told or f"cpython-{self.minor.replace('.', '')}"
+        """The tag: `cpython-311`, or `cpython-314t` if free-threaded, which loads no `cpython-314`."""
+        spelling = "-".join(self.soabi.split("-")[:2])
+        return spelling or f"cpython-{self.minor.replace('.', '')}"
 
     @property
     def free_threaded(self) -> bool:
-        """Whether it was built without the global lock (PEP 703): an ABI of its own, without `abi3`."""
+        """Report whether it was built without the global lock (PEP 703), with its own ABI and no `abi3`."""
         return self.tag.endswith("t")
 
     @property
     def sites(self) -> tuple[Path, ...]:
-        """Site folders on the path, each once even where `lib64` links to `lib`."""
-        found: dict[Path, Path] = {}
+        """The site folders on the path, each once even where `lib64` links to `lib`."""
+        folders: dict[Path, Path] = {}
         for folder in self.path:
             if folder.name in _SITE_FOLDERS and folder.is_dir():
-                found.setdefault(folder.resolve(), folder)
-        return tuple(found.values())
+                folders.setdefault(folder.resolve(), folder)
+        return tuple(folders.values())
 
 
 def read(executable: Path) -> PythonEnv | None:
@@ -109,39 +109,41 @@ def read(executable: Path) -> PythonEnv | None:
     from tritonsmith.facts import distributions  # noqa: PLC0415 - builds ask for the interpreter alone
 
     output = capture((str(executable), *_ASKED), timeout=30)
-    seen = _parsed(output)
-    if seen is None:
+    facts = _parsed(output)
+    if facts is None:
         return None
-    bare = _bare(executable, seen)
-    entries = [Path(entry) for entry in seen["path"]]
-    bare = replace(bare, path=_whole_path(entries, Path(seen["user"]), bare.prefix, seen["virtual"]))
-    found = distributions.read(bare.sites)
+    bare = _bare(executable, facts)
+    entries = [Path(entry) for entry in facts["path"]]
+    bare = replace(bare, path=_whole_path(entries, Path(facts["user"]), bare.prefix, facts["virtual"]))
+    installed = distributions.read(bare.sites)
     return replace(
         bare,
-        dists=tuple(sorted({one.name: one.version for one in reversed(found)}.items())),
-        triton_owners=tuple(sorted({one.name for one in distributions.owners(found)})),
-        distributions=found,
+        dists=tuple(
+            sorted({distribution.name: distribution.version for distribution in reversed(installed)}.items())
+        ),
+        triton_owners=tuple(sorted({distribution.name for distribution in distributions.owners(installed)})),
+        distributions=installed,
     )
 
 
 def interpreter(executable: Path) -> PythonEnv | None:
-    """An interpreter without its import path and what is installed for it; None if it does not run.
+    """Return an interpreter without its import path and packages; None if it does not run.
 
     Its answer is remembered as long as its file is the same.
     """
-    seen = _parsed(probe_cache.ask(executable, *_ASKED, timeout=30))
-    if seen is None:
+    facts = _parsed(probe_cache.ask(executable, *_ASKED, timeout=30))
+    if facts is None:
         return None
-    bare = _bare(executable, seen)
+    bare = _bare(executable, facts)
     return replace(bare, headers=(bare.include / "Python.h").is_file())  # installed or removed since
 
 
 def _parsed(output: str | None) -> dict[str, Any] | None:
     try:
-        seen = json.loads((output or "").splitlines()[-1])  # a .pth file may have printed something before
+        facts = json.loads((output or "").splitlines()[-1])  # a .pth file may have printed something before
     except (IndexError, ValueError):
         return None  # it does not run, or is no Python
-    return seen if isinstance(seen, dict) else None
+    return facts if isinstance(facts, dict) else None
 
 
 def _bare(executable: Path, seen: dict[str, Any]) -> PythonEnv:
@@ -161,7 +163,7 @@ def _bare(executable: Path, seen: dict[str, Any]) -> PythonEnv:
 
 
 def _whole_path(path: list[Path], user: Path, prefix: Path, virtual: bool) -> tuple[Path, ...]:
-    """The path with the user's site folder where Python puts it: before those of the base."""
+    """Return the path with the user's site folder where Python puts it: before those of the base."""
     configuration = prefix / "pyvenv.cfg"
     text = untrusted.read_text(configuration) if virtual and configuration.is_file() else ""
     shut = virtual and not re.search(r"^include-system-site-packages\s*=\s*true", text, re.MULTILINE)
@@ -177,22 +179,22 @@ def _whole_path(path: list[Path], user: Path, prefix: Path, virtual: bool) -> tu
 
 
 def installed_version(packages: Path, name: str) -> str:
-    """Version of a distribution in a site-packages folder, by its dist-info; empty if it is not there."""
-    wanted = re.sub(r"[-_.]+", "_", name).lower()  # as the standard for these folders spells it
+    """Return a distribution's version in a site-packages folder, by its dist-info; empty if missing."""
+    spelling = re.sub(r"[-_.]+", "_", name).lower()  # as the standard for these folders spells it
     for info in packages.glob("*.dist-info"):
-        found, _, version = info.stem.partition("-")
-        if re.sub(r"[-_.]+", "_", found).lower() == wanted:
+        stem, _, version = info.stem.partition("-")
+        if re.sub(r"[-_.]+", "_", stem).lower() == spelling:
             return version
     return ""
 
 
 def find_interpreter(wanted: str) -> Path | None:
-    """The base interpreter of a version (`3.12`) or at a path; for an empty text the tool's own."""
+    """Return the base interpreter of a version (`3.12`) or at a path; for an empty text the tool's own."""
     running = ".".join(map(str, sys.version_info[:2]))
     if wanted in ("", running):
         return Path(sys._base_executable)  # type: ignore[attr-defined]  # noqa: SLF001 - no public name for it
     if "/" in wanted:
         path = Path(wanted).expanduser().absolute()
         return path if path.is_file() else None
-    found = process.which(f"python{wanted}")
-    return Path(found) if found else None
+    program = process.which(f"python{wanted}")
+    return Path(program) if program else None

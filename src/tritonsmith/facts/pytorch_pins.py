@@ -1,4 +1,4 @@
-"""The Triton that a PyTorch release pins, and that its wheel was built from (`configs/pytorch-pins.toml`)."""
+"""Look up the Triton that a PyTorch release pins, and its wheel's origin (`configs/pytorch-pins.toml`)."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ class PyTorchRelease:
         return {"cuda": self.cuda, "rocm": self.rocm, "xpu": self.xpu, WHEEL: self.wheel}
 
     def pin(self, channel: str) -> Pin | None:
-        """What holds for a channel, whose pin file may be CUDA's; None if it has none."""
-        found = self.own_pins[channel]
-        return self.cuda if found is not None and found.same_file else found
+        """Return the pin that applies to a channel, whose pin file may be CUDA's; None if it has none."""
+        own = self.own_pins[channel]
+        return self.cuda if own is not None and own.same_file else own
 
     @property
     def llvms_differ(self) -> bool | None:
-        """Whether the wheel's LLVM is another than the LLVM at CUDA's pin; None if one of them is unknown."""
+        """Report whether the wheel's LLVM differs from the one at CUDA's pin; None if either is unknown."""
         if not self.cuda.llvm or not self.wheel.llvm:
             return None
         return self.cuda.llvm != self.wheel.llvm
@@ -102,7 +102,7 @@ class PinMatch:
 
 @dataclass(frozen=True, kw_only=True)
 class WheelName:
-    """What a channel's wheel is called, over a range of releases.
+    """The name of a channel's wheel, over a range of releases.
 
     Attributes:
         channel: `cuda`, `rocm`, `xpu` or `windows`.
@@ -110,7 +110,7 @@ class WheelName:
         name: of the distribution.
         since: first line of PyTorch that has it: `2.10`.
         until: last one; empty for no end yet.
-        place: which index has it.
+        place: the index that has it.
         note: a remark.
         source: public places where it was seen.
     """
@@ -127,12 +127,12 @@ class WheelName:
 
 @dataclass(frozen=True)
 class PinFile:
-    """Where a commit of PyTorch keeps a channel's pin.
+    """The place where a commit of PyTorch keeps a channel's pin.
 
     Attributes:
         channel: `cuda`, `rocm`, `xpu`, `cpu` or `windows`.
         title: the channel's display name.
-        repository: whose commits the file names.
+        repository: the repository whose commits the file names.
         commit: paths of the file with the commit, the newest place first.
         version: paths of the file with Triton's version.
         otherwise: the channel whose file is read where there is none; empty for none.
@@ -147,40 +147,40 @@ class PinFile:
 
 
 def releases() -> tuple[PyTorchRelease, ...]:
-    """Every release of the table, oldest first."""
+    """Return every release of the table, oldest first."""
     return tuple(_release(row) for row in configs.load(CONFIG)["release"])
 
 
 def grades() -> dict[str, str]:
-    """The meaning of each grade."""
+    """Return the meaning of each grade."""
     return dict(configs.load(CONFIG)["grades"])
 
 
 def titles() -> dict[str, str]:
-    """Channel to its name as a person writes it."""
+    """Return the display name of each channel."""
     return {file.channel: file.title for file in pin_files()}
 
 
 def pin_files() -> tuple[PinFile, ...]:
-    """Where PyTorch keeps its pins, per channel."""
+    """Return the places where PyTorch keeps its pins, per channel."""
     return tuple(configs.made(PinFile, row) for row in configs.load(CONFIG)["pin-file"])
 
 
 def wheel_names(version: str = "") -> tuple[WheelName, ...]:
-    """The names of the wheels of a release of PyTorch; of all eras without a version."""
+    """Return the names of a PyTorch release's wheels; of all eras without a version."""
     rows = configs.load(CONFIG)["wheel-name"]
     names = (configs.made(WheelName, {**row, "place": row["from"]}) for row in rows)
     return tuple(name for name in names if not version or _covers(name, version))
 
 
 def wheel_name(version: str, channel: str) -> str:
-    """The distribution's name that a release's own wheel of a channel requires; empty if unknown."""
+    """Return the distribution name of a release's own wheel of a channel; empty if unknown."""
     fitting = [name for name in wheel_names(version) if (name.channel, name.kind) == (channel, "release")]
     return fitting[0].name if fitting else ""
 
 
 def find(text: str) -> PinMatch:
-    """The release that a text names: `2.9.1`, `v2.9.1`, `2.9.1+cu128`, or `2.9` for its newest patch.
+    """Return the release that a text names: `2.9.1`, `v2.9.1`, `2.9.1+cu128`, or `2.9` for its newest patch.
 
     Raises:
         UsageError: the table has none; the error names the nearest ones.
@@ -223,16 +223,16 @@ def _elsewhere(ref: str, remark: str = "") -> list[str]:
 
 
 def nearest(version: str, known: list[str]) -> list[str]:
-    """The release before a version (`2.9.7`) and the one after it, where there are any."""
-    wanted = version_key(version)
+    """Return the releases before and after a version (`2.9.7`), where there are any."""
+    key = version_key(version)
     ordered = sorted(known, key=version_key)
-    before = [name for name in ordered if version_key(name) < wanted]
-    after = [name for name in ordered if version_key(name) > wanted]
+    before = [name for name in ordered if version_key(name) < key]
+    after = [name for name in ordered if version_key(name) > key]
     return before[-1:] + after[:1]
 
 
 def llvm_at(commit: str) -> tuple[str, str]:
-    """The LLVM that the table knows at a commit of Triton, and its grade; empty and `unknown` if none."""
+    """Return the LLVM at a commit of Triton in the table, and its grade; empty and `unknown` if none."""
     for release in releases():
         for pin in release.own_pins.values():
             if pin is not None and pin.commit == commit and pin.llvm:

@@ -1,4 +1,4 @@
-"""What a clone calls Triton's main and its release branches, and the commits of both."""
+"""Return a clone's names of Triton's main and its release branches, and the commits of both."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ MAINS = ("upstream/main", "origin/main", "main")
 
 
 def line(release: str) -> str:
-    """`3.7` of `3.7.1`."""
+    """Return the release line, `3.7` of `3.7.1`."""
     return ".".join(release.split(".")[:2])
 
 
 def names(release: str) -> tuple[str, ...]:
-    """The branch of a release or of its line, as clones name it."""
+    """Return the names that clones give the branch of a release or of its line."""
     name = f"release/{line(release)}.x"
     return f"upstream/{name}", f"origin/{name}", name
 
 
 def first(repository: Repo, *candidates: str) -> tuple[str, str]:
-    """The first name that the clone has, and its commit; both empty if it has none."""
-    found = ((name, git_history.resolve(repository, name)) for name in candidates)
-    return next((one for one in found if one[1]), ("", ""))
+    """Return the first name that the clone has, and its commit; both empty if it has none."""
+    resolved = ((name, git_history.resolve(repository, name)) for name in candidates)
+    return next((pair for pair in resolved if pair[1]), ("", ""))
 
 
 def commit_of(release: str, repository: Repo) -> str:
-    """The commit of a release: its tag, or the end of its branch if it is the last one; empty if unknown."""
+    """Return the commit of a release: its tag, or its branch's end for the last one; empty if unknown."""
     wheels = next((row.wheels for row in eras.releases() if release in row.wheels), ())
     branches = names(release) if not wheels or release == wheels[-1] else ()
     return first(repository, f"refs/tags/v{release}", *branches)[1]
@@ -42,7 +42,7 @@ def refuse_shallow(repository: Repo, clone: Path) -> None:
     """Raise an error if history is cut off somewhere.
 
     Raises:
-        FactError: it is.
+        FactError: history is cut off.
     """
     if git_history.is_shallow(repository):
         raise FactError(

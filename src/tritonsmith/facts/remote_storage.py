@@ -1,4 +1,4 @@
-"""A short check whether a remote storage of ccache answers."""
+"""Check briefly whether a remote storage of ccache answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StorageAnswer:
     """The result of a check.
 
     Attributes:
-        seconds: from the call to the answer.
+        seconds: the time from the call to the answer.
         trouble: why it cannot be used; empty if it can.
     """
 
@@ -33,7 +33,7 @@ def ask(remote: str, *, write: bool = False, timeout: float) -> StorageAnswer:
 
     Args:
         remote: `redis://`, `http://` or `file://`, without a password.
-        write: whether this machine may write there; looked at for a folder only.
+        write: whether this machine may write there; checked for a folder only.
         timeout: seconds.
     """
     parts = urlsplit(remote)
@@ -51,7 +51,7 @@ def ask(remote: str, *, write: bool = False, timeout: float) -> StorageAnswer:
 
 
 def listens(path: Path, *, timeout: float) -> bool:
-    """Whether a daemon answers on a Unix socket."""
+    """Return whether a daemon answers on a Unix socket."""
     with closing(socket.socket(socket.AF_UNIX)) as connection:
         connection.settimeout(timeout)
         return connection.connect_ex(str(path)) == 0
@@ -60,8 +60,8 @@ def listens(path: Path, *, timeout: float) -> bool:
 def _folder(path: Path, *, write: bool) -> str:
     if not path.is_dir():
         return "no such folder"
-    wanted = os.R_OK | os.X_OK | (os.W_OK if write else 0)
-    return "" if os.access(path, wanted) else f"it may not be {'written to' if write else 'read'}"
+    mode = os.R_OK | os.X_OK | (os.W_OK if write else 0)
+    return "" if os.access(path, mode) else f"it may not be {'written to' if write else 'read'}"
 
 
 def _redis(parts: SplitResult, timeout: float) -> str:

@@ -1,4 +1,4 @@
-"""What a shared library offers, what it needs, and of whom: its dynamic symbols, without binutils.
+"""Read the dynamic symbols of a shared library, exported and required, without binutils.
 
 Source: the System V ABI, "Symbol Table" and "Dynamic Section"; the Linux Standard Base, "Symbol Versioning".
 """
@@ -29,15 +29,15 @@ class SharedLibrary:
 
     Attributes:
         path: the file.
-        machine: that it is for, such as `x86_64`.
+        machine: the machine that it is for, such as `x86_64`.
         soname: the name that other libraries need it by; may be empty.
         needed: libraries that it needs, by these names.
         exported: names of symbols that others may use.
-        missing: names that it takes from others and cannot do without; empty version tags mean none.
+        missing: names that it requires from others; empty version tags mean none.
         versions: tags that it needs of others: `GLIBC_2.34`.
-        strong: of the exported ones, those that one library only may define: no inline function is.
-        defined: all that it defines, the hidden ones too if it was not stripped.
-        stripped: hidden symbols are not in it.
+        strong: exported names that only one library may define; inline functions are not among them.
+        defined: all names that it defines, with hidden ones if it was not stripped.
+        stripped: whether it lacks hidden symbols.
     """
 
     path: Path
@@ -111,7 +111,7 @@ def _dynamic(content: mmap.mmap, sections: Sections) -> Iterator[tuple[int, str]
 def _symbols(
     content: mmap.mmap, sections: Sections, table: str, strings: str
 ) -> Iterator[tuple[str, int, int]]:
-    """Name, binding and section of each; those of other kinds, such as files, without a name."""
+    """Yield name, binding and section of each symbol; other kinds, such as files, without a name."""
     offset, size = sections[table]
     begin = sections[strings][0]
     rows = content[offset : offset + size - size % _SYMBOL.size]
@@ -120,7 +120,7 @@ def _symbols(
 
 
 def _versions(content: mmap.mmap, sections: Sections) -> Iterator[int]:
-    """Of each dynamic symbol: the number of its version."""
+    """Yield the number of each dynamic symbol's version."""
     offset, size = sections.get(".gnu.version", (0, 0))
     if not size:
         count = sections[".dynsym"][1] // _SYMBOL.size
@@ -131,7 +131,7 @@ def _versions(content: mmap.mmap, sections: Sections) -> Iterator[int]:
 
 
 def _tags(content: mmap.mmap, sections: Sections) -> Iterator[tuple[int, str]]:
-    """Number and name of each version that is needed of others."""
+    """Yield number and name of each version that is required from others."""
     offset, size = sections.get(".gnu.version_r", (0, 0))
     strings = sections[".dynstr"][0]
     at, end = offset, offset + size

@@ -1,4 +1,4 @@
-"""Programs: finding one is separate from using it."""
+"""Find programs; their use is up to others."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LLVM_MAJORS = range(30, 10, -1)  # versioned names of distributions, newest fir
 
 @dataclass(frozen=True)
 class Tool:
-    """A program that is there.
+    """A program on this machine.
 
     Attributes:
-        name: as asked for: `clang++`.
+        name: the name that was searched for: `clang++`.
         path: absolute.
-        version: dotted, or empty if it does not tell.
+        version: dotted; empty if it does not report one.
     """
 
     name: str
@@ -32,22 +32,22 @@ class Tool:
 
     @property
     def major(self) -> int:
-        """First number of the version; 0 if unknown."""
+        """The first number of the version; 0 if unknown."""
         return (version_key(self.version) or (0,))[0]
 
 
 def find(name: str, *, folders: Iterable[Path] = (), names: Iterable[str] = ()) -> Tool | None:
-    """The first program of that name, or of one of the other names, in these folders and then on PATH."""
+    """Return the first program of that name, or of the other names, in these folders and then on PATH."""
     for candidate in (name, *names):
         for folder in (*map(str, folders), None):
-            found = process.which(candidate, path=folder) if folder else process.which(candidate)
-            if found:
-                return Tool(name, Path(found), version_of(Path(found)))
+            program = process.which(candidate, path=folder) if folder else process.which(candidate)
+            if program:
+                return Tool(name, Path(program), version_of(Path(program)))
     return None
 
 
 def own(name: str) -> Tool | None:
-    """A program from the tool's own `.venv` (CMake, Ninja), or else from PATH.
+    """Return a program from the tool's own `.venv` (CMake, Ninja), or else from PATH.
 
     The package `cmake` puts a script before CMake that starts Python first: 0.12 s, at each configure.
     """
@@ -55,19 +55,19 @@ def own(name: str) -> Tool | None:
 
 
 def _behind_scripts() -> list[Path]:
-    """The folder of CMake itself in the tool's own `.venv`."""
+    """Return the folder of CMake itself in the tool's own `.venv`."""
     return list(Path(sys.executable).parents[1].glob("lib/python*/site-packages/cmake/data/bin"))
 
 
 def versioned(name: str) -> list[str]:
-    """Names under which distributions install a program of LLVM's, newest first: `lldb-19`."""
+    """Return the names under which distributions install LLVM's programs, newest first: `lldb-19`."""
     return [f"{name}-{major}" for major in _LLVM_MAJORS]
 
 
 def version_of(program: Path) -> str:
-    """The version that `PROGRAM --version` prints, or empty.
+    """Return the version that `PROGRAM --version` prints; empty if there is none.
 
-    In place of a script in the tool's own `.venv`, this asks the program that the script starts.
+    For a script in the tool's own `.venv`, the program that the script starts is asked instead.
     """
     if program.parent == Path(sys.executable).parent:
         behind = (folder / program.name for folder in _behind_scripts())
@@ -79,7 +79,7 @@ def version_of(program: Path) -> str:
 
 @dataclass(frozen=True)
 class Compilers:
-    """What compiles and links.
+    """The programs that compile and link.
 
     Attributes:
         cc: the C compiler.
@@ -97,7 +97,7 @@ class Compilers:
 def compilers(
     *, compiler: str = "", linker: str = "lld", launcher: str = "ccache", llvm_bin: Path | None = None
 ) -> Compilers:
-    """Look for a compiler, a linker and a compiler cache.
+    """Find a compiler, a linker and a compiler cache.
 
     Args:
         compiler: path of a clang++ or g++; empty to look for a clang++, the LLVM's own first.
@@ -121,7 +121,7 @@ def compilers(
 
 
 def _unversioned(cxx: Tool | None) -> Tool | None:
-    """`/usr/lib/llvm-19/bin/clang++` for `/usr/bin/clang++-19`: the name that upstream's setup.py calls."""
+    """Return the name that upstream's setup.py calls: `llvm-19/bin/clang++` for `/usr/bin/clang++-19`."""
     if cxx is None or cxx.path.name == "clang++":
         return cxx
     plain = cxx.path.resolve().parent / "clang++"

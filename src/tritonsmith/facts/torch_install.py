@@ -1,4 +1,4 @@
-"""The torch of an interpreter, by its metadata and its version.py; it is not imported."""
+"""Read the torch of an interpreter from its metadata and its version.py; it is not imported."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 @dataclass(frozen=True)
 class Torch:
-    """A torch that is installed. Texts are empty for what its version.py does not tell.
+    """An installed torch. Texts are empty where its version.py has nothing.
 
     Attributes:
-        version: with its local part: `2.13.0+cpu`.
+        version: its version with the local part: `2.13.0+cpu`.
         git_version: commit of PyTorch.
         requires: its requirement of a Triton, as written; empty if it has none.
         debug: `True` or `False`: whether it is a debug build.
@@ -38,24 +38,26 @@ class Torch:
 
 
 def read(packages: PythonEnv) -> Torch | None:
-    """The torch that an import would find; None if there is none.
+    """Return the torch that an import would find; None if there is none.
 
     A build that is on the path has a version.py, but no metadata.
     """
-    installed = next((one for one in packages.distributions if one.name == "torch"), None)
+    installed = next(
+        (distribution for distribution in packages.distributions if distribution.name == "torch"), None
+    )
     files = (entry / "torch" / "version.py" for entry in packages.path)
     text = next((read_text(path) for path in files if path.is_file()), "")
-    told = {name: "" if value == "None" else value for name, value in _ASSIGNED.findall(text)}
-    version = installed.version if installed else told.get("__version__", "")
+    assigned = {name: "" if value == "None" else value for name, value in _ASSIGNED.findall(text)}
+    version = installed.version if installed else assigned.get("__version__", "")
     if not version:
         return None
-    commit = told.get("git_version", "")
+    commit = assigned.get("git_version", "")
     return Torch(
         version=version,
         git_version=commit if _COMMIT.fullmatch(commit) else "",
         requires=distributions.required_triton(installed, packages.minor) if installed else "",
-        debug=told.get("debug", ""),
-        cuda=told.get("cuda", ""),
-        hip=told.get("hip", ""),
-        xpu=told.get("xpu", ""),
+        debug=assigned.get("debug", ""),
+        cuda=assigned.get("cuda", ""),
+        hip=assigned.get("hip", ""),
+        xpu=assigned.get("xpu", ""),
     )

@@ -1,6 +1,6 @@
-"""The entries of a Triton cache, recognized by name and content in every version's layout.
+"""Recognize the entries of a Triton cache by name and content in every version's layout.
 
-Nothing here opens a file: 100,000 entries take as long as `find` takes to look at them.
+No file is opened here: 100,000 entries take as long as `find` takes to look at them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ Kind = Literal["kernel", "launcher", "autotune", "dump", "override", "unfinished
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """One compile, one launcher, one autotuner's result.
+    """One compile, one launcher, or one autotuner's result.
 
     Attributes:
         root: the cache that it lies in.
-        name: of its folder.
-        era: of that name, as in `configs/triton-cache.toml`; empty for a bundle of TorchInductor's.
-        kind: what it is.
-        kernel: of a kernel, a launcher or an autotuner's function; empty if nothing tells.
-        files: how many.
-        bytes: of all files.
-        changed: when something was last put into it or taken out, in nanoseconds since 1970.
-        temporary: names that writers gave to what they had not finished, with their process ids.
+        name: the name of its folder.
+        era: the era of that name in `configs/triton-cache.toml`; empty for a bundle of TorchInductor's.
+        kind: the kind of entry.
+        kernel: name of the kernel, launcher or autotuned function; empty if unknown.
+        files: number of files.
+        bytes: size of all files.
+        changed: time of the last addition or removal of a file, in nanoseconds since 1970.
+        temporary: names of unfinished files, with the process ids of their writers.
         empty: names of files without content.
     """
 
@@ -54,7 +54,7 @@ class CacheEntry:
 
     @property
     def path(self) -> str:
-        """Its folder."""
+        """The path of its folder."""
         return f"{self.root.real}/{self.name}"
 
 
@@ -63,11 +63,11 @@ class Content:
     """The contents of a cache.
 
     Attributes:
-        root: which cache.
-        entries: those that were looked at.
-        total: how many there are, looked at or not.
-        strangers: names of what is no entry, with the reason.
-        trash: a run that was stopped left entries that it had moved out of the way.
+        root: the cache.
+        entries: the entries that were examined.
+        total: number of entries, examined or not.
+        strangers: names of other things, with the reason why they are no entries.
+        trash: whether an interrupted run left entries that it had moved aside.
         readable: the folder could be listed.
     """
 
@@ -80,7 +80,7 @@ class Content:
 
     @property
     def bytes(self) -> int:
-        """Of the entries that were looked at."""
+        """The size of the examined entries."""
         return sum(entry.bytes for entry in self.entries)
 
 
@@ -89,8 +89,8 @@ class Era:
     """Triton versions with the same form of entry names.
 
     Attributes:
-        name: of the spelling.
-        length: of a name.
+        name: the name of the spelling.
+        length: the length of a name.
         pattern: regular expression of a whole name.
         since: first release.
         until: last release; empty if it is still so.
@@ -104,13 +104,13 @@ class Era:
 
     @property
     def versions(self) -> str:
-        """`3.0-3.1`, `3.3+`."""
+        """The releases in words: `3.0-3.1`, `3.3+`."""
         if not self.until:
             return f"{self.since}+"
         return self.since if self.since == self.until else f"{self.since}-{self.until}"
 
     def holds(self, version: str) -> bool:
-        """Whether a version spells names so; one of no known form may."""
+        """Return whether a version spells names so; a version of unknown form may."""
         try:
             release = Version(version).release[:2]
         except InvalidVersion:
@@ -121,23 +121,23 @@ class Era:
 
 @cache
 def eras() -> tuple[Era, ...]:
-    """All spellings, oldest first."""
+    """Return all spellings, oldest first."""
     return tuple(configs.made(Era, row) for row in configs.load("triton-cache")["era"])
 
 
 def era_of(entry: CacheEntry) -> Era | None:
-    """The spelling of an entry's name; None for a bundle of TorchInductor's."""
+    """Return the spelling of an entry's name; None for a bundle of TorchInductor's."""
     return next((era for era in eras() if era.name == entry.era), None)
 
 
 def index() -> CacheIndex:
-    """The file by which Triton finds the others of an entry."""
+    """Return the name of the file by which Triton finds the others of an entry."""
     table = configs.load("triton-cache")["entry"]
     return CacheIndex(table["index"], table["blank"])
 
 
 def scan(root: Root, limit: int | None = None) -> Content:
-    """Scan a cache: look into `limit` entries at most, and count the others by the length of their names."""
+    """Scan a cache: examine at most `limit` entries, and count the others by the length of their names."""
     try:
         names = os.listdir(root.real)  # noqa: PTH208 - 100,000 Paths take longer than the rest
     except FileNotFoundError:
@@ -153,17 +153,17 @@ def scan(root: Root, limit: int | None = None) -> Content:
             uncounted += len(name) in known
             continue
         pattern, era = known.get(len(name), _NO_SPELLING)
-        found = _look(root, folder, name, era) if pattern.fullmatch(name) else "not an entry name"
-        if isinstance(found, CacheEntry):
-            entries.append(found)
-        elif found and not name.startswith(TRASH):
-            strangers.append((name, found))
+        entry = _look(root, folder, name, era) if pattern.fullmatch(name) else "not an entry name"
+        if isinstance(entry, CacheEntry):
+            entries.append(entry)
+        elif entry and not name.startswith(TRASH):
+            strangers.append((name, entry))
     trash = any(name.startswith(TRASH) for name in names)
     return Content(root, tuple(entries), len(entries) + uncounted, tuple(strangers), trash)
 
 
 def _look(root: Root, folder: str, name: str, era: str) -> CacheEntry | str:
-    """The entry, or why it is none; empty if it has gone."""
+    """Return the entry, or why it is none; empty if it has gone."""
     path = f"{folder}/{name}"
     sizes: dict[str, int] = {}
     folders: list[str] = []
@@ -194,13 +194,13 @@ def _look(root: Root, folder: str, name: str, era: str) -> CacheEntry | str:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the names in a folder tell.
+    """The kind and the names of a folder's files.
 
     Attributes:
-        kind: of entry.
+        kind: the kind of entry.
         kernel: its name.
-        temporary: what writers had not finished, with their process ids.
-        finished: names of the files, but for these and for locks.
+        temporary: unfinished files, with the process ids of their writers.
+        finished: names of the other files, without locks.
     """
 
     kind: Kind
@@ -210,7 +210,7 @@ class Shape:
 
 
 def classify(files: Iterable[str], folders: Iterable[str], era: str) -> Shape | str:
-    """What a folder with the name of an entry is, or why it is no entry.
+    """Return the kind of a folder with the name of an entry, or why it is no entry.
 
     Args:
         files: names of the files in it.
@@ -230,10 +230,10 @@ def classify(files: Iterable[str], folders: Iterable[str], era: str) -> Shape | 
         if match is None:
             return f"holds a folder {name!r}"
         temporary.append((name, int(match[1])))
-    told = _by_files(rest, known, era)
-    if isinstance(told, str):
-        return told
-    kind, kernel = told
+    outcome = _by_files(rest, known, era)
+    if isinstance(outcome, str):
+        return outcome
+    kind, kernel = outcome
     return Shape(kind if era else "unfinished", kernel, tuple(temporary), tuple(rest))
 
 
@@ -255,7 +255,7 @@ def _by_files(files: list[str], known: _Names, era: str) -> tuple[Kind, str] | s
 
 
 def _by_stages(files: list[str], known: _Names, era: str) -> tuple[Kind, str] | str:
-    """Without an index: a compile that was stopped, a dump, or an entry of 2.0, which had none."""
+    """Classify files without an index: an interrupted compile, a dump, or an entry of 2.0, which had none."""
     parts = [name.rpartition(".") for name in files]
     stems = {stem for stem, _, suffix in parts if suffix in known.stages}
     for name, (stem, _, suffix) in zip(files, parts, strict=True):
@@ -268,7 +268,7 @@ def _by_stages(files: list[str], known: _Names, era: str) -> tuple[Kind, str] | 
 
 @dataclass(frozen=True)
 class _Names:
-    """`[entry]` of the configuration, ready to compare with."""
+    """The table `[entry]` of the configuration, ready to compare with."""
 
     index: str
     temporary: re.Pattern[str]
@@ -292,7 +292,7 @@ def _names() -> _Names:
 
 
 def _spellings() -> dict[int, tuple[re.Pattern[str], str]]:
-    """Length of a name to its pattern and its era, which is empty for a bundle of TorchInductor's."""
+    """Return pattern and era by the length of a name; the era is empty for TorchInductor's bundles."""
     bundle = configs.load("triton-cache")["bundle"]
     known = {era.length: (re.compile(era.pattern), era.name) for era in eras()}
     return known | {bundle["length"]: (re.compile(bundle["pattern"]), "")}

@@ -1,7 +1,7 @@
-"""The commits of a Triton clone in the order in which they landed, and which of them share libraries.
+"""List the commits of a Triton clone in landing order, and which of them share libraries.
 
-One run of git lists what all of them changed, file by file. What only a commit's whole tree would tell, such
-as the key of its native tree, is followed from change to change.
+One run of git lists the changes of all of them, file by file. Properties of a commit's whole tree, such as
+the key of its native tree, are followed from change to change.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class TritonCommit:
         date: when its author wrote it, ISO 8601.
         subject: the first line of its message.
         pin: the LLVM that it names; empty if it names none.
-        bump: it names another LLVM than the commit before.
+        bump: whether it names another LLVM than the commit before.
         native: key of the native tree. Commits with one key give the same libraries on the same LLVM.
-        areas: whose code it may change; empty for tests, documents, workflows and the profiler.
-        sources: how many native files it changed.
-        headers: how many of those are headers or tables, which others include.
+        areas: the code that it may change; empty for tests, documents, workflows and the profiler.
+        sources: number of native files that it changed.
+        headers: number of headers or tables among them, which others include.
     """
 
     commit: str
@@ -74,30 +74,30 @@ class TritonCommit:
 
     @property
     def pull(self) -> int | None:
-        """The pull request that the subject ends with."""
+        """The pull request that the subject ends with; None if there is none."""
         number = commit_message.own(self.subject)
         return int(number) if number else None
 
     @property
     def undoes(self) -> bool:
-        """Whether the subject says that this reverts something, or lands something again."""
+        """Report whether the subject says that this reverts something, or lands something again."""
         return bool(_UNDOES.match(self.subject))
 
     @property
     def named(self) -> tuple[int, ...]:
-        """Other pull requests in the subject: what this reverts, or lands again."""
+        """The other pull requests in the subject: those that this reverts, or lands again."""
         return tuple(
             number for text in commit_message.numbers(self.subject) if (number := int(text)) != self.pull
         )
 
     def concerns(self, vendor: Area) -> bool:
-        """Whether this may change the code for a vendor's GPUs."""
+        """Return whether this may change the code for a vendor's GPUs."""
         return not self.areas.isdisjoint({"common", vendor})
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """A file before and after: mode and blob, as one word each; None where it is not there."""
+    """A file before and after a change: mode and blob, as one word each; None where it is missing."""
 
     path: str
     before: str | None
@@ -105,10 +105,10 @@ class FileChange:
 
 
 def read(clone: Path, good: str, bad: str) -> tuple[TritonCommit, ...]:
-    """The commits from one to a later one, both included, oldest first.
+    """Return the commits from one to a later one, both included, oldest first.
 
     Args:
-        clone: a repository of Triton, with a work tree or bare; nothing in it changes.
+        clone: a repository of Triton, with a work tree or bare; it is not changed.
         good: the earlier commit, a tag or a branch.
         bad: the later one.
 
@@ -128,7 +128,7 @@ def read(clone: Path, good: str, bad: str) -> tuple[TritonCommit, ...]:
 
 
 def branch_point(clone: Path, branch: str, main: str) -> str:
-    """The last commit of `main` that is also in a release branch: 40 hex digits; empty if there is none.
+    """Return the last commit of `main` in a release branch: 40 hex digits; empty if there is none.
 
     Raises:
         FactError: no repository, or a name without a commit.
@@ -138,8 +138,8 @@ def branch_point(clone: Path, branch: str, main: str) -> str:
 
 
 def _commit(repository: Repo, clone: Path, name: str) -> str:
-    if found := git_history.resolve(repository, name):
-        return found
+    if resolved := git_history.resolve(repository, name):
+        return resolved
     shallow = git_history.is_shallow(repository)
     why = "the clone is shallow: its history is cut off" if shallow else None
     hints = ["git fetch --unshallow" if shallow else "git fetch --all --tags"]
@@ -147,8 +147,8 @@ def _commit(repository: Repo, clone: Path, name: str) -> str:
 
 
 def _merge_base(repository: Repo, one: str, other: str) -> str:
-    found = repository.merge_base(one, other)
-    return str(found[0]) if found else ""
+    bases = repository.merge_base(one, other)
+    return str(bases[0]) if bases else ""
 
 
 def _followed(repository: Repo, clone: Path, first: str, last: str) -> Iterator[TritonCommit]:
@@ -195,14 +195,14 @@ def _area(path: str) -> Area | None:
 
 
 def _weight(path: str, content: str | None) -> int:
-    """What a file adds to its tree's key; a sum, so that one that goes is subtracted."""
+    """Return a file's part of its tree's key: the key is a sum, so that a removed file is subtracted."""
     if content is None or not _is_native(path):
         return 0
     return int.from_bytes(hashlib.blake2b(f"{path}\0{content}".encode(), digest_size=_WIDTH).digest())
 
 
 def _tree(clone: Path, commit: str) -> Iterator[FileChange]:
-    """All files of a commit, as if it had added them."""
+    """Yield all files of a commit, as if it had added them."""
     for entry in _output(clone, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
         if entry:
             words, _, path = entry.partition("\t")
@@ -214,17 +214,17 @@ _Head = tuple[str, tuple[str, ...], str, str]
 
 
 def log(clone: Path, *span: str) -> Iterator[tuple[_Head, list[FileChange]]]:
-    """Commits along first parents, oldest first: hash, parents, date, subject; and what each changed.
+    """Yield commits along first parents, oldest first: hash, parents, date, subject; and their changes.
 
-    No content of a file is read, so that a clone without any (`--filter=blob:none`) does as well.
+    No content of a file is read, so that a clone without any (`--filter=blob:none`) works as well.
 
     Raises:
         FactError: git cannot list them.
     """
     compared = ("--diff-merges=first-parent", "--root", "--raw", "-r", "--no-renames", "--no-abbrev", "-z")
     order = ("--first-parent", "--reverse", "--no-show-signature", "--no-ext-diff")
-    told = _output(clone, "log", *order, *compared, _FORMAT, *span)
-    for record in told.split(_RECORD)[1:]:
+    output = _output(clone, "log", *order, *compared, _FORMAT, *span)
+    for record in output.split(_RECORD)[1:]:
         head, *words = record.split("\0")
         commit, parents, date, subject = head.split(_FIELD, 3)
         changes = []

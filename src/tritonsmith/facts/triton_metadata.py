@@ -1,4 +1,4 @@
-"""Metadata of an entry of a Triton cache: target, version, options, stages."""
+"""Read the metadata of an entry of a Triton cache: target, version, options, stages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tritonsmith.facts.triton_cache import CacheEntry
 
 @dataclass(frozen=True)
 class Metadata:
-    """`KERNEL.json` of an entry.
+    """The contents of an entry's `KERNEL.json`.
 
     Attributes:
-        target: `cuda:90:32`; empty if it does not tell.
-        version: of the Triton that made it; empty before 3.3 (47e409060c, #5912).
-        options: those that differ from the backend's defaults, as name and value.
+        target: `cuda:90:32`; empty if it has none.
+        version: version of the Triton that made it; empty before 3.3 (47e409060c, #5912).
+        options: options that differ from the backend's defaults, as name and value.
     """
 
     target: str = ""
@@ -27,7 +27,7 @@ class Metadata:
 
 
 def read(entry: CacheEntry) -> Metadata:
-    """Read it; everything is empty for what is no kernel, or cannot be read."""
+    """Read it; all fields are empty for an entry that is no kernel, or cannot be read."""
     if entry.kind != "kernel":
         return Metadata()
     table = _json(Path(entry.path) / f"{entry.kernel}.json")
@@ -38,7 +38,7 @@ def read(entry: CacheEntry) -> Metadata:
 
 
 def stages(entry: CacheEntry) -> tuple[str, ...]:
-    """Suffixes of its files, in the order of the pipeline; those of other backends come last."""
+    """Return the suffixes of its files, in the order of the pipeline; those of other backends come last."""
     if entry.kind == "launcher":
         return ("so",)
     known = configs.load("triton-cache")["entry"]["stages"]
@@ -53,9 +53,9 @@ def stages(entry: CacheEntry) -> tuple[str, ...]:
 
 
 def dangling(entry: CacheEntry) -> tuple[str, ...]:
-    """Missing files that the index names; such an entry is recompiled, or fails to load.
+    """Return missing files that the index names; such an entry is recompiled, or fails to load.
 
-    An index names whole paths since 3.0, so that a cache that was moved or copied dangles.
+    An index has absolute paths since 3.0, so that the entries of a moved or copied cache dangle.
     """
     folder = Path(entry.path)
     index = configs.load("triton-cache")["entry"]["index"]
@@ -73,7 +73,7 @@ def _json(path: Path) -> Any:
 
 
 def _target(table: dict[str, Any]) -> str:
-    """Since 3.0 a GPUTarget; in 2.2 a descriptor with a capability; in 2.1 `arch` and `device_type`."""
+    """Return the target: a GPUTarget since 3.0, a descriptor in 2.2, `arch` and `device_type` in 2.1."""
     target = table.get("target")
     if isinstance(target, dict) and "backend" in target:
         return f"{target['backend']}:{target.get('arch')}:{target.get('warp_size')}"

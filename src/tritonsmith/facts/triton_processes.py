@@ -1,4 +1,4 @@
-"""Processes that have Triton loaded: they may be compiling into a cache, or reading from one."""
+"""Find processes that have Triton loaded: they may be compiling into a cache, or reading from one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TritonProcess:
     Attributes:
         pid: its id.
         command: its command line.
-        version: of its Triton; empty if that cannot be read.
+        version: version of its Triton; empty if it cannot be read.
     """
 
     pid: int
@@ -27,10 +27,10 @@ class TritonProcess:
 
 
 def living(proc: Path = Path("/proc")) -> tuple[TritonProcess, ...] | None:
-    """Those of this user on this machine; None where the system does not tell (macOS)."""
+    """Return such processes of this user on this machine; None where the system hides them (macOS)."""
     if not (proc / "self" / "maps").exists():
         return None
-    found = []
+    processes = []
     for folder in proc.iterdir():
         if not folder.name.isdecimal():
             continue
@@ -39,7 +39,7 @@ def living(proc: Path = Path("/proc")) -> tuple[TritonProcess, ...] | None:
             if match:
                 words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
                 version = installed_tritons.version_of(Path(match[1].decode(errors="surrogateescape")))
-                found.append(TritonProcess(int(folder.name), " ".join(filter(None, words)), version))
+                processes.append(TritonProcess(int(folder.name), " ".join(filter(None, words)), version))
         except OSError:  # it has ended, or is someone else's
             continue
-    return tuple(sorted(found, key=lambda process: process.pid))
+    return tuple(sorted(processes, key=lambda process: process.pid))

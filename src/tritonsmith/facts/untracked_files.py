@@ -1,4 +1,4 @@
-"""Files of `triton` in site folders that belong to no installed distribution."""
+"""Find files of `triton` in site folders that belong to no installed distribution."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Orphans:
 
     @property
     def any(self) -> bool:
-        """Whether there is anything."""
+        """Report whether there is anything."""
         return bool(self.files or self.leftovers or self.hooks or self.hollow)
 
     @property
     def all(self) -> tuple[Path, ...]:
-        """Files, hooks and the leftovers' folders."""
+        """The files, hooks and leftover folders."""
         return (*self.files, *self.hooks, *self.leftovers)
 
     @property
     def words(self) -> str:
-        """What there is, in a few words."""
+        """The orphans in a few words."""
         copied = [path.name for path in self.files if path.suffix == ".so"]
         parts = [
             f"{PACKAGE}/ without a file in it" if self.hollow else "",
@@ -57,21 +57,21 @@ class Orphans:
 
 
 def read(site: Path, installed: Iterable[Distribution]) -> Orphans:
-    """Look for orphans in a site folder, besides what is installed in it.
+    """Find orphans in a site folder, beside the distributions installed in it.
 
-    Bytecode of a file that is owned is no orphan: Python writes it whenever it likes.
+    Bytecode of an owned file is no orphan: Python may write it at any time.
     """
-    owners = [one for one in distributions.owners(installed) if one.site == site]
-    owned = {path for one in owners for path in distributions.recorded(one)}
+    owners = [owner for owner in distributions.owners(installed) if owner.site == site]
+    owned = {path for owner in owners for path in distributions.recorded(owner)}
     folder = site / PACKAGE
     present = tuple(distributions.files_below(folder))
     files = tuple(sorted(path for path in present if path not in owned and _source(path) not in owned))
     leftovers = distributions.leftovers(site)
-    claimed = [hook for one in owners if one.editable for hook in one.editable.hooks]
+    claimed = [hook for owner in owners if owner.editable for hook in owner.editable.hooks]
     hooks = editables.forsaken(site, claimed)
-    found = Orphans(site, files, leftovers, hooks, hollow=untrusted.is_dir(folder) and not present)
-    size = sum(path.lstat().st_size for top in found.all for path in distributions.files_below(top))
-    return replace(found, size=size)
+    orphans = Orphans(site, files, leftovers, hooks, hollow=untrusted.is_dir(folder) and not present)
+    size = sum(path.lstat().st_size for top in orphans.all for path in distributions.files_below(top))
+    return replace(orphans, size=size)
 
 
 def _names(paths: Iterable[Path]) -> str:
@@ -79,7 +79,7 @@ def _names(paths: Iterable[Path]) -> str:
 
 
 def _source(path: Path) -> Path | None:
-    """The source of `__pycache__/NAME.cpython-311.pyc`."""
+    """Return the source of `__pycache__/NAME.cpython-311.pyc`; None for other files."""
     if path.suffix != ".pyc" or path.parent.name != "__pycache__":
         return None
     return path.parent.parent / f"{path.name.split('.', 1)[0]}.py"

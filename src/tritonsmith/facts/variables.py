@@ -1,4 +1,4 @@
-"""Environment variables that Triton reads: those of each version, and the meaning of their values.
+"""Look up environment variables that Triton reads: those of each version, and the meaning of their values.
 
 The data is `configs/triton-variables.toml`; `tests/real` derives it from upstream's commits again.
 """
@@ -36,18 +36,18 @@ class TritonVariable:
     """One row of the table.
 
     Attributes:
-        name: of the variable, or a pattern with `*`.
+        name: the name of the variable, or a pattern with `*`.
         since: first release line that has it.
         until: last one; empty if it is still there.
-        at: who reads it: `build`, `run`, `import`, `script`, `test`.
+        at: its readers: `build`, `run`, `import`, `script`, `test`.
         kind: `flag`, `text`, `number`, `list`, or what a path names: `file`, `makes-folder` ...
-        effect: class of what it does: `dump`, `debug`, `override`, `codegen` ...
+        effect: class of its effect: `dump`, `debug`, `override`, `codegen` ...
         what: what it does, in a few words.
-        source: of the row.
+        source: the source of the row.
         cache: `invalidates` the key of compiled kernels, is `neutral` to it, or empty.
         by: `c++` for a flag that is read there too.
         inert: first release line that names it and does nothing with it; empty if there is none.
-        still: programs that read an inert one all the same; empty if there are none.
+        still: programs that read an inert one nevertheless; empty if there are none.
         unless: another variable beside which an inert one does no harm.
     """
 
@@ -66,16 +66,16 @@ class TritonVariable:
     unless: str = ""
 
     def exists(self, version: str) -> bool:
-        """Whether a release has it; it may be inert there."""
+        """Return whether a release has it; it may be inert there."""
         return covers(version, self.since, self.until)
 
     def is_inert(self, version: str) -> bool:
-        """Whether a release names it and does nothing with it."""
+        """Return whether a release names it and does nothing with it."""
         return bool(self.inert) and covers(version, self.inert, self.until)
 
     @property
     def span(self) -> str:
-        """`since 3.2`, `3.0 to 3.4`, `in 3.6`."""
+        """The releases in words: `since 3.2`, `3.0 to 3.4`, `in 3.6`."""
         if not self.until:
             return f"since {self.since}"
         return f"in {self.since}" if self.since == self.until else f"{self.since} to {self.until}"
@@ -96,31 +96,31 @@ class Empty:
 
 @cache
 def table() -> Mapping[str, TritonVariable]:
-    """Every variable that some Triton reads, by its name."""
+    """Return every variable that some Triton reads, by its name."""
     rows: dict[str, dict[str, Any]] = configs.load(_CONFIG)["variable"]
     return {name: configs.made(TritonVariable, {"name": name, **row}) for name, row in rows.items()}
 
 
 def find(name: str) -> TritonVariable | None:
-    """The row of a variable, if any Triton reads it."""
+    """Return the row of a variable; None if no Triton reads it."""
     rows = table()
     patterns = (row for key, row in rows.items() if "*" in key and fnmatchcase(name, key))
     return rows.get(name) or next(patterns, None)
 
 
 def prefixes() -> tuple[str, ...]:
-    """How the names of Triton's variables begin, most of them."""
+    """Return the prefixes of most of the names of Triton's variables."""
     return tuple(configs.load(_CONFIG)["prefixes"])
 
 
 def about_triton(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Names that are set and mean Triton, by their prefix, by the table, or by a slip in the prefix."""
+    """Return the set names that mean Triton, by prefix, by the table, or by a misspelled prefix."""
     ours = (name for name in environ if name.startswith(prefixes()) or find(name) or _slipped(name))
     return tuple(sorted(ours))
 
 
 def _slipped(name: str) -> bool:
-    """`TIRTON_HOME`: near a prefix, and as a whole near a known name."""
+    """Return whether a name such as `TIRTON_HOME` is near a prefix, and as a whole near a known name."""
     head = name.partition("_")[0]
     near = any(
         head != known
@@ -132,13 +132,13 @@ def _slipped(name: str) -> bool:
 
 
 def foreign(name: str) -> str:
-    """Whose variable it is, if it only begins like one of Triton's; empty otherwise."""
+    """Return the owner of a variable that only begins like one of Triton's; empty otherwise."""
     owners: dict[str, str] = configs.load(_CONFIG)["foreign"]
     return next((owner for pattern, owner in owners.items() if fnmatchcase(name, pattern)), "")
 
 
 def nearest(name: str) -> str | None:
-    """The known name that was probably meant."""
+    """Return the known name that was probably meant; None if none is near."""
     known = [key for key in table() if "*" not in key]
     words = "_".join(sorted(name.split("_")))
     shuffled = [key for key in known if "_".join(sorted(key.split("_"))) == words]
@@ -146,7 +146,7 @@ def nearest(name: str) -> str | None:
 
 
 def read_in(root: Path, names: Iterable[str]) -> frozenset[str]:
-    """Those of some names that the usual files of a checkout mention: its version may lag behind them."""
+    """Return the names that the usual files of a checkout mention: its version may lag behind them."""
     files = [root / name for name in _READERS]
     text = "\n".join(untrusted.read_text(path) for path in files if path.is_file())
     words = set(re.findall(r"\w+", text))
@@ -154,24 +154,24 @@ def read_in(root: Path, names: Iterable[str]) -> frozenset[str]:
 
 
 def is_true(variable: TritonVariable, value: str, version: str) -> bool:
-    """Whether every reader of a flag takes a value for true."""
+    """Return whether every reader of a flag takes a value for true."""
     return all(value.lower() in accepted for accepted in _accepted(variable, version))
 
 
 def is_plain(variable: TritonVariable, value: str, version: str) -> bool:
-    """Whether a flag's value is plainly on, for all who read it, or plainly off."""
+    """Return whether a flag's value is plainly on for all its readers, or plainly off."""
     off: list[str] = configs.load(_CONFIG)["truth"]["false"]
     return value.lower() in off or is_true(variable, value, version)
 
 
 def true_values(variable: TritonVariable, version: str) -> tuple[str, ...]:
-    """The values that every reader of a flag takes for true."""
+    """Return the values that every reader of a flag takes for true."""
     first, *others = _accepted(variable, version)
     return tuple(value for value in first if all(value in accepted for accepted in others))
 
 
 def _accepted(variable: TritonVariable, version: str) -> list[list[str]]:
-    """One list for each kind of reader."""
+    """Return one list of accepted values for each kind of reader."""
     truth = configs.load(_CONFIG)["truth"]
     readers = []
     if {"build", "script"} & set(variable.at):
@@ -184,7 +184,7 @@ def _accepted(variable: TritonVariable, version: str) -> list[list[str]]:
 
 
 def empty(name: str, version: str) -> Empty | None:
-    """What it does in a release that a variable is set to nothing; None if that is as good as unset."""
+    """Return the effect of setting a variable to nothing in a release; None if it equals unset."""
     for row in configs.load(_CONFIG)["empty"]:
         if name in row["names"] and covers(version, row.get("since", "0"), row.get("until", "")):
             return configs.made(Empty, row)
@@ -192,31 +192,31 @@ def empty(name: str, version: str) -> Empty | None:
 
 
 def left_on() -> Mapping[str, str]:
-    """Variables that are easily forgotten, and what suffers then."""
+    """Return variables that are easily forgotten, with their cost."""
     rows: dict[str, str] = configs.load(_CONFIG)["left-on"]
     return rows
 
 
 def instead(name: str) -> str:
-    """What to set instead of a variable that a release lacks or ignores; empty if there is nothing."""
+    """Return the replacement of a variable that a release lacks or ignores; empty if there is none."""
     rows: dict[str, str] = configs.load(_CONFIG)["instead"]
     return rows.get(name, "")
 
 
 def needs() -> Mapping[str, str]:
-    """Variables that do nothing unless another one is on, and that one."""
+    """Return variables that do nothing unless another one is on, with that one."""
     rows: dict[str, str] = configs.load(_CONFIG)["needs"]
     return rows
 
 
 def sticky(version: str) -> Mapping[str, str]:
-    """Variables that a release's CMake cache keeps once they were set, and what counts as not set."""
+    """Return variables that a release's CMake cache keeps once set, with the value that counts as not set."""
     rows: dict[str, dict[str, str]] = configs.load(_CONFIG)["sticky"]
     exists = {name: row for name, row in rows.items() if name in table() and table()[name].exists(version)}
     return {name: row["default"] for name, row in exists.items() if covers(version, row["since"])}
 
 
 def covers(version: str, since: str, until: str = "") -> bool:
-    """Whether a version, or the newest if it is empty, lies in a range of release lines."""
+    """Return whether a version, or the newest if it is empty, lies in a range of release lines."""
     number = version_key(version or eras.releases()[-1].version)[:2]
     return version_key(since) <= number <= version_key(until or _NEWEST)
