@@ -45,23 +45,23 @@ class _Ptxas(NamedTuple):
 @check("gpu.devices", "GPUs and their drivers")
 def devices(subject: DoctorContext) -> Iterator[Finding]:
     """List GPUs; none is not a fault, as Triton compiles for any GPU without one."""
-    gpus_here = subject.gpus
-    for vendor, driver in (("NVIDIA", gpus_here.nvidia), ("AMD", gpus_here.amd)):
-        vendor_gpus = gpus_here.of(vendor.lower())
+    gpu_facts = subject.gpus
+    for vendor, driver in (("NVIDIA", gpu_facts.nvidia), ("AMD", gpu_facts.amd)):
+        vendor_gpus = gpu_facts.of(vendor.lower())
         if vendor_gpus and driver:
             yield ok(f"{', '.join(_counted(vendor_gpus))}; driver {_named(driver)}")
         elif driver and not driver.problem:
             yield note(f"{vendor}'s driver {_named(driver)} is loaded but reports no GPU")
-    if gpus_here.nvidia and gpus_here.nvidia.problem:
-        yield _silent(gpus_here.nvidia)
+    if gpu_facts.nvidia and gpu_facts.nvidia.problem:
+        yield _silent(gpu_facts.nvidia)
     hidden = subject.environ.get("CUDA_VISIBLE_DEVICES")
-    if gpus_here.of("nvidia") and hidden in _HIDDEN:
+    if gpu_facts.of("nvidia") and hidden in _HIDDEN:
         yield note(
             f"CUDA_VISIBLE_DEVICES is {_HIDDEN[hidden]}",
             affects="programs started from this shell see no NVIDIA GPU",
             commands=(env_vars.unset("CUDA_VISIBLE_DEVICES"),),
         )
-    if not gpus_here.all and not gpus_here.nvidia and not gpus_here.amd:
+    if not gpu_facts.all and not gpu_facts.nvidia and not gpu_facts.amd:
         yield note(
             "no GPU",
             affects="kernels can be compiled for any target and inspected, but not run",

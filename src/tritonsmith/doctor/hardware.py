@@ -1,4 +1,4 @@
-"""The machine part of `doctor --report`: system, chip, GPUs and their libraries."""
+"""The machine part of `doctor --report`: system, processor, GPUs and their libraries."""
 
 from __future__ import annotations
 

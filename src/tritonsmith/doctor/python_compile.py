@@ -1,4 +1,4 @@
-"""The deepest check: compile a kernel in the interpreter in question; needs no GPU."""
+"""The deepest check: compile a kernel in the interpreter under test; needs no GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tritonsmith.doctor.finding import Finding, NotApplicableError, error, ok
 if TYPE_CHECKING:
     from tritonsmith.compiler.targets import Target
 
-_OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which asks no driver
+_OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which does not query the driver
 
 
 @check("python.compile", "vector-add compiles, for this machine's GPU or for cuda:80", deep=True)
@@ -27,15 +27,15 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
     version = subject.installed_triton
     if python is None or not version or version_key(version)[:2] < _OLDEST:
         raise NotApplicableError("no Triton 3.0 or later installed")
-    wanted = _targets(subject)
+    requested = _targets(subject)
     with files.scratch() as place:
         try:
-            plan = smoke_test.plan(place, python, wanted, disassemblers.locate(subject.space))
+            plan = smoke_test.plan(place, python, requested, disassemblers.locate(subject.space))
             subject.space.run(plan, "doctor", quiet=True, log=place / "log", environ=subject.environ)
         except CommandFailedError as failure:
             last = [line for line in failure.output if line.strip()][-1:]
             yield error(
-                f"Triton {version} does not compile vector-add for {wanted[0]}: {' '.join(last)}",
+                f"Triton {version} does not compile vector-add for {requested[0]}: {' '.join(last)}",
                 str(python),
                 affects="no kernel can be compiled with this Triton",
                 remedy="see python.import and python.ptxas; for the full output run this",

@@ -1,4 +1,4 @@
-"""Group `python`: who owns the installed `triton`, and which one an import finds; nothing is imported."""
+"""Group `python`: the owners of the installed `triton`, and what an import finds; nothing is imported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _MIB = float(1 << 20)
 
 @check("python.version", "Python's version against this Triton's range, and its headers")
 def version(subject: DoctorContext) -> Iterator[Finding]:
-    """Each release line of Triton supports a range of Pythons; building takes Python.h."""
+    """Check Python against Triton's supported range, and its headers."""
+    # Each release line of Triton supports a range of Pythons; building needs Python.h.
     if subject.packages is None and subject.interpreter:
         yield error("this Python does not run", str(subject.interpreter), affects="nothing runs in it")
         return
@@ -50,14 +51,14 @@ def _in_range(python: PythonEnv, subject: DoctorContext) -> Finding:
         oldest, newest = tree.python if tree else eras.release(triton).python
     except UsageError:
         return ok(f"Python {python.version}; no Triton to compare with", python.executable)
-    seen = f"Python {python.version}; Triton {triton} supports {oldest} to {newest}"
+    text = f"Python {python.version}; Triton {triton} supports {oldest} to {newest}"
     minor = version_key(python.minor)
     if version_key(oldest) <= minor <= version_key(newest):
-        return ok(seen, python.executable)
+        return ok(text, python.executable)
     old = minor < version_key(oldest)
     return Finding(
         "error" if old else "warning",
-        seen,
+        text,
         str(python.executable),
         affects="Triton neither builds nor imports" if old else "there is no wheel, and builds are untested",
         remedy=f'choose another interpreter: [python] interpreter = "{newest}" in the env file',
@@ -66,27 +67,30 @@ def _in_range(python: PythonEnv, subject: DoctorContext) -> Finding:
 
 @check("python.owners", "installed distributions that own triton/")
 def owners(subject: DoctorContext) -> Iterator[Finding]:
-    """Several distributions overwrite each other's files, and uninstalling one breaks the other."""
+    """Find the owners of triton/.
+
+    Several overwrite each other's files, and uninstalling one breaks the others.
+    """
     python = subject.need_packages()
-    found = distributions.owners(python.distributions)
-    for site, group in groupby(found, key=lambda one: one.site):
+    owned = distributions.owners(python.distributions)
+    for site, group in groupby(owned, key=lambda distribution: distribution.site):
         yield from _shared(tuple(group), site, subject)
-    sites = dict.fromkeys(one.site for one in found)
+    sites = dict.fromkeys(distribution.site for distribution in owned)
     if len(sites) > 1:
-        first = found[0]
+        first = owned[0]
         yield warning(
-            f"{first.title} hides {', '.join(one.title for one in found if one.site != first.site)}",
+            f"{first.title} hides {', '.join(other.title for other in owned if other.site != first.site)}",
             ", ".join(map(str, sites)),
             affects="pip and torch may see one, and an import loads the other",
         )
     alone = [finding for site in python.sites for finding in _orphaned(site, python, subject)]
     yield from alone
-    if not found and not alone:
+    if not owned and not alone:
         yield skipped(f"no Triton installed in {python.prefix}")
 
 
 def _shared(found: tuple[Distribution, ...], site: Path, subject: DoctorContext) -> Iterator[Finding]:
-    names = " and ".join(f"{one.title} ({one.owns})" for one in found)
+    names = " and ".join(f"{distribution.title} ({distribution.owns})" for distribution in found)
     if len(found) == 1:
         yield ok(f"{names} alone", site)
         return
@@ -108,7 +112,9 @@ def _orphaned(site: Path, python: PythonEnv, subject: DoctorContext) -> Iterator
             remedy="run the purge again: it restores the files, or continues",
             commands=_purge(subject),
         )
-    alone = untracked_files.read(site, [one for one in python.distributions if one.site == site])
+    alone = untracked_files.read(
+        site, [distribution for distribution in python.distributions if distribution.site == site]
+    )
     if alone.any:
         yield warning(
             f"files without an owner: {alone.words} ({alone.size / _MIB:.1f} MiB)",
@@ -121,12 +127,14 @@ def _orphaned(site: Path, python: PythonEnv, subject: DoctorContext) -> Iterator
 
 @check("python.editable", "where editable installs of Triton point")
 def editable(subject: DoctorContext) -> Iterator[Finding]:
-    """An editable install points to a source tree, which may be missing, or not the one you work in."""
+    """Check editable installs, whose source tree may be missing, or not the one you work in."""
     python = subject.need_packages()
-    found = [one for one in distributions.owners(python.distributions) if one.editable]
-    for one in found:
-        yield _leads(one, subject)
-    if not found:
+    installs = [
+        distribution for distribution in distributions.owners(python.distributions) if distribution.editable
+    ]
+    for distribution in installs:
+        yield _leads(distribution, subject)
+    if not installs:
         yield skipped("no editable install of Triton")
 
 
@@ -160,7 +168,7 @@ def _leads(one: Distribution, subject: DoctorContext) -> Finding:
 
 @check("python.spec", "what `import triton` finds")
 def spec(subject: DoctorContext) -> Iterator[Finding]:
-    """`sys.path`, `.pth` files and finders decide; an earlier folder named triton wins."""
+    """Resolve `import triton`: `sys.path`, `.pth` files and finders decide; the first folder wins."""
     python = subject.need_packages()
     finders = import_resolution.finders(python.sites, python.distributions)
     plain = import_resolution.find(python.path, finders)
@@ -216,5 +224,5 @@ def _shadow(found: ResolvedImport, otherwise: ResolvedImport | None, why: str, c
 
 def _purge(subject: DoctorContext) -> tuple[str, ...]:
     python = subject.interpreter
-    other = python and python != subject.env.python  # one that was named, or that is active
+    other = python and python != subject.env.python  # given by the user, or active
     return (command("purge-wheels", python=python) if other else command("purge-wheels", env=subject.named),)

@@ -31,10 +31,10 @@ from tritonsmith.facts.libtriton import Libtriton
 from tritonsmith.facts.python_env import PythonEnv
 
 _BINDINGS = ("pybind11", "nanobind")
-_PTXAS = ("backends/nvidia/bin/ptxas*", "*/cuda/bin/ptxas")  # in the package; the second is that of 2.x
+_PTXAS = ("backends/nvidia/bin/ptxas*", "*/cuda/bin/ptxas")  # in the package; the second is from 2.x
 _PATIENCE = 120.0  # seconds; a cold import of torch reads gigabytes
-_ARCHITECTURES = {"arm64": "aarch64"}  # macOS's name, and that of ELF files
-# Prints the last line of the traceback, since what goes to standard error is not kept.
+_ARCHITECTURES = {"arm64": "aarch64"}  # macOS's name to that in ELF files
+# Prints the last line of the traceback, because standard error is not kept.
 _IMPORT = """
 import sys, traceback
 try:
@@ -47,19 +47,21 @@ except BaseException as error:
 
 @check("python.torch", "what torch requires of Triton")
 def torch(subject: DoctorContext) -> Iterator[Finding]:
-    """A PyTorch release is tested with one Triton, and uses private parts of it."""
+    """Compare torch with Triton: a PyTorch release is tested with one, and uses private parts of it."""
     python = subject.need_packages()
     owners = distributions.owners(python.distributions)
-    at_hand = next((one for one in python.distributions if one.name == "torch"), None)
+    at_hand = next(
+        (distribution for distribution in python.distributions if distribution.name == "torch"), None
+    )
     if at_hand is None:
         yield (
-            note(f"{', '.join(one.title for one in owners)} without torch")
+            note(f"{', '.join(owner.title for owner in owners)} without torch")
             if owners
             else skipped("neither torch nor Triton installed")
         )
         return
     requires = distributions.required_triton(at_hand, python.minor)
-    seen = f"{at_hand.title} requires {requires or 'no Triton'}"
+    text = f"{at_hand.title} requires {requires or 'no Triton'}"
     if not owners:
         lacks = (
             "torch.compile does not work on GPUs"
@@ -67,7 +69,7 @@ def torch(subject: DoctorContext) -> Iterator[Finding]:
             else "CPU builds and builds from source need none"
         )
         commands = _wanted(requires, subject)
-        yield note(f"{seen}; no Triton installed", str(at_hand.info), affects=lacks, commands=commands)
+        yield note(f"{text}; no Triton installed", str(at_hand.info), affects=lacks, commands=commands)
         return
     yield _pair(at_hand, requires, owners, subject)
 
@@ -75,17 +77,19 @@ def torch(subject: DoctorContext) -> Iterator[Finding]:
 def _pair(
     at_hand: Distribution, requires: str, owners: tuple[Distribution, ...], subject: DoctorContext
 ) -> Finding:
-    """The verdict of `invoke pins --installed`."""
-    beside = tuple(pairs.Owner(one.name, one.version, distributions.commit_in(one.version)) for one in owners)
+    """Return the verdict of `invoke pins --installed`."""
+    beside = tuple(
+        pairs.Owner(owner.name, owner.version, distributions.commit_in(owner.version)) for owner in owners
+    )
     release = pairs.release_of(at_hand.version)
     agrees, reasons = pairs.judge(pairs.Torch(at_hand.version, "", requires), beside, release)
-    seen, where = "; ".join(reasons), str(at_hand.info)
+    text, where = "; ".join(reasons), str(at_hand.info)
     if agrees is not False:
-        return Finding("ok" if agrees else "note", seen, where)
-    own = any(one.editable for one in owners)
+        return Finding("ok" if agrees else "note", text, where)
+    own = any(owner.editable for owner in owners)
     return Finding(
         "note" if own else "warning",
-        seen,
+        text,
         where,
         affects="torch.compile uses internals that this Triton lacks or has changed",
         remedy="ignore this if you built this Triton yourself on purpose"
@@ -96,7 +100,7 @@ def _pair(
 
 
 def _wanted(requires: str, subject: DoctorContext) -> tuple[str, ...]:
-    """The command that installs the Triton that a torch requires."""
+    """Return the command that installs the Triton that a torch requires."""
     if not subject.python:
         return (command("env-triton", env=subject.named),) if requires else ()
     plain = requires.partition(";")[0].strip()
@@ -105,23 +109,23 @@ def _wanted(requires: str, subject: DoctorContext) -> tuple[str, ...]:
 
 @check("python.packages", "what other packages require of torch and Triton")
 def packages(subject: DoctorContext) -> Iterator[Finding]:
-    """Packages with kernels of their own, such as vLLM and SGLang, are built for one torch."""
+    """Check packages with their own kernels, such as vLLM and SGLang, which are built for one torch."""
     python = subject.need_packages()
-    there = {one.name: one for one in python.distributions}
-    wanted = {"torch", *distributions.known_names()}
+    there = {distribution.name: distribution for distribution in python.distributions}
+    relevant = {"torch", *distributions.known_names()}
     met, unmet = [], False
     for owner in python.distributions:
-        if owner.name in wanted:
+        if owner.name in relevant:
             continue
         for line, requirement in distributions.requirements(owner, python.minor):
-            found = there.get(distributions.normalised(requirement.name))
-            if found is None or found.name not in wanted or not found.version:
+            installed = there.get(distributions.normalised(requirement.name))
+            if installed is None or installed.name not in relevant or not installed.version:
                 continue
-            if requirement.specifier.contains(found.version, prereleases=True):
+            if requirement.specifier.contains(installed.version, prereleases=True):
                 met.append(f"{owner.title}: {line}")
             else:
                 unmet = True
-                yield _unmet(owner, line, found)
+                yield _unmet(owner, line, installed)
     if met:
         yield ok("; ".join(met))
     elif not unmet:
@@ -140,7 +144,7 @@ def _unmet(owner: Distribution, line: str, found: Distribution) -> Finding:
 
 @check("python.llvm-revision", "the LLVM in the installed libtriton.so")
 def llvm_revision(subject: DoctorContext) -> Iterator[Finding]:
-    """Read from the library itself the LLVM that it was really built from, whatever its version says."""
+    """Read from the library itself which LLVM it was really built from, whatever its version suggests."""
     python = subject.need_packages()
     package = package_of(python)
     libraries = libtriton.find(package) if package else ()
@@ -166,36 +170,36 @@ def _library(library: Libtriton, python: PythonEnv, subject: DoctorContext) -> F
         return error(f"it is built for {library.tag}, not {tag}", where, affects=affects, commands=commands)
     if not library.llvm_version:
         return note("cannot read which LLVM it contains", where)
-    seen = f"LLVM {library.llvm_version}, {library.llvm_commit or 'commit not recorded'}"
-    wanted, whose = _wanted_llvm(python, subject)
-    if library.llvm_commit and wanted and not llvm_tree.same_commit(library.llvm_commit, wanted):
+    text = f"LLVM {library.llvm_version}, {library.llvm_commit or 'commit not recorded'}"
+    expected, whose = _wanted_llvm(python, subject)
+    if library.llvm_commit and expected and not llvm_tree.same_commit(library.llvm_commit, expected):
         return warning(
-            f"{seen}; {whose} {wanted[:12]}",
+            f"{text}; {whose} {expected[:12]}",
             where,
             affects="IR and code may differ from what others get with this version",
             remedy="it was built with another LLVM; rebuild or reinstall it if that is not intended",
             commands=installing(subject) if sources(subject) else (),
         )
-    same = f", that of {whose.removesuffix(' has')}" if library.llvm_commit and wanted else ""
-    return ok(seen + same, where)
+    same = f", that of {whose.removesuffix(' has')}" if library.llvm_commit and expected else ""
+    return ok(text + same, where)
 
 
 def _wanted_llvm(python: PythonEnv, subject: DoctorContext) -> tuple[str, str]:
-    """The expected LLVM, and its origin: the checkout's pin, or that version's published wheel."""
+    """Return the expected LLVM, and its origin: the checkout's pin, or that version's published wheel."""
     owners = distributions.owners(python.distributions)
     tree = sources(subject)
-    if any(one.editable for one in owners):
+    if any(owner.editable for owner in owners):
         return (tree.pin.commit, "the checkout's pin is") if tree and tree.pin else ("", "")
-    for one in owners:
+    for owner in owners:
         for release in pytorch_pins.releases():
-            if one.name == "triton" and release.cuda.version == one.version and release.wheel.llvm:
-                return release.wheel.llvm, f"the published wheel {one.version} has"
+            if owner.name == "triton" and release.cuda.version == owner.version and release.wheel.llvm:
+                return release.wheel.llvm, f"the published wheel {owner.version} has"
     return "", ""
 
 
 @check("python.bindings", "pybind11 or nanobind, in the version that the checkout requires")
 def bindings(subject: DoctorContext) -> Iterator[Finding]:
-    """Bindings of another version fail to compile, or crash; nanobind is pinned to one version."""
+    """Check the bindings: another version fails to compile, or crashes; nanobind is pinned to one version."""
     python, tree = subject.packages, sources(subject)
     if python is None or tree is None or python.executable != subject.env.python:
         raise NotApplicableError("no checkout built in this Python")
@@ -205,14 +209,14 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
         if requirement.name not in _BINDINGS:
             continue
         there = versions.get(requirement.name)
-        seen = (
+        text = (
             f"{requirement.name} {there or 'is not installed'}; the checkout requires {requirement.specifier}"
         )
         if there and requirement.specifier.contains(there, prereleases=True):
-            yield ok(seen, python.purelib)
+            yield ok(text, python.purelib)
         else:
             yield warning(
-                seen,
+                text,
                 str(python.purelib),
                 affects="the Python module does not compile",
                 remedy="rebuild: this installs what the checkout requires",
@@ -222,10 +226,10 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("python.import", "import triton and torch, in a separate process", deep=True)
 def imports(subject: DoctorContext) -> Iterator[Finding]:
-    """What is on disk may still not load: a missing GLIBCXX, an undefined symbol."""
+    """Import triton and torch, which may fail to load: a missing GLIBCXX, an undefined symbol."""
     python = subject.need_packages()
     names = ["triton"] if package_of(python) else []
-    names += [one.name for one in python.distributions if one.name == "torch"][:1]
+    names += [distribution.name for distribution in python.distributions if distribution.name == "torch"][:1]
     for name in names:
         yield _imported(name, python)
     if not names:
@@ -235,7 +239,7 @@ def imports(subject: DoctorContext) -> Iterator[Finding]:
 def _imported(name: str, python: PythonEnv) -> Finding:
     began = time.monotonic()
     argv = (str(python.executable.absolute()), "-B", "-c", _IMPORT.format(name=name))
-    output = capture(argv, cwd=Path("/"), timeout=_PATIENCE)  # in no folder that could shadow it
+    output = capture(argv, cwd=Path("/"), timeout=_PATIENCE)  # nothing in / shadows the package
     took = time.monotonic() - began
     verdict, _, rest = (output or "").rpartition("\n")[2].partition(" ")
     if verdict == "version":
@@ -253,15 +257,15 @@ def _imported(name: str, python: PythonEnv) -> Finding:
 
 @check("python.ptxas", "the installed ptxas runs", deep=True)
 def ptxas(subject: DoctorContext) -> Iterator[Finding]:
-    """Every compile for NVIDIA runs ptxas, and old wheels contain one for another architecture."""
+    """Run ptxas, as every compile for NVIDIA does; old wheels contain one for another architecture."""
     python = subject.need_packages()
     package = package_of(python)
-    found = list(installed_ptxas(package)) if package else []
+    programs = list(installed_ptxas(package)) if package else []
     named = subject.environ.get("TRITON_PTXAS_PATH")
-    found += [Path(named)] if named else []
-    for path in found:
+    programs += [Path(named)] if named else []
+    for path in programs:
         yield _assembler(path, subject)
-    if not found:
+    if not programs:
         yield skipped("no ptxas installed with Triton")
 
 
@@ -272,8 +276,8 @@ def _assembler(path: Path, subject: DoctorContext) -> Finding:
         return error("TRITON_PTXAS_PATH does not name a file", str(path), affects=affects)
     machine = libtriton.elf_machine(path)
     if machine and machine != host:
-        seen = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"
-        return error(seen, str(path), affects=affects)
+        text = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"
+        return error(text, str(path), affects=affects)
     if not os.access(path, os.X_OK):
         mend = (shlex.join(("chmod", "+x", str(path))),)
         return error(f"{path.name} is not executable", str(path), affects=affects, commands=mend)
@@ -284,22 +288,22 @@ def _assembler(path: Path, subject: DoctorContext) -> Finding:
 
 
 def installed_ptxas(package: Path) -> tuple[Path, ...]:
-    """Every ptxas that came with a Triton."""
+    """Return every ptxas that came with a Triton."""
     return tuple(path for pattern in _PTXAS for path in sorted(package.glob(pattern)))
 
 
 def package_of(python: PythonEnv) -> Path | None:
-    """The folder that `import triton` finds in an interpreter; None if it finds none, or no whole package."""
+    """Return the folder that `import triton` finds in an interpreter; None without a complete package."""
     finders = import_resolution.finders(python.sites, python.distributions)
-    found = import_resolution.find(python.path, finders)
-    return found.folder if found and not found.namespace and found.folder.is_dir() else None
+    resolved = import_resolution.find(python.path, finders)
+    return resolved.folder if resolved and not resolved.namespace and resolved.folder.is_dir() else None
 
 
 def sources(subject: DoctorContext) -> TritonCheckout | None:
-    """The checkout that the env runs; None where it runs a released wheel."""
+    """Return the checkout that the env runs; None if it runs a released wheel."""
     return None if subject.settings.triton.wheel else subject.checkout
 
 
 def installing(subject: DoctorContext) -> tuple[str, ...]:
-    """The command that installs the checkout; empty for a Python outside the tool's environments."""
+    """Return the command that installs the checkout; empty for a Python outside the tool's environments."""
     return () if subject.python else (command("install-triton", env=subject.named),)

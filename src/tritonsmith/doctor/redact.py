@@ -14,15 +14,15 @@ from tritonsmith.core.ui import redact
 
 _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/nix/store", "/opt", "/proc", "/sbin", "/sys", "/usr")
 _SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - as /tmp: anybody's folders
-# Where a path begins: not in the rest of one, nor in a URL, but behind -I and file://.
+# The start of a path: not inside another one, nor in a URL, but after -I and file://.
 _START = r"(?:(?<![\w~$./<>*…-])|(?<=-[FIL])|(?<=file://))/(?!/)"
 _PATH = re.compile(_START + r"[^\s'\"`,;:|()<>]+")
-# A quoted path is one path, whatever it holds: shlex.quote writes those with a space so.
+# A quoted path is one path, whatever it contains: shlex.quote quotes paths with a space.
 _QUOTED = re.compile(r"(?<=(['\"`]))/[^'\"`\n]+(?=\1)")
-_BETWEEN = re.compile(r"(:|;|, )(?=/(?!/))")  # the paths of a list
+_BETWEEN = re.compile(r"(:|;|, )(?=/(?!/))")  # between the paths of a list
 _HOMES = (Path("/home"), Path("/Users"))
 _SOMEONES = re.compile(r"((?<![\w.])/(?:home|Users)/)[^/\s:;,'\"]+")
-_SHORT = 3  # letters; a shorter name occurs in other words
+_SHORT = 3  # letters; shorter names occur in other words
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Redactor:
         return self._unnamed(_PATH.sub(lambda match: _last_part(match[0]), text))
 
     def in_place(self, text: str) -> str:
-        """Redact secrets, names and homes only: of `/opt/cuda-12/lib64` the whole path is to be compared."""
+        """Redact only secrets, names and homes: comparisons need the whole path of `/opt/cuda-12/lib64`."""
         text = redact.hidden(text)
         for folder, label in self.folders:
             text = re.sub(rf"{re.escape(folder)}(?![\w.-])", label, text)
@@ -75,7 +75,7 @@ class Redactor:
 
 
 def redactor(folders: Mapping[Path, str]) -> Redactor:
-    """The redactor for this machine and user, with more folders (the workspace) and their placeholders."""
+    """Return the redactor for this machine and user, with more folders (the workspace) and placeholders."""
     home, node = _home(), platform.node()
     places = {home: "~", **folders}
     known = {str(form): label for folder, label in places.items() for form in (folder, folder.resolve())}
@@ -86,7 +86,7 @@ def redactor(folders: Mapping[Path, str]) -> Redactor:
     return Redactor(tuple(item for item in listed if item[0] != "/"), tuple(shown))
 
 
-# Say nothing about anybody, and stand in a report for something else.
+# These names identify nobody, and mean something else in a report.
 _COMMON = frozenset({"root", "user", "dev", "ubuntu", "runner", "triton", "localhost"})
 
 

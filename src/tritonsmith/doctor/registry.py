@@ -27,12 +27,12 @@ from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 
-UNREADABLE = "env.file"  # in place of a check: the env file could not be read, so none ran
+UNREADABLE = "env.file"  # stands for a check: the env file could not be read, so none ran
 
 
 def of(*modules: ModuleType) -> tuple[Check, ...]:
-    """The checks that modules define, in the order of their definition."""
-    return tuple(one for module in modules for one in vars(module).values() if isinstance(one, Check))
+    """Return the checks that modules define, in the order of their definition."""
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Check))
 
 
 ALL = (
@@ -56,7 +56,7 @@ ALL = (
 
 
 def explained(name: str) -> str:
-    """The Markdown of docs/doctor.md about a check, or about each check of a group.
+    """Return the Markdown of docs/doctor.md about a check, or about each check of a group.
 
     Raises:
         UsageError: there is no such check.
@@ -71,11 +71,11 @@ def explained(name: str) -> str:
 
 
 def chosen(only: Iterable[str] = (), *, deep: bool = False) -> tuple[Check, ...]:
-    """The checks to run.
+    """Return the checks to run.
 
     Args:
         only: ids (`tools.cmake`) or groups (`tools`); empty for all.
-        deep: also run those that start programs. A check that `only` names by its id runs anyway.
+        deep: include those that start programs. A check that `only` names by its id runs anyway.
 
     Raises:
         UsageError: there is no such check.

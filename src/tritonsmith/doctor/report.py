@@ -24,22 +24,22 @@ _MARKS: dict[Status, str] = {
     "error": "✗",
     "crashed": "✗",
 }
-_INDENT = 22  # of the lines below a finding's first
+_INDENT = 22  # of all lines of a finding but the first
 _NOUNS = ("note", "warning", "error")
 
 
 def summary(findings: tuple[Finding, ...]) -> RenderableType:
-    """One line of counts, and one per finding that is wrong."""
+    """Return one line of counts, and one per finding that is wrong."""
     lines = [_Hanging(Text(counts(findings)))]
-    for found in filter(lambda finding: finding.wrong, findings):
-        advice = console.typed("; ".join(filter(None, (found.remedy, *found.commands))))
-        text = redact.hidden(f"  {found.status}: {found.check}: {found.seen}. {advice}".rstrip())
+    for problem in filter(lambda finding: finding.wrong, findings):
+        advice = console.typed("; ".join(filter(None, (problem.remedy, *problem.commands))))
+        text = redact.hidden(f"  {problem.status}: {problem.check}: {problem.seen}. {advice}".rstrip())
         lines.append(_Hanging(Text(text), 4))
     return Group(*lines)
 
 
 def counts(findings: tuple[Finding, ...]) -> str:
-    """Number of findings of each status."""
+    """Return the number of findings of each status."""
     counted = Counter(finding.status for finding in findings)
     parts = [
         f"{number} {status}{'s' if number > 1 and status in _NOUNS else ''}"
@@ -50,18 +50,18 @@ def counts(findings: tuple[Finding, ...]) -> str:
 
 
 def screen(findings: tuple[Finding, ...], *, whole: bool = True) -> RenderableType:
-    """Findings, group by group: one line for what is fine, and the fix for what is not.
+    """Return the findings, group by group: one line for what is fine, and the fix for what is not.
 
-    A check that does not apply says why where the output is to be `whole`; else it is only listed.
+    A check that does not apply shows its reason if the output is `whole`; else it is only listed.
     """
     blocks: list[RenderableType] = []
     for group, members in groupby(findings, key=lambda finding: finding.group):
         blocks.append(Text(f"\n{group}", style="bold"))
-        found = tuple(members)
-        for finding in found:
+        group_findings = tuple(members)
+        for finding in group_findings:
             if whole or finding.status != "not applicable":
                 blocks += _lines(finding)
-        idle = [finding.name for finding in found if finding.status == "not applicable"]
+        idle = [finding.name for finding in group_findings if finding.status == "not applicable"]
         if idle and not whole:
             blocks.append(_Hanging(Text(f"  · not applicable: {', '.join(idle)}", style="dim"), 4))
     return Group(*blocks)
@@ -90,9 +90,9 @@ class _Hanging:
     """Text that wraps between words; later lines are indented.
 
     Attributes:
-        text: may have several lines.
-        indent: of all lines after the first.
-        tail: a path, for example: goes to a line of its own if it does not fit, and is never broken.
+        text: text, of one line or several.
+        indent: indentation of all lines after the first.
+        tail: a path, for example: moved to its own line if it does not fit, and never broken.
     """
 
     text: Text
@@ -111,7 +111,7 @@ class _Hanging:
 
 @dataclass(frozen=True)
 class _Command:
-    """A shell command; one that is too long continues on the next line, as a shell reads it."""
+    """A shell command; a long one continues on the next line, as a shell reads it."""
 
     command: str
 
@@ -129,6 +129,6 @@ def _said(text: str) -> str:
 
 
 def listing(checks: Iterable[Check]) -> Grid:
-    """The list of all checks."""
+    """Return the list of all checks."""
     rows = [[check.id, "--deep" if check.deep else "", check.title] for check in checks]
     return tables.plain("checks", ["check", "", "looks at"], rows)

@@ -1,4 +1,4 @@
-"""The use case behind `doctor`: which environment, which interpreter, which checks; and the fixes."""
+"""The use case behind `doctor`: choose environment, interpreter and checks, and apply the fixes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def subject(env: str = "", python: str = "") -> DoctorContext:
 
 
 def last_used(space: workspace.Workspace) -> str:
-    """The environment with the newest receipts, if its env file still exists; else `dev`."""
+    """Return the environment with the newest receipts, if its env file still exists; else `dev`."""
     known = {name for name, _, _ in settings.available()}
     newest = {
         path.parents[1].name: path.stat().st_mtime
@@ -52,13 +52,13 @@ def last_used(space: workspace.Workspace) -> str:
 
 @dataclass(frozen=True)
 class Examination:
-    """What a run of the doctor found.
+    """The result of a run of the doctor.
 
     Attributes:
         env: name of the environment.
-        findings: of all checks that ran.
+        findings: findings of all checks that ran.
         setup: versions and variables; None if only some checks ran.
-        since: what differs from an earlier setup; None if nobody asked.
+        since: differences from an earlier setup; None if not requested.
     """
 
     env: str
@@ -67,12 +67,12 @@ class Examination:
     since: SinceAnswer | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """What `doctor --json` prints (docs/doctor.md)."""
+        """Return the output of `doctor --json` (docs/doctor.md)."""
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        told: dict[str, Any] = finding.as_json(self.findings)
-        told |= {"tritonsmith": __version__, "when": when, "env": self.env}
-        told |= {"setup": self.setup} if self.setup is not None else {}
-        return told | ({"since": self.since.as_json()} if self.since else {})
+        document: dict[str, Any] = finding.as_json(self.findings)
+        document |= {"tritonsmith": __version__, "when": when, "env": self.env}
+        document |= {"setup": self.setup} if self.setup is not None else {}
+        return document | ({"since": self.since.as_json()} if self.since else {})
 
 
 def examined(
@@ -85,7 +85,7 @@ def examined(
 ) -> Examination:
     """Run checks; keep the setup of a `whole` run in the environment's history, and compare it with another.
 
-    Another interpreter than the environment's own choice is not part of its history.
+    An interpreter other than the environment's own choice is not part of its history.
 
     Raises:
         UsageError, SmithError: nothing is known of the time that `since` names.
@@ -111,7 +111,7 @@ def examine(chosen: Settings) -> tuple[Finding, ...]:
 
 
 def mending(findings: tuple[Finding, ...]) -> Plan:
-    """A plan with the fixes of all findings that can be fixed safely; empty if there are none."""
-    steps = dict.fromkeys(step for found in findings if found.wrong for step in found.fix)
-    notes = tuple(f"{found.check}: {found.seen}" for found in findings if found.wrong and found.fix)
+    """Return a plan with the fixes of all findings that can be fixed safely; empty if there are none."""
+    steps = dict.fromkeys(step for result in findings if result.wrong for step in result.fix)
+    notes = tuple(f"{result.check}: {result.seen}" for result in findings if result.wrong and result.fix)
     return Plan("apply fixes that can be undone", tuple(steps), notes)

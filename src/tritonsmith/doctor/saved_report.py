@@ -1,4 +1,4 @@
-"""A report that `doctor --json` printed, here or on another machine, read with care."""
+"""A report of `doctor --json`, from here or from another machine, read as untrusted input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tritonsmith.doctor import finding
 from tritonsmith.doctor.finding import Status
 from tritonsmith.doctor.snapshot import Snapshot
 
-_LIMIT = 4 << 20  # bytes; a report has 30 KiB
+_LIMIT = 4 << 20  # bytes; a usual report has 30 KiB
 _NOT_RUN = "not run"
 _KEYS = frozenset(("schema", "tritonsmith", "when", "env", "worst", "findings", "setup", "since"))
 
@@ -28,11 +28,11 @@ class SavedReport:
 
     Attributes:
         path: the file.
-        when: UTC, ISO 8601; empty if the report does not say so.
+        when: time of the report, UTC, ISO 8601; empty if it is not recorded.
         env: name of the environment.
         setup: the facts.
         statuses: check to its most severe status.
-        remarks: what of it this version does not understand.
+        remarks: parts that this version does not understand.
     """
 
     path: Path
@@ -52,35 +52,37 @@ def read(path: Path) -> SavedReport:
     """Read a report.
 
     Raises:
-        UsageError: no such file.
-        SmithError: it is not a report, or one without a setup.
+        UsageError: there is no such file.
+        SmithError: the file is not a report, or one without a setup.
     """
     try:
-        told = untrusted.read_json(path, _LIMIT)
+        document = untrusted.read_json(path, _LIMIT)
     except FileNotFoundError:
         raise UsageError("no such report", where=path, hints=[_how()]) from None
     except OSError as error:
         raise SmithError("cannot read this report", where=path, why=error.strerror) from error
     except ValueError as error:
         raise _no_report(path, f"it is not JSON: {error}") from error
-    if not isinstance(told, dict) or not isinstance(told.get("findings"), list):
+    if not isinstance(document, dict) or not isinstance(document.get("findings"), list):
         raise _no_report(path, "it has no list `findings`")
-    setup = told.get("setup")
-    if setup is None and "setup" not in told:
-        made = (
-            f"made by tritonsmith {told['tritonsmith']}" if told.get("tritonsmith") else "of an older version"
+    setup = document.get("setup")
+    if setup is None and "setup" not in document:
+        origin = (
+            f"made by tritonsmith {document['tritonsmith']}"
+            if document.get("tritonsmith")
+            else "of an older version"
         )
-        raise SmithError("this report has no setup to compare", where=path, why=made, hints=[_how()])
-    if not isinstance(setup, dict) or not all(isinstance(one, str) for one in setup.values()):
+        raise SmithError("this report has no setup to compare", where=path, why=origin, hints=[_how()])
+    if not isinstance(setup, dict) or not all(isinstance(value, str) for value in setup.values()):
         raise _no_report(path, "its setup is not a table of texts")
-    texts = {key: one if isinstance(one := told.get(key), str) else "" for key in ("when", "env")}
+    texts = {key: value if isinstance(value := document.get(key), str) else "" for key in ("when", "env")}
     return SavedReport(
-        path, **texts, setup=setup, statuses=_statuses(told["findings"]), remarks=_remarks(path, told)
+        path, **texts, setup=setup, statuses=_statuses(document["findings"]), remarks=_remarks(path, document)
     )
 
 
 def verdicts(report: SavedReport, other: SavedReport) -> list[dict[str, str]]:
-    """Checks that ended differently: id, and the status in each report."""
+    """Return the checks with different results: id, and the status in each report."""
     names = [*report.statuses, *(name for name in other.statuses if name not in report.statuses)]
     rows = [
         {"id": name, "then": report.statuses.get(name, _NOT_RUN), "now": other.statuses.get(name, _NOT_RUN)}
@@ -90,33 +92,33 @@ def verdicts(report: SavedReport, other: SavedReport) -> list[dict[str, str]]:
 
 
 def table(rows: Iterable[Mapping[str, str]], report: str, other: str) -> Grid:
-    """The checks that ended differently."""
+    """Return a table of the checks with different results."""
     return tables.plain("checks", ["check", report, other], [[*row.values()] for row in rows])
 
 
 def _statuses(findings: list[Any]) -> dict[str, Status]:
-    """The most severe status of each check; what is no finding is left out."""
-    found: dict[str, Status] = {}
-    for one in filter(lambda row: isinstance(row, dict), findings):
-        check, said = one.get("id"), one.get("status")
-        status = next((known for known in finding.GRAVITY if known == said), None)
+    """Return the most severe status of each check; malformed findings are left out."""
+    worst: dict[str, Status] = {}
+    for row in filter(lambda row: isinstance(row, dict), findings):
+        check, word = row.get("id"), row.get("status")
+        status = next((known for known in finding.GRAVITY if known == word), None)
         if isinstance(check, str) and status:
-            found[check] = max(found.get(check, status), status, key=finding.GRAVITY.index)
-    return found
+            worst[check] = max(worst.get(check, status), status, key=finding.GRAVITY.index)
+    return worst
 
 
 def _remarks(path: Path, told: Mapping[str, Any]) -> tuple[str, ...]:
     schema, by = told.get("schema"), told.get("tritonsmith", "an older version")
     others = sorted(set(told) - _KEYS)
-    found = []
+    remarks = []
     if schema != finding.SCHEMA:
-        found.append(
+        remarks.append(
             f"{path.name} has schema {schema!r}, tritonsmith {__version__} writes {finding.SCHEMA}: "
             "its setup is compared, what its findings mean may differ"
         )
     if others:
-        found.append(f"{path.name} has unknown keys, which are not compared: {', '.join(others)} (by {by})")
-    return tuple(found)
+        remarks.append(f"{path.name} has unknown keys, which are not compared: {', '.join(others)} (by {by})")
+    return tuple(remarks)
 
 
 def _no_report(path: Path, why: str) -> SmithError:

@@ -1,4 +1,4 @@
-"""`doctor --since last-good|DATE|REPORT`: what differs from then to now."""
+"""`doctor --since last-good|DATE|REPORT`: the differences between then and now."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class SinceAnswer:
     """The answer to `--since`.
 
     Attributes:
-        then: what the setup of now is compared with, for people.
+        then: description of the earlier setup.
         found: the differences.
-        remarks: what could not be compared, and what else to know.
+        remarks: facts that could not be compared, and other things to know.
     """
 
     then: str
@@ -38,25 +38,25 @@ class SinceAnswer:
     remarks: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The key `since` of `doctor --json`."""
+        """Return the value of the key `since` of `doctor --json`."""
         return {"then": self.then, "changes": changes.as_json(self.found), "remarks": list(self.remarks)}
 
 
 def check(asked: str) -> None:
-    """Refuse what `--since` cannot mean, before anything is looked at.
+    """Refuse an invalid `--since` before any check runs.
 
     Raises:
-        UsageError: it is neither `last-good`, nor a date, nor a file.
+        UsageError: the text is neither `last-good`, nor a date, nor a file.
     """
     if asked != LAST_GOOD and not _is_file(asked) and _date(asked) is None:
         raise UsageError(f"--since cannot be {asked!r}: no such file, and not a date", hints=_FORMS)
 
 
 def answer(asked: str, subject: DoctorContext, now: Snapshot) -> SinceAnswer:
-    """Compare the setup of now with an earlier one.
+    """Compare the current setup with an earlier one.
 
     Raises:
-        SmithError: there is no such setup in the history; or the file is not a report.
+        SmithError: the history has no such setup, or the file is not a report.
     """
     if asked != LAST_GOOD and _is_file(asked):
         report = saved_report.read(Path(asked).expanduser())
@@ -81,7 +81,7 @@ def _of_good(subject: DoctorContext, entries: tuple[HistoryEntry, ...], now: Sna
         raise SmithError(
             f"the doctor has never found environment {subject.named} without an error",
             where=subject.env.history,
-            hints=[f"compare with another time: --since '{one.title}'" for one in entries[-3:]],
+            hints=[f"compare with another time: --since '{entry.title}'" for entry in entries[-3:]],
         )
     return _answer(f"last good, {good.title}", dict(good.setup), now, _others(entries, good, now))
 
@@ -97,11 +97,11 @@ def _of_date(asked: str, entries: tuple[HistoryEntry, ...], now: Snapshot) -> Si
 
 
 def _others(entries: tuple[HistoryEntry, ...], used: HistoryEntry, now: Snapshot) -> tuple[str, ...]:
-    """Where nothing differs: the other times that one may ask for."""
-    others = [one for one in entries if one.setup != now]
+    """Return the other times to compare with, if nothing differs."""
+    others = [entry for entry in entries if entry.setup != now]
     if used.setup != now or not others:
         return ()
-    times = ", ".join(f"{one.title} ({'good' if one.good else one.worst})" for one in others[-5:])
+    times = ", ".join(f"{entry.title} ({'good' if entry.good else entry.worst})" for entry in others[-5:])
     return (f"the setup has changed since: {times}",)
 
 

@@ -1,6 +1,6 @@
-"""What an environment and its machine are made of: versions and variables, to compare two times or machines.
+"""The versions and variables of an environment and its machine, for comparing two times or machines.
 
-`configs/doctor-setup.toml` lists the facts. Every fact is there: an empty text says that there is none.
+`configs/doctor-setup.toml` lists the facts. A snapshot has every fact; an empty text means none.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.python_triton import installed_ptxas, package_of
 from tritonsmith.facts import gpu_runtimes, gpus, libtriton, torch_install, variables
 
-VARIABLE = "$"  # begins the name of a variable among the facts
-EMPTY = "(empty)"  # a variable that is set to nothing
-SET = "(set)"  # instead of the value of a variable that Triton does not know
+VARIABLE = "$"  # prefix of variables among the facts
+EMPTY = "(empty)"  # an empty variable
+SET = "(set)"  # replaces the value of a variable that Triton does not know
 
 Snapshot = dict[str, str]
 
 
 def read(subject: DoctorContext) -> Snapshot:
-    """The facts of a subject, without secrets, names and home folders."""
+    """Return the facts of a subject, without secrets, names and home folders."""
     hide = redact.redactor({subject.space.root: "$TRITONSMITH_HOME"})
-    told = {**_machine(subject), **dict(_python(subject)), **_sources(subject)}
-    facts = {name: told.get(name, "") for name in configs.load("doctor-setup")["fact"]}
+    known = {**_machine(subject), **dict(_python(subject)), **_sources(subject)}
+    facts = {name: known.get(name, "") for name in configs.load("doctor-setup")["fact"]}
     return {name: _short(hide.in_place(value)) for name, value in {**facts, **_variables(subject)}.items()}
 
 
 def _machine(subject: DoctorContext) -> Snapshot:
-    host, found = subject.host, subject.gpus
-    nvidia, amd = found.nvidia, found.amd
+    host, gpu_facts = subject.host, subject.gpus
+    nvidia, amd = gpu_facts.nvidia, gpu_facts.amd
     return {
         "os": " ".join(filter(None, (host.system, host.os_id, _os_version()))),
         "kernel": platform.release(),
         "arch": host.arch,
         "glibc": host.glibc,
         "glibcxx": host.glibcxx,
-        "gpu": ", ".join(f"{gpu.name} ({gpu.arch})" for gpu in found.all),
+        "gpu": ", ".join(f"{gpu.name} ({gpu.arch})" for gpu in gpu_facts.all),
         "driver": nvidia.version if nvidia else "",
         "driver-cuda": nvidia.cuda if nvidia else "",
         "amd-driver": amd.version or "of the kernel" if amd else "",
@@ -64,7 +64,10 @@ def _python(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     owners = [(name, versions[name]) for name in python.triton_owners]
     yield "interpreter", str(python.executable)
     yield "python", python.version
-    yield "triton", ", ".join(one if name == "triton" else f"{name} {one}" for name, one in owners)
+    yield (
+        "triton",
+        ", ".join(release if name == "triton" else f"{name} {release}" for name, release in owners),
+    )
     yield "triton-llvm", ", ".join(map(_llvm_in, libtriton.find(package))) if package else ""
     yield from _assemblers(subject, package)
     if torch:
@@ -77,14 +80,14 @@ def _python(subject: DoctorContext) -> Iterator[tuple[str, str]]:
 
 def _llvm_in(library: Path) -> str:
     try:
-        seen = libtriton.read(library)
+        contents = libtriton.read(library)
     except OSError as error:
         return f"{library.name}: {error.strerror}"
-    return f"{seen.llvm_version} {seen.llvm_commit}".strip()
+    return f"{contents.llvm_version} {contents.llvm_commit}".strip()
 
 
 def _assemblers(subject: DoctorContext, package: Path | None) -> Iterator[tuple[str, str]]:
-    """CUDA releases, read from the files; a variable names another than the one that came with Triton."""
+    """Yield the CUDA releases of the programs; a variable may replace the one that came with Triton."""
     programs = {path.name: path for path in installed_ptxas(package)} if package else {}
     for row in configs.load("gpus")["nvidia"]["ptxas"]:
         named = Path(subject.environ.get(row["variable"], ""))

@@ -30,13 +30,13 @@ from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 
 _WHOLE = 40  # hex digits of a commit
-_BUILT_WITH = {"FileCheck", "clang++"}  # programs of the LLVM that some era's build runs
+_BUILT_WITH = {"FileCheck", "clang++"}  # programs of the LLVM that some era's build uses
 _NO_CHECKOUT = "no Triton checkout found"
 
 
 @check("sources.checkout", "the checkout: version, commit, changes")
 def checkout(subject: DoctorContext) -> Iterator[Finding]:
-    """Report what is checked out, and how far it is from upstream."""
+    """Report the version and commit of the checkout, and its distance from upstream."""
     tree = subject.checkout
     if subject.unreadable:
         yield of_error(subject.unreadable)
@@ -65,7 +65,7 @@ def checkout(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("sources.pins", "every LLVM that the checkout pins, against the one in use")
 def pins(subject: DoctorContext) -> Iterator[Finding]:
-    """A Triton commit can pin more than one LLVM; an LLVM near the pin is not the pin."""
+    """Compare each pinned LLVM with the one in use; a commit may pin several, and near is not enough."""
     tree = subject.need_checkout()
     if not tree.pins:
         yield warning("no pin found", str(tree.root), affects="no LLVM can be chosen for certain")
@@ -77,16 +77,16 @@ def _core(pin: LlvmPin, subject: DoctorContext) -> Finding:
     name = subject.named if not subject.settings.triton.wheel else ""  # a wheel has no build to set up
     table = configs.load("triton-eras")["llvm-source"]
     forked = any(llvm_tree.same_commit(pin.commit, commit) for commit in table["fork-pins"])
-    told = f"{pin.file} pins {pin.commit[:12]}" + (
+    text = f"{pin.file} pins {pin.commit[:12]}" + (
         f", a commit of {table['repositories'][-1]}" if forked else ""
     )
     tree = subject.llvm
     if tree is None:
-        return note(f"{told}; no LLVM is set up", commands=(command("setup-mlir", env=name),))
+        return note(f"{text}; no LLVM is set up", commands=(command("setup-mlir", env=name),))
     if llvm_tree.same_commit(tree.commit, pin.commit):
-        return ok(told, tree.prefix)
+        return ok(text, tree.prefix)
     return warning(
-        f"{told}; LLVM {tree.version} is {tree.commit[:12] or 'of an unknown commit'}",
+        f"{text}; LLVM {tree.version} is {tree.commit[:12] or 'of an unknown commit'}",
         str(tree.prefix),
         affects="files that use an API that changed in between do not compile (triton#9776)",
         remedy="use the LLVM at the pin",
@@ -103,7 +103,7 @@ def _other(pin: LlvmPin) -> Finding:
 
 @check("sources.branches", "branches named like commits")
 def branches(subject: DoctorContext) -> Iterator[Finding]:
-    """`git checkout -b HASH` makes a branch of that name wherever HEAD is (triton#5521)."""
+    """Find branches named like commits: `git checkout -b HASH` creates one at HEAD (triton#5521)."""
     looked = [root for root in _repositories(subject) if git.common_folder(root)]
     if not looked:
         raise NotApplicableError("no git repository of Triton or LLVM found")
@@ -126,7 +126,7 @@ def branches(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _misleads(root: Path, name: str, commit: str) -> bool:
-    """Whether a branch name misleads: a full hash does, fewer digits only if git has such an object."""
+    """Report whether a branch name misleads: a full hash, or fewer digits that name an object of git."""
     if not re.fullmatch(r"[0-9a-f]{7,40}", name) or commit.startswith(name):
         return False
     return len(name) == _WHOLE or git.has_object(root, name)
@@ -207,7 +207,8 @@ def _linked(tree: LlvmTree) -> str:
 
 @check("sources.worktrees", "worktrees with different pins that share one LLVM folder")
 def several_pins(subject: DoctorContext) -> Iterator[Finding]:
-    """Upstream's own builds keep one LLVM in `$TRITON_HOME/.triton/llvm`; another pin deletes it."""
+    """Find worktrees whose pip builds share one LLVM folder."""
+    # Upstream's own builds keep one LLVM in `$TRITON_HOME/.triton/llvm`; another pin deletes it.
     tree = subject.need_checkout()
     pinned = dict(_pinned(tree))
     home = Path(subject.environ.get("TRITON_HOME") or Path.home())
@@ -226,6 +227,6 @@ def several_pins(subject: DoctorContext) -> Iterator[Finding]:
 
 def _pinned(tree: TritonCheckout) -> Iterator[tuple[Path, str]]:
     for root in git.worktrees(tree.root):
-        with suppress(FactError):  # half of a merge, in a worktree that nobody asked about
+        with suppress(FactError):  # an unfinished merge in another worktree
             if pin := checkouts.pin_of(root):
                 yield root, pin.commit[:12]

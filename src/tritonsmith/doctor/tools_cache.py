@@ -35,7 +35,7 @@ def _compiles(subject: DoctorContext) -> bool:
 
 @check("tools.ccache-remote", "the compiler cache's remote storage: reachable, fast, with hits")
 def remote(subject: DoctorContext) -> Iterator[Finding]:
-    """Applies only to environments that name a remote storage."""
+    """Check the remote storage of an environment that has one."""
     cache = subject.settings.cache
     if not (cache.remote and _compiles(subject)):
         raise NotApplicableError("this environment has no remote storage")
@@ -65,27 +65,27 @@ def remote(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _rate(subject: DoctorContext) -> str:
-    seen = subject.ccache
-    asked = seen.remote_hits + seen.remote_misses if seen else 0
-    if seen is None or not asked:
+    statistics = subject.ccache
+    requests = statistics.remote_hits + statistics.remote_misses if statistics else 0
+    if statistics is None or not requests:
         return "no requests so far"
-    failed = f", {seen.remote_errors} errors" if seen.remote_errors else ""
-    return f"{100 * seen.remote_hits / asked:.0f} % of {asked} requests were hits{failed}"
+    failed = f", {statistics.remote_errors} errors" if statistics.remote_errors else ""
+    return f"{100 * statistics.remote_hits / requests:.0f} % of {requests} requests were hits{failed}"
 
 
 @check("tools.ccache-headers", "precompiled headers where machines share compiles")
 def headers(subject: DoctorContext) -> Iterator[Finding]:
-    """Precompiled headers contain absolute paths, and icecc does not send them."""
-    cache, wanted = subject.settings.cache, subject.settings.llvm.precompiled_headers
+    """Check precompiled headers, which contain absolute paths, and which icecc does not send."""
+    cache, mode = subject.settings.cache, subject.settings.llvm.precompiled_headers
     if not _compiles(subject) or cache.launcher != "ccache":
         raise NotApplicableError("this environment compiles nothing through ccache")
     outside = not cache.remote and subject.ccache is not None and subject.ccache.remote
     if not (cache.remote or cache.distribute or outside):
         yield skipped("compiles are not shared with other machines")
-    elif wanted == "on" or (wanted == "auto" and outside):
-        told = " of ccache's own settings" if outside else ""
+    elif mode == "on" or (mode == "auto" and outside):
+        origin = " of ccache's own settings" if outside else ""
         yield warning(
-            f'precompiled-headers = "{wanted}" and a remote storage{told}, or other machines that compile',
+            f'precompiled-headers = "{mode}" and a remote storage{origin}, or other machines that compile',
             affects="an LLVM from source: files that use such a header are compiled here each time",
             remedy='precompiled-headers = "off" under [llvm] of the env file',
         )
@@ -95,7 +95,7 @@ def headers(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("tools.precompiled", "the precompiled headers of Triton's build folder")
 def triton_headers(subject: DoctorContext) -> Iterator[Finding]:
-    """Compare those that the build folder keeps with what the sources include now."""
+    """Compare the headers that the build folder keeps with the sources' current includes."""
     build, settings = subject.env.build, subject.settings.triton
     cache = cmake_cache.read(build) if _compiles(subject) else None
     if cache is None:
@@ -124,31 +124,31 @@ def folders(subject: DoctorContext) -> Iterator[Finding]:
     """Compare `CMAKE_CXX_COMPILER_LAUNCHER` with the env file and the disk."""
     cache = cmake_cache.read(subject.env.build)
     words = cache.get("CMAKE_CXX_COMPILER_LAUNCHER").split(";") if cache else []
-    said = dict(word.split("=", 1) for word in words if word.startswith("CCACHE_") and "=" in word)
-    base = said.get("CCACHE_BASEDIR")
+    stored = dict(word.split("=", 1) for word in words if word.startswith("CCACHE_") and "=" in word)
+    base = stored.get("CCACHE_BASEDIR")
     if not base:
         raise NotApplicableError("no build of this environment stores ccache settings")
-    remote = said.get("CCACHE_REMOTE_STORAGE", said.get("CCACHE_SECONDARY_STORAGE", ""))
+    remote = stored.get("CCACHE_REMOTE_STORAGE", stored.get("CCACHE_SECONDARY_STORAGE", ""))
     link = subject.env.build / "source"
     if not subject.env.build.is_relative_to(base) or not link.is_dir():
-        seen, affects = (
+        text, affects = (
             f"base_dir {base} and {link}: moved or missing",
             "compiles of other worktrees do not hit",
         )
     elif remote.partition("|")[0] != subject.settings.cache.remote:
-        seen = f"configured with {remote.partition('|')[0] or 'no remote storage'}, the env file says "
-        seen += subject.settings.cache.remote or "none"
+        text = f"configured with {remote.partition('|')[0] or 'no remote storage'}, the env file says "
+        text += subject.settings.cache.remote or "none"
         affects = "a plain `ninja` uses the old setting"
     else:
         yield ok(f"paths below {base} are relative, and so is the debug info", subject.env.build)
         return
     again = (command("build-triton", env=subject.named),)
-    yield warning(seen, str(subject.env.build), affects=affects, commands=again)
+    yield warning(text, str(subject.env.build), affects=affects, commands=again)
 
 
 @check("tools.icecc", "icecc's daemon, which sends compiles to other machines")
 def icecc(subject: DoctorContext) -> Iterator[Finding]:
-    """Without the program no compile starts; without the daemon all compiles run here."""
+    """Check icecc: without the program no compile starts; without the daemon all compiles run here."""
     if subject.settings.cache.distribute != "icecc" or not _compiles(subject):
         raise NotApplicableError("this environment does not distribute compiles")
     program = tools.find("icecc")
@@ -176,7 +176,7 @@ def icecc(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("tools.launcher", "launchers other than ccache: installed, and compatible with this build")
 def launcher(subject: DoctorContext) -> Iterator[Finding]:
-    """Other launchers read their settings from environment variables."""
+    """Check other launchers, which read their settings from environment variables."""
     name, debug_info = subject.settings.cache.launcher, subject.settings.llvm.debug_info
     if name not in ("sccache", "recc") or not _compiles(subject):
         raise NotApplicableError("the launcher is ccache, or none")

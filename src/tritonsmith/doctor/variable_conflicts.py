@@ -19,12 +19,12 @@ def find(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _build_types(subject: DoctorContext) -> Iterator[Finding]:
-    asked = [row for row in env_vars.on(subject).values() if row.effect == "build-type"]
-    if len(asked) > 1:
+    rows = [row for row in env_vars.on(subject).values() if row.effect == "build-type"]
+    if len(rows) > 1:
         yield warning(
-            f"{', '.join(env_vars.shown(subject, row.name) for row in asked)}: several build types",
-            affects=f"{env_vars.BY_HAND}: the first wins, {asked[0].what}",
-            commands=tuple(env_vars.unset(row.name) for row in asked[1:]),
+            f"{', '.join(env_vars.shown(subject, row.name) for row in rows)}: several build types",
+            affects=f"{env_vars.BY_HAND}: the first wins, {rows[0].what}",
+            commands=tuple(env_vars.unset(row.name) for row in rows[1:]),
         )
 
 
@@ -56,16 +56,16 @@ def _build_dir(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _llvm_debug(subject: DoctorContext) -> Iterator[Finding]:
-    asked = [name for name in env_vars.on(subject) if "LLVM_DEBUG" in name]
+    names = [name for name in env_vars.on(subject) if "LLVM_DEBUG" in name]
     built = (subject.receipt("build-triton") or {}).get("build_type", "")
     reasons = []
     if subject.llvm and not subject.llvm.assertions:
         reasons.append(f"the LLVM in {subject.llvm.prefix} has no assertions")
     if built in ("Release", "RelWithDebInfo", "MinSizeRel"):
         reasons.append(f"Triton's build type is {built}")
-    if asked and reasons:
+    if names and reasons:
         yield warning(
-            f"{', '.join(asked)}, but {' and '.join(reasons)}",
+            f"{', '.join(names)}, but {' and '.join(reasons)}",
             affects="LLVM_DEBUG is compiled out there, so nothing is printed",
             remedy="use an LLVM with assertions, and a build type of Triton with assertions",
             commands=(command("setup-mlir", env=subject.named),),

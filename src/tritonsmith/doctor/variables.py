@@ -18,7 +18,7 @@ _TRUE_FOR_CMAKE = {"1", "ON", "YES", "TRUE", "Y"}
 
 @check("variables.known", "variables that are set: known to this version, misspelled, or of other software")
 def known(subject: DoctorContext) -> Iterator[Finding]:
-    """A name that this Triton does not read is silently ignored."""
+    """Check the names of variables: one that this Triton does not read is silently ignored."""
     names = variables.about_triton(subject.environ)
     in_tree = variables.read_in(subject.checkout.root, names) if subject.checkout else frozenset()
     owners = {name: variables.foreign(name) for name in names if not variables.find(name)}
@@ -71,21 +71,21 @@ def _cmake_option(subject: DoctorContext, name: str) -> Finding:
 
 
 def _unknown(subject: DoctorContext, name: str) -> Finding:
-    seen = env_vars.shown(subject, name)
+    shown = env_vars.shown(subject, name)
     if meant := variables.nearest(name):
         return warning(
-            f"{seen}: no Triton reads it; did you mean {meant}?",
+            f"{shown}: no Triton reads it; did you mean {meant}?",
             affects="it has no effect",
             commands=(f'export {meant}="${name}"; unset {name}',),
         )
-    return note(f"{seen}: no known Triton reads it", remedy="check the spelling, or ignore this")
+    return note(f"{shown}: no known Triton reads it", remedy="check the spelling, or ignore this")
 
 
 @check("variables.empty", "empty variables, where empty differs from unset")
 def empty(subject: DoctorContext) -> Iterator[Finding]:
-    """`export NAME=` is not `unset NAME`."""
-    found = [name for name, value in subject.environ.items() if not value]
-    effects = {name: variables.empty(name, subject.triton_version) for name in sorted(found)}
+    """Find empty variables that differ from unset ones: `export NAME=` is not `unset NAME`."""
+    names = [name for name, value in subject.environ.items() if not value]
+    effects = {name: variables.empty(name, subject.triton_version) for name in sorted(names)}
     harmful = {name: effect for name, effect in effects.items() if effect and not effect.good}
     for name, effect in harmful.items():
         yield warning(
@@ -100,7 +100,7 @@ def empty(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("variables.values", "flags and numbers whose value is not read as intended")
 def values(subject: DoctorContext) -> Iterator[Finding]:
-    """setup.py, Python and C++ each accept different values as true; the rest is false."""
+    """Find misread values: setup.py, Python and C++ each accept different ones as true."""
     yield from list(_misread(subject)) or [ok("every flag and number is read as intended")]
 
 
@@ -125,7 +125,7 @@ def _misread(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("variables.paths", "variables that name a program, file or folder")
 def paths(subject: DoctorContext) -> Iterator[Finding]:
-    """Triton falls back to its own tool, stops, or looks in an unexpected folder."""
+    """Find wrong paths: Triton falls back to its own tool, stops, or searches an unexpected folder."""
     yield from list(_wrong_paths(subject)) or [ok("every path exists")]
 
 
@@ -165,7 +165,8 @@ def contradictory(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("variables.cached-away", "dumps that do not appear for cached kernels")
 def cached_away(subject: DoctorContext) -> Iterator[Finding]:
-    """Dumps come from compiling; the second run loads the kernel from the cache and prints nothing."""
+    """Find dumps that do not appear."""
+    # Dumps come from compiling; the second run loads the kernel from the cache and prints nothing.
     dumps = env_vars.dumps(subject)
     if not dumps:
         raise NotApplicableError("no dump is requested")
@@ -195,7 +196,7 @@ def cached_away(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("variables.debug", "DEBUG, which setup.py reads as a build type")
 def debug(subject: DoctorContext) -> Iterator[Finding]:
-    """Many programs read DEBUG; set for another one, it makes the next `pip install` a Debug build."""
+    """Check DEBUG: many programs read it, but it makes the next `pip install` a Debug build."""
     if "DEBUG" not in subject.environ:
         yield skipped("DEBUG is not set")
     elif not variables.is_true(variables.table()["DEBUG"], subject.environ["DEBUG"], subject.triton_version):
@@ -211,7 +212,7 @@ def debug(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("variables.left-on", "variables that are easily left on")
 def left_on(subject: DoctorContext) -> Iterator[Finding]:
-    """Find variables that change every kernel, or what compiling costs."""
+    """Find variables that change every kernel, or the cost of compiling."""
     suffers = variables.left_on()
     left = [
         note(env_vars.shown(subject, name), affects=suffers[name], commands=(env_vars.unset(name),))
@@ -223,7 +224,8 @@ def left_on(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("variables.sticky", "variables no longer set that CMake's cache still remembers")
 def sticky(subject: DoctorContext) -> Iterator[Finding]:
-    """setup.py passes them only if they are set, so unsetting one does not restore the default."""
+    """Find remembered variables."""
+    # setup.py passes them only if they are set, so unsetting one does not restore the default.
     remembered = variables.sticky(subject.triton_version)
     folders = _pip_folders(subject)
     caches = [cache for cache in map(cmake_cache.read, folders) if cache]
@@ -246,10 +248,10 @@ def sticky(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _pip_folders(subject: DoctorContext) -> list[Path]:
-    """Build folders that pip configures by itself; `invoke build-triton` passes everything to its own."""
+    """Return build folders that pip configures itself; `invoke build-triton` passes everything to its own."""
     named = subject.environ.get("TRITON_BUILD_DIR")
-    found = sorted((subject.checkout.setup_dir / "build").glob("cmake.*")) if subject.checkout else []
-    return [folder for folder in (*found, *([Path(named)] if named else [])) if not folder.is_symlink()]
+    folders = sorted((subject.checkout.setup_dir / "build").glob("cmake.*")) if subject.checkout else []
+    return [folder for folder in (*folders, *([Path(named)] if named else [])) if not folder.is_symlink()]
 
 
 def _same(value: str, default: str) -> bool:

@@ -1,4 +1,4 @@
-"""Parts of CUDA from packages of the registry: `configs/toolchain.toml` says which package has which."""
+"""Parts of CUDA from registry packages; `configs/toolchain.toml` maps each part to its packages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x
 
 
 def unpacked(requirement: str, workspace: Workspace) -> Path:
-    """The folder that a package is unpacked in."""
+    """Return the folder in which a package is unpacked."""
     return workspace.toolchain / requirement.replace("==", "-")
 
 
@@ -28,16 +28,16 @@ def unpack(
     phase: str,
     verify: tuple[str, ...] = (),
 ) -> Step:
-    """The step that unpacks a package, once for all environments.
+    """Return the step that unpacks a package, once for all environments.
 
-    The stamp tells what the package is, not whose pip unpacks it: the environments' own interpreters differ.
+    The stamp identifies the package, not the pip that unpacks it: environments have their own interpreters.
 
     Args:
         requirement: the package, with its exact version.
-        workspace: where packages are unpacked.
+        workspace: workspace for unpacked packages.
         machine: macOS takes the Linux packages, as upstream does.
         python: interpreter with pip.
-        phase: of the step.
+        phase: phase of the step.
         verify: a program of the package and its arguments, which must succeed.
     """
     target = unpacked(requirement, workspace)
@@ -55,7 +55,7 @@ def unpack(
 
 
 def package_of(row: dict[str, Any], version: str) -> tuple[dict[str, Any], str]:
-    """The registry package that holds a version, and the version to take of it."""
+    """Return the registry package that holds a version, and the version of it to use."""
     for package in row["packages"]:
         if SpecifierSet(package["range"]).contains(version):
             first = package.get("first")

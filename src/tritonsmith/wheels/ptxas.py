@@ -1,4 +1,4 @@
-"""ptxas of any CUDA, from the registry's packages, beside whatever Triton brings along."""
+"""The ptxas of any CUDA, from registry packages, besides those that Triton includes."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _PATIENCE = 60.0  # seconds for the index
 
 @dataclass(frozen=True)
 class RegistryPtxas:
-    """A ptxas of the registry.
+    """A ptxas from the registry.
 
     Attributes:
-        version: in full: `12.9.86`.
-        path: where it is, or will be.
+        version: full version: `12.9.86`.
+        path: its path, before and after installation.
         requirement: its package.
-        plan: the steps that put it there; none if it is there.
+        plan: steps that install it; none if it exists.
     """
 
     version: str
@@ -48,12 +48,12 @@ class RegistryPtxas:
 
 
 def known() -> tuple[str, ...]:
-    """The versions that `configs/toolchain.toml` lists, the oldest first."""
+    """Return the versions that `configs/toolchain.toml` lists, the oldest first."""
     return tuple(configs.load("toolchain")["ptxas"]["versions"])
 
 
 def available(version: str, python: Path) -> tuple[str, ...]:
-    """The versions that the package index has of the package that a version is in, the oldest first.
+    """Return the versions on the index of the package that holds a version, the oldest first.
 
     Raises:
         FactError: the index does not answer.
@@ -62,40 +62,42 @@ def available(version: str, python: Path) -> tuple[str, ...]:
     argv = (str(python), "-m", "pip", "index", "versions", package, "--disable-pip-version-check")
     answer = query(argv, timeout=_PATIENCE)
     complete = answer and answer.code == 0 and not venv.gave_up_on_an_index(answer.err)
-    found = _AVAILABLE.search(answer.out) if answer and complete else None
-    if found is None:
-        said = answer.err.splitlines()[-1:] if answer else []
+    match = _AVAILABLE.search(answer.out) if answer and complete else None
+    if match is None:
+        last_line = answer.err.splitlines()[-1:] if answer else []
         hints = ["check that pip can reach its index; behind a proxy, set https_proxy"]
-        raise FactError(f"the package index tells no versions of {package}", why="\n".join(said), hints=hints)
-    return tuple(sorted(found[1].split(", "), key=version_key))
+        raise FactError(
+            f"the package index tells no versions of {package}", why="\n".join(last_line), hints=hints
+        )
+    return tuple(sorted(match[1].split(", "), key=version_key))
 
 
 def resolve(wanted: str, python: Path) -> str:
-    """A version in full: `13.0` is the newest 13.0 that is known; the index is asked for others.
+    """Complete a version: `13.0` becomes the newest known 13.0; the index is queried for others.
 
     Raises:
-        UsageError: it is no version, or there is no such ptxas.
+        UsageError: the text is not a version, or there is no such ptxas.
         FactError: the index does not answer.
     """
     if not _WANTED.fullmatch(wanted):
         raise UsageError(f"no version of ptxas: {wanted!r}", hints=["give a CUDA release: 12.9, or 13.0.88"])
-    found = _newest(wanted, known())
-    if found is None:
+    newest = _newest(wanted, known())
+    if newest is None:
         there = available(wanted, python)
-        found = _newest(wanted, there)
-        if found is None:
+        newest = _newest(wanted, there)
+        if newest is None:
             hints = [*did_you_mean(wanted, there), f"there are {', '.join(there)}"]
             raise UsageError(f"the package index has no ptxas {wanted}", hints=hints)
-    return found
+    return newest
 
 
 def prepare(version: str, space: Workspace, machine: Machine, python: Path) -> RegistryPtxas:
-    """The ptxas of a version in full, and the steps that unpack and run it once.
+    """Prepare the ptxas of a full version, with the steps that unpack and run it once.
 
     Args:
-        version: of the package.
-        space: whose folder it goes to.
-        machine: for which.
+        version: version of the package.
+        space: workspace to install it in.
+        machine: machine to install it for.
         python: an interpreter with pip.
     """
     package = _package(version)
@@ -108,12 +110,12 @@ def prepare(version: str, space: Workspace, machine: Machine, python: Path) -> R
 
 
 def install(wanted: RegistryPtxas, space: Workspace, *, silent: bool = False) -> None:
-    """Put it there, and hold what it says of itself against the version of its package.
+    """Install it, and compare its reported version with that of its package.
 
     Raises:
-        SmithError: pip failed, or it does not run here.
+        SmithError: pip failed, or the program does not run here.
         LockedError: another run has been unpacking the same package for a quarter of an hour.
-        FactError: it is another version.
+        FactError: the program is another version.
     """
     if wanted.plan.steps:
         space.claim()
@@ -124,27 +126,28 @@ def install(wanted: RegistryPtxas, space: Workspace, *, silent: bool = False) ->
 
 
 def version_of(program: Path) -> str:
-    """`12.9.86`, by `ptxas --version`; empty if it does not run or says nothing of the kind."""
+    """Return the version from `ptxas --version`, as in `12.9.86`; empty if it does not run or report one."""
     answer = query((str(program), "--version"))
-    found = _SAYS.search(answer.out) if answer and answer.code == 0 else None
-    return found[1] if found else ""
+    match = _SAYS.search(answer.out) if answer and answer.code == 0 else None
+    return match[1] if match else ""
 
 
 def newest_ptx(program: Path, scratch: Path) -> str:
-    """The newest PTX that a ptxas takes, `8.8`: it says so when it refuses a newer one; empty if not."""
+    """Return the newest PTX that a ptxas accepts, as in `8.8`; empty if it is unknown."""
+    # ptxas names its newest PTX version in the error for a newer one.
     text = scratch / "newer-than-all.ptx"
     files.write(text, ".version 99.9\n.target sm_80\n.address_size 64\n")
     answer = query((str(program), "--gpu-name=sm_80", str(text), "-o", os.devnull))
-    found = _NEWEST_PTX.search(answer.err + answer.out) if answer else None
-    return found[1] if found else ""
+    match = _NEWEST_PTX.search(answer.err + answer.out) if answer else None
+    return match[1] if match else ""
 
 
 def row_for(triton: str, capability: str) -> Mapping[str, Any]:
-    """Which ptxas a release of Triton runs for a GPU: its `name` and the `variable` of another one.
+    """Return the row of the ptxas that a Triton runs for a GPU: its `name` and the `variable` to replace it.
 
     Args:
-        triton: version; empty for the newest.
-        capability: `9.0`.
+        triton: version of Triton; empty for the newest.
+        capability: compute capability: `9.0`.
     """
     rows: list[dict[str, Any]] = configs.load("gpus")["nvidia"]["ptxas"]
     return [
@@ -156,14 +159,14 @@ def row_for(triton: str, capability: str) -> Mapping[str, Any]:
 
 
 def newest_accepted(triton: str) -> str:
-    """The newest version that is known, of a CUDA that a release of Triton accepts."""
+    """Return the newest known version of a CUDA that a release of Triton accepts."""
     rows = configs.load("gpus")["nvidia"]["newest-cuda"]
     most = min((row["major"] for row in rows if covers(triton, "0", row["until"])), default=None)
-    return [one for one in known() if most is None or version_key(one)[0] <= most][-1]
+    return [version for version in known() if most is None or version_key(version)[0] <= most][-1]
 
 
 def shipped_before(triton: str, capability: str, version: str) -> str:
-    """The ptxas that the last release before this one had for a GPU, older than a version; empty if none."""
+    """Return the last earlier release's ptxas for a GPU if it is older than a version; else empty."""
     table = configs.load("gpus")["nvidia"]["shipped"]
     lines = [row.version for row in eras.releases() if version_key(row.version) < version_key(triton)[:2]]
     for line in reversed(lines):
@@ -175,11 +178,11 @@ def shipped_before(triton: str, capability: str, version: str) -> str:
 
 
 def variables(program: Path, version: str | None = None) -> Mapping[str, str]:
-    """What makes a release of Triton run this ptxas, for every GPU.
+    """Return the variables that make a release of Triton run this ptxas for every GPU.
 
     Args:
         program: the ptxas.
-        version: of Triton; empty for the newest, None for all of them.
+        version: version of Triton; empty for the newest, None for all of them.
     """
     rows = configs.load("gpus")["nvidia"]["ptxas"]
     own = [row for row in rows if version is None or covers(version, row["since"], row.get("until", ""))]
@@ -187,20 +190,20 @@ def variables(program: Path, version: str | None = None) -> Mapping[str, str]:
 
 
 def pip_python(other: Path) -> Path:
-    """An interpreter with pip: the tool's own, or another."""
+    """Return an interpreter with pip: the tool's own, or another."""
     return Path(sys.executable) if find_spec("pip") else other
 
 
 def _newest(wanted: str, versions: tuple[str, ...]) -> str | None:
-    fitting = [one for one in versions if one == wanted or one.startswith(f"{wanted}.")]
+    fitting = [version for version in versions if version == wanted or version.startswith(f"{wanted}.")]
     return max(fitting, key=version_key) if fitting else None
 
 
 def _package(version: str) -> dict[str, Any]:
-    """The row of the package in which a version is.
+    """Return the row of the package that holds a version.
 
     Raises:
-        UsageError: it is too old.
+        UsageError: the version is too old.
     """
     table = configs.load("toolchain")
     if version_key(version) < version_key(table["ptxas"]["oldest"]):

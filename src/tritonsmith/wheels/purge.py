@@ -1,4 +1,4 @@
-"""Removal of every distribution that owns files under `triton/`, and of what they orphan.
+"""Removal of every distribution that owns files under `triton/`, and of files left without an owner.
 
 Two wheels that share that folder overwrite each other, and pip's uninstall of one breaks the other
 (triton#3359, vllm-project/vllm-ascend#7790). A purge removes all of them at once, with the files
@@ -27,13 +27,13 @@ from tritonsmith.wheels import venv
 
 PHASE = "purge"
 NOBODY = "(no owner)"
-_SCRIPT_HEAD = 400  # bytes, in which a script of setuptools names its distribution
-# What an environment is made of, beside the folders of the interpreter itself.
+_SCRIPT_HEAD = 400  # bytes within which a setuptools script names its distribution
+# Files of an environment itself, besides the folders of its interpreter.
 _ITSELF = re.compile(r"(?:python|pypy|pip)[\w.-]*|activate(?:[._].*)?|Activate\.ps1")
 _PIPS = re.compile(r"pip|pip-.*")
-# A script that an installer wrote: `#!/path/python`, or through sh where that path is long or holds a space.
+# A script that an installer wrote: `#!/path/python`, or through sh if that path is long or has a space.
 _SCRIPT = re.compile(rb"#![^\n]*(?:python|pypy)|#!/bin/sh\n'''exec' ")
-_DATA = ("share", "include/site")  # of a virtual environment, where nobody else puts files there
+_DATA = ("share", "include/site")  # in a virtual environment, where only wheels put files
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class PurgeRow:
         what: the evidence that it is a Triton, or the source tree of an editable install.
         files: number of files.
         size: bytes.
-        site: the site folder.
+        site: site folder.
     """
 
     title: str
@@ -60,9 +60,9 @@ class Survey:
     """A prepared purge.
 
     Attributes:
-        rows: what to remove.
+        rows: files to remove.
         refused: recorded files that are kept: outside the environment, or the environment's own.
-        notes: what else is worth knowing.
+        notes: other things to know.
         plan: the steps; none if there is nothing to remove.
     """
 
@@ -78,8 +78,8 @@ class _Site:
     Attributes:
         site: the folder, resolved.
         root: the environment's folder, resolved: nothing outside is removed.
-        goes: path to the metadata of its owner; None without owner.
-        refused: recorded paths that are kept, since no wheel puts anything there.
+        goes: each file to remove, with the metadata of its owner; None for files without an owner.
+        refused: recorded paths that are kept, because no wheel installs files there.
     """
 
     def __init__(self, site: Path, root: Path, *, virtual: bool) -> None:
@@ -99,7 +99,7 @@ class _Site:
                 self.goes.setdefault(target, owner)
 
     def _may_go(self, target: Path) -> bool:
-        """Whether a wheel may have put a file there. A RECORD cannot be trusted."""
+        """Report whether a wheel may have installed a file there; a RECORD cannot be trusted."""
         if target.name == "..":
             return False
         if target.is_relative_to(self.site):
@@ -111,19 +111,19 @@ class _Site:
         return any(folder in target.parents for folder in self._data)
 
     def row(self, owner: Path | None, title: str, what: str) -> PurgeRow:
-        """The line of one owner; a file that two owners list counts for the first."""
+        """Return the row of one owner; a file that two owners list counts for the first."""
         paths = [path for path, info in self.goes.items() if info == owner]
         return PurgeRow(title, what, len(paths), sum(path.lstat().st_size for path in paths), self.site)
 
     def at_its_parent(self, path: Path) -> Path:
-        """The path with all parent links resolved; a link at its end stays a link."""
+        """Return the path with all parent links resolved; a link at its end stays a link."""
         if path.parent not in self._parents:
             self._parents[path.parent] = path.parent.resolve()
         return self._parents[path.parent] / path.name
 
 
 def recovery(python: PythonEnv, *, system: bool = False) -> Plan:
-    """Steps that finish an interrupted purge; none if there is none. Facts must be read again afterwards.
+    """Plan to finish an interrupted purge, if there is one. Facts must be read again afterwards.
 
     Raises:
         OwnershipError: this is the system's Python, or a stash cannot be read.
@@ -140,17 +140,17 @@ def recovery(python: PythonEnv, *, system: bool = False) -> Plan:
 
 
 def still_found(python: PythonEnv) -> Path | None:
-    """What `import triton` finds after a purge: a folder on the path that no distribution put there."""
+    """Return the folder that `import triton` finds after a purge, which no distribution installed."""
     finders = import_resolution.finders(python.sites, python.distributions)
-    found = import_resolution.find(python.path, finders)
-    return found.folder if found else None
+    resolved = import_resolution.find(python.path, finders)
+    return resolved.folder if resolved else None
 
 
 def survey(python: PythonEnv, *, system: bool = False) -> Survey:
-    """Find what to remove, and plan the removal; from the system's Python only with `system`.
+    """Find the files to remove, and plan the removal; from the system's Python only with `system`.
 
     Raises:
-        OwnershipError: this is the system's Python, or its packages lie in a folder outside of it.
+        OwnershipError: this is the system's Python, or its packages lie in a folder outside it.
         SmithError: an earlier purge was killed, and `recovery` was not run.
     """
     _check(python, system=system)
@@ -162,50 +162,53 @@ def survey(python: PythonEnv, *, system: bool = False) -> Survey:
                 hints=[f"finish it first: {command('purge-wheels', python=python.executable)}"],
             )
     _check_sites(python)
-    found = [_survey_site(site, python) for site in _own_sites(python)]
-    rows = tuple(row for _, rows in found for row in rows)
-    steps = tuple(_step(one, python) for one, rows in found if rows)
-    refused = tuple(dict.fromkeys(path for one, _ in found for path in one.refused))
+    surveyed = [_survey_site(site, python) for site in _own_sites(python)]
+    rows = tuple(row for _, rows in surveyed for row in rows)
+    steps = tuple(_step(site_files, python) for site_files, rows in surveyed if rows)
+    refused = tuple(dict.fromkeys(path for site_files, _ in surveyed for path in site_files.refused))
     title = f"remove every Triton from {python.prefix}"
     return Survey(rows, refused, tuple(_notes(python, rows)), Plan(title, steps))
 
 
 def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[PurgeRow, ...]]:
-    one = _Site(site, _root(site, python), virtual=(python.prefix / "pyvenv.cfg").is_file())
-    here = [found for found in python.distributions if found.site == site]
+    site_files = _Site(site, _root(site, python), virtual=(python.prefix / "pyvenv.cfg").is_file())
+    here = [distribution for distribution in python.distributions if distribution.site == site]
     owners = distributions.owners(here)
     alone = untracked_files.read(site, here)
     if not owners and not alone.any:
-        return one, ()
-    wanted = {found.info: tuple(_files(found, one.root)) for found in owners}
+        return site_files, ()
+    files_of = {owner.info: tuple(_files(owner, site_files.root)) for owner in owners}
     elsewhere = {  # scripts in `bin`, say; below triton/ everything goes
         path.name
-        for info, paths in wanted.items()
-        for path in map(one.at_its_parent, paths)  # or `triton/../pip/x.py` would pass for one below it
-        if not path.is_relative_to(one.site / PACKAGE) and not path.is_relative_to(one.at_its_parent(info))
+        for info, paths in files_of.items()
+        # Resolved, or `triton/../pip/x.py` would pass for a file below it.
+        for path in map(site_files.at_its_parent, paths)
+        if not path.is_relative_to(site_files.site / PACKAGE)
+        and not path.is_relative_to(site_files.at_its_parent(info))
     }
-    staying = _staying(one, here, elsewhere)
-    for info, paths in wanted.items():
-        one.add(info, paths, staying)
-    one.add(None, (file for path in alone.all for file in distributions.files_below(path)))
-    one.add(None, (file for hook in alone.hooks for file in _bytecode(hook.parent, {hook.stem})))
-    rows = [one.row(found.info, found.title, _what(found)) for found in owners]
-    return one, (*rows, one.row(None, NOBODY, alone.words)) if alone.any else tuple(rows)
+    staying = _staying(site_files, here, elsewhere)
+    for info, paths in files_of.items():
+        site_files.add(info, paths, staying)
+    site_files.add(None, (file for path in alone.all for file in distributions.files_below(path)))
+    site_files.add(None, (file for hook in alone.hooks for file in _bytecode(hook.parent, {hook.stem})))
+    rows = [site_files.row(owner.info, owner.title, _what(owner)) for owner in owners]
+    return site_files, (*rows, site_files.row(None, NOBODY, alone.words)) if alone.any else tuple(rows)
 
 
 def _staying(one: _Site, here: Iterable[Distribution], names: Container[str]) -> frozenset[Path]:
-    """Files of kept distributions with names of interest only: torch alone lists 15,000."""
-    found = set()
+    """Return files of kept distributions that have one of the given names."""
+    # Only names of interest are compared, because torch alone lists 15,000 files.
+    staying = set()
     for other in here:
         if not other.owns:
             folder, entries = distributions.listed(other)
             shared = (entry for entry in entries if entry.rpartition("/")[2] in names)
-            found |= {one.at_its_parent(folder / entry) for entry in shared}
-    return frozenset(found)
+            staying |= {one.at_its_parent(folder / entry) for entry in shared}
+    return frozenset(staying)
 
 
 def _files(found: Distribution, root: Path) -> Iterator[Path]:
-    """The files in a distribution's metadata, plus unlisted bytecode and scripts."""
+    """Yield the files in a distribution's metadata, and unlisted bytecode and scripts."""
     modules: dict[Path, set[str]] = {}
     for path in distributions.recorded(found):
         yield path
@@ -222,7 +225,7 @@ def _bytecode(folder: Path, stems: Container[str]) -> Iterator[Path]:
 
 
 def _setuptools_scripts(folder: Path, name: str) -> Iterator[Path]:
-    """Scripts of `setup.py develop` and `install`: unlisted, but each names its distribution."""
+    """Yield scripts of `setup.py develop` and `install`: unlisted, but each names its distribution."""
     pattern = re.compile(rf"EASY-INSTALL-[A-Z-]+: '{re.escape(name)}['=]".encode(), re.IGNORECASE)
     for path in sorted(folder.glob("*")):
         if path.is_file() and not path.is_symlink():
@@ -233,9 +236,9 @@ def _setuptools_scripts(folder: Path, name: str) -> Iterator[Path]:
 
 def _step(one: _Site, python: PythonEnv) -> Step:
     linked = [
-        found.editable.project if found.editable else found.info
-        for found in python.distributions
-        if found.owns and found.info.suffix in (".egg-link", ".egg")
+        distribution.editable.project if distribution.editable else distribution.info
+        for distribution in python.distributions
+        if distribution.owns and distribution.info.suffix in (".egg-link", ".egg")
     ]
     easy = one.site / EASY_INSTALL
     text = editables.without_folder(easy, [folder for folder in linked if folder]) if linked else None
@@ -249,22 +252,22 @@ def _step(one: _Site, python: PythonEnv) -> Step:
 
 
 def _folders(one: _Site) -> set[Path]:
-    """Folders below the site folder that may be empty afterwards."""
-    found = {folder for path in one.goes for folder in path.parents if one.site in folder.parents}
+    """Return folders below the site folder that may be empty afterwards."""
+    folders = {folder for path in one.goes for folder in path.parents if one.site in folder.parents}
     for top in (one.site / PACKAGE, *distributions.leftovers(one.site)):
-        if not top.is_symlink():  # walk follows none below it
-            found |= {Path(folder) for folder, _, _ in os.walk(top)}
-    return found
+        if not top.is_symlink():  # `os.walk` does not follow links below it
+            folders |= {Path(folder) for folder, _, _ in os.walk(top)}
+    return folders
 
 
 def _own_sites(python: PythonEnv) -> tuple[Path, ...]:
-    """For a virtual environment, without those of its base; for the system's Python, all."""
+    """Return the environment's site folders, without those of a virtual environment's base."""
     prefix = python.prefix.resolve()
     return tuple(site for site in python.sites if python.base or site.resolve().is_relative_to(prefix))
 
 
 def _root(site: Path, python: PythonEnv) -> Path:
-    """The folder that a site folder's distributions may reach: the prefix, as scripts lie in `bin`."""
+    """Return the folder that a site folder's distributions may reach: the prefix, as scripts lie in `bin`."""
     site, prefix = site.resolve(), python.prefix.resolve()
     root = prefix if site.is_relative_to(prefix) else site.parents[2]  # ~/.local/lib/python3.11/site-packages
     return site if root in {Path("/"), Path.home().resolve()} else root
@@ -272,11 +275,11 @@ def _root(site: Path, python: PythonEnv) -> Path:
 
 def _notes(python: PythonEnv, rows: tuple[PurgeRow, ...]) -> Iterator[str]:
     own = _own_sites(python)
-    for found in distributions.owners(python.distributions):
-        if found.site not in own:
-            yield f"{found.title} in {found.site} belongs to another interpreter, though visible here: kept"
-        elif found.installer == "conda":
-            yield f"{found.title} came from Conda, which still lists it: conda remove --force {found.name}"
+    for owner in distributions.owners(python.distributions):
+        if owner.site not in own:
+            yield f"{owner.title} in {owner.site} belongs to another interpreter, though visible here: kept"
+        elif owner.installer == "conda":
+            yield f"{owner.title} came from Conda, which still lists it: conda remove --force {owner.name}"
     for row in rows:
         if row.what.startswith("editable"):
             yield f"{row.title}: the source tree is not changed"
@@ -293,7 +296,7 @@ def _check_sites(python: PythonEnv) -> None:
     own = _own_sites(python)
     for site in python.sites:
         linked = site not in own and site.absolute().is_relative_to(python.prefix.absolute())
-        here = [found for found in python.distributions if found.site == site]
+        here = [distribution for distribution in python.distributions if distribution.site == site]
         if linked and (distributions.owners(here) or untracked_files.read(site, here).any):
             raise OwnershipError(
                 "its packages are outside this environment; nothing was removed",

@@ -1,4 +1,4 @@
-"""What pip installs PyTorch for the CPU from."""
+"""The arguments with which pip installs PyTorch for the CPU."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from tritonsmith.core import configs
 
 
 def requirement(wanted: str) -> tuple[str, ...]:
-    """What pip installs PyTorch for the CPU from; of its own index, since PyPI has those for CUDA.
+    """Return pip's arguments for a CPU build of PyTorch, from its own index: PyPI has those for CUDA.
 
-    `wanted` is `cpu` or a version for the CPU, which `core/envs/settings.py` has checked.
+    `wanted` is `cpu` or a CPU version, which `core/envs/settings.py` has checked.
     """
     requirement = "torch" if wanted == "cpu" else f"torch=={wanted}"
     return requirement, "--index-url", configs.load("capture")["torch-index"]["cpu"]

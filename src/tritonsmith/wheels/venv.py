@@ -11,23 +11,23 @@ from tritonsmith.facts import python_env
 from tritonsmith.facts.python_env import PythonEnv
 
 PHASE = "Python environment"
-STAMP = ".requirements.done"  # in the venv, so gone with it
+STAMP = ".requirements.done"  # in the venv, so it is deleted with it
 
 
 def gave_up_on_an_index(pip_output: str) -> bool:
-    """Whether pip's last retry of an index failed: it still lists the versions of its other indexes."""
+    """Report whether pip gave up on an index, in which case it lists only the versions of the others."""
     return "WARNING: Retrying (Retry(total=0," in pip_output
 
 
 def base_interpreter(wanted: str) -> PythonEnv:
-    """Facts about an env's interpreter: a version (`3.12`), a path, or empty for the one that runs the tool.
+    """Return facts about an env's interpreter: a version (`3.12`), a path, or empty for the tool's own.
 
     Raises:
-        FactError: it does not exist, or does not run.
+        FactError: the interpreter does not exist, or does not run.
     """
     path = python_env.find_interpreter(wanted)
-    seen = python_env.interpreter(path) if path else None
-    if seen is None:
+    interpreter = python_env.interpreter(path) if path else None
+    if interpreter is None:
         raise FactError(
             f"no working Python {wanted!r}",
             where=path,
@@ -37,28 +37,30 @@ def base_interpreter(wanted: str) -> PythonEnv:
                 "or set another: [python] interpreter",
             ],
         )
-    return seen
+    return interpreter
 
 
 def site_packages(env: EnvDir, base: PythonEnv) -> Path:
-    """Site folder of the env's venv, before and after its creation."""
+    """Return the site folder of the env's venv, before and after its creation."""
     return env.venv / "lib" / f"python{base.minor}" / "site-packages"
 
 
 def plan(env: EnvDir, base: PythonEnv, *requirements: tuple[str, ...]) -> Plan:
-    """Steps that create the venv and install into it.
+    """Plan to create the venv and install into it.
 
-    Another base interpreter recreates the venv: `venv` over an older one would keep the older python. Other
+    Another base interpreter recreates the venv: `venv` over an older one would keep the older python. New
     requirements are installed on top.
 
     Args:
         env: the environment.
-        base: the interpreter that it is made of.
-        requirements: what pip is asked for, in one call each.
+        base: the interpreter that the venv is based on.
+        requirements: requirements for pip, one call each.
     """
     create = (str(base.executable), "-m", "venv", "--clear", str(env.venv))
     make = (MakeDir(env.path, phase=PHASE), Run(create, cwd=env.path, phase=PHASE))
-    installs = [Run(pip_install(env.python, *one), cwd=env.path, phase=PHASE) for one in requirements]
+    installs = [
+        Run(pip_install(env.python, *requirement), cwd=env.path, phase=PHASE) for requirement in requirements
+    ]
     return Plan(
         f"virtual environment of {env.name}",
         (
@@ -69,6 +71,6 @@ def plan(env: EnvDir, base: PythonEnv, *requirements: tuple[str, ...]) -> Plan:
 
 
 def pip_install(python: Path, *arguments: str) -> tuple[str, ...]:
-    """The command line of pip in an interpreter."""
+    """Return the command line of pip in an interpreter."""
     quiet = ("--quiet", "--disable-pip-version-check")
     return (str(python), "-m", "pip", "install", *quiet, *arguments)

@@ -160,7 +160,7 @@ def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> P
     if not commit:
         raise _no_ref(request.ref, clone)
     name = _name(request, commit)
-    existing = next((record_ for record_ in records.records(space) if record_.name == name), None)
+    existing = next((known for known in records.records(space) if known.name == name), None)
     base = settings_.load(request.env, only_shown=True)
     record = WorktreeRecord(
         name=name,

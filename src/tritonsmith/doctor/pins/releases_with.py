@@ -1,4 +1,4 @@
-"""Which PyTorch releases have a Triton commit, by the history of a clone."""
+"""The PyTorch releases that have a Triton commit, determined by the history of a clone."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _HOLDS: dict[Relation, bool | None] = {
     "apart": False,
     "undecided": None,
 }
-_PULL_REQUEST = re.compile(r"(?:#|\S*/pull/)?(\d{1,6})")  # no hash is given by so few digits
+_PULL_REQUEST = re.compile(r"(?:#|\S*/pull/)?(\d{1,6})")  # too few digits for a hash
 _RELEASE = re.compile(r"v?(\d+\.\d+\.\d+)")
-_FIELD, _RECORD = "\x1f", "\x1e"  # no message has them
-_HOUR = 3600  # seconds by which two clocks may differ
+_FIELD, _RECORD = "\x1f", "\x1e"  # these never occur in messages
+_HOUR = 3600  # seconds of tolerance between two clocks
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Standing:
         relation: the pin is the commit, comes after or before it, has it cherry-picked, had it and reverted
             it, lies on another branch that does not have it, or is undecided.
         why: the reason, where it is not obvious.
-        doubt: the clone has the pin, and what it has does not tell.
+        doubt: the clone has the pin, but its history is not conclusive.
     """
 
     relation: Relation
@@ -49,7 +49,7 @@ class Standing:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the pin has the commit; None if undecided."""
+        """Report whether the pin has the commit; None if undecided."""
         return _HOLDS[self.relation]
 
 
@@ -58,7 +58,7 @@ class Holding:
     """One pin of one release.
 
     Attributes:
-        release: of PyTorch.
+        release: version of PyTorch.
         where: `cuda`, `rocm`, `xpu` for its pin files, `wheel` for the published wheel.
         pin: commit of Triton; empty if unknown.
         standing: the pin's position.
@@ -72,10 +72,10 @@ class Holding:
 
 @dataclass(frozen=True)
 class Holders:
-    """The answer.
+    """The pins of all releases, compared with a commit.
 
     Attributes:
-        commit: of Triton, 40 digits.
+        commit: commit of Triton, 40 digits.
         subject: first line of its message.
         committed: its date, ISO 8601.
         holdings: every pin of every release.
@@ -95,7 +95,7 @@ def find(name: str, source: Path) -> Holders:
         source: the clone.
 
     Raises:
-        FactError: no clone, a shallow one, or one without that commit.
+        FactError: there is no clone, it is shallow, or it lacks that commit.
     """
     with git_history.opened(source) as clone:
         release_branches.refuse_shallow(clone, source)
@@ -110,16 +110,17 @@ def find(name: str, source: Path) -> Holders:
             if pin is not None and not pin.same_file
         ]
         named = {name for _, _, pin in rows for name in (pin.commit, *pin.candidates) if name}
-        asked = _Asked(clone, commit, main, named)
+        comparison = _Asked(clone, commit, main, named)
         holdings = tuple(
-            Holding(release.version, where, pin.commit, asked.standing(pin)) for release, where, pin in rows
+            Holding(release.version, where, pin.commit, comparison.standing(pin))
+            for release, where, pin in rows
         )
-        found = clone.commit(commit)
-        return Holders(commit, str(found.summary), found.committed_datetime.isoformat(), holdings)
+        entry = clone.commit(commit)
+        return Holders(commit, str(entry.summary), entry.committed_datetime.isoformat(), holdings)
 
 
 def _commit(name: str, clone: Repo, main: str) -> str:
-    """The commit of a hash, tag or branch, a pull request or a release; empty if the clone lacks it."""
+    """Return the commit of a hash, tag, branch, pull request or release; empty if the clone lacks it."""
     if match := _RELEASE.fullmatch(name):
         return release_branches.commit_of(match[1], clone)
     if match := _PULL_REQUEST.fullmatch(name):
@@ -143,7 +144,7 @@ def _lacks(name: str, source: Path) -> FactError:
 
 
 class _Asked:
-    """A commit, main and every pin as one graph, and a cache of results: releases share pins."""
+    """A commit, main and every pin as one graph, with a cache of results, as releases share pins."""
 
     def __init__(self, clone: Repo, commit: str, main: str, pins: Iterable[str]) -> None:
         tips = {commit, *filter(None, (main,)), *pins}
@@ -152,32 +153,36 @@ class _Asked:
         self._graph = _graph(clone, tips)
         self._main = self._ancestors(main) if main else set()
         self._own: dict[str, str] = {}
-        for one in self._main:
-            self._own.setdefault(commit_message.own(self._graph[one].subject), one)
+        for ancestor in self._main:
+            self._own.setdefault(commit_message.own(self._graph[ancestor].subject), ancestor)
         self._older = self._ancestors(commit)
         self._known: dict[str, Standing] = {}
         self._bodies = _bodies(clone, tips)
-        later = sorted(self._graph.keys() - self._older, key=lambda one: (self._graph[one].committed, one))
-        self._picks = tuple(one for one in later if self._is_pick(one))
+        later = sorted(self._graph.keys() - self._older, key=lambda name: (self._graph[name].committed, name))
+        self._picks = tuple(candidate for candidate in later if self._is_pick(candidate))
         same, self._reverse = same_changes.find(clone, commit, tips)
-        self._same = tuple(one for one in later if one in same)
+        self._same = tuple(candidate for candidate in later if candidate in same)
         self._undoing = {
-            one: found for one in self._graph if (found := self._targets(one)) != (frozenset(), frozenset())
+            candidate: targets
+            for candidate in self._graph
+            if (targets := self._targets(candidate)) != (frozenset(), frozenset())
         }
 
-        self._reverts = [one for one in self._graph if one in self._undoing or one in self._reverse]
+        self._reverts = [
+            candidate for candidate in self._graph if candidate in self._undoing or candidate in self._reverse
+        ]
 
     def standing(self, pin: Pin) -> Standing:
-        """Position of a pin; an unknown pin stays undecided, whatever its candidates are."""
+        """Return the standing of a pin; an unknown pin stays undecided, whatever its candidates are."""
         if pin.commit:
             return self._of(pin.commit)
         if not pin.candidates:
             return Standing("undecided", "the pin is unknown")
         each = {self._of(candidate).holds for candidate in pin.candidates}
-        said = "its unconfirmed candidates do not agree"
+        summary = "its unconfirmed candidates do not agree"
         if each in ({True}, {False}):
-            said = f"{'every' if True in each else 'no'} unconfirmed candidate has the commit"
-        return Standing("undecided", f"the pin is unknown; {said}")
+            summary = f"{'every' if True in each else 'no'} unconfirmed candidate has the commit"
+        return Standing("undecided", f"the pin is unknown; {summary}")
 
     def _of(self, pin: str) -> Standing:
         if pin not in self._known:
@@ -192,47 +197,49 @@ class _Asked:
         if pin in self._older:
             return Standing("before")
         held = self._ancestors(pin)
-        copies = [one for one in (self._commit, *self._picks, *self._same) if one in held]
+        copies = [copy for copy in (self._commit, *self._picks, *self._same) if copy in held]
         if copies:
             return self._in_effect(tuple(dict.fromkeys(copies)), held)
         return self._apart(held - self._older)
 
     def _in_effect(self, copies: tuple[str, ...], held: set[str]) -> Standing:
-        """Whether any copy of the commit is not reverted."""
-        reverts = {one: self._reverted_by(one, held) for one in copies}
+        """Decide whether any copy of the commit is not reverted."""
+        reverts = {copy: self._reverted_by(copy, held) for copy in copies}
         if not reverts[copies[0]] and copies[0] == self._commit:
             return Standing("after")
-        if found := next((one for one in reversed(copies) if not reverts[one]), ""):
-            how = "by its message" if found in self._picks else "by its changes"
-            return Standing("cherry-picked", f"as {found[:10]}, {how}")
-        for one in reverts.values():
-            if one not in self._reverse and not _is_sure_revert(subject := self._graph[one].subject):
-                return Standing("undecided", f"{one[:10]} may revert it: {subject}", doubt=True)
-        last = max(reverts.values(), key=lambda one: len(self._ancestors(one)))
+        if unreverted := next((copy for copy in reversed(copies) if not reverts[copy]), ""):
+            how = "by its message" if unreverted in self._picks else "by its changes"
+            return Standing("cherry-picked", f"as {unreverted[:10]}, {how}")
+        for revert in reverts.values():
+            if revert not in self._reverse and not _is_sure_revert(subject := self._graph[revert].subject):
+                return Standing("undecided", f"{revert[:10]} may revert it: {subject}", doubt=True)
+        last = max(reverts.values(), key=lambda name: len(self._ancestors(name)))
         if again := self._namesake(held - self._ancestors(last), copies):
             why = f"{again[:10]} has its title, after {last[:10]} reverted it"
             return Standing("undecided", why, doubt=True)
         return Standing("reverted", f"by {last[:10]}")
 
     def _namesake(self, later: set[str], copies: tuple[str, ...]) -> str:
-        """A commit with the title of the requested one and other lines; empty if there is none."""
+        """Return another commit with the title of the requested one; empty if there is none."""
         title = commit_message.title(self._graph[self._commit].subject)
         others = sorted(later - {*copies})
-        return next((one for one in others if commit_message.title(self._graph[one].subject) == title), "")
+        return next(
+            (other for other in others if commit_message.title(self._graph[other].subject) == title), ""
+        )
 
     def _ancestors(self, commit: str) -> set[str]:
-        """The commit and everything before it."""
-        seen: set[str] = set()
+        """Return the commit and its ancestors."""
+        visited: set[str] = set()
         todo = [commit]
         while todo:
-            one = todo.pop()
-            if one not in seen:
-                seen.add(one)
-                todo += self._graph[one].parents
-        return seen
+            current = todo.pop()
+            if current not in visited:
+                visited.add(current)
+                todo += self._graph[current].parents
+        return visited
 
     def _is_pick(self, commit: str) -> bool:
-        """Whether the messages say that a commit has the change of the requested one."""
+        """Report whether the messages tell that a commit has the change of the requested one."""
         asked, found = (commit_message.picked(self._bodies.get(one, "")) for one in (self._commit, commit))
         if any(self._commit.startswith(one) for one in found) or any(commit.startswith(one) for one in asked):
             return True
@@ -241,30 +248,30 @@ class _Asked:
         return one == other and not self._carries(commit).isdisjoint(self._carries(self._commit))
 
     def _carries(self, commit: str) -> set[str]:
-        """The pull requests whose change a commit has, by its subject."""
+        """Return the pull requests whose change a commit has, by its subject."""
         subject = self._graph[commit].subject
         own = commit_message.own(subject)
         others = set(commit_message.numbers(subject)) - {own}
         if commit in self._main and not commit_message.lands_again(subject):
             return {own} - {""}
-        if own in self._own and commit not in self._main:  # of main, as it is, or of another repository
+        if own in self._own and commit not in self._main:  # from main unchanged, or from another repository
             return {own} if commit_message.title(self._graph[self._own[own]].subject) in subject else others
-        for number in others & self._own.keys():  # what such a commit names, it does not have
+        for number in others & self._own.keys():  # the commit does not contain what these merely mention
             others -= set(commit_message.numbers(self._graph[self._own[number]].subject)) - {number}
         return ({own} | others) - {""}
 
     def _apart(self, others: set[str]) -> Standing:
-        """On another branch, unless one of its commits may be the requested one in other words and lines."""
-        asked = self._graph[self._commit]
+        """Return `apart`, unless one of the other commits may be a reworded and edited copy."""
+        requested = self._graph[self._commit]
         strangers = [
-            one
-            for one in others
-            if self._graph[one].committed >= asked.written - _HOUR and self._is_stranger(one)
+            other
+            for other in others
+            if self._graph[other].committed >= requested.written - _HOUR and self._is_stranger(other)
         ]
         files = _files(self._clone, {self._commit, *strangers})
         mine = files.get(self._commit, set())
-        shared = {one: len(mine & files.get(one, set())) for one in strangers}
-        likely = max(strangers, key=lambda one: (shared[one], one), default="")
+        shared = {other: len(mine & files.get(other, set())) for other in strangers}
+        likely = max(strangers, key=lambda name: (shared[name], name), default="")
         if not likely or not shared[likely]:
             return Standing("apart", "on another branch")
         subject = self._graph[likely].subject
@@ -272,44 +279,44 @@ class _Asked:
         return Standing("undecided", why, doubt=True)
 
     def _is_stranger(self, commit: str) -> bool:
-        """Whether a commit is not on main, and its message names none that is."""
+        """Report whether a commit is not on main, and its message names none that is."""
         if commit in self._main or len(self._graph[commit].parents) > 1:
             return False
         return not (self._carries(commit) & self._own.keys() or self._bodies.get(commit))
 
     def _reverted_by(self, commit: str, held: set[str]) -> str:
-        """A commit that reverts another one, and is not reverted itself; empty if there is none."""
+        """Return a commit that reverts another one and is not reverted itself; empty if there is none."""
         carried = self._carries(commit)
         copy = commit == self._commit or commit in self._same
-        for one in self._reverts:
-            if one not in held or one == commit:
+        for revert in self._reverts:
+            if revert not in held or revert == commit:
                 continue
-            commits, pulls = self._undoing.get(one, (frozenset(), frozenset()))
+            commits, pulls = self._undoing.get(revert, (frozenset(), frozenset()))
             named = carried & pulls or any(commit.startswith(name) for name in commits)
             if (
-                one != commit
-                and (named or (copy and one in self._reverse))
-                and commit in self._ancestors(one)
-                and not self._reverted_by(one, held)
+                revert != commit
+                and (named or (copy and revert in self._reverse))
+                and commit in self._ancestors(revert)
+                and not self._reverted_by(revert, held)
             ):
-                return one
+                return revert
         return ""
 
     def _targets(self, commit: str) -> tuple[frozenset[str], frozenset[str]]:
-        """The commits, and the pull requests, that a commit reverts."""
+        """Return the commits, and the pull requests, that a commit reverts."""
         subject = self._graph[commit].subject
         commits, pulls = commit_message.reverted(self._bodies.get(commit, ""))
         often, named = commit_message.reverts(subject), commit_message.numbers(subject)
         if not often:
             return commits, pulls
         quoted = named[:-1] or named
-        if often > 1:  # the revert of a revert: of the last one that it quotes
+        if often > 1:  # a revert of a revert concerns the last one that it quotes
             quoted = quoted[-1:]
         mains = {number: self._own[number] for number in quoted if number in self._own}
         picked = {
             number
-            for number, one in mains.items()
-            if commit_message.reverts(self._graph[one].subject) >= often  # a pick of that revert
+            for number, original in mains.items()
+            if commit_message.reverts(self._graph[original].subject) >= often  # a pick of that revert
         }
         return commits, pulls | frozenset(quoted) - picked
 
@@ -317,13 +324,13 @@ class _Asked:
 @dataclass(frozen=True)
 class _Commit:
     parents: tuple[str, ...]
-    written: int  # seconds; a pick keeps it
+    written: int  # author time in seconds, which cherry-picking keeps
     committed: int
     subject: str
 
 
 def _graph(clone: Repo, tips: Iterable[str]) -> dict[str, _Commit]:
-    """Every commit below those tips that the clone has."""
+    """Return the commits of the clone that are reachable from those tips."""
     form = f"--format=%H{_FIELD}%P{_FIELD}%at{_FIELD}%ct{_FIELD}%s"
     log = clone.git.log("--ignore-missing", "--no-show-signature", form, *tips)
     rows = (line.split(_FIELD, 4) for line in str(log).split("\n") if line)
@@ -334,7 +341,7 @@ def _graph(clone: Repo, tips: Iterable[str]) -> dict[str, _Commit]:
 
 
 def _bodies(clone: Repo, tips: Iterable[str]) -> dict[str, str]:
-    """The bodies that name commits which were picked or reverted."""
+    """Return the message bodies that name picked or reverted commits."""
     grep = (f"--grep={text}" for text in commit_message.TELLS)
     log = clone.git.log(
         "--ignore-missing", "--no-show-signature", *grep, f"--format=%H{_FIELD}%b{_RECORD}", *tips
@@ -344,19 +351,19 @@ def _bodies(clone: Repo, tips: Iterable[str]) -> dict[str, str]:
 
 
 def _files(clone: Repo, commits: Iterable[str]) -> dict[str, set[str]]:
-    """What commits change, by commit."""
+    """Return the files that each commit changes."""
     options = "--no-show-signature", "--no-walk", "--no-renames", "--name-only", f"--format={_RECORD}%H"
     log = str(clone.git.log(*options, *commits))
     rows = (record.split("\n") for record in log.split(_RECORD) if record)
-    return {commit: found for commit, *files in rows if (found := set(filter(None, files)))}
+    return {commit: changed for commit, *files in rows if (changed := set(filter(None, files)))}
 
 
 def _is_sure_revert(subject: str) -> bool:
-    """Whether a subject says that all of a commit is undone; a body says it of a part, too."""
-    said = commit_message.reverts(subject) or commit_message.lands_again(subject)
-    return bool(said) and "partial" not in subject.lower()
+    """Report whether a subject reverts all of a commit; a body also mentions partial reverts."""
+    reverting = commit_message.reverts(subject) or commit_message.lands_again(subject)
+    return bool(reverting) and "partial" not in subject.lower()
 
 
 def undecided(found: Holders) -> tuple[Holding, ...]:
-    """The pins that are undecided."""
-    return tuple(one for one in found.holdings if one.standing.holds is None)
+    """Return the pins that are undecided."""
+    return tuple(holding for holding in found.holdings if holding.standing.holds is None)

@@ -1,4 +1,4 @@
-"""Text output: the table of releases, one release in detail, and what was read from other sources."""
+"""Text output: the table of releases, one release in detail, and readings of other sources."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SAID = {
 
 
 def table(releases: Iterable[PyTorchRelease]) -> Grid:
-    """One line per release: the pin and the wheel, each with its LLVM."""
+    """Return one line per release: the pin and the wheel, each with its LLVM."""
     rows = [
         (
             release.version,
@@ -49,7 +49,7 @@ def table(releases: Iterable[PyTorchRelease]) -> Grid:
 
 
 def remarks(releases: Iterable[PyTorchRelease]) -> Iterator[str]:
-    """The remarks below the table."""
+    """Yield the remarks below the table."""
     rows = tuple(releases)
     differ = [release.version for release in rows if release.llvms_differ]
     open_ones = [release.version for release in rows if release.cuda.candidates]
@@ -62,7 +62,7 @@ def remarks(releases: Iterable[PyTorchRelease]) -> Iterator[str]:
 
 
 def detail(release: PyTorchRelease) -> Iterator[str]:
-    """All details of a release."""
+    """Yield all details of a release."""
     yield f"PyTorch {release.version}"
     yield ""
     yield "Pin files: what PyTorch's CI, nightlies and `make triton` build"
@@ -120,7 +120,7 @@ def _sources(pin: Pin) -> Iterator[str]:
 
 
 def _which(release: PyTorchRelease) -> Iterator[str]:
-    """Compare pin and wheel, and say what each is for."""
+    """Compare pin and wheel, and tell what each is for."""
     cuda, wheel = release.cuda, release.wheel
     if release.llvms_differ:
         yield "THE TWO LLVMs DIFFER: the wheel was not built with the LLVM at the pin."
@@ -149,7 +149,7 @@ def _grades(release: PyTorchRelease) -> Iterator[str]:
 
 
 def names() -> Grid:
-    """Wheel names by channel and era."""
+    """Return the wheel names by channel and era."""
     titles = pytorch_pins.titles()
     rows = [
         (titles[name.channel], name.kind, name.name, f"{name.since} - {name.until}", name.place)
@@ -160,13 +160,13 @@ def names() -> Grid:
 
 
 def indexes() -> Iterator[str]:
-    """The URL of each index that `names` mentions."""
+    """Yield the URL of each index that `names` mentions."""
     for place, url in configs.load(pytorch_pins.CONFIG)["index"].items():
         yield f"{place}: {url}"
 
 
 def live(reading: Reading, release: PyTorchRelease | None) -> Iterator[str]:
-    """The pins of a PyTorch commit, and whether the table's row of the same release agrees."""
+    """Yield the pins of a PyTorch commit, and a comparison with the table's row of the same release."""
     yield f"PyTorch {reading.ref} = {reading.commit} ({reading.committed[:10]})"
     yield f"of {reading.repository}"
     for pin in reading.pins:
@@ -190,18 +190,18 @@ def _against(reading: Reading, release: PyTorchRelease) -> Iterator[str]:
         if pin is None or row is None:
             continue
         if not row.commit:
-            said = "unknown in the table"
+            verdict = "unknown in the table"
             if pin.commit in row.candidates:
-                said += ", and one of its candidates"
+                verdict += ", and one of its candidates"
         elif row.commit == pin.commit:
-            said = f"the same ({row.grade})"
+            verdict = f"the same ({row.grade})"
         else:
-            said = f"DIFFERS: {row.commit} ({row.grade})"
-        yield f"  {pin.title:<8} {said}"
+            verdict = f"DIFFERS: {row.commit} ({row.grade})"
+        yield f"  {pin.title:<8} {verdict}"
 
 
 def installed(found: InstalledTorch) -> Iterator[str]:
-    """A torch, its Triton, and whether they belong together."""
+    """Yield a torch, its Triton, and whether they belong together."""
     torch, release = found.torch, found.release
     yield f"{found.python}"
     yield f"  torch   {torch.version}, git {torch.git_version or UNKNOWN}" if torch else "  torch   none"
@@ -229,18 +229,20 @@ def installed(found: InstalledTorch) -> Iterator[str]:
 
 
 def holders(found: Holders) -> Iterator[str]:
-    """Summary: the releases that have the commit."""
+    """Yield a summary: the releases that have the commit."""
     yield f"{found.commit} ({found.committed[:10]})"
     yield found.subject
     yield ""
     for where, title in (("cuda", "Pins for CUDA"), (WHEEL, "Published wheels")):
-        held = [one.release for one in found.holdings if one.where == where and one.standing.holds]
+        held = [
+            holding.release for holding in found.holdings if holding.where == where and holding.standing.holds
+        ]
         yield f"{title} that have it: {', '.join(held) or 'none'}"
 
 
 def holdings(found: Holders) -> Grid:
-    """One line per release, one column per kind of pin."""
-    by_place = {(one.release, one.where): one for one in found.holdings}
+    """Return a table with one line per release and one column per kind of pin."""
+    by_place = {(holding.release, holding.where): holding for holding in found.holdings}
     rows = []
     for release in pytorch_pins.releases():
         cells = [_cell(release, where, by_place.get((release.version, where))) for where in _COLUMNS]
@@ -252,28 +254,33 @@ def holdings(found: Holders) -> Grid:
 def _cell(release: PyTorchRelease, where: str, one: Holding | None) -> str:
     if one is None:
         return "as CUDA" if where == "rocm" and release.rocm.same_file else "-"
-    said = _SAID[one.standing.relation]
-    return f"{_short(one.pin)} {said}" if one.pin else said
+    relation = _SAID[one.standing.relation]
+    return f"{_short(one.pin)} {relation}" if one.pin else relation
 
 
 def open_questions(found: Holders) -> Iterator[str]:
-    """The undecided pins, with reasons."""
+    """Yield the undecided pins, with reasons."""
     titles = {**pytorch_pins.titles(), WHEEL: "wheel"}
     rows = undecided(found)
     if rows:
         yield f"Undecided ({len(rows)}):"
-    yield from (f"  {one.release:<7} {titles[one.where]:<6} {one.standing.why}" for one in rows)
-    if any(one.pin for one in rows):
+    yield from (
+        f"  {holding.release:<7} {titles[holding.where]:<6} {holding.standing.why}" for holding in rows
+    )
+    if any(holding.pin for holding in rows):
         yield "  A clone of triton-lang/triton with its release branches has more pins: git fetch origin"
     for relation, title in (("cherry-picked", "Cherry-picked:"), ("reverted", "Reverted:")):
-        told = [one for one in found.holdings if one.standing.relation == relation]
-        if told:
+        matching = [holding for holding in found.holdings if holding.standing.relation == relation]
+        if matching:
             yield title
-        yield from (f"  {one.release:<7} {titles[one.where]:<6} {one.standing.why}" for one in told)
+        yield from (
+            f"  {holding.release:<7} {titles[holding.where]:<6} {holding.standing.why}"
+            for holding in matching
+        )
 
 
 def picked(found: Picks) -> Iterator[str]:
-    """Summary: the branch, its branch point, and how many commits of main are in it."""
+    """Yield a summary: the branch, its branch point, and how many commits of main are in it."""
     yield f"{found.branch}, at {_short(found.tip)}"
     yield f"cut from {found.main} at {found.point}"
     alone = len(found.only_here)
@@ -282,29 +289,29 @@ def picked(found: Picks) -> Iterator[str]:
 
 
 def picks(found: Picks) -> Grid:
-    """One line per commit, oldest first."""
+    """Return a table with one line per commit, oldest first."""
     rows = [
         (
-            _short(one.commit),
-            one.date[:10],
-            one.subject,
-            f"{_short(one.original) if one.original else ''} {one.how}".strip() or "-",
+            _short(pick.commit),
+            pick.date[:10],
+            pick.subject,
+            f"{_short(pick.original) if pick.original else ''} {pick.how}".strip() or "-",
         )
-        for one in found.picks
+        for pick in found.picks
     ]
     return tables.plain("", ["commit", "date", "subject", "on main"], rows)
 
 
 def packages(found: Iterable[PackageRelease]) -> Grid:
-    """One line per release of a package: its torch, that torch's Triton, and the kernels it has in it."""
-    by_version = {one.version: one for one in pytorch_pins.releases()}
+    """Return a table of a package's releases: the torch, that torch's Triton, and the included kernels."""
+    by_version = {release.version: release for release in pytorch_pins.releases()}
     rows = []
-    for one in found:
-        torch = by_version.get(one.torch)
+    for package in found:
+        torch = by_version.get(package.torch)
         triton = (torch.cuda.version if torch else "") or UNKNOWN
         commit, llvm = (torch.wheel.commit, torch.wheel.llvm) if torch else ("", "")
-        names = (f"{one.package} {one.version}", one.torch, triton)
-        rows.append((*names, _short(commit), _short(llvm), one.triton_kernels or "-"))
+        names = (f"{package.package} {package.version}", package.torch, triton)
+        rows.append((*names, _short(commit), _short(llvm), package.triton_kernels or "-"))
     titles = ["package", "PyTorch", "Triton", "wheel's commit", "LLVM", "triton_kernels"]
     return tables.plain("", titles, rows)
 

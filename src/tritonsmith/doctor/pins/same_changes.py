@@ -1,4 +1,4 @@
-"""Commits that change the same lines as another one, or change them back, whatever their messages say."""
+"""Commits that make the same change as another one, or its reverse, whatever their messages are."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from git import Repo
 
-# `-R` swaps the prefixes of paths, which would be another change.
+# `-R` swaps the path prefixes, which would make it a different change.
 _DIFF = ("-p", "--root", "--no-prefix", "--no-renames", "--no-ext-diff", "--no-textconv")
 
 
 def find(repository: Repo, commit: str, tips: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """The commits below some tips, and not below a commit's parents, that have its change, and its reverse.
+    """Return the commits below some tips, and not below a commit's parents, with its change or its reverse.
 
     Two changes are the same if git gives them one patch id: the same lines, context included, of the same
-    files, at any place in them. Merges and empty commits have no change.
+    files, at any position. Merges and empty commits have no change.
 
     Args:
-        repository: has the commit.
-        commit: 40 digits; not among what is found.
-        tips: commits; those that the repository lacks are left out.
+        repository: repository with the commit.
+        commit: 40 digits; not part of the result.
+        tips: commits; those missing in the repository are ignored.
     """
     files = str(repository.git.diff_tree("-r", "--root", "--no-commit-id", "--name-only", "-z", commit))
     names = [name for name in files.split("\0") if name]
     if not names:
         return frozenset(), frozenset()
-    parents = (f"^{one}" for one in str(repository.git.rev_parse(f"{commit}^@")).split())
+    parents = (f"^{parent}" for parent in str(repository.git.rev_parse(f"{commit}^@")).split())
     span = ("--ignore-missing", "--full-history", "--no-merges", *sorted(tips), *parents, "--", *names)
     others = repository.git.rev_list(*span, as_process=True)
     known = _ids(
@@ -38,13 +38,13 @@ def find(repository: Repo, commit: str, tips: Iterable[str]) -> tuple[frozenset[
         for way in ((), ("-R",))
     )
     same, reverse = (
-        frozenset(one for one, id_ in known.items() if one != commit and id_ in wanted)
-        for wanted in (own, back)
+        frozenset(other for other, id_ in known.items() if other != commit and id_ in ids)
+        for ids in (own, back)
     )
     return same, reverse
 
 
 def _ids(repository: Repo, diffs: object) -> dict[str, str]:
-    """Commit to the patch id of its change."""
-    told = repository.git.patch_id("--stable", istream=diffs.stdout)  # type: ignore[attr-defined]
-    return {commit: id_ for id_, commit in (line.split() for line in str(told).splitlines())}
+    """Map each commit to the patch id of its change."""
+    output = repository.git.patch_id("--stable", istream=diffs.stdout)  # type: ignore[attr-defined]
+    return {commit: id_ for id_, commit in (line.split() for line in str(output).splitlines())}

@@ -23,7 +23,7 @@ from tritonsmith.facts.pytorch_pins import CHANNELS, READ, UNKNOWN, WHEEL
 
 PHASE = "table of pins"
 _SHORT = 10
-_STALE = ("commit", "grade", "candidates", "same-file", "note", "source")  # whatever is read replaces them
+_STALE = ("commit", "grade", "candidates", "same-file", "note", "source")  # replaced by the new reading
 _PIN = ("version", "requires", "same-file", "commit", "grade", "candidates")
 _ORDER = (*_PIN, "llvm", "llvm-grade", "how", "note", "source")
 
@@ -33,7 +33,7 @@ class Revision:
     """A changed table.
 
     Attributes:
-        text: text of the whole file.
+        text: new text of the whole file.
         changes: a line for each pin that changed.
     """
 
@@ -42,7 +42,7 @@ class Revision:
 
 
 def target() -> Path:
-    """The table's file, in the running checkout of this tool.
+    """Return the table's file, in the running checkout of this tool.
 
     Raises:
         SmithError: the tool runs from an installed package.
@@ -62,7 +62,7 @@ def target() -> Path:
 
 
 def plan(file: Path, revision: Revision) -> Plan:
-    """The steps that write it."""
+    """Plan to write the table."""
     steps = (Write(file, revision.text, phase=PHASE),) if revision.changes else ()
     return Plan(f"write {file}", steps, notes=revision.changes)
 
@@ -75,7 +75,7 @@ def revise(text: str, version: str, reading: Reading) -> Revision:
     row = next((row for row in rows if row["pytorch"] == version), None)
     if row is None:
         row = _new_row(version)
-        rows.insert(sum(version_key(one["pytorch"]) < version_key(version) for one in rows), row)
+        rows.insert(sum(version_key(entry["pytorch"]) < version_key(version) for entry in rows), row)
     changes = [
         f"{version} {pytorch_pins.titles()[channel]}: {change}"
         for channel in CHANNELS
@@ -99,7 +99,7 @@ def _new_row(version: str) -> Table:
 
 
 def _table(values: dict[str, Any]) -> Table:
-    """A table followed by an empty line."""
+    """Return a table followed by an empty line."""
     table = tomlkit.table()
     for key, value in values.items():
         table.add(key, value)
@@ -127,7 +127,7 @@ def _put(row: Any, channel: str, pin: LivePin, reading: Reading) -> str:
         new["note"] = old["note"]
     if new == old:
         return ""
-    kept = {key: before.item(key) for key in old} if before is not None else {}  # quoted as they were
+    kept = {key: before.item(key) for key in old} if before is not None else {}  # with their quotes
     table = _table({key: kept[key] if new[key] == old.get(key) else new[key] for key in _ORDER if key in new})
     if before is not None:
         row[channel] = table
@@ -140,7 +140,7 @@ def _put(row: Any, channel: str, pin: LivePin, reading: Reading) -> str:
 
 
 def _put_llvm(new: dict[str, Any], old: dict[str, Any], pin: LivePin) -> None:
-    """LLVM at the pin: as just read, as known before for this commit, or nothing."""
+    """Set the LLVM at the pin: as just read, as known before for this commit, or nothing."""
     if pin.llvm:
         new["llvm"] = pin.llvm
         new["llvm-grade"] = "read-at-commit"
@@ -156,8 +156,8 @@ def _same_pin(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def _told(channel: dict[str, Any]) -> str:
-    told = "the same file as CUDA" if channel.get("same-file") else str(channel.get("commit", ""))[:_SHORT]
-    return f"{told} ({channel['grade']})" if told and "grade" in channel else told or UNKNOWN
+    text = "the same file as CUDA" if channel.get("same-file") else str(channel.get("commit", ""))[:_SHORT]
+    return f"{text} ({channel['grade']})" if text and "grade" in channel else text or UNKNOWN
 
 
 def readings(
@@ -175,18 +175,18 @@ def readings(
         The reading of each release's tag, and the releases whose tag could not be read.
 
     Raises:
-        SmithError: the first tag could not be read: then the repository is at fault, not the tag.
+        SmithError: the first tag could not be read, so the repository is at fault.
     """
-    found: dict[str, Reading] = {}
+    by_version: dict[str, Reading] = {}
     missing: list[str] = []
     for version in versions:
         try:
-            found[version] = read_upstream.read(repository, f"v{version}", space, triton)
+            by_version[version] = read_upstream.read(repository, f"v{version}", space, triton)
         except SmithError:
-            if not found:
+            if not by_version:
                 raise
             missing.append(version)
-    return found, tuple(missing)
+    return by_version, tuple(missing)
 
 
 def revise_all(text: str, found: Mapping[str, Reading]) -> Revision:
