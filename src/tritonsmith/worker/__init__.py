@@ -13,5 +13,5 @@ FOLDER = Path(__file__).parent
 
 
 def text() -> str:
-    """The source of the whole worker: cached answers are valid as long as the source stays the same."""
+    """Return the source of the whole worker: cached answers are valid as long as it stays the same."""
     return "".join(path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.py")))

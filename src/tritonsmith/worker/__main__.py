@@ -8,15 +8,15 @@
     rehearse JSON        list the bindings that a backend calls, with their arguments; compiles nothing
     replay REQUEST       run passes, each on its own input
     stage REQUEST        run one stage of the pipeline on the text of the stage before
-    layout JSON          convert layouts of tensors and memory to linear ones: a line of JSON for each
-    plugin JSON          load a plugin, and see what it says of itself and what Triton says of it
-    operate REQUEST      leave out or repeat passes of what this process compiles from here on
+    layout JSON          convert layouts of tensors and memory to linear ones: one line of JSON each
+    plugin JSON          load a plugin, and report its own description and Triton's
+    operate REQUEST      skip or repeat passes in all further compiles of this process
     check REQUEST SCRIPT run a script, then compare two of its values
     capture REQUEST      record the launches of this process from here on: called, not started
     reduce               run passes on one piece of IR after the other
     generic REQUEST      print IR in MLIR's generic form
-    interpret REQUEST    run programs of a kernel by Triton's interpreter, on a memory that is given
-    profile REQUEST      measure what this process launches from here on, by Proton
+    interpret REQUEST    run programs of a kernel in Triton's interpreter, on the request's memory
+    profile REQUEST      measure all further launches of this process with Proton
 
 The folder is removed from `sys.path`, and the modules beside this one become a package with a unique name: a
 kernel's file may be called `reduce.py`, or import a `replay` of its own. Each command imports only what it
@@ -54,7 +54,7 @@ COMMANDS = {  # module and function of each
 
 
 def run(what: str, *arguments: str) -> int:
-    """Run the command; returns the exit code."""
+    """Run the command, and return its exit code."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
     package = types.ModuleType("_tritonsmith_worker")

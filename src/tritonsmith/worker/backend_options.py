@@ -1,4 +1,4 @@
-"""The options that this Triton's backends have: a point keeps those of its own."""
+"""Check a request's options against those of this Triton's backends: a point keeps those of its own."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ if TYPE_CHECKING:
 
 
 def drop_foreign_options(request: Table) -> list[str]:
-    """Drop options that only another backend has; refuse options that no backend has.
-
-    `parse_options` of the backends ignores unknown names.
-    """
+    """Drop options that only another backend has; refuse options that no backend has."""
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import make_backend
 
+    # `parse_options` of the backends ignores unknown names.
     known: dict[str, set[str]] = {}
     for point in request["points"]:
         name = point["target"][0]

@@ -1,4 +1,4 @@
-"""Record what a program launches: it is told that the GPU is here, and its kernels are counted, not run.
+"""Record a program's launches: it sees a GPU, and its kernels are counted, not run.
 
 `sitecustomize.py` of a scratch folder on PYTHONPATH calls `start` in every Python of the process tree.
 """
@@ -26,29 +26,29 @@ _TIMES = 1.0  # milliseconds: what a kernel takes, for whoever measures
 
 
 class UnknownFactError(RuntimeError):
-    """Something of the GPU that nobody here knows."""
+    """A fact about the GPU that the request does not contain."""
 
 
 class RecordedDriver(FakeDriver):
-    """Triton's driver for a program: what it measures is the same for all kernels."""
+    """Triton's driver for a program: every kernel takes the same time."""
 
     def __init__(self, gpu: FakeGpu, recorder: Recorder) -> None:
         super().__init__(gpu)
         self._recorder = recorder
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """A function that runs a kernel once, and measures nothing."""
+        """Return a function that runs a kernel once, and measures nothing."""
         return functools.partial(measured, self._recorder)
 
     def get_empty_cache_for_benchmark(self) -> None:
-        """Nothing needs to be cleared."""
+        """Do nothing: there is no cache to clear."""
 
     def clear_cache(self, _cache: Any = None) -> None:
         """Do nothing."""
 
 
 def start(request_path: str) -> int:
-    """Wait for Triton and torch to be imported, and let them tell of the GPU."""
+    """Wait for Triton and torch to be imported, and make them report the GPU of the request."""
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
     recorder = Recorder(request["results"])
@@ -106,7 +106,7 @@ def _compile(
     options: Any = None,
     **more: Any,
 ) -> Any:
-    """Triton's `compile`: a row for what it is asked for."""
+    """Replace Triton's `compile`: record the request instead, and compile on demand."""
     if not hasattr(src, "fn"):
         recorder.note(f"{site()} compiles {src}, which is no kernel's source: it is compiled, not recorded")
         return real(src, target=target, options=options, **more)
@@ -120,7 +120,7 @@ def _compile(
 
 
 def chosen_options(target: Any, options: Table) -> Table:
-    """Options that differ from the backend's defaults; warps and stages always."""
+    """Return options that differ from the backend's defaults; warps and stages always."""
     from triton.compiler.compiler import make_backend
 
     usual = vars(make_backend(target).parse_options({}))
@@ -132,7 +132,7 @@ def chosen_options(target: Any, options: Table) -> Table:
 
 
 def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
-    """Let autotuners note their configs: Triton's, and a package's that overrides its methods."""
+    """Make autotuners record their configs: Triton's, and those of packages that override its methods."""
 
     def run(real: Callable[..., Any]) -> Callable[..., Any]:
         def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -173,7 +173,7 @@ def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
 
 
 def _configs(recorder: Recorder, tuner: Any) -> list[Table]:
-    """The configs of an autotuner after pruning: values, options, and what heuristics made of them."""
+    """Return the configs of an autotuner after pruning: values, options, and results of heuristics."""
     trials = getattr(tuner, "smith_trials", [])
     made = {id(config): launches[0]["constexprs"] for config, launches in trials if launches}
     same = {
@@ -205,7 +205,7 @@ def _configs(recorder: Recorder, tuner: Any) -> list[Table]:
 
 
 def measured(recorder: Recorder, kernel: Callable[[], Any], *_: Any, **more: Any) -> Any:
-    """Triton's `do_bench`: the kernel is called once."""
+    """Replace Triton's `do_bench`: call the kernel once."""
     if getattr(recorder.tuning, "trial", None) is None:
         recorder.note(f"{site()} measures a kernel: {_TIMES} ms is answered")
     kernel()

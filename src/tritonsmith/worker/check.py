@@ -1,4 +1,4 @@
-"""Run a script as Python would, then hold what `triage --check` says of its values.
+"""Run a script as Python would, then check its values for `triage --check`.
 
 The verdict is a file: a script may end with any exit code, and may end before it has values.
 """
@@ -44,7 +44,7 @@ def run_script(request_path: str, script: str, *arguments: str) -> int:
 
 
 def judge(request: Table, names: Table) -> Table:
-    """`status`: `holds`, `differs` or `error`; `text` is one line.
+    """Return `status`, which is `holds`, `differs` or `error`, and `text`, which is one line.
 
     Args:
         request: `left`, `right`: expressions, the second may be empty; `rtol`, `atol`: numbers or null.
@@ -68,7 +68,7 @@ def judge(request: Table, names: Table) -> Table:
 
 
 def _value(text: str, names: Table) -> Any:
-    """What an expression is; a function of the script is called."""
+    """Evaluate an expression; a function of the script is called."""
     found = eval(text, names)  # noqa: S307 - what the user wrote beside the script
     return found() if callable(found) else found
 

@@ -39,13 +39,14 @@ LONGEST_LOG = 100000  # characters of standard error that a result carries
 
 
 def compile_each(first_path: str) -> int:
-    """Compile the points of one request after the other; a line of input names a request.
+    """Compile the points of one request after the other; each line of input names a request.
 
-    Triton is imported once: each request is compiled by a fork of this process, in a child of which a crash
-    is one row of the results. An answer is a line, too: how the fork ended.
+    Triton is imported once: each request is compiled by a fork of this process, so that a crash in a child of
+    that fork is one row of the results. An answer is a line, too, with the status of the fork.
 
     Args:
-        first_path: a request like those that come, which says what is replaced in the kernel's file.
+        first_path: a request like the following ones; it decides which modules are replaced in the kernel's
+            file.
     """
     parent_death.kill()
     with open(first_path, encoding="utf-8") as file:
@@ -61,7 +62,7 @@ def compile_each(first_path: str) -> int:
 
 
 def compile_points(request_path: str, around: FileSurroundings | None = None) -> int:
-    """Compile all points of a request; in new surroundings if there are none yet."""
+    """Compile all points of a request; make new surroundings if none are given."""
     parent_death.interrupt()
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
@@ -178,7 +179,7 @@ def serve(
 
 
 def loader(first: LoadedKernel | None, around: FileSurroundings) -> Loader:
-    """The kernel for a target; the file was loaded for that target, or did not query the GPU."""
+    """Return a loader; the file was loaded for this target, or did not query the GPU."""
     from triton.backends.compiler import GPUTarget
 
     def loaded(target: list[Any]) -> LoadedKernel | None:
@@ -189,7 +190,7 @@ def loader(first: LoadedKernel | None, around: FileSurroundings) -> Loader:
 
 
 def refuser(error: RequestRefusedError) -> Loader:
-    """The reason why there is no kernel for a target."""
+    """Return a loader that raises the reason why there is no kernel for a target."""
 
     def refused(_: list[Any]) -> LoadedKernel | None:
         raise error
@@ -198,7 +199,7 @@ def refuser(error: RequestRefusedError) -> Loader:
 
 
 def finished(request: Table, point: Table, result: Table) -> Table:
-    """A row with all fields of the manifest."""
+    """Return a row with all fields of the manifest."""
     path = os.path.join(request["output"], point["id"], "log")
     if result["status"] == "ok" and (flags := (point.get("surgery") or {}).get("llvm")):
         from . import llvm_options
@@ -223,7 +224,7 @@ def finished(request: Table, point: Table, result: Table) -> Table:
 
 
 def about(request: Table, around: FileSurroundings) -> Table:
-    """The first line of the results file."""
+    """Return the first line of the results file."""
     import triton
 
     digest = sha256(content_of(request["file"])).hexdigest()
@@ -239,7 +240,7 @@ def about(request: Table, around: FileSurroundings) -> Table:
 
 
 def variables() -> dict[str, str]:
-    """Variables that are set and that, according to Triton, change the compiled code."""
+    """Return the variables that are set and that, according to Triton, change the compiled code."""
     try:
         from triton._C.libtriton import get_cache_invalidating_env_vars
     except ImportError:

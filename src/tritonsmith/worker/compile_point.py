@@ -29,7 +29,7 @@ ALIGNED = 16  # the hint that says: divisible by it
 
 
 def attempt(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
-    """Compile a point, whatever happens; returns its row without the id."""
+    """Compile a point, and return its row without the id; a failure of any kind is a row, too."""
     folder = os.path.join(request["output"], point["id"])
     os.makedirs(folder, exist_ok=True)
     log = os.path.join(folder, "log")
@@ -72,7 +72,7 @@ def attempt(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
 
 
 def failed(status: str, error: str, began: float) -> Table:
-    """The row of a point that did not compile."""
+    """Return the row of a point that did not compile."""
     return {
         "status": status,
         "seconds": time.monotonic() - began,
@@ -129,7 +129,7 @@ def compile_point(
 
 
 def _written(request: Table, folder: str, asm: Any) -> Table:
-    """Write the stages that are to be kept."""
+    """Write the stages that the request keeps."""
     stages = {}
     if request["ir"] and request["file"].rpartition(".")[2] not in asm:
         asm[request["file"].rpartition(".")[2]] = content_of(request["file"]).decode()
@@ -149,7 +149,7 @@ def _written(request: Table, folder: str, asm: Any) -> Table:
 
 
 def complete(loaded: LoadedKernel, point: Table) -> Table:
-    """The constants of a point, including those that heuristics compute."""
+    """Return the constants of a point, including those that heuristics compute."""
     constexprs = dict(point["constexprs"])
     for name in point["signature"]:
         if point["signature"][name] != "constexpr" or name in constexprs:
@@ -170,9 +170,9 @@ def make_source(
     hints: dict[str, int],
     ranges: Iterable[str] = (),
 ) -> Any:
-    """Triton's source object: `constants` and a descriptor up to 3.2, `constexprs` and a dict since 3.3.
+    """Return Triton's source object: `constants` and a descriptor up to 3.2, then `constexprs` and a dict.
 
-    triton-lang/triton#5220. Gluon's kernels have their own class.
+    The change is triton-lang/triton#5220. Gluon's kernels have a class of their own.
     """
     import triton
     from triton.compiler import ASTSource
@@ -210,7 +210,7 @@ def make_source(
 
 
 def _descriptor(hints: dict[int, int]) -> Any:
-    """AttrsDescriptor of 3.0 and 3.1, and that of 3.2, which lies elsewhere (cd1cc2d54b)."""
+    """Return the AttrsDescriptor of 3.0 and 3.1, or that of 3.2, which moved (cd1cc2d54b)."""
     try:
         from triton.backends.compiler import AttrsDescriptor
 
@@ -223,7 +223,7 @@ def _descriptor(hints: dict[int, int]) -> Any:
 
 
 def write(request: Table, folder: str, stage: str, raw: bytes) -> Table:
-    """Write one file, and return its path."""
+    """Write one file, and return its path, size and digest."""
     path = os.path.join(folder, f"{request['kernel']}.{stage}")
     with open(path, "xb") as file:
         file.write(raw)
@@ -235,7 +235,7 @@ def write(request: Table, folder: str, stage: str, raw: bytes) -> Table:
 
 
 def told(error: BaseException | None, loaded: LoadedKernel | None) -> str:
-    """The compiler's own message, and its position in the file."""
+    """Return the compiler's own message, and its position in the file."""
     text = ""
     for _ in range(20):
         if error is None:
@@ -252,7 +252,7 @@ def told(error: BaseException | None, loaded: LoadedKernel | None) -> str:
 
 
 def place_of(function: Any, number: int) -> str:
-    """FILE:LINE of a line of a function; Triton counts lines from the `def`."""
+    """Return FILE:LINE of a line of a function; Triton counts lines from the `def`."""
     lines, first = inspect.getsourcelines(function)
     head = next((index for index, line in enumerate(lines) if line.strip().startswith("def ")), 0)
     return f"{inspect.getsourcefile(function)}:{first + head + number - 1}"

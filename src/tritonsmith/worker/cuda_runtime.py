@@ -1,6 +1,6 @@
-"""The parts of `torch.cuda` that are no tensors: events, graphs, generators, memory, files of tensors.
+"""Replace the parts of `torch.cuda` besides tensors: events, graphs, generators, memory, files of tensors.
 
-torch for the CPU has no C++ for them. Nothing runs on the fake GPU, so that most of them do nothing.
+torch for the CPU has no C++ for them. Nothing runs on the fake GPU, so most of them do nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: Table) -> None:
-    """Let programs call the CUDA runtime, where the CPU's torch has nothing to call."""
+    """Let programs call the CUDA runtime, although the CPU's torch has nothing to call."""
     _answers(torch, gpu, request)
     _graphs(torch, recorder)
     _profiler(torch, recorder)
@@ -105,7 +105,7 @@ def _answers(torch: Any, gpu: FakeGpu, request: Table) -> None:
 
 
 def _graphs(torch: Any, recorder: Recorder) -> None:
-    """CUDA graphs: what is captured is launched once, then; a replay launches nothing."""
+    """Replace CUDA graphs: captured kernels are launched once, at the capture; a replay launches nothing."""
     capturing: list[Any] = []
 
     class CUDAGraph:
@@ -138,7 +138,7 @@ def _graphs(torch: Any, recorder: Recorder) -> None:
 
 
 def _profiler(torch: Any, recorder: Recorder) -> None:
-    """Let the profiler run, which sees the CPU alone."""
+    """Let the profiler run, although it sees only the CPU."""
     profile = torch.autograd.profiler.profile
     real = profile.__init__
 
@@ -152,7 +152,7 @@ def _profiler(torch: Any, recorder: Recorder) -> None:
 
 
 def _generator_type(torch: Any) -> Any:
-    """`torch.Generator`, of the CPU's for either device."""
+    """Return a `torch.Generator` for either device, based on the CPU's."""
     real = torch.Generator
 
     class Generator(real):  # type: ignore[misc, valid-type]
@@ -208,7 +208,7 @@ def _generators(torch: Any) -> None:
 
 
 def _constructors(torch: Any) -> None:
-    """Pinned tensors from lists, and the old constructors: `torch.cuda.FloatTensor(2, 3)`."""
+    """Support pinned tensors from lists, and the old constructors: `torch.cuda.FloatTensor(2, 3)`."""
     real = torch.tensor
 
     def tensor(*args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
@@ -234,7 +234,7 @@ def _constructors(torch: Any) -> None:
 
 
 def _storages(torch: Any) -> None:
-    """Let `torch.save` write tensors of the GPU as a GPU's, and `torch.load` make them there again."""
+    """Let `torch.save` write tensors of the GPU as a GPU's, and `torch.load` restore them there."""
     cuda = torch.device("cuda", 0)
 
     class GpuStorage(torch.UntypedStorage):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Facts about a kernel that are only known by running its file: parameters, configs, heuristics."""
+"""Report facts about a kernel that are known only by running its file: parameters, configs, heuristics."""
 
 from __future__ import annotations
 

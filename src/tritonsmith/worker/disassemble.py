@@ -1,4 +1,4 @@
-"""Disassemblers of binary stages: which are available, and their output."""
+"""Find the available disassemblers of binary stages, and run them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def find_disassemblers(request: Table, origin: str) -> list[str]:
-    """The available programs for each stage, and the stages without one."""
+    """Set the available programs of each tool, and return the stages without one."""
     missing: list[str] = []
     for tool in request["disassemblers"].values():
         paths = [path.replace("{triton}", origin) for path in tool["programs"]]
@@ -22,7 +22,7 @@ def find_disassemblers(request: Table, origin: str) -> list[str]:
 
 
 def disassembled(tool: Table, path: str) -> bytes | None:
-    """The text of the first disassembler that can read this file; None if none can: the log says why."""
+    """Return the text of the first disassembler that can read a file; None if none can: the log says why."""
     said = []
     for program in tool["found"]:
         argv = [program, *tool["flags"], path]

@@ -1,8 +1,8 @@
-"""A fake GPU for a kernel's file: it reports the point's target.
+"""Imitate a GPU for a kernel's file: it reports the point's target.
 
-Triton's driver and `torch.cuda` answer for the same GPU, from facts that the tool read in `configs/`. What is
-true for every GPU of the target is answered; what differs between models is answered for one of them, and
-noted as a doubt; what is not known is refused.
+Triton's driver and `torch.cuda` answer for the same GPU, from facts that the tool read in `configs/`. A fact
+about every GPU of the target is answered; one that differs between models is answered for one of them, and
+noted as a doubt; an unknown one is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class FakeGpu:
 
     Attributes:
         target: Triton's GPUTarget.
-        asked: whether anything that differs between targets was asked.
+        asked: a fact that differs between targets was queried.
     """
 
     def __init__(
@@ -41,20 +41,20 @@ class FakeGpu:
         self._facts = self._every.get(key, {"known": {}, "of_model": {}, "names": {}})
 
     def packages(self) -> set[str]:
-        """The packages that are told of the GPU by variables of the environment."""
+        """Return the packages that read environment variables about the GPU."""
         return {name for facts in self._every.values() for name in facts.get("environment", ())}
 
     def environment(self, package: str) -> dict[str, str]:
-        """The variables that a package reads."""
+        """Return the variables that a package reads."""
         self.asked = True
         found: dict[str, str] = self._facts.get("environment", {}).get(package, {})
         return found
 
     def fact(self, name: str, called: str) -> Any:
-        """A fact.
+        """Return a fact.
 
         Args:
-            name: ours.
+            name: our name of it.
             called: the name that the caller uses.
         """
         self.asked = True
@@ -67,11 +67,11 @@ class FakeGpu:
         return value
 
     def note(self, text: str) -> None:
-        """Note what is not as it is with a GPU."""
+        """Note a difference from a real GPU."""
         self._doubt(text)
 
     def knows(self, name: str) -> bool:
-        """Whether there is such a fact."""
+        """Report whether there is such a fact."""
         return name in self._facts["known"] or name in self._facts["of_model"]
 
     def refuse(self, called: str) -> NoReturn:
@@ -85,7 +85,7 @@ class FakeGpu:
         return f"{self.target.backend}:{self.target.arch}"
 
     def capability(self, *_: Any, **__: Any) -> tuple[int, int]:
-        """The compute capability; for AMD the numbers in the name."""
+        """Return the compute capability; for AMD the numbers in the name."""
         self.asked = True
         arch = self.target.arch
         if self.target.backend == "cuda":
@@ -94,7 +94,7 @@ class FakeGpu:
         return int(number[:-2]), int(number[-2], 16)
 
     def names(self, whose: str) -> Table:
-        """The facts by the names of upstream's driver, or torch: some names exist for one vendor only."""
+        """Return facts by their names in upstream's driver or in torch: some exist for one vendor only."""
         self.asked = True
         found: Table = self._facts["names"].get(whose, {})
         return found
@@ -117,13 +117,13 @@ class Properties(Mapping):  # type: ignore[type-arg] # Python 3.8
 
 
 class DriverUtils:
-    """`utils` of the driver: facts of the device; binaries cannot be loaded."""
+    """The `utils` of the driver: facts of the device; binaries cannot be loaded."""
 
     def __init__(self, gpu: FakeGpu) -> None:
         self._gpu = gpu
 
     def get_device_properties(self, _device: int = 0) -> Properties:
-        """The properties, by the names of this Triton's driver."""
+        """Return the properties, by the names of this Triton's driver."""
         import triton
 
         names = self._gpu.names("driver")
@@ -136,11 +136,11 @@ class DriverUtils:
         return Properties(self._gpu, names)
 
     def get_device_capability(self, _device: int = 0) -> tuple[int, int]:
-        """The compute capability."""
+        """Return the compute capability."""
         return self._gpu.capability()
 
     def get_current_device(self) -> int:
-        """The only device."""
+        """Return the only device."""
         return 0
 
     def __getattr__(self, name: str) -> Any:
@@ -150,43 +150,43 @@ class DriverUtils:
 
 
 class FakeDriver:
-    """`triton.runtime.driver.active`."""
+    """A substitute for `triton.runtime.driver.active`."""
 
     def __init__(self, gpu: FakeGpu) -> None:
         self._gpu = gpu
         self.utils = DriverUtils(gpu)
 
     def get_current_target(self) -> Any:
-        """The target of the compile."""
+        """Return the target of the compile."""
         self._gpu.asked = True
         return self._gpu.target
 
     def get_device_capability(self, *_: Any) -> tuple[int, int]:
-        """The compute capability."""
+        """Return the compute capability."""
         return self._gpu.capability()
 
     def get_current_device(self) -> int:
-        """The only device."""
+        """Return the only device."""
         return 0
 
     def set_current_device(self, _device: int) -> None:
         """Do nothing: there is only one device."""
 
     def get_current_stream(self, _device: int = 0) -> int:
-        """The default stream."""
+        """Return the default stream."""
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """The name of the device in torch, for either vendor."""
+        """Return torch's device, which has one name for both vendors."""
         torch = importlib.import_module("torch")
         return torch.device("cuda", 0)
 
     def get_device_interface(self) -> Any:
-        """The interface of torch for the device."""
+        """Return torch's interface for the device."""
         return importlib.import_module("torch.cuda")
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """A function that measures nothing."""
+        """Return a function that refuses to measure."""
 
         def measure(*_: Any, **__: Any) -> Any:
             self._gpu.refuse("the time of a kernel")

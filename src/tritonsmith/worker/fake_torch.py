@@ -1,4 +1,4 @@
-"""The answers of `torch.cuda` and `torch.version` about the fake GPU; torch is a stub or installed."""
+"""Answer for `torch.cuda` and `torch.version` about the fake GPU; torch is a stub or installed."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class TorchStream:
         pass
 
     def query(self) -> bool:
-        """Whether all work is done."""
+        """Report that all work is done."""
         return True
 
     def is_capturing(self) -> bool:
-        """Whether a graph is recorded."""
+        """Report that no graph is recorded."""
         return False
 
     def wait_stream(self, *_: Any) -> None:
@@ -68,7 +68,7 @@ class TorchStream:
 
 
 class TorchVersion(types.ModuleType):
-    """`torch.version`, which names the vendor that torch was built for: that of the target."""
+    """A `torch.version` that names the target's vendor as the one torch was built for."""
 
     _smith_gpu: FakeGpu
     _smith_built: Table
@@ -76,12 +76,12 @@ class TorchVersion(types.ModuleType):
 
     @property
     def cuda(self) -> Any:
-        """None for AMD."""
+        """The version of CUDA; None for AMD."""
         return self._built("cuda")
 
     @property
     def hip(self) -> Any:
-        """None for NVIDIA."""
+        """The version of HIP; None for NVIDIA."""
         return self._built("hip")
 
     def _built(self, name: str) -> Any:
@@ -120,7 +120,7 @@ class UnknownVersion:
 
 
 def torch_cuda(gpu: FakeGpu) -> Table:
-    """The attributes of `torch.cuda`, by name."""
+    """Return the attributes of `torch.cuda`, by name."""
 
     def context(*_: Any, **__: Any) -> Any:
         entered: Any = contextlib.nullcontext()
@@ -179,7 +179,8 @@ def patch(gpu: FakeGpu, torch: types.ModuleType, built: Table | None = None) -> 
     Args:
         gpu: the GPU.
         torch: the module.
-        built: what torch is said to be built for, `cuda` or `hip`: then torch itself is told of the GPU, too.
+        built: versions by the vendor that torch claims to be built for, `cuda` or `hip`: then torch itself
+            sees the GPU, too.
     """
     everyone = built is not None
     others = for_everyone if everyone else _for_others
@@ -201,16 +202,14 @@ def patch(gpu: FakeGpu, torch: types.ModuleType, built: Table | None = None) -> 
 
 
 def triton_found(gpu: FakeGpu, run: Callable[[], None], module: types.ModuleType) -> None:
-    """Import `torch.utils._triton`, which asks the interfaces of all devices whether there is a GPU.
-
-    It is torch's own, but answers packages: `_is_torch` lets its other functions be told of the fake GPU.
-    """
+    """Import `torch.utils._triton`, which queries the interfaces of all devices for a GPU."""
+    # It is torch's own module, but answers packages: `_is_torch` lets its other functions see the fake GPU.
     run()
     vars(module)["has_triton"] = _for_others(lambda: _has_triton(gpu), module.has_triton)
 
 
 def _has_triton(gpu: FakeGpu) -> bool:
-    """The answer of `torch.utils._triton`: on NVIDIA's since Volta, on all of AMD's."""
+    """Answer as `torch.utils._triton`: true on NVIDIA's GPUs since Volta, and on all of AMD's."""
     return bool(gpu.target.backend != "cuda" or gpu.capability()[0] >= _SINCE_VOLTA)
 
 
@@ -223,11 +222,9 @@ def patched(gpu: FakeGpu, run: Callable[[], None], torch: types.ModuleType) -> N
 
 
 def _tensors_on_cpu(gpu: FakeGpu, torch: Any) -> None:
-    """Let a file make tensors of the GPU, such as tables of its host code: they are torch's for the CPU.
+    """Let a file make tensors of the GPU, such as tables of its host code, as tensors of torch's CPU."""
 
-    Their values are right, and a kernel has none of them as a constant. Their device is not, which is noted.
-    """
-
+    # Their values are right, and no kernel takes one as a constant. Their device is wrong, which is noted.
     def on_gpu(value: Any) -> bool:
         text = str(value) if isinstance(value, (str, torch.device)) else ""
         return text.partition(":")[0] == "cuda"
@@ -264,7 +261,7 @@ def _is_torch(frame: types.FrameType) -> bool:
 
 
 def for_everyone(answer: Any, _real: Any = None) -> Any:
-    """The answer; torch._dynamo has a table of functions, and none may be in it twice."""
+    """Wrap the answer: torch._dynamo has a table of functions in which none may occur twice."""
     if isinstance(answer, type):
         return answer
 
@@ -289,7 +286,7 @@ def _for_others(answer: Any, real: Any) -> Any:
 
 
 class _ClassForOthers:
-    """`torch.cuda.Stream`: behaves like the class, but a call creates a fake stream."""
+    """A stand-in for a class such as `torch.cuda.Stream`: only torch itself creates real objects."""
 
     def __init__(self, answer: Any, real: type) -> None:
         self._answer, self._real = answer, real

@@ -1,4 +1,4 @@
-"""The surroundings of a kernel's file: stand-ins for missing modules, the fake GPU, and Triton, imported."""
+"""Set up a kernel's file: stand-ins for missing modules, the fake GPU, and Triton, imported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .stub_ledger import Ledger, UnknownError
 if TYPE_CHECKING:
     from .json_types import Table
 
-# What OpenMP and the libraries for linear algebra that NumPy and torch bring read, when they are imported.
+# Read by OpenMP and by the linear algebra libraries of NumPy and torch when they are imported.
 SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -27,8 +27,8 @@ class FileSurroundings:
     """The surroundings of a kernel's file: stand-ins for missing modules, and the fake GPU.
 
     Attributes:
-        ledger: what was replaced, and what depends on it.
-        gpu: of the target.
+        ledger: a record of replaced modules, and of the code that depends on them.
+        gpu: the target's GPU.
     """
 
     def __init__(self, modules: Iterable[str], gpus: Table, lent: Table) -> None:
@@ -52,17 +52,15 @@ class FileSurroundings:
         triton.runtime.driver.set_active(FakeDriver(self.gpu))
 
     def _with_variables(self, run: Callable[[], None], module: types.ModuleType) -> None:
-        """Import a package that looks for the GPU in the environment, or else by programs of the driver."""
+        """Import a package that detects the GPU by environment variables, or else by driver programs."""
         os.environ.update(self.gpu.environment(module.__name__))
         run()
 
     def tolerate(self, package: str) -> None:
-        """Continue where the `__init__.py` of a package, or of a parent package, fails.
+        """Continue if the `__init__.py` of a package, or of a parent package, fails."""
 
-        It often imports the whole package, with compiled extensions that are missing here; a kernel needs
-        little of that, and anything it lacks later is a separate error.
-        """
-
+        # It often imports the whole package, with compiled extensions that are missing here; a kernel needs
+        # little of that, and anything it lacks later is a separate error.
         def run(rest: Callable[[], None], module: types.ModuleType) -> None:
             try:
                 if module.__name__ in self.gpu.packages():
@@ -88,7 +86,7 @@ def prepare(request: Table, around: FileSurroundings | None = None) -> FileSurro
 
 def surroundings(request: Table) -> FileSurroundings:
     """Import Triton, and return the surroundings of a kernel's file."""
-    for name in SINGLE_THREADED:  # threads that a library starts when it is imported forbid to fork
+    for name in SINGLE_THREADED:  # a process with threads, started by an imported library, must not fork
         os.environ.setdefault(name, "1")
     around = FileSurroundings(request["stand-ins"], request["gpus"], request.get("lent", {}))
     try:

@@ -1,4 +1,4 @@
-"""A call in its own process: anything that ends the process, such as a crash in a pass, is an answer."""
+"""Run a call in its own process: anything that ends the process, such as a crash in a pass, is an answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ADOPTED = 10.0  # seconds to end processes that start others as fast as they ar
 
 
 def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600.0) -> Table:
-    """Call a function in its own process, which ends with all that it has started.
+    """Call a function in its own process, which ends with all processes that it has started.
 
     Returns:
         `status` (`ok`, `failed`, `crashed`, `timeout`), `value` or `error`, `seconds`.
@@ -58,10 +58,8 @@ def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600
 
 
 def _hear(reader: int, pid: int, timeout: float) -> tuple[str, bool]:
-    """The line that a child writes, and whether it took too long.
-
-    The end of the pipe is not its end: what it has started may hold it.
-    """
+    """Return the line that a child writes, and True if it took too long."""
+    # The end of the pipe is not the end of the child: processes that it has started may hold the pipe.
     until, said = time.monotonic() + timeout, b""
     while not said.endswith(b"\n"):
         over, left = _over(pid), until - time.monotonic()
@@ -78,7 +76,8 @@ def _hear(reader: int, pid: int, timeout: float) -> tuple[str, bool]:
 
 
 def _over(pid: int) -> bool:
-    """Whether a process has ended; macOS before Python 3.13 does not tell without forgetting it."""
+    """Report whether a process has ended."""
+    # Before Python 3.13, macOS can report this only by reaping the process, so the answer is then False.
     look = getattr(os, "waitid", None)
     return look is not None and look(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
@@ -90,7 +89,7 @@ def _lead(pid: int) -> None:
 
 
 def _end(pid: int) -> None:
-    """Kill a process, unless it is over, and its group."""
+    """Kill a process, unless it has ended, and its group."""
     with contextlib.suppress(OSError):
         os.killpg(pid, signal.SIGKILL)
     with contextlib.suppress(OSError):
@@ -119,7 +118,7 @@ def _children() -> list[int]:
 
 
 def limit_memory(bytes_: int) -> None:
-    """Bound what this process and each of its children may write to; not what is only mapped."""
+    """Limit the writable memory of this process and each of its children; mapped memory is not limited."""
     import resource
 
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]

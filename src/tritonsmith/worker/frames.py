@@ -1,4 +1,4 @@
-"""Who uses a stub, and where: the user's code, Triton, the standard library or the worker."""
+"""Find the code that uses a stub: the user's code, Triton, the standard library or the worker."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _HERE = os.path.dirname(__file__)
 _LIBRARY = os.path.dirname(os.__file__)
 INSTALLED = ("site-packages", "dist-packages")
 _ASKS = ("hasattr", "getattr")
-# Parts of the standard library that look at whatever they are given: annotations, fields, bases.
+# Parts of the standard library that inspect any object: annotations, fields, bases.
 _LOOKERS = ("typing", "typing_extensions", "dataclasses", "abc", "enum", "inspect", "functools", "copyreg")
 
 
 def where() -> str:
-    """FILE:LINE of the responsible code, outside of the standard library, Triton and this tool."""
+    """Return FILE:LINE of the responsible code, outside of the standard library, Triton and this tool."""
     outermost = ""
     for frame in frames():
         if _is_ours(frame) or is_library(frame):
@@ -30,14 +30,14 @@ def where() -> str:
 
 
 def shown(path: str) -> str:
-    """A file's path relative to the folder that Python imports from."""
+    """Return a file's path relative to the folder that Python imports it from."""
     roots = [os.path.join(os.path.abspath(part), "") for part in sys.path if part]
     inside = [root for root in roots if path.startswith(root)]
     return path[len(max(inside, key=len)) :] if inside else path
 
 
 def frames() -> Iterator[types.FrameType]:
-    """The frames of the caller, innermost first."""
+    """Yield the frames of the caller, innermost first."""
     frame: types.FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no other way to them
     while frame:
         yield frame
@@ -45,7 +45,7 @@ def frames() -> Iterator[types.FrameType]:
 
 
 def user_frame() -> types.FrameType | None:
-    """The first frame outside of this tool and the standard library."""
+    """Return the first frame outside of this tool and the standard library."""
     return next((frame for frame in frames() if not _is_ours(frame) and not is_library(frame)), None)
 
 
@@ -54,7 +54,7 @@ def _is_ours(frame: types.FrameType) -> bool:
 
 
 def is_library(frame: types.FrameType) -> bool:
-    """Whether a frame runs code of the standard library."""
+    """Report whether a frame runs code of the standard library."""
     path = frame.f_code.co_filename
     if path.startswith("<frozen"):
         return True
@@ -62,22 +62,22 @@ def is_library(frame: types.FrameType) -> bool:
 
 
 def package_name(frame: types.FrameType | None) -> str:
-    """The top-level package whose code a frame runs."""
+    """Return the top-level package whose code a frame runs."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] if frame else ""
 
 
 def only_looks(frame: types.FrameType) -> bool:
-    """Whether a frame runs code that inspects any object, and decides nothing by the result."""
+    """Report whether a frame runs code that inspects any object, and decides nothing by the result."""
     return package_name(frame) in _LOOKERS or is_jit(frame)
 
 
 def is_jit(frame: types.FrameType) -> bool:
-    """Whether a frame runs Triton's check of annotations and of a kernel's dependencies."""
+    """Report whether a frame runs Triton's check of annotations and of a kernel's dependencies."""
     return frame.f_globals.get("__name__") == "triton.runtime.jit"
 
 
 def asks_whether(frame: types.FrameType) -> bool:
-    """Whether an attribute is read by `hasattr`, or `getattr` with a default, and not by a dot."""
+    """Report whether an attribute is read by `hasattr`, or `getattr` with a default, and not by a dot."""
     if is_library(frame) or not set(_ASKS) & set(frame.f_code.co_names):
         return False
     return "CALL" in opcode.opname[frame.f_code.co_code[frame.f_lasti]]

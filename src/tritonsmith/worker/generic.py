@@ -1,4 +1,4 @@
-"""Print IR in MLIR's generic form, by the Triton that printed it."""
+"""Print IR in MLIR's generic form with the Triton that printed it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def _print(lib: Any, path: str, out: str, memory: int) -> None:
 
 
 def _limit(memory: int) -> None:
-    """Bound the memory of this process in bytes: in generic form, what an alias stands for is repeated."""
+    """Limit the memory of this process, in bytes."""
+    # The generic form repeats the definition of an alias at each use, so a text may grow without bound.
     import resource
 
     most = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -55,7 +56,7 @@ def _limit(memory: int) -> None:
 
 
 def text_of(lib: Any, context: Any, module: Any) -> str:
-    """A module in generic form; it is not valid any more."""
+    """Return a module in generic form; the module is invalid afterwards."""
     builder = lib.ir.builder(context)
     unit = getattr(builder, "get_unit_attr", None)  # 3.0 and others have it not; any attribute will do
     module.set_attr(_INVALID, unit() if unit else builder.get_bool_attr(True))

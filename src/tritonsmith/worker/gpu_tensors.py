@@ -1,4 +1,4 @@
-"""Tensors of the fake GPU: of torch's CPU, with values, and every question for their device says `cuda:0`.
+"""Imitate tensors of the GPU: torch's CPU tensors, with values, that report the device `cuda:0`.
 
 An operation's result is of the GPU if its `device` says so, or else if one of its arguments is. Below
 autograd, torch hands all operations to one function here (`TorchDispatchMode`), which runs them on the CPU.
@@ -76,7 +76,7 @@ class _Tensors:
         torch.__future__.set_overwrite_module_params_on_conversion(True)
 
     def enter(self) -> None:
-        """From here on, in this thread."""
+        """Activate the mode in this thread."""
         self.mode().__enter__()
 
     def _mode_type(self) -> Any:
@@ -97,12 +97,12 @@ class _Tensors:
         return FakeGpuMode
 
     def _handles(self, kind: Any) -> bool:
-        """Whether a class runs operations itself: on tensors in it, which come here again."""
+        """Report whether a class runs operations itself, on tensors inside it: these come here again."""
         disabled = self._torch._C._disabled_torch_dispatch_impl  # noqa: SLF001 - torch's own name
         return kind is not self.type and getattr(kind, "__torch_dispatch__", disabled) is not disabled
 
     def _overriding(self, types: Any) -> tuple[Any, ...]:
-        """Those of some classes that have a `__torch_function__` of their own."""
+        """Return the classes that have a `__torch_function__` of their own."""
         torch = self._torch
         usual = (
             self.type.__torch_function__.__func__,
@@ -187,7 +187,7 @@ class _Tensors:
         return GpuTensor
 
     def _retyped(self, tensor: Any, kind: Any) -> Any:
-        """`Tensor.type`: the name of a tensor's type; or a copy of another type, which may be on the CPU."""
+        """Do `Tensor.type`: return the type's name, or a copy of another type, which may be on the CPU."""
         torch = self._torch
         if kind is None:
             return f"torch.cuda.{self._inner(tensor).type().rpartition('.')[2]}"
@@ -201,7 +201,7 @@ class _Tensors:
 
     @staticmethod
     def _copied(tensor: Any, memo: Any) -> Any:
-        """`copy.deepcopy`, by which modules are copied."""
+        """Copy a tensor for `copy.deepcopy`, by which modules are copied."""
         if id(tensor) not in memo:
             made = tensor.detach().clone().requires_grad_(tensor.requires_grad)
             if getattr(tensor, "_is_param", False):
@@ -224,7 +224,7 @@ class _Tensors:
         )
 
     def _inner(self, tensor: Any) -> Any:
-        """A tensor of the CPU with the same memory."""
+        """Return a tensor of the CPU with the same memory."""
         with self._torch._C._DisableTorchDispatch():  # noqa: SLF001 - torch's own name
             made = self._torch.empty(0, dtype=tensor.dtype)
             return made.set_(
@@ -270,7 +270,7 @@ class _Tensors:
         return self._each(self._pinned if pinned else wrap, found)
 
     def _registered(self, func: Any) -> Callable[..., Any] | None:
-        """The function that a package has registered for a GPU, or for every device."""
+        """Return the function that a package has registered for a GPU, or for every device."""
         torch_c = self._torch._C  # noqa: SLF001 - torch's own name
         keys, has = torch_c.DispatchKey, torch_c._dispatch_has_kernel_for_dispatch_key  # noqa: SLF001
         every = keys.CompositeExplicitAutograd
@@ -285,7 +285,7 @@ class _Tensors:
         return None
 
     def _numbers(self, func: Any, args: Any) -> list[Any]:
-        """The arguments of an operation, where numbers that stand for tensors are tensors, as in C++."""
+        """Return the arguments of an operation; numbers in place of tensors become tensors, as in C++."""
         torch = self._torch
         kinds = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
         if not hasattr(func, "_schema"):
@@ -302,7 +302,7 @@ class _Tensors:
         return tensor
 
     def _each(self, change: Callable[[Any], Any], value: Any) -> Any:
-        """A value, with its tensors changed."""
+        """Return a value, with its tensors changed."""
         if isinstance(value, self._torch.Tensor):
             return change(value)
         if type(value) in (list, tuple):
@@ -312,7 +312,7 @@ class _Tensors:
         return value
 
     def _target(self, args: Any, kwargs: Any) -> tuple[Any, Any, Table]:
-        """What `to` is asked for: the device, the dtype, and the rest."""
+        """Return the device, the dtype, and the other arguments of a call of `to`."""
         torch = self._torch
         more = dict(kwargs)
         device, dtype = more.pop("device", None), more.pop("dtype", None)
@@ -333,7 +333,7 @@ class _Tensors:
         return None if device is None else torch.device(device), dtype, more
 
     def _moved(self, tensor: Any, args: Any, kwargs: Any) -> Any:
-        """`to` of a tensor of the GPU."""
+        """Run `to` on a tensor of the GPU."""
         device, dtype, more = self._target(args, kwargs)
         more.pop("non_blocking", None)
         with self._torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - torch's own name
@@ -356,7 +356,7 @@ class _Tensors:
         return functools.wraps(real)(to)
 
     def _autocast(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """The arguments, cast as torch's autocast for `cuda` does, which sees tensors of the CPU."""
+        """Cast the arguments as torch's autocast for `cuda` would: torch itself sees tensors of the CPU."""
         torch = self._torch
         if not torch.is_autocast_enabled("cuda"):
             return args, kwargs
@@ -383,7 +383,7 @@ def _no_array(*_: Any, **__: Any) -> Any:
 
 
 def _comparisons(torch: Any, tensor_type: Any, recorder: Recorder) -> None:
-    """Let comparisons with what a kernel would have computed hold: a test goes on, to its next kernel."""
+    """Make comparisons with kernel results succeed, so that a test goes on to its next kernel."""
 
     def holds(real: Callable[..., Any], found: Callable[[Any], Any]) -> Callable[..., Any]:
         def compared(*args: Any, **kwargs: Any) -> Any:
@@ -402,11 +402,9 @@ def _comparisons(torch: Any, tensor_type: Any, recorder: Recorder) -> None:
 
 
 def _device_guard(torch: Any) -> None:
-    """Let C++ code switch to the GPU, which changes nothing: a torch for the CPU refuses that otherwise.
-
-    torch has such a guard for builds with CUDA and no GPU, which it registers where the one there counts no
-    devices: so one that answers 0 to whatever it is asked comes first.
-    """
+    """Let C++ code switch to the GPU, which changes nothing: a torch for the CPU refuses that otherwise."""
+    # torch has such a guard for builds with CUDA and no GPU, and registers it if the present one counts no
+    # devices: so one that answers 0 to every call is put there first.
     library = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
     with contextlib.suppress(OSError, ValueError, AttributeError):
         registry = (ctypes.c_void_p * (_CUDA + 1)).in_dll(ctypes.CDLL(library), _REGISTRY)

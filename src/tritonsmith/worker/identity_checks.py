@@ -14,10 +14,10 @@ from .stubs import is_stub_module, name_of, stub
 
 
 def note_identities(body: Iterable[ast.stmt], names: dict[str, Any], path: str, ledger: Ledger) -> None:
-    """Note where `is` and `isinstance` check a stand-in: Python does not call the stand-in.
+    """Note the places where `is` and `isinstance` check a stand-in: Python does not call the stand-in.
 
     Args:
-        body: the statements of a file that were run.
+        body: the executed statements of a file.
         names: of the module, after the run.
         path: of the file.
         ledger: of the stand-ins.
@@ -34,7 +34,7 @@ def note_identities(body: Iterable[ast.stmt], names: dict[str, Any], path: str, 
 
 
 def _value(node: ast.expr, names: dict[str, Any], ledger: Ledger) -> Any:
-    """The value of an expression that depends only on names of the module: a stand-in, a module."""
+    """Return the value of an expression that depends only on names of the module: a stand-in, a module."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, (ast.Call, ast.Subscript)):

@@ -1,4 +1,4 @@
-"""Run programs of a kernel by Triton's interpreter (TRITON_INTERPRET=1), on the memory that a request gives.
+"""Run programs of a kernel in Triton's interpreter (TRITON_INTERPRET=1), on the memory of a request.
 
 The interpreter is Triton's own, runtime/interpreter.py, in the steps of its GridExecutor. Only its access to
 memory is replaced: addresses are those of the request, not of this process. It needs NumPy, and no torch.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def run_programs(request_path: str) -> int:
-    """Run every program of a request, each in a process of its own; results go to the file that it names."""
+    """Run every program of a request, each in its own process; write results to the request's file."""
     parent_death.interrupt()
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
@@ -58,7 +58,7 @@ def _run_all(request: Table) -> list[Table]:
 
 
 def _find_numpy(folder: str) -> None:
-    """Import NumPy; where this interpreter has none, that of a folder, if it fits."""
+    """Import NumPy; if this interpreter has none, import it from a folder, if it fits."""
     try:
         importlib.import_module("numpy")
     except ImportError:
@@ -71,7 +71,7 @@ def _find_numpy(folder: str) -> None:
 
 
 def _run(point: Table, loaded: LoadedKernel, one: Table) -> Table:
-    """Run one program: what it wrote, and how many bytes it read that the memory does not have."""
+    """Run one program; return its written bytes, and the number of bytes read outside of the memory."""
     from triton.runtime import interpreter
 
     from .interpreted_memory import InterpretedMemory, MemoryModule  # needs NumPy
@@ -88,7 +88,7 @@ def _run(point: Table, loaded: LoadedKernel, one: Table) -> Table:
 
 
 def _arguments(point: Table, loaded: LoadedKernel, given: Iterator[Any]) -> Table:
-    """The arguments by name: constants as a launch has them, others as the signature types them."""
+    """Return the arguments by name: constants as a launch has them, others as the signature types them."""
     from triton.runtime import interpreter
 
     constants = {name: decoded(value) for name, value in complete(loaded, point).items()}
@@ -106,7 +106,7 @@ def _arguments(point: Table, loaded: LoadedKernel, given: Iterator[Any]) -> Tabl
 
 
 def _typed(kind: str, value: Any) -> Any:
-    """A value of a type of the signature: bits of a number, an address, or a descriptor."""
+    """Return a value of a type of the signature: bits of a number, an address, or a descriptor."""
     import numpy as np
     import triton.language as tl
     from triton.runtime import interpreter
@@ -122,7 +122,7 @@ def _typed(kind: str, value: Any) -> Any:
 
 
 def _element(kind: str) -> Any:
-    """The type of `fp16`, `i32`, `*fp16`, or `*kfp16`, a pointer that is only read from."""
+    """Return the type of `fp16`, `i32`, `*fp16`, or `*kfp16`, a read-only pointer."""
     import triton.language as tl
 
     if kind[0] == "*":
@@ -134,7 +134,7 @@ def _element(kind: str) -> Any:
 
 
 class _ElementType:
-    """A type as the base of a descriptor has it: its name is a word that Triton knows."""
+    """An element type for the base of a descriptor: its name is a word that Triton knows."""
 
     def __init__(self, kind: str) -> None:
         of = _element(kind)
@@ -145,7 +145,7 @@ class _ElementType:
 
 
 class _DescribedTensor:
-    """What a descriptor is made of: an address and a type, as of a tensor."""
+    """The base of a descriptor: an address and a type, as of a tensor."""
 
     def __init__(self, address: int, kind: str) -> None:
         self._address, self.dtype = address, _ElementType(kind)
@@ -155,7 +155,7 @@ class _DescribedTensor:
 
 
 def _descriptor(kind: str, value: Table) -> Any:
-    """A descriptor of `tensordesc<fp16[128,64]>`."""
+    """Return a descriptor of `tensordesc<fp16[128,64]>`."""
     from triton.runtime import interpreter
     from triton.tools.tensor_descriptor import TensorDescriptor
 

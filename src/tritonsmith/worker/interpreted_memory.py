@@ -1,4 +1,4 @@
-"""Global memory for Triton's interpreter: bytes at addresses that no process has."""
+"""Provide global memory for Triton's interpreter: bytes at addresses that no process has."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Array = Any  # of NumPy, which has no types in the Pythons that run this
 
 
 class InterpretedMemory:
-    """Bytes at addresses.
+    """A memory of bytes at addresses.
 
     Attributes:
-        outside: how many bytes were read that nobody gave or wrote; they are 0.
+        outside: number of bytes that were read without being in the request or written; they are 0.
     """
 
     def __init__(self, runs: list[tuple[int, str]]) -> None:
-        """From runs of bytes: the first address, and the bytes in hexadecimal."""
+        """Fill the memory from runs of bytes: the first address, and the bytes in hexadecimal."""
         self.outside = 0
         parts = [(start, np.frombuffer(bytes.fromhex(said), np.uint8)) for start, said in runs]
         self._at = np.concatenate([[0], *(start + np.arange(part.size) for start, part in parts)]).astype(
@@ -30,7 +30,7 @@ class InterpretedMemory:
         self._written = np.zeros(self._at.size, bool)
 
     def load(self, pointers: Array, dtype: Any) -> Array:
-        """Elements at addresses, in one row."""
+        """Return the elements at addresses, in one row."""
         dtype = np.dtype(dtype)
         at = pointers.astype(np.int64).reshape(-1, 1) + np.arange(dtype.itemsize)
         place = np.minimum(np.searchsorted(self._at, at), self._at.size - 1)
@@ -43,7 +43,7 @@ class InterpretedMemory:
         )
 
     def store(self, pointers: Array, values: Array) -> None:
-        """Write elements; of several to one address the last one stays."""
+        """Write elements; of several to one address, the last one stays."""
         values = np.ascontiguousarray(values).reshape(-1)
         at = pointers.astype(np.int64).reshape(-1, 1) + np.arange(values.dtype.itemsize)
         place = np.minimum(np.searchsorted(self._at, at), self._at.size - 1)
@@ -58,7 +58,7 @@ class InterpretedMemory:
         self._written[place] = True
 
     def written(self) -> Iterator[tuple[int, str]]:
-        """Runs of the bytes that were written."""
+        """Yield runs of the written bytes."""
         at, data = self._at[self._written], self._data[self._written]
         ends = np.flatnonzero(np.diff(at) != 1) + 1
         for part, content in zip(np.split(at, ends), np.split(data, ends)):
@@ -67,7 +67,7 @@ class InterpretedMemory:
 
 
 class MemoryModule:
-    """In place of `triton._C.libtriton.interpreter`: its functions that touch memory, the rest as it is."""
+    """A replacement for `triton._C.libtriton.interpreter`: only its functions that access memory differ."""
 
     def __init__(self, rest: Any, memory: InterpretedMemory) -> None:
         self._rest, self._memory = rest, memory
@@ -76,7 +76,7 @@ class MemoryModule:
         return getattr(self._rest, name)
 
     def load(self, pointers: Array, mask: Array, other: Array, dtype: Any) -> Array:
-        """Elements where the mask is true, others elsewhere."""
+        """Return elements where the mask is true, others elsewhere."""
         pointers, mask, other = np.broadcast_arrays(pointers, np.asarray(mask, bool), other)
         found = np.array(other, dtype=dtype)
         found[mask] = self._memory.load(pointers[mask], dtype)
@@ -88,7 +88,7 @@ class MemoryModule:
         self._memory.store(pointers[mask], values[mask])
 
     def atomic_rmw(self, operation: Any, pointers: Array, values: Array, mask: Array, _order: Any) -> Array:
-        """One element after another; what was there before."""
+        """Update one element after another; return the old values."""
         if operation.name == "FADD" and values.dtype.kind != "f":  # bf16 is an integer here
             raise ValueError("the interpreter has no atomic addition of this type")
         shape = np.shape(pointers)
@@ -102,7 +102,7 @@ class MemoryModule:
         return found.reshape(shape)
 
     def atomic_cas(self, pointers: Array, expected: Array, values: Array, _order: Any) -> Array:
-        """One element after another, compared bit by bit; what was there before."""
+        """Compare and swap one element after another, bit by bit; return the old values."""
         shape = np.shape(pointers)
         at, old, new = (np.broadcast_to(one, shape).reshape(-1) for one in (pointers, expected, values))
         found = np.zeros(at.shape, new.dtype)
@@ -114,7 +114,7 @@ class MemoryModule:
 
 
 def _lanes(at: Array, chosen: Array) -> list[Array]:
-    """Elements that can act at once: all, or each by itself where two have one address."""
+    """Return groups of elements that can act at once: all, or single ones if two share an address."""
     if np.unique(at[chosen]).size == chosen.size:
         return [chosen]
     return [np.asarray([one]) for one in chosen]

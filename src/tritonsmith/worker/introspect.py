@@ -1,4 +1,4 @@
-"""Find which binding adds which pass, and which bindings a backend calls; compiles nothing."""
+"""Find which binding adds which pass, and which bindings a backend calls; nothing is compiled."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ module {
 
 
 def print_bindings(_: str) -> int:
-    """Print a line per binding."""
+    """Print one line per binding."""
     return write_rows(bindings(), sys.stdout)
 
 
 def print_rehearsal(request_text: str) -> int:
-    """Print a line per stage."""
+    """Print one line per stage."""
     return write_rows(rehearse(json.loads(request_text)), sys.stdout)
 
 
 def bindings() -> Iterator[Table]:
-    """A row per binding: its path, the types of its arguments, and the pass's form for sample values."""
+    """Yield a row per binding: its path, the types of its arguments, and its pass for sample values."""
     lib = load(library())
     for module, path, name in bindings_of(lib):
         kinds = kinds_of(getattr(module, name))
@@ -59,7 +59,7 @@ def bindings() -> Iterator[Table]:
 
 
 def _tries(kinds: list[str]) -> Iterator[list[Any]]:
-    """Sample arguments of a binding: the first value for each, then variants with one argument changed."""
+    """Yield sample arguments of a binding: first values for all, then variants with one argument changed."""
     first = [PROBES[kind][0] if kind in PROBES else {"class": kind} for kind in kinds]
     yield first
     for position, kind in enumerate(kinds):
@@ -68,11 +68,9 @@ def _tries(kinds: list[str]) -> Iterator[list[Any]]:
 
 
 def form_of(lib: Any, path: str, arguments: list[Any]) -> Table:
-    """The pipeline with only this pass, as `value`: `any(tritongpu-pipeline{num-stages=3})`.
-
-    Up to 3.2 no pass manager prints its pipeline. A reproducer does, and is written before the passes run: so
-    it is valid even if the pass then crashes, because an empty module is not what the pass expects.
-    """
+    """Return the pipeline with only this pass, as `value`: `any(tritongpu-pipeline{num-stages=3})`."""
+    # Up to 3.2 no pass manager prints its pipeline. A reproducer does, and is written before the passes run:
+    # so it is valid even if the pass then crashes on the empty module, which is not what it expects.
     with tempfile.TemporaryDirectory() as folder:
         answer = in_child(lambda: _form(lib, path, arguments, folder))
         if answer["status"] != "ok":
@@ -96,11 +94,11 @@ def _form(lib: Any, path: str, arguments: list[Any], folder: str) -> str:
 
 
 class EnoughError(BaseException):
-    """Ends a rehearsal after the last pass manager of MLIR."""
+    """The end of a rehearsal, after the last pass manager of MLIR."""
 
 
 def rehearse(request: Table) -> Iterator[Table]:
-    """The backend's calls per stage, in order, with the forms of their passes."""
+    """Yield the backend's calls per stage, in order, with the forms of their passes."""
     answer = in_child(lambda: _rehearse(request))  # first, so that no thread runs where children come from
     if answer["status"] != "ok":
         raise UnusableError(answer["error"])
@@ -116,11 +114,9 @@ def rehearse(request: Table) -> Iterator[Table]:
 
 
 def _rehearse(request: Table) -> list[Table]:
-    """The calls of the stages.
-
-    Pass managers do not run. So this is fast, and the calls depend on target and options only; a stage
-    that reads the output of its passes ends early, with the calls up to there.
-    """
+    """Return the calls of the stages; pass managers do not run."""
+    # So this is fast, and the calls depend on target and options only. A stage that reads the output of its
+    # passes ends early, with the calls up to there.
     for name in request["stand-ins"]:
         if importlib.util.find_spec(name) is None:
             sys.modules[name] = types.ModuleType(name)
@@ -162,7 +158,7 @@ def _rehearse(request: Table) -> list[Table]:
 
 
 def _language(backend: Any) -> list[Any]:
-    """The last argument of `add_stages`, if the backend takes one (since 3.4)."""
+    """Return the last argument of `add_stages`, if the backend takes one (since 3.4)."""
     if len(inspect.signature(backend.add_stages).parameters) < 3:  # noqa: PLR2004 - stages, options, language
         return []
     from triton.backends.compiler import Language
@@ -187,5 +183,5 @@ def _watch(module: Any, path: str, name: str, calls: list[Table]) -> None:
 
 
 def plain(arguments: Iterable[Any]) -> list[Any]:
-    """Arguments of a binding as JSON has them."""
+    """Return arguments of a binding as JSON values."""
     return [one if isinstance(one, (bool, int, str)) else {"class": type(one).__name__} for one in arguments]

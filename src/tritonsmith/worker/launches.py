@@ -1,8 +1,7 @@
-"""The recorder of launches: Triton asks it for compiled kernels, and runs them as it always does.
+"""Record launches: Triton gets compiled kernels from this recorder, and launches them as it always does.
 
 Triton's own `run` binds the arguments, specialises them, chooses among configs and calls hooks. Only the
-compiler below it is replaced: what it is asked for is written down, and the kernel that it returns counts
-launches.
+compiler is replaced: its requests are recorded, and the kernel that it returns counts launches.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _BELOW = (
 
 
 class Recorder:
-    """What one process launches, written to a file of its own as it comes."""
+    """A recorder of one process's launches, which are written to a file of its own at once."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -84,14 +83,14 @@ class Recorder:
             self._say(**facts)
 
     def note(self, text: str) -> None:
-        """Record what a person should know, once."""
+        """Record a message for the user, once."""
         with self._lock:
             if text not in self._notes:
                 self._notes.add(text)
                 self._say(note=text)
 
     def row(self, src: Any, target: Any, options: Table) -> Table:
-        """The row of what Triton asks the compiler for."""
+        """Return the row of a compile request."""
         about = {
             **kernel_facts(src.fn),
             **specialization(src, self.note),
@@ -129,12 +128,12 @@ class Recorder:
                 self._flush()
 
     def launched(self) -> bool:
-        """Whether a kernel was launched that a GPU would have run."""
+        """Report whether a kernel was launched that a GPU would have run."""
         return any(row["count"] for row in self._rows.values())
 
     @contextlib.contextmanager
     def trial(self) -> Iterator[list[Table]]:
-        """While an autotuner tries a config: these launches are not the program's, and are listed instead."""
+        """Collect launches while an autotuner tries a config: they do not count as the program's."""
         before = getattr(self.tuning, "trial", None)
         self.tuning.trial = []
         try:
@@ -144,7 +143,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def configs_of(self, configs: Callable[[], list[Table]]) -> Iterator[None]:
-        """While an autotuner runs: its configs are those of what is launched."""
+        """Assign an autotuner's configs to the launches in the body."""
         before = getattr(self.tuning, "configs", None)
         self.tuning.configs = configs
         try:
@@ -159,7 +158,7 @@ class Recorder:
         self._wrote = time.monotonic()
 
     def _text(self, path: str) -> None:
-        """Keep the text of what is no file: a cell of a notebook, generated code."""
+        """Keep a source that is in no file: a cell of a notebook, generated code."""
         if not os.path.isfile(path):
             self._say(file=path, text="".join(linecache.getlines(path)))
 
@@ -169,7 +168,7 @@ class Recorder:
 
 
 def site() -> str:
-    """FILE:LINE of the call that launches a kernel: outside of Triton, torch, this tool and wrappers."""
+    """Return FILE:LINE of the call that launches a kernel, outside Triton, torch, this tool and wrappers."""
     for frame in frames():
         name = frame.f_code.co_filename
         if os.path.dirname(name) == _OURS or is_library(frame) or package_name(frame) in _BELOW:
@@ -182,7 +181,7 @@ def site() -> str:
 
 
 def _wraps_kernel(frame: types.FrameType) -> bool:
-    """Whether a frame runs a method of a package's own autotuner, or of another `KernelInterface`."""
+    """Report whether a frame runs a method of a package's own autotuner, or of another `KernelInterface`."""
     jit = sys.modules.get("triton.runtime.jit")
     if jit is None or not frame.f_code.co_argcount:
         return False
@@ -190,7 +189,7 @@ def _wraps_kernel(frame: types.FrameType) -> bool:
 
 
 def kernel_facts(fn: Any) -> Table:
-    """Where a kernel is, and how its file's text or its module names it."""
+    """Return a kernel's place, and its name in its file's text or its module."""
     function = fn.fn
     while not inspect.isfunction(function):
         function = function.fn
@@ -206,7 +205,7 @@ def kernel_facts(fn: Any) -> Table:
 
 
 def _named(fn: Any, function: types.FunctionType) -> str:
-    """`kernel` of FILE:KERNEL: what the module binds the kernel to, or `make.kernel`; empty if neither."""
+    """Return the `kernel` of FILE:KERNEL: a name of the module, or `make.kernel`; empty if neither exists."""
     bound = function.__globals__
     for name in (function.__name__, *bound):
         value = bound.get(name)
@@ -220,10 +219,10 @@ def _named(fn: Any, function: types.FunctionType) -> str:
 
 
 class RecordedKernel:
-    """A kernel that was not compiled: its launches are counted; what is read of it is compiled then.
+    """A kernel that is not compiled: its launches are counted; reading an attribute compiles it.
 
     Attributes:
-        function: Triton hands this and the metadata through.
+        function: Triton passes this and the metadata on.
     """
 
     function = packed_metadata = module = None

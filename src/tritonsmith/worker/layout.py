@@ -1,7 +1,7 @@
-"""Which element a layout puts where: libtriton's own conversion to a linear layout.
+"""Convert layouts to linear ones with libtriton: the place of each element.
 
 Gluon's bindings convert; `to_linear_layout` came with 3.6. An assertion of the compiler ends the process, so
-each type has one of its own.
+each type has a process of its own.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def convert(request_text: str) -> int:
 
 
 def able() -> bool:
-    """Whether this Triton converts layouts; imports what that takes."""
+    """Report whether this Triton converts layouts; import the modules that this takes."""
     import triton
 
     try:
@@ -59,7 +59,7 @@ def able() -> bool:
 
 
 def bases(text: str, file: str) -> Table:
-    """Bases of the layout of a tensor or memory type."""
+    """Return the bases of the layout of a tensor or memory type."""
     import triton._C.libtriton as lib
 
     context = context_of(lib)
@@ -79,7 +79,7 @@ def bases(text: str, file: str) -> Table:
 
 
 def rank_of(layout: Any, most: int) -> int:
-    """Dimensions of a layout."""
+    """Return the number of dimensions of a layout."""
     for field in ("rank", "order", "block"):
         value = getattr(layout, field, None)
         if value is not None:
@@ -89,7 +89,7 @@ def rank_of(layout: Any, most: int) -> int:
 
 
 def answer_of(layout: Any, shape: list[int]) -> Table:
-    """The fields of one of Gluon's linear layouts."""
+    """Return the fields of one of Gluon's linear layouts."""
     names = {"reg_bases": "register", "lane_bases": "lane", "warp_bases": "warp", "offset_bases": "offset"}
     names.update(rows="row", cols="column", block_bases="block", cga_layout="block")
     found = {name: getattr(layout, field) for field, name in names.items() if hasattr(layout, field)}
@@ -98,7 +98,7 @@ def answer_of(layout: Any, shape: list[int]) -> Table:
 
 
 def failure(error: str, log: str) -> str:
-    """The error, and what the compiler printed."""
+    """Return the error with the compiler's output."""
     said = re.findall(
         r"^(?:loc\(.*\): )?(.*(?:error|Assertion|ERROR).*)$", read_tail(log, SHOWN), re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""libtriton's bindings of the passes; the library is loaded without the package.
+"""Call libtriton's bindings of the passes; the library is loaded without the package.
 
 The package takes longer to import, and 3.0's needs setuptools.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SIGNATURE = re.compile(r"^\w+\((.*)\) -> ")
 PARAMETER = re.compile(r"(?:^|, )\w+: ([^,\[\]]+(?:\[[^\]]*\])?)")
-# Two values for each type of argument: whatever changes in the pass's options between them, is that argument.
+# Two values per argument type: the option that changes between them shows that argument.
 PROBES: Table = {"int": (7001, 7002), "bool": (False, True), "str": ("first", "second")}
 
 
@@ -27,7 +27,7 @@ class UnusableError(Exception):
 
 
 def library() -> str:
-    """The path of libtriton.so."""
+    """Return the path of libtriton.so."""
     spec = importlib.util.find_spec("triton")
     if spec is None or not spec.origin:
         raise UnusableError("this interpreter has no Triton")
@@ -40,7 +40,7 @@ def library() -> str:
 
 
 def load(path: str) -> Any:
-    """The extension module, without the package."""
+    """Load the extension module without the package."""
     spec = importlib.util.spec_from_file_location("libtriton", path)
     assert spec is not None  # noqa: S101 - for the type checker
     assert spec.loader is not None  # noqa: S101
@@ -50,7 +50,7 @@ def load(path: str) -> Any:
 
 
 def context_of(lib: Any) -> Any:
-    """A context with the dialects of Triton and of all backends."""
+    """Return a context with the dialects of Triton and of all backends."""
     context = lib.ir.context()
     lib.ir.load_dialects(context)
     for name in sorted(dir(lib)):
@@ -61,7 +61,7 @@ def context_of(lib: Any) -> Any:
 
 
 def bindings_of(lib: Any) -> Iterator[tuple[Any, str, str]]:
-    """Every `add_*` function below a module named `passes`: the module, its path, the name."""
+    """Yield every `add_*` function below a module named `passes`: the module, its path, the name."""
 
     def walk(module: Any, path: str) -> Iterator[tuple[Any, str, str]]:
         for name in sorted(dir(module)):
@@ -79,7 +79,7 @@ def bindings_of(lib: Any) -> Iterator[tuple[Any, str, str]]:
 
 
 def binding(lib: Any, path: str) -> Any:
-    """The function of a path such as `nvidia.passes.ttgpuir.add_to_llvmir`."""
+    """Return the function of a path such as `nvidia.passes.ttgpuir.add_to_llvmir`."""
     found = lib
     for name in path.split("."):
         found = getattr(found, name)
@@ -87,7 +87,7 @@ def binding(lib: Any, path: str) -> Any:
 
 
 def kinds_of(function: Any) -> list[str] | None:
-    """Types of a binding's arguments after the pass manager; None if its docstring does not list them."""
+    """Return the types of a binding's arguments after the pass manager; None if its docstring lacks them."""
     match = SIGNATURE.match((function.__doc__ or "").strip())
     if not match:
         return None
@@ -96,7 +96,7 @@ def kinds_of(function: Any) -> list[str] | None:
 
 
 def value_of(lib: Any, kind: str, number: int) -> Any:
-    """The first or second sample value for an argument."""
+    """Return the first or second sample value for an argument."""
     if kind in PROBES:
         return PROBES[kind][number]
     short = re.split(r"::|\.", kind)[-1]

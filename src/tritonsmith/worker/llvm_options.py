@@ -1,7 +1,7 @@
-"""Options of the LLVM that is inside libtriton, given as `opt` and `llc` would take them.
+"""Set options of the LLVM inside libtriton, as `opt` and `llc` take them.
 
-Its parser is in each libtriton.so. Up to 3.6 the library does not export it: the table of symbols, which
-releases keep, says where it is. (The function of LLVM's C API is silent about options that it does not know.)
+Its parser is in each libtriton.so. Up to 3.6 the library does not export it: the symbol table, which releases
+keep, has its address. (The function of LLVM's C API ignores unknown options silently.)
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .refusal import RequestRefusedError
 # llvm::cl::ParseCommandLineOptions(int, const char *const *, StringRef, ...): all arguments after these have
 # zero as their default, and one more of them does no harm (there are three or four).
 PARSER = rb"_ZN4llvm2cl23ParseCommandLineOptionsEiPKPKcNS_9StringRefE\w+"
-ANCHOR = rb"PyInit_libtriton"  # exported: the difference to its place in the file is where the library lies
+ANCHOR = rb"PyInit_libtriton"  # exported: its address minus its place in the file is the library's base
 BISECTION = "-opt-bisect-limit"
-GATE = "LLVM_IR_ENABLE_DUMP"  # set: what prints Triton's passes over LLVM IR numbers them, too
-SILENCE = "-filter-print-funcs=none"  # print no function's
+GATE = "LLVM_IR_ENABLE_DUMP"  # if set, Triton's passes over LLVM IR are printed, and numbered, too
+SILENCE = "-filter-print-funcs=none"  # print no function
 _TABLES = (2, 11)  # sh_type: SHT_SYMTAB, SHT_DYNSYM
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -37,7 +37,7 @@ def apply(flags: list[str]) -> None:
     """Set options, once in a process: `disable-lsr`, `opt-bisect-limit=9`.
 
     Raises:
-        RequestRefusedError: LLVM does not take them, or its parser is not found.
+        RequestRefusedError: LLVM rejects them, or its parser is not found.
     """
     if flags in _APPLIED:
         return
@@ -57,12 +57,13 @@ def apply(flags: list[str]) -> None:
 
 
 def bisects(flags: list[str]) -> bool:
-    """Whether they stop after some of LLVM's passes, so that its log lists them."""
+    """Report whether the flags stop LLVM after some of its passes, so that its log lists them."""
     return any(f"-{flag.lstrip('-')}".startswith(BISECTION) for flag in flags)
 
 
 def shorten(path: str, flags: list[str]) -> None:
-    """Leave LLVM's list of passes alone in a long log: AMD's machine passes print in spite of the filter."""
+    """Reduce a long log to LLVM's list of passes."""
+    # AMD's machine passes are printed in spite of the filter.
     with open(path, "rb") as file:
         if not bisects(flags) or os.fstat(file.fileno()).st_size <= LONGEST_TAIL:
             return
@@ -90,7 +91,7 @@ def _parser(path: str) -> Callable[[list[str]], None]:
 
 
 def symbols(path: str, names: tuple[bytes, ...]) -> dict[bytes, int]:
-    """Addresses of the symbols that match a pattern each; those that are missing are left out."""
+    """Return the addresses of the symbols that match the patterns; missing ones are left out."""
     found: dict[bytes, int] = {}
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw:
         (start,), (size, count) = struct.unpack_from("<Q", raw, 40), struct.unpack_from("<HH", raw, 58)

@@ -41,7 +41,7 @@ class LoadedKernel:
 
 
 def load_checked(request: Table, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
-    """Like `load_for`; also checks that the kernel has the parameters of all points of this load."""
+    """Do the same as `load_for`, and check that the kernel has the parameters of all points of this load."""
     loaded = load_for(request, around, number)
     if loaded is not None:
         target = request["points"][number]["target"]
@@ -51,7 +51,7 @@ def load_checked(request: Table, around: FileSurroundings, number: int = 0) -> L
 
 
 def load_for(request: Table, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
-    """The kernel, loaded for the target of a point; None for IR."""
+    """Return the kernel, loaded for the target of a point; None for IR."""
     from triton.backends.compiler import GPUTarget
 
     around.become(GPUTarget(*request["points"][number]["target"]))
@@ -107,7 +107,7 @@ def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
     if package:
         module.__package__ = package
         sys.path.insert(0, root)
-        sys.path.append(os.path.dirname(path))  # the last: what lies there has names of the package
+        sys.path.append(os.path.dirname(path))  # last: modules there have names within the package
         around.tolerate(package)
     else:
         sys.path.insert(0, os.path.dirname(path))
@@ -132,7 +132,7 @@ def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
 
 
 def _parsed(path: str, name: str) -> tuple[ast.Module, list[ast.stmt] | None]:
-    """The tree of a file, and the statements that bind a name; None if none does."""
+    """Return the tree of a file, and the statements that bind a name; None if none does."""
     try:
         tree = ast.parse(content_of(path), path)
         return tree, needed(tree, name)
@@ -149,10 +149,10 @@ def _parsed(path: str, name: str) -> tuple[ast.Module, list[ast.stmt] | None]:
 
 
 def content_of(path: str) -> bytes:
-    """The content of a kernel's file.
+    """Return the content of a kernel's file.
 
     Raises:
-        OSError: it is missing, unreadable, or not a regular file: a pipe would wait for its other end.
+        OSError: it is missing, unreadable, too large, or not a regular file: a pipe would block.
     """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with open(handle, "rb") as file:
@@ -165,7 +165,7 @@ def content_of(path: str) -> bytes:
 
 
 def _unmet(body: list[ast.stmt], name: str, path: str) -> str:
-    """The line that decides whether a name is bound; empty if nothing does."""
+    """Return the line that decides whether a name is bound; empty if no line does."""
     for node in body:
         inside = [part for part in ast.walk(node) if isinstance(part, ast.FunctionDef) and part.name == name]
         if isinstance(node, (ast.If, ast.Try)) and inside:
@@ -175,12 +175,14 @@ def _unmet(body: list[ast.stmt], name: str, path: str) -> str:
 
 
 def _execute(tree: ast.Module, path: str, module: types.ModuleType) -> None:
-    code = compile(tree, path, "exec", dont_inherit=True)  # or its annotations would be texts, as those here
+    code = compile(
+        tree, path, "exec", dont_inherit=True
+    )  # or this module's `annotations` import would apply to it
     exec(code, vars(module))  # noqa: S102 - what is asked for
 
 
 def _inside(function: Any, name: str) -> Any:
-    """The value that a function without arguments binds to a name while it runs."""
+    """Return the value that a function without arguments binds to a name while it runs."""
     if not inspect.isfunction(function):
         raise RequestRefusedError(
             "kernel", f"cannot look for {name!r} in a {type(function).__name__}", names=[]
@@ -213,7 +215,7 @@ def _inside(function: Any, name: str) -> Any:
 
 
 def _unwrapped(whole: Any, name: str, tree: ast.Module) -> LoadedKernel:
-    """The JITFunction below the decorators."""
+    """Return the JITFunction below the decorators."""
     kernel = whole
     configs: list[Any] = []
     heuristics: Table = {}
@@ -231,7 +233,8 @@ def _unwrapped(whole: Any, name: str, tree: ast.Module) -> LoadedKernel:
 
 
 def _is_kernel(found: Any) -> bool:
-    """Whether it is what `@triton.jit` returns: another class under TRITON_INTERPRET=1, which needs NumPy."""
+    """Report whether an object is a result of `@triton.jit`."""
+    # Under TRITON_INTERPRET=1, which needs NumPy, that is an object of another class.
     import triton
 
     return isinstance(found, triton.runtime.jit.JITFunction) or type(found).__name__ == "InterpretedFunction"
@@ -264,10 +267,8 @@ def check_globals(kernel: Any, ledger: Any) -> None:
 
 
 def _annotated(variables: Table, name: str) -> bool:
-    """Whether a module's variable has an annotation whose value is known.
-
-    Python 3.14 leaves a function that evaluates the annotations when they are asked for (PEP 649).
-    """
+    """Report whether a module's variable has an annotation whose value is known."""
+    # Python 3.14 keeps a function that evaluates the annotations on demand (PEP 649).
     found: Table = variables.get("__annotations__", {})
     if sys.version_info >= (3, 14) and not found and "__annotate__" in variables:
         import annotationlib
@@ -279,10 +280,8 @@ def _annotated(variables: Table, name: str) -> bool:
 
 
 def package_of(path: str, body: list[ast.stmt]) -> tuple[str, str]:
-    """The package of a file, and the folder of that package; empty if there is none.
-
-    The package has as many levels as folders have an `__init__.py`, or as relative imports need.
-    """
+    """Return the package of a file, and the folder of that package; empty if there is none."""
+    # The package has as many levels as folders have an `__init__.py`, or as relative imports need.
     imports = [node for part in body for node in ast.walk(part) if isinstance(node, ast.ImportFrom)]
     deepest = max((node.level for node in imports), default=0)
     folder = os.path.dirname(os.path.abspath(path))
@@ -320,6 +319,6 @@ def _run(what: Callable[[], Any], path: str) -> Any:
 
 
 def _where(error: BaseException, path: str) -> str:
-    """The innermost line of the user's file in the traceback."""
+    """Return the innermost line of the user's file in the traceback."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return f"line {frames[-1].lineno}: {frames[-1].line}" if frames else ""

@@ -6,7 +6,7 @@ import ast
 
 
 def needed(tree: ast.Module, wanted: str) -> list[ast.stmt] | None:
-    """The statements of a module that bind or change `wanted` or a name that it needs, in order."""
+    """Return the statements of a module that bind or change `wanted` or a name that it needs, in order."""
     facts = [_Statement(node) for node in tree.body]
     data = {name for fact in facts if fact.data for name in fact.binds}
     names: set[str] = {wanted}
@@ -22,7 +22,7 @@ def needed(tree: ast.Module, wanted: str) -> list[ast.stmt] | None:
         kept |= more
         for number in more:
             names |= facts[number].reads
-        if names & {"globals", "exec", "eval"}:  # nobody can say what these need
+        if names & {"globals", "exec", "eval"}:  # their needs cannot be determined
             return list(tree.body)
     if not any(wanted in facts[number].binds or facts[number].star for number in kept):
         return None
@@ -69,7 +69,7 @@ class _Statement:
             self._look(child)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
-        """The names of the module that a function reads, without its local names."""
+        """Add the names of the module that a function reads, without its local names."""
         body = node.body if isinstance(node.body, list) else _expressions([node.body])
         inside = _Statement(ast.If(ast.Constant(True), body, []))
         everywhere = {name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names}
@@ -90,7 +90,7 @@ class _Statement:
 
 
 def _ends(node: ast.stmt) -> bool:
-    """Whether a statement only ends the program."""
+    """Report whether a statement only ends the program."""
     call = node.value if isinstance(node, ast.Expr) else None
     function = call.func if isinstance(call, ast.Call) else None
     return isinstance(function, ast.Attribute) and function.attr in ("exit", "_exit", "abort")
@@ -101,14 +101,14 @@ def _expressions(nodes: list[ast.expr]) -> list[ast.stmt]:
 
 
 def _root(node: ast.AST) -> str:
-    """The first name of an expression: `configs` for `configs.all[0].append`."""
+    """Return the first name of an expression: `configs` for `configs.all[0].append`."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def candidates(tree: ast.Module) -> list[str]:
-    """Names of the functions that look like kernels; nested functions cannot be named."""
+    """Return the names of the functions that look like kernels; nested functions cannot be named."""
     found = []
     waiting: list[ast.stmt] = list(tree.body)
     while waiting:

@@ -1,4 +1,4 @@
-"""What a worker process does when its parent or its child is gone."""
+"""React in a worker process to the death of its parent or its child."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ignore_interrupts() -> None:
 
 
 def adopt() -> None:
-    """Become the parent of what this process's children leave behind, so that it can be found."""
+    """Become the parent of processes that this process's children leave behind, so that they can be found."""
     _control(36, 1)  # PR_SET_CHILD_SUBREAPER
 
 

@@ -1,7 +1,7 @@
-"""Loads a plugin as Triton would, in processes of their own: what aborts there is an answer here.
+"""Load a plugin as Triton would, in processes of their own: an abort there is an answer here.
 
-The struct that a plugin returns: `PluginInfo` in include/triton/Tools/PluginUtils.h at 3.7 and main; its last
-field, Triton's version, came with version 2.
+The struct that a plugin returns is `PluginInfo` in include/triton/Tools/PluginUtils.h at 3.7 and main; its
+last field, Triton's version, came with version 2.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LISTS = ("passes", "dialects", "ops")
 
 
 class PluginInfo(ctypes.Structure):
-    """What the entry point returns."""
+    """The struct that the entry point returns."""
 
     _fields_ = [
         ("api", ctypes.c_uint32),
@@ -50,7 +50,7 @@ class PluginInfo(ctypes.Structure):
 
 
 def try_it(request_text: str) -> int:
-    """Print an object of JSON: `said` by the plugin, `taken` by Triton, `ran`; each a value or an error."""
+    """Print a JSON object: `said` by the plugin, `taken` by Triton, `ran`; each a value or an error."""
     parent_death.interrupt()
     parent_death.adopt()
     request: Table = json.loads(request_text)
@@ -71,7 +71,7 @@ def _bounded(act: Callable[[Table], Table], request: Table) -> Table:
 
 
 def said(request: Table) -> Table:
-    """What a plugin says of itself; all of its symbols are resolved first."""
+    """Return a plugin's own description; all of its symbols are resolved first."""
     from triton._C import libtriton  # noqa: F401 - the plugin takes its symbols from there
 
     library = ctypes.CDLL(request["plugin"], mode=os.RTLD_NOW | os.RTLD_LOCAL)
@@ -89,12 +89,12 @@ def said(request: Table) -> Table:
 
 
 def taken(request: Table) -> Table:
-    """What Triton has of it: the functions that add its passes."""
+    """Return Triton's view of a plugin: the functions that add its passes."""
     return {"bindings": sorted(_bindings(request))}
 
 
 def ran(request: Table) -> Table:
-    """Run each pass on a small module; a crash is one of libtriton's own, which it reports as a failure."""
+    """Run each pass on a small module; a crash is libtriton's own, which it reports as a failure."""
     bindings = _bindings(request)
     from triton._C import libtriton
 
@@ -127,5 +127,5 @@ def _bindings(request: Table) -> dict[str, Callable[..., object]]:
 
 
 def text(value: bytes | None) -> str:
-    """A text of C; empty if there is none."""
+    """Decode a C string; empty for NULL."""
     return value.decode("utf-8", "replace") if value else ""

@@ -21,17 +21,17 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
 
     Report = Callable[[int, Table], None]
 
-# That take as long as a load of a file that imports much: `import torch` takes 3 s of CPU time.
+# Compiles that take as long as loading a file with many imports: `import torch` takes 3 s of CPU time.
 COMPILES_OF_A_LOAD = 8
-LOOKS_UP = 1.0  # seconds between two looks at whether who started this is still there
+LOOKS_UP = 1.0  # seconds between two checks that the parent is still alive
 
 
 @dataclasses.dataclass(frozen=True)
 class CompileGroup:
-    """Points that can share one load of the kernel's file.
+    """A group of points that can share one load of the kernel's file.
 
     Attributes:
-        target: for which it is loaded and compiled: `cuda:90:32`.
+        target: the target of the load and the compiles: `cuda:90:32`.
         loads: each child of the group loads the file by itself.
         llvm: options of LLVM.
     """
@@ -56,7 +56,7 @@ class CompileProcess:
         Args:
             group: of its points.
             work: the function of a forked process, which gets its input and output.
-            argv: the command of a process that is started instead, because a fork would not do.
+            argv: the command of a new process, used where a fork is not possible; None to fork.
             siblings: the existing children.
         """
         self.group = group
@@ -82,7 +82,7 @@ class CompileProcess:
         code = 1
         try:
             os.setpgid(0, 0)
-            for child in (self, *siblings):  # or their pipes would never seem closed
+            for child in (self, *siblings):  # or the pipes would stay open after the parent closes them
                 os.close(child.into)
                 os.close(child.out)
             with open(there, encoding="ascii") as reader, open(back, "w", encoding="utf-8") as writer:
@@ -103,7 +103,7 @@ class CompileProcess:
             os.write(self.into, b"%d\n" % number)
 
     def end(self) -> str:
-        """Stop the process and its children; returns a description of how it ended."""
+        """Stop the process and its children, and return a description of its end."""
         with contextlib.suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(OSError):
@@ -121,7 +121,7 @@ class CompileProcess:
 
 
 class CompilePool:
-    """Distributes points to children, and passes rows to `report`."""
+    """A pool that distributes points to children, and passes rows to `report`."""
 
     def __init__(
         self,
@@ -152,7 +152,9 @@ class CompilePool:
             for _ in range(min(self.request["jobs"], len(self.request["points"]))):
                 self._more()
             while self.children:
-                if os.getppid() != self.asker:  # killed: nobody waits for this, and its lock is free
+                if (
+                    os.getppid() != self.asker
+                ):  # the parent was killed: nobody waits for results, and its lock is free
                     raise KeyboardInterrupt
                 nearest = min(child.deadline for child in self.children) - time.monotonic()
                 for key, _ in self.chosen.select(min(max(0.0, nearest), LOOKS_UP)):
@@ -173,10 +175,8 @@ class CompilePool:
             child.give(self.waiting[group].pop(), self.request["timeout"])
 
     def _next(self) -> CompileGroup | None:
-        """The group that most needs another child; None if no group benefits.
-
-        Where each child has to load the file, another one costs as much time as several compiles.
-        """
+        """Return the group that most needs another child; None if no group benefits."""
+        # If each child has to load the file, another one costs as much time as several compiles.
         busy = [child.group for child in self.children]
         left = {group: len(waiting) for group, waiting in self.waiting.items() if waiting}
         worth = [
@@ -213,7 +213,7 @@ class CompilePool:
 
 
 def can_fork() -> bool:
-    """Whether this is the only thread: a lock of another thread would stay locked in the child."""
+    """Report whether this is the only thread: a lock of another thread would stay locked in the child."""
     if not hasattr(os, "fork"):
         return False
     try:

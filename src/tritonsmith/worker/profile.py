@@ -1,4 +1,4 @@
-"""Profile what this process launches by Proton, Triton's own profiler.
+"""Profile a process's launches with Proton, Triton's own profiler.
 
 `sitecustomize.py` of a scratch folder on PYTHONPATH calls `start` in every Python of the process tree.
 """
@@ -58,7 +58,8 @@ def _with_triton(request: Table, run: Callable[[], None], _triton: types.ModuleT
 
 
 def _known(profiler: types.ModuleType, session: Table) -> bool:
-    """Whether this Proton has it: one with modes starts `cupti_pcsampling`, and measures nothing."""
+    """Report whether this Proton has the session's backend."""
+    # A Proton with modes would start `cupti_pcsampling`, but measure nothing.
     modes = "mode" in inspect.signature(profiler.start).parameters
     return not session["mode"] if not modes else session["backend"] != "cupti_pcsampling"
 

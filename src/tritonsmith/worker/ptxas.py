@@ -1,4 +1,4 @@
-"""The GPUs that Triton's ptxas supports, and its remarks about a kernel."""
+"""List the GPUs that Triton's ptxas supports, and keep its remarks about a kernel."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def listen() -> None:
 
 
 def remarks() -> list[str] | None:
-    """The warnings and advisories of ptxas, such as lost performance; None if its output was not seen."""
+    """Return the warnings and advisories of ptxas, such as lost performance; None if it printed nothing."""
     found = (text.strip() for said in ASSEMBLED for text in REMARK.findall(said))
     return list(dict.fromkeys(found)) if any("ptxas" in said for said in ASSEMBLED) else None
 
 
 def ptxas_for(arch: int) -> str:
-    """The ptxas that this Triton runs for a GPU; empty if there is none, or if the lookup is unknown."""
+    """Return the ptxas that this Triton runs for a GPU; empty if there is none, or if the lookup fails."""
     try:
         from triton.backends.nvidia import compiler
 
@@ -50,7 +50,7 @@ def ptxas_for(arch: int) -> str:
 
 @functools.lru_cache(maxsize=None)
 def gpus_of(ptxas: str) -> list[int]:
-    """The GPUs that a ptxas supports: 80, 90; empty if ptxas does not list them."""
+    """Return the GPUs that a ptxas supports: 80, 90; empty if ptxas does not list them."""
     argv = [ptxas, "--help"]
     with contextlib.suppress(OSError):
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -75,10 +75,8 @@ def check_gpu(arch: int) -> None:
 
 
 def read_tail(path: str, most: int = LONGEST_TAIL) -> str:
-    """The last bytes of a file, from the start of a line; empty if the file cannot be read.
-
-    A log with a dump of each pass may have a gigabyte.
-    """
+    """Return the last bytes of a file, from the start of a line; empty if the file cannot be read."""
+    # A log with a dump of each pass may have a gigabyte.
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)

@@ -18,7 +18,7 @@ from .libtriton import UnusableError, add, context_of, library, load
 from .refusal import EXIT_REFUSED
 from .replay import write
 
-# In the log: the IR was parsed, and the passes begin. What fails before is no failure of theirs.
+# In the log: the IR was parsed, and the passes begin. An earlier failure is not theirs.
 MARK = "=== passes ===\n"
 
 
@@ -38,7 +38,7 @@ def answer_requests() -> int:
 
 
 def run(lib: Any, request: Any) -> None:
-    """In the child: parse, run the passes, and write the output if a file is named; or generic form."""
+    """Parse, run the passes, and write the output or its generic form, if requested; runs in the child."""
     context = context_of(lib)
     if hasattr(context, "disable_multithreading"):
         context.disable_multithreading()

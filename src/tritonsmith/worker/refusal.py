@@ -1,4 +1,4 @@
-"""Errors by which the worker refuses a whole request, with the reason for the tool."""
+"""Define the errors by which the worker refuses a whole request, with the reason for the tool."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class RequestRefusedError(Exception):
 
 
 def unknown(what: str, stood: str = "", why: str = "") -> RequestRefusedError:
-    """The error about an unknown value.
+    """Return the error about an unknown value.
 
     Args:
         what: the whole sentence.
         stood: the stand-in, if any.
-        why: where in the file.
+        why: the place in the file.
     """
     return RequestRefusedError("unknown", what, why=why, package=stood.partition(".")[0])

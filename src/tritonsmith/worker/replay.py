@@ -24,7 +24,7 @@ def replay_all(request_path: str) -> int:
 
 
 def write_rows(rows: Iterator[Table], out: Any) -> int:
-    """Write rows as they come; returns the exit code."""
+    """Write rows as they come, and return the exit code."""
     try:
         for row in rows:
             out.write(json.dumps(row) + "\n")
@@ -59,6 +59,6 @@ def _replay(lib: Any, job: Table) -> None:
 
 
 def write(path: str, text: str) -> None:
-    """The whole content of a file."""
+    """Write the whole content of a file."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)

@@ -1,6 +1,7 @@
-"""What Triton specialises a kernel for, read from the source object that it hands to its compiler.
+"""Read a kernel's specialization from the source object that Triton hands to its compiler.
 
-Up to 3.2 names, positions and an AttrsDescriptor; since 3.3 paths, so that parts of tuples have them too.
+Up to 3.2 that has names, positions and an AttrsDescriptor; since 3.3 paths, so that parts of tuples have them
+too.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _DIVISIBLE, _RANGE = "tt.divisibility", "tt.pointer_range"
 
 
 def specialization(src: Any, note: Callable[[str], None]) -> Table:
-    """Types, constants and hints of a kernel's parameters.
+    """Return types, constants and hints of a kernel's parameters.
 
     Returns:
         `signature`: name to a type, or to a list of them for a tuple; `constexprs`: name, or `x.1` for a part
         of a tuple, to a value; `hints` likewise to 16; `ranges`: pointers whose memory has less than 2 GiB
-        (AMD); `unwritten`: what cannot be written down.
+        (AMD); `unwritten`: parameters that a signature cannot express.
     """
     names = list(src.fn.arg_names)
     found: Table = {"signature": {}, "constexprs": {}, "hints": {}, "ranges": [], "unwritten": []}
@@ -54,7 +55,7 @@ def specialization(src: Any, note: Callable[[str], None]) -> Table:
 
 
 def _attributes(attrs: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Path or position, name and value of each attribute."""
+    """Yield path or position, name and value of each attribute."""
     if isinstance(attrs, dict):
         for path, pairs in attrs.items():
             for name, value in pairs:

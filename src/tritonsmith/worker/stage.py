@@ -1,6 +1,6 @@
 """Run single stages of the pipeline on the text of another stage: `llir` to `ptx`, `ttgir` to `llir`.
 
-`triton.compile` begins with an IR file too, but not with `llir`, and runs all that follows.
+`triton.compile` accepts IR files too, but not `llir`, and runs all following stages.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def run_stage(request_path: str) -> int:
 
 
 def made(request: Table) -> Any:
-    """What the stage makes of the file."""
+    """Return the stage's output for the file."""
     from triton._C.libtriton import ir, llvm
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import make_backend
@@ -78,13 +78,13 @@ def made(request: Table) -> Any:
         source.context = context  # Triton's own stages take the context from there
     else:
         source = content_of(request["file"]).decode()
-        llvm.init_targets()  # the stage before does that
+        llvm.init_targets()  # normally done by the previous stage
     metadata = {"target": target, "hash": "", **vars(options)}
     return stages[request["stage"]](source, metadata)
 
 
 def hear_ptxas(assembled: list[list[str]]) -> None:
-    """Keep the command lines of all ptxas that make something."""
+    """Keep the command lines of all runs of ptxas that write a file."""
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "subprocess.Popen" and "-o" in arguments[1] and "ptxas" in str(arguments[0]):

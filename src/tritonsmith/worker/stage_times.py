@@ -1,4 +1,4 @@
-"""CPU seconds of each stage of a compile; programs that it starts count, other load does not."""
+"""Measure the CPU seconds of each stage of a compile; started programs count, other load does not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REST = "rest"  # the front end, which makes the first IR, and Triton's caches
 
 @contextlib.contextmanager
 def counted() -> Iterator[dict[str, float]]:
-    """Count what is compiled meanwhile: stage to seconds, of those that ran to their end."""
+    """Measure the compiles in the body: stage to seconds, for stages that ran to their end."""
     import triton.backends
 
     seconds: dict[str, float] = {}

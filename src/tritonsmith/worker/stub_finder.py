@@ -1,4 +1,4 @@
-"""Finders for `import`: one provides stubs for missing modules, one extends installed modules."""
+"""Define finders for `import`: for stubs of missing modules, and for code around installed ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     Provider = Callable[[types.ModuleType], None]
     Around = Callable[[Callable[[], None], types.ModuleType], None]
 
-_ASKERS = ("importlib.util", "pkgutil")  # whether there is a module, and do not import it
+_ASKERS = ("importlib.util", "pkgutil")  # they look for a module without importing it
 _MISSES = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 
 
@@ -27,14 +27,14 @@ class ImportWatcher(importlib.abc.MetaPathFinder):
     """The first finder: modules are found and run as usual, with extra code around their run.
 
     Attributes:
-        around: name of a module, to what is called with its run and itself.
+        around: name of a module, to a function that is called with its run and itself.
     """
 
     def __init__(self, around: dict[str, Around]) -> None:
         self.around = around
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """The spec of another finder with a loader that does more; None for a stand-in."""
+        """Return another finder's spec with an extended loader; None for a stand-in."""
         if name not in self.around:
             return None
         others = (one for one in sys.meta_path if one is not self and hasattr(one, "find_spec"))
@@ -51,7 +51,7 @@ class ImportWatcher(importlib.abc.MetaPathFinder):
 
 
 class LentFinder(importlib.abc.MetaPathFinder):
-    """Finds packages that this interpreter lacks in the environment of the tool.
+    """A finder of packages that this interpreter lacks, in the environment of the tool.
 
     Attributes:
         folders: name of a package to the folder that has it; nothing else is found there.
@@ -61,7 +61,7 @@ class LentFinder(importlib.abc.MetaPathFinder):
         self.folders = folders
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
-        """The spec of a lent package."""
+        """Return the spec of a lent package."""
         return PathFinder.find_spec(name, [self.folders[name]]) if name in self.folders else None
 
 
@@ -80,11 +80,9 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.provide = provide
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
-        """A spec for packages that have stand-ins, and for all modules below a stand-in.
-
-        A package that is installed and lacks a module has no such module. Where the code that imports says
-        what happens without, that happens.
-        """
+        """Return a spec for packages that have stand-ins, and for all modules below a stand-in."""
+        # An installed package that lacks a module does not get one. Code that handles a missing module does
+        # so here, too.
         parent, _, _ = name.rpartition(".")
         known = is_stub_module(sys.modules.get(parent)) if parent else name in self.names
         if not known:
@@ -107,18 +105,18 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             self.provide(module)
 
     def _optional(self) -> bool:
-        """Whether the importing code continues without the module."""
+        """Report whether the importing code continues without the module."""
         asks = [frame for frame in frames() if frame.f_globals.get("__name__") in _ASKERS]
         user = user_frame()
         return bool(asks) or (user is not None and guarded(user.f_code.co_filename, user.f_lineno))
 
 
 class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The last finder of a program that runs: modules that are not installed can be imported, and not used.
+    """The last finder of a running program: missing modules can be imported, but not used.
 
     Attributes:
-        names: the modules that the user names; those below them come along.
-        note: told of each import.
+        names: the modules that the user names; submodules are included.
+        note: called with a message for each import.
     """
 
     def __init__(self, names: Iterable[str], note: Callable[[str], None]) -> None:
@@ -126,12 +124,12 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.note = note
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
-        """A spec for a module that the user names."""
+        """Return a spec for a module that the user names."""
         wanted = any(name == known or name.startswith(f"{known}.") for known in self.names)
         return ModuleSpec(name, self, is_package=True) if wanted else None
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """Create a module of which each attribute is absent."""
+        """Create a module whose attributes are all absent."""
         module = types.ModuleType(spec.name)
 
         def __getattr__(name: str) -> Any:  # noqa: N807 - PEP 562
@@ -143,13 +141,13 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Note that a program goes on without the module."""
+        """Note that a program continues without the module."""
         if module.__name__ in self.names:
             self.note(f"{module.__name__} is a stand-in: kernels that it would launch are missing")
 
 
 class _Absent:
-    """An attribute of a module that is not installed: it can be looked up, and not called."""
+    """An attribute of a module that is not installed: it can be looked up, but not called."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -166,7 +164,7 @@ class _Absent:
 
 
 def guarded(path: str, number: int) -> bool:
-    """Whether an ImportError is caught at a line of a file."""
+    """Report whether an ImportError is caught at a line of a file."""
     linecache.checkcache(path)  # a file of that name may have been there before
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
@@ -189,6 +187,6 @@ def _covers(body: list[ast.stmt], number: int) -> bool:
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Names and attributes in an expression."""
+    """Return the names and attributes in an expression."""
     words = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     return words | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}

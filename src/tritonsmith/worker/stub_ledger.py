@@ -1,4 +1,4 @@
-"""A ledger of stubs: what was replaced, and what depends on the replacements."""
+"""Keep a ledger of stubs: the replaced objects, and the code that depends on the replacements."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class UnknownError(BaseException):
 
 
 class Ledger:
-    """What was replaced, where it was used first, and what depends on it.
+    """A record of replaced objects, the places of their first use, and the code that depends on them.
 
     Attributes:
-        used: full dotted name of what a stand-in answered for, to the place of its first use.
+        used: full dotted name that a stand-in answered for, to the place of its first use.
         gone: name of a module that is not installed, to the place that continues without it.
-        stubs: those that answered, by their full names.
+        stubs: the stubs that answered, by full name.
         doubts: warnings about the result as sentences, without duplicates.
         known: names of stand-ins with true answers.
         strict: refuse instead of doubting: a kernel is being compiled.
@@ -48,7 +48,7 @@ class Ledger:
         self._taken_off: list[tuple[Any, str]] = []
 
     def news(self) -> dict[str, dict[str, str] | list[str]]:
-        """Entries that were not reported before."""
+        """Return the entries that were not reported before."""
         found: dict[str, dict[str, str] | list[str]] = {
             "stand-ins": {name: place for name, place in self.used.items() if name not in self._told},
             "gone": {name: place for name, place in self.gone.items() if name not in self._told},
@@ -58,10 +58,8 @@ class Ledger:
         return found
 
     def use(self, name: str) -> None:
-        """Record the use of a name; the longest name of an expression stays.
-
-        Triton's own host code uses torch too, but that is not part of a kernel.
-        """
+        """Record the use of a name; only the longest name of an expression is kept."""
+        # Triton's own host code uses torch too, but that is not part of a kernel.
         if name in self.known or package_name(user_frame()) == "triton":
             return
         place = where()
@@ -108,5 +106,5 @@ class Ledger:
 
 
 def is_kernel(thing: Any) -> bool:
-    """Whether one of Triton's decorators created an object, such as the autotuner, which is not callable."""
+    """Report whether one of Triton's decorators made an object; an autotuner, for one, is not callable."""
     return type(thing).__module__.partition(".")[0] == "triton" and hasattr(thing, "fn")

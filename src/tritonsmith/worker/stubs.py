@@ -1,8 +1,8 @@
 """Stand-ins for the objects of a module that is not installed.
 
-A stub can be inherited from, called, put on as a decorator, be a key of a dictionary or an annotation: that
-decides nothing. Where its value decides something (a truth, a comparison, a length, a text), the answer is
-noted as a doubt while a kernel's file is loaded, and refused while a kernel is compiled.
+A stub can be inherited from, called, used as a decorator, a dictionary key or an annotation: that decides
+nothing. Where its value decides something (a truth, a comparison, a length, a text), the answer is noted as a
+doubt while a kernel's file is loaded, and refused while a kernel is compiled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .stub_ledger import Ledger, is_kernel
 
 
 class Stub:
-    """Stands for any object of a module that is not installed."""
+    """A stand-in for any object of a module that is not installed."""
 
     def __init__(self, name: str, ledger: Ledger) -> None:
         self.__name, self.__ledger = name, ledger
@@ -25,7 +25,7 @@ class Stub:
 
     def __getattr__(self, name: str) -> Any:
         if name == "__triton_builtin__" and is_jit(_caller()):
-            return True  # the search for what a kernel depends on passes over it: it may be an annotation
+            return True  # so Triton's search for a kernel's dependencies skips it: it may be an annotation
         if name.startswith(("__", "_Stub__")):
             raise AttributeError(name)
         return attribute(self.__ledger, self.__name, name)
@@ -34,16 +34,15 @@ class Stub:
         return f"<stand-in {self.__name}>"
 
     def __str__(self) -> str:
-        """A program may look for `bfloat16` in `str(dtype)`; Triton has it in keys and messages only."""
+        """Return the text of the stub, and note a doubt unless Triton asks."""
+        # A program may look for `bfloat16` in `str(dtype)`; Triton uses the text in keys and messages only.
         if package_name(_caller()) != "triton":
             self.__decides("the text")
         return repr(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return a new stub; as a decorator, return the function or class unchanged.
-
-        What the call would do in a kernel is unknown.
-        """
+        """Return a new stub; as a decorator, return the function or class unchanged."""
+        # Inside a kernel, the effect of the call is unknown.
         if self.__ledger.strict:
             self.__ledger.refuse(self.__name, "a call")
         thing = args[0] if len(args) == 1 and not kwargs else None
@@ -131,31 +130,33 @@ class Stub:
 
 
 def attribute(ledger: Ledger, parent: str, name: str) -> Any:
-    """The attribute of a stand-in."""
+    """Return the attribute of a stand-in."""
     full = f"{parent}.{name}"
     ledger.use(full)
-    if asks_whether(_caller()) and package_name(_caller()) != "triton":  # which looks up what a kernel names
+    if (
+        asks_whether(_caller()) and package_name(_caller()) != "triton"
+    ):  # Triton looks up all names of a kernel
         ledger.doubt(full, "the presence")
     return stub(full, ledger)
 
 
 def stub(name: str, ledger: Ledger) -> Stub:
-    """The stub of this name: the same one each time, so that it can be a key."""
+    """Return the stub of this name: the same one each time, so that it can be a key."""
     return ledger.stubs.setdefault(name, Stub(name, ledger))
 
 
 def name_of(value: Any) -> str:
-    """The full name that a stand-in stands for; empty for other objects."""
+    """Return the full name that a stand-in represents; empty for other objects."""
     return value._Stub__name if type(value) is Stub else ""  # noqa: SLF001 - a class of this file
 
 
 def _caller() -> types.FrameType:
-    """The caller: the first frame outside of this file."""
+    """Return the caller: the first frame outside of this file."""
     return next(frame for frame in frames() if frame.f_code.co_filename != __file__)
 
 
 class _Attributes(abc.ABCMeta):
-    """The metaclass of classes that inherit from a stand-in, which provides what they do not define."""
+    """A metaclass of classes that inherit from a stand-in, which provides the attributes that they lack."""
 
     def __getattr__(cls, name: str) -> Any:
         inherited = next((vars(base) for base in cls.__mro__ if "_smith_ledger" in vars(base)), None)
@@ -184,12 +185,12 @@ _bases: dict[tuple[str, type], type] = {}
 
 
 def base_class(name: str, ledger: Ledger, bases: tuple[Any, ...]) -> type:
-    """A base class in place of a stand-in.
+    """Return a base class in place of a stand-in.
 
     Args:
         name: of the stand-in.
-        ledger: its own.
-        bases: all that the new class inherits from: no metaclass, such as Enum's, may be in conflict.
+        ledger: its ledger.
+        bases: all bases of the new class, so that metaclasses, such as Enum's, do not conflict.
     """
     usual: set[type] = {type, abc.ABCMeta, _Attributes}
     others = {type(base) for base in bases if isinstance(base, type)} - usual
@@ -202,11 +203,9 @@ def base_class(name: str, ledger: Ledger, bases: tuple[Any, ...]) -> type:
 
 
 def stub_module(name: str, ledger: Ledger) -> types.ModuleType:
-    """A module in place of one that is not installed.
+    """Return a module in place of one that is not installed."""
 
-    It is a plain module: of others Triton thinks that a kernel which names one reads a variable.
-    """
-
+    # It is a plain module: a kernel that names an object of another type would, for Triton, read a variable.
     def __getattr__(attr: str) -> Any:  # noqa: N807 - PEP 562
         if attr == "__version__":
             full = f"{name}.{attr}"
@@ -223,5 +222,5 @@ def stub_module(name: str, ledger: Ledger) -> types.ModuleType:
 
 
 def is_stub_module(module: types.ModuleType | None) -> bool:
-    """Whether `stub_module` created a module."""
+    """Report whether `stub_module` created a module."""
     return "_smith_ledger" in getattr(module, "__dict__", {})

@@ -1,4 +1,4 @@
-"""Surgery on a compile: passes are left out, repeated or the last, and are counted; Triton's files stay.
+"""Change a compile: passes are skipped, repeated or made the last, and counted; Triton's files stay.
 
 A backend adds passes by functions of libtriton (`passes.ttgpuir.add_coalesce(pm)`), looked up at each call.
 """
@@ -34,20 +34,20 @@ _HERE = threading.local()  # `operation`: of the compile that this thread is in
 
 
 class StoppedError(Exception):
-    """Ends a compile after the pass that was named."""
+    """The end of a compile after the named pass."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the compile ends after {name}, as --stop-after asked for")
 
 
 class CompileOperation:
-    """One compile.
+    """The surgery on one compile.
 
     Attributes:
         wanted: `skip`, `stop`, `repeat`: names of passes with a number, 0 for all; flags for `llvm`, `ptxas`.
-        passes: a row for each pass that the backend asked for.
-        stages: what each stage made: name to text, bytes or module.
-        stage: that runs now.
+        passes: a row for each pass that the backend requested.
+        stages: output of each stage: name to text, bytes or module.
+        stage: the stage that runs now.
     """
 
     def __init__(self, wanted: Table) -> None:
@@ -61,25 +61,25 @@ class CompileOperation:
         self._assembled = False
 
     def prepare(self) -> None:
-        """Get this process ready.
+        """Prepare this process.
 
         Raises:
-            RequestRefusedError: LLVM does not take an option.
+            RequestRefusedError: LLVM rejects an option.
         """
         install()
         if self.wanted.get("llvm"):
             llvm_options.apply(self.wanted["llvm"])
 
     def key(self) -> str:
-        """For the keys of Triton's caches."""
+        """Return a digest of the surgery for the keys of Triton's caches."""
         return sha256(json.dumps(self.wanted, sort_keys=True).encode()).hexdigest()
 
     def add(self, path: str, names: list[str], real: Callable[[], Any]) -> Any:
-        """Add a pass, or do not.
+        """Add a pass as often as the surgery says.
 
         Args:
             path: of the binding.
-            names: of its passes, as MLIR has them.
+            names: of its passes, as MLIR spells them.
             real: adds it.
         """
         mine = {*names, path, path.rpartition(".")[2]}
@@ -108,17 +108,17 @@ class CompileOperation:
         return bool(found)
 
     def ran(self, module: Any) -> None:
-        """A pass manager ran: was that all?
+        """Note that a pass manager ran.
 
         Raises:
-            StoppedError: it was.
+            StoppedError: it ran the last pass.
         """
         if self._stopping:
             self.stages[self.stage] = str(module)
             raise StoppedError(self._stopping)
 
     def assembling(self, argv: Any) -> Any:
-        """The command of ptxas, a list or (3.0) a line for a shell, with more flags."""
+        """Return the command of ptxas, a list or (3.0) a line for a shell, with more flags."""
         self._assembled = True
         more = self.wanted.get("ptxas", ())
         if isinstance(argv, str):
@@ -127,7 +127,7 @@ class CompileOperation:
         return [*argv, *more]
 
     def unmet(self) -> str:
-        """What was asked for and had no effect; empty if nothing."""
+        """Describe a request without effect; empty if all had one."""
         for kind in ("skip", "stop", "repeat"):
             for name, number in self.wanted.get(kind, ()):
                 if (kind, name, number) not in self._met:
@@ -152,13 +152,13 @@ def _bare(name: str) -> str:
 
 
 def current() -> CompileOperation | None:
-    """The operation of this thread."""
+    """Return the operation of this thread."""
     return getattr(_HERE, "operation", None)
 
 
 @contextlib.contextmanager
 def operating(operation: CompileOperation | None) -> Iterator[None]:
-    """Apply an operation to what this thread compiles."""
+    """Apply an operation to the compiles of this thread."""
     before = current()
     _HERE.operation = operation
     try:
@@ -169,7 +169,7 @@ def operating(operation: CompileOperation | None) -> Iterator[None]:
 
 @functools.lru_cache(maxsize=None)
 def install() -> None:
-    """Watch this process's Triton; without an operation, all that it does is as ever."""
+    """Watch this process's Triton; without an operation, its behaviour is unchanged."""
     from triton._C import libtriton
     from triton.backends import backends
     from triton.compiler import compiler
@@ -209,7 +209,8 @@ _NAMES: dict[str, list[str]] = {}
 
 
 def names_of(lib: Any, path: str, real: Callable[..., Any], arguments: Any, more: Any) -> list[str]:
-    """The passes that a binding adds, as MLIR names them: those that it adds to a manager of its own."""
+    """Return the passes that a binding adds, as MLIR names them."""
+    # They are read from a pass manager that the binding fills for this purpose.
     if path not in _NAMES:
         if hasattr(lib.ir.pass_manager, "get_pipeline_str"):  # since 3.3
             manager = lib.ir.pass_manager(lib.ir.context())
@@ -278,7 +279,7 @@ def _watched_key(real: Callable[[], str]) -> Callable[[], str]:
 
 
 def start(request_path: str) -> int:
-    """Operate on whatever this process compiles; a line for each compile goes to the results."""
+    """Operate on all compiles of this process; each writes a line to the results."""
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
     sys.meta_path.insert(0, ImportWatcher({"triton": functools.partial(_with_triton, request)}))
@@ -298,13 +299,13 @@ def _with_triton(request: Table, run: Callable[[], None], triton: types.ModuleTy
 
 
 def _allocated(size: int, _alignment: int, _stream: int | None) -> Any:
-    """Memory of torch's, for what Triton adds to a kernel."""
+    """Allocate memory with torch, for the scratch memory that Triton adds to a kernel."""
     torch: Any = importlib.import_module("torch")
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
 def _compile(request: Table, real: Callable[..., Any], src: Any, *arguments: Any, **named: Any) -> Any:
-    """Triton's `compile`."""
+    """Replace Triton's `compile`: operate on it, and write its row."""
     operation = CompileOperation(request["surgery"])
     error, changed = "", {}
     if request.get("options"):

@@ -1,7 +1,7 @@
-"""`torch.compile` for tensors of the fake GPU: TorchInductor generates kernels for it, and launches them.
+"""Support `torch.compile` for the fake GPU: TorchInductor generates kernels for it, and launches them.
 
 torch._dynamo traces tensors of the GPU as torch's own, with the device `cuda:0`. TorchInductor's code then
-runs as it is, and its launches are counted.
+runs unchanged, and its launches are counted.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _METHODS, _TABLE, _ABOVE = (
     64,
     16,
 )  # methods that are tried; entries of a table; bytes in front of the first method
-_KEPT: list[Any] = []  # what C++ has the address of
+_KEPT: list[Any] = []  # objects whose address C++ holds
 
 
 def watch(torch: Any, tensor_type: type, recorder: Recorder, request: Table) -> None:
-    """Change what is needed of torch's modules, once they are imported."""
+    """Change torch's modules as far as needed, once they are imported."""
     changes: dict[str, Callable[[Any], None]] = {
         "torch._dynamo.trace_rules": _skip,
         "torch._dynamo.variables.builder": functools.partial(_plain, torch, tensor_type),
@@ -62,7 +62,7 @@ def watch(torch: Any, tensor_type: type, recorder: Recorder, request: Table) -> 
 
 
 def _without_graphs(torch: Any) -> None:
-    """Launches are not recorded in graphs of CUDA, which `mode="reduce-overhead"` asks for."""
+    """Turn off CUDA graphs, which `mode="reduce-overhead"` requests: their launches cannot be recorded."""
     real = torch._TorchCompileInductorWrapper.apply_options  # noqa: SLF001 - torch's own name
 
     def apply_options(self: Any, options: Any) -> None:
@@ -74,17 +74,15 @@ def _without_graphs(torch: Any) -> None:
 
 
 def _skip(trace_rules: Any) -> None:
-    """This tool's own functions are not traced."""
+    """Exclude this tool's own functions from traces."""
     here = os.path.dirname(__file__)
     trace_rules.FORCE_SKIP_FILES.update(os.path.join(here, name) for name in os.listdir(here))
 
 
 def _accelerator(torch: Any) -> None:
-    """Autograd asks for the streams of a trace's tensors: C++ must say that this torch is built for a GPU.
-
-    `isBuilt` is one of the first methods of the object that knows. Which one differs between releases: one
-    after the other is replaced, until the accelerator is `cuda`.
-    """
+    """Make C++ report a torch that is built for a GPU: autograd asks for the streams of traced tensors."""
+    # `isBuilt` is one of the first methods of the object that knows. Its place differs between releases: one
+    # method after the other is replaced, until the accelerator is `cuda`.
     ask = torch._C._accelerator_getAccelerator  # noqa: SLF001 - torch's own name
     library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
     find = ctypes.CDLL(library)[_HOOKS]
@@ -109,7 +107,7 @@ def _accelerator(torch: Any) -> None:
 
 
 def _plain(torch: Any, tensor_type: type, builder: Any) -> None:
-    """Tensors of the fake GPU are torch's own for a trace."""
+    """Make a trace treat tensors of the fake GPU as torch's own."""
     torch._dynamo.config.traceable_tensor_subclasses.add(tensor_type)  # noqa: SLF001 - torch's own name
     _accelerator(torch)
     infer, dispatch = builder.infer_subclass_type, builder.VariableBuilder._type_dispatch  # noqa: SLF001
@@ -125,7 +123,7 @@ def _plain(torch: Any, tensor_type: type, builder: Any) -> None:
 
 
 def _streams(torch: Any, streams: Any) -> None:
-    """A trace asks for the current stream only where there is an accelerator with streams."""
+    """Hide the accelerator while a trace looks for the current stream, which it does only if there is one."""
     real = streams.SymbolicStreamState.__init__
 
     def without(self: Any, *args: Any) -> None:
@@ -140,7 +138,7 @@ def _streams(torch: Any, streams: Any) -> None:
 
 
 def _fake_tensors(fake_tensor: Any) -> None:
-    """A trace computes what is constant as where there is no GPU."""
+    """Make a trace compute constants as it does without a GPU."""
     fake_tensor.FakeTensorMode.avoid_device_init = property(lambda _: True)
 
 
@@ -151,7 +149,7 @@ def _settings(request: Table, config: Any) -> None:
 
 
 def _constants(module: Any) -> None:
-    """TorchInductor folds constants with all modes off: those of the GPU are computed on the CPU instead."""
+    """Compute constants of the GPU on the CPU: TorchInductor folds constants with all modes off."""
     base = sys.modules["torch.utils._python_dispatch"].TorchDispatchMode
     folder = module.UniformValueConstantFolder
     real = folder.run
@@ -171,7 +169,7 @@ def _constants(module: Any) -> None:
 
 
 def _failures(torch: Any, recorder: Recorder, module: Any) -> None:
-    """What TorchInductor cannot compile here runs as it is, and a note says that its kernels are missing."""
+    """Run a model that TorchInductor cannot compile here as it is, and note that its kernels are missing."""
     real = module.compile_fx
 
     def compile_fx(model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -191,7 +189,7 @@ def _failures(torch: Any, recorder: Recorder, module: Any) -> None:
 
 
 def _allocations(torch: Any, tensor_type: type) -> None:
-    """Functions of C++ that generated code makes tensors with."""
+    """Replace the C++ functions by which generated code makes tensors."""
     made = torch._C._dynamo.guards  # noqa: SLF001 - torch's own name
     real = getattr(made, "_reinterpret_tensor", None) or torch.ops.inductor._reinterpret_tensor  # noqa: SLF001
 
@@ -207,12 +205,12 @@ def _allocations(torch: Any, tensor_type: type) -> None:
 
 
 def _drivers(helpers: Any) -> None:
-    """Triton's driver is that of the fake GPU already."""
+    """Do nothing where a driver would be set: Triton's driver is that of the fake GPU already."""
     helpers.set_driver_to_gpu = lambda: None
 
 
 def _heuristics(recorder: Recorder, heuristics: Any) -> None:
-    """Kernels of generated code are not measured, and all configs of one are listed."""
+    """Keep kernels of generated code from being measured, and list all configs of each."""
     tuner, result = heuristics.CachingAutotuner, heuristics.TritonCompileResult
     run, make_launchers, make_launcher = tuner.run, tuner._make_launchers, result.make_launcher  # noqa: SLF001
 
@@ -239,7 +237,7 @@ def _values(config: Any) -> Table:
 
 
 def _choices(recorder: Recorder, algorithms: Any) -> None:
-    """Of what `max_autotune` would measure, the first template of Triton's is taken."""
+    """Take the first of Triton's templates, where `max_autotune` would measure them."""
 
     def benchmark(_cls: Any, choices: Any, *_: Any, **__: Any) -> dict[Any, float]:
         ours = [one for one in choices if isinstance(one, algorithms.TritonTemplateCaller)]
@@ -255,7 +253,7 @@ def _choices(recorder: Recorder, algorithms: Any) -> None:
 
 
 def _fusions(triton: Any) -> None:
-    """Nor is it measured whether a fusion pays."""
+    """Skip the measurement of whether a fusion pays."""
     triton.TritonScheduling.benchmark_codegened_module = lambda _self, module, *_, **__: (
         _TIMES,
         module.__file__,

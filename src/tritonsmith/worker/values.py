@@ -9,7 +9,7 @@ from .stubs import name_of
 
 
 def decoded(value: Any) -> Any:
-    """A value as Triton takes it: lists of JSON are tuples, {"dtype": "float16"} is tl.float16."""
+    """Convert a value of JSON for Triton: lists become tuples, {"dtype": "float16"} becomes tl.float16."""
     if isinstance(value, list):
         return tuple(map(decoded, value))
     if isinstance(value, dict):
@@ -20,7 +20,7 @@ def decoded(value: Any) -> Any:
 
 
 def encoded(value: Any) -> Any:
-    """A value of Triton as JSON: the opposite of the conversion above.
+    """Convert a value of Triton to JSON: the inverse of `decoded`.
 
     Raises:
         RequestRefusedError: the value is a stand-in.
@@ -44,7 +44,7 @@ def encoded(value: Any) -> Any:
 
 
 def nested(kind: str) -> Any:
-    """`(i32,*fp32)` as a tuple of types; a plain type as it is."""
+    """Parse `(i32,*fp32)` into a tuple of types; a plain type is returned as it is."""
     if not kind.startswith("("):
         return kind
     parts, depth, begin = [], 0, 1
