@@ -12,7 +12,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan.steps.base import CommandFailedError
 
-MAX_LINES = 20  # of a first error, on the screen
+MAX_LINES = 20  # lines of a first error on the screen
 _COMPILED = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".td")
 _TAIL = 200  # lines to match where the first error is not specific enough
 
@@ -143,7 +143,7 @@ def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "", dirty
     """
     first = first_error(failure.output)
     known = diagnose(_telling(failure.output, first), near_pin=bool(llvm))
-    if known is None and not (first and first.file):  # pip and a crashed clang tell the cause above
+    if known is None and not (first and first.file):  # pip and a crashed clang print the cause earlier
         known = diagnose(failure.output[-_TAIL:], near_pin=bool(llvm))
     if llvm and first and first.file.endswith(_COMPILED):
         known = weighed(known, dirty=dirty)
@@ -178,7 +178,7 @@ def both(llvm: str, pin: str) -> tuple[str, str]:
     return f"  this LLVM: {llvm}", f"  the pin:   {pin}"
 
 
-def _telling(output: Sequence[str], found: FirstError | None) -> Sequence[str]:
+def _telling(output: Sequence[str], first: FirstError | None) -> Sequence[str]:
     """Return the lines to match: the first error's block, or the tail."""
     # A consequence of the first error, further down, must not match first.
-    return found.block if found and not found.lines[0].startswith("FAILED") else output[-_TAIL:]
+    return first.block if first and not first.lines[0].startswith("FAILED") else output[-_TAIL:]

@@ -32,7 +32,7 @@ class Problem:
 
     Attributes:
         id: short name, the same in tests and docs.
-        what: what will happen.
+        what: description of the failure.
         remedy: a command, or a change to make.
         fatal: the build cannot succeed; otherwise the problem is a warning.
     """
@@ -185,7 +185,7 @@ def _tools(compilers: Compilers, machine: Machine, *, linker: str) -> Iterator[P
 
 
 def _newer_compiler(inputs: Inputs) -> Iterator[Problem]:
-    """Warn of a compiler newer than the checkout, whose new warnings `-Werror` would make errors."""
+    """Yield a warning if the compiler is newer than the checkout: `-Werror` rejects its new warnings."""
     cxx, committed = inputs.compilers.cxx, inputs.checkout.committed
     released = eras.clang_released(cxx.major) if cxx and "clang" in cxx.path.name else None
     apple = inputs.machine.system == "Darwin"  # Apple has its own version numbers for clang

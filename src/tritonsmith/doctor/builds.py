@@ -24,7 +24,7 @@ from tritonsmith.facts.cmake_cache import CmakeCache
 
 _PACKAGES = ("LLVM_DIR", "MLIR_DIR", "LLD_DIR", "LLVM_SYSPATH")
 _LINKED = ("backends", "language/extra", "tools/extra", "profiler")
-_LINES = 4  # of a failed build's reason
+_LINES = 4  # lines of a failed build's reason
 _AFTER = 60.0  # maximum seconds between the end of a link and its receipt
 
 
@@ -174,12 +174,12 @@ def cmake_llvm(subject: DoctorContext) -> Iterator[Finding]:
     yield from mixed or [ok(f"the one in {prefix}", caches[0].file)]
 
 
-def _other_llvm(cache: CmakeCache, wanted: Path) -> Iterator[Finding]:
+def _other_llvm(cache: CmakeCache, prefix: Path) -> Iterator[Finding]:
     for name in _PACKAGES:
         value = cache.get(name)
-        if value.startswith("/") and not _below(Path(value), wanted):
+        if value.startswith("/") and not _below(Path(value), prefix):
             yield error(
-                f"{name} is {value}; expected the LLVM in {wanted}",
+                f"{name} is {value}; expected the LLVM in {prefix}",
                 str(cache.file),
                 affects="the build mixes two LLVMs, or silently uses the old one",
                 remedy="reconfigure: the cache is moved aside, and the next build writes a new one",

@@ -181,7 +181,7 @@ class DoctorContext:
 
     @cached_property
     def packages(self) -> PythonEnv | None:
-        """Facts about `interpreter`; None if there is none, or it does not run."""
+        """The facts about `interpreter`; None if there is none, or it does not run."""
         return python_env.read(self.interpreter) if self.interpreter else None
 
     def need_packages(self) -> PythonEnv:

@@ -82,8 +82,8 @@ def _silent(driver: Driver) -> Finding:
     )
 
 
-def _counted(found: tuple[Gpu, ...]) -> Iterator[str]:
-    for gpu, count in Counter(found).items():
+def _counted(gpu_list: tuple[Gpu, ...]) -> Iterator[str]:
+    for gpu, count in Counter(gpu_list).items():
         what = f"compute capability {gpu.arch}" if gpu.vendor == "nvidia" and gpu.arch else gpu.arch
         details = ", ".join(filter(None, (what, f"{gpu.memory_gib:.0f} GiB" if gpu.memory else "")))
         yield f"{f'{count} x ' if count > 1 else ''}{gpu.name} ({details})" if details else gpu.name

@@ -82,9 +82,13 @@ def read(path: Path) -> tuple[HistoryEntry, ...]:
         ) from error
 
 
-def _rows(told: object) -> list[object]:
-    if isinstance(told, dict) and told.get("schema") == SCHEMA and isinstance(told.get("entries"), list):
-        return list(told["entries"])
+def _rows(document: object) -> list[object]:
+    if (
+        isinstance(document, dict)
+        and document.get("schema") == SCHEMA
+        and isinstance(document.get("entries"), list)
+    ):
+        return list(document["entries"])
     raise ValueError(f"it is not a history of schema {SCHEMA}")
 
 

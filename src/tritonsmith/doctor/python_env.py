@@ -89,13 +89,13 @@ def owners(subject: DoctorContext) -> Iterator[Finding]:
         yield skipped(f"no Triton installed in {python.prefix}")
 
 
-def _shared(found: tuple[Distribution, ...], site: Path, subject: DoctorContext) -> Iterator[Finding]:
-    names = " and ".join(f"{distribution.title} ({distribution.owns})" for distribution in found)
-    if len(found) == 1:
+def _shared(owned: tuple[Distribution, ...], site: Path, subject: DoctorContext) -> Iterator[Finding]:
+    names = " and ".join(f"{distribution.title} ({distribution.owns})" for distribution in owned)
+    if len(owned) == 1:
         yield ok(f"{names} alone", site)
         return
     yield error(
-        f"{len(found)} distributions own triton/: {names}",
+        f"{len(owned)} distributions own triton/: {names}",
         str(site),
         affects="their files are mixed, and uninstalling one breaks the other (triton#3359, triton#5058)",
         remedy="remove all of them, then install the one you want",
@@ -138,17 +138,21 @@ def editable(subject: DoctorContext) -> Iterator[Finding]:
         yield skipped("no editable install of Triton")
 
 
-def _leads(one: Distribution, subject: DoctorContext) -> Finding:
-    assert one.editable is not None  # noqa: S101 - for the type checker
-    project, package, hooks = one.editable.project, one.editable.package, one.editable.hooks
+def _leads(distribution: Distribution, subject: DoctorContext) -> Finding:
+    assert distribution.editable is not None  # noqa: S101 - for the type checker
+    project, package, hooks = (
+        distribution.editable.project,
+        distribution.editable.package,
+        distribution.editable.hooks,
+    )
     target = project or package
-    where = str(hooks[0]) if hooks else str(one.info)
+    where = str(hooks[0]) if hooks else str(distribution.info)
     if target is None:
-        return note(f"{one.title} is editable, but does not record its source tree", where)
+        return note(f"{distribution.title} is editable, but does not record its source tree", where)
     gone = next((folder for folder in (project, package) if folder and not folder.exists()), None)
     if gone:
         return error(
-            f"{one.title} points to {gone}, which no longer exists",
+            f"{distribution.title} points to {gone}, which no longer exists",
             where,
             affects="import triton fails, or finds another Triton",
             remedy="reinstall from where the sources are now, or uninstall",
@@ -157,13 +161,13 @@ def _leads(one: Distribution, subject: DoctorContext) -> Finding:
     tree = sources(subject)
     if tree and not target.resolve().is_relative_to(tree.root.resolve()):
         return warning(
-            f"{one.title} points to {target}; you work in {tree.root}",
+            f"{distribution.title} points to {target}; you work in {tree.root}",
             where,
             affects="what you edit and build here is not what runs",
             remedy="install this checkout, or check the environment of the other one",
             commands=installing(subject),
         )
-    return ok(f"{one.title} points to {target}", where)
+    return ok(f"{distribution.title} points to {target}", where)
 
 
 @check("python.spec", "what `import triton` finds")
@@ -188,35 +192,35 @@ def spec(subject: DoctorContext) -> Iterator[Finding]:
         )
 
 
-def _found(found: ResolvedImport | None, subject: DoctorContext) -> Finding:
+def _found(resolved: ResolvedImport | None, subject: DoctorContext) -> Finding:
     tree = sources(subject)
-    if found is None:
+    if resolved is None:
         return skipped("import triton finds nothing")
-    if found.namespace:
+    if resolved.namespace:
         return error(
-            f"import triton finds a folder without __init__.py: {found.folder}",
-            str(found.by),
+            f"import triton finds a folder without __init__.py: {resolved.folder}",
+            str(resolved.by),
             affects="the import succeeds, but the module has no jit (triton#1693, triton#2099)",
             remedy="rename that folder, or remove its parent from the path",
         )
-    if tree and not found.folder.resolve().is_relative_to(tree.root.resolve()):
+    if tree and not resolved.folder.resolve().is_relative_to(tree.root.resolve()):
         return warning(
-            f"import triton finds {found.folder}, not the checkout {tree.root}",
-            str(found.by),
+            f"import triton finds {resolved.folder}, not the checkout {tree.root}",
+            str(resolved.by),
             affects="what you edit and build is not what runs",
             remedy="install the checkout into this environment",
             commands=installing(subject),
         )
-    return ok(f"import triton finds {found.folder}", found.by)
+    return ok(f"import triton finds {resolved.folder}", resolved.by)
 
 
-def _shadow(found: ResolvedImport, otherwise: ResolvedImport | None, why: str, command: str) -> Finding:
-    kind = "a folder without __init__.py" if found.namespace else "another Triton"
+def _shadow(resolved: ResolvedImport, otherwise: ResolvedImport | None, why: str, command: str) -> Finding:
+    kind = "a folder without __init__.py" if resolved.namespace else "another Triton"
     instead = f" instead of {otherwise.folder}" if otherwise else ""
     return warning(
         f"import triton finds {kind}{instead}: {why}",
-        str(found.folder),
-        affects="an empty module without jit (triton#1693)" if found.namespace else "another Triton runs",
+        str(resolved.folder),
+        affects="an empty module without jit (triton#1693)" if resolved.namespace else "another Triton runs",
         remedy="rename that folder, or run from another one",
         commands=(command,),
     )

@@ -132,12 +132,12 @@ def packages(subject: DoctorContext) -> Iterator[Finding]:
         yield skipped("no other package here requires the installed torch or Triton")
 
 
-def _unmet(owner: Distribution, line: str, found: Distribution) -> Finding:
+def _unmet(owner: Distribution, line: str, installed: Distribution) -> Finding:
     return warning(
-        f"{owner.title} requires {line}; {found.title} is installed",
+        f"{owner.title} requires {line}; {installed.title} is installed",
         str(owner.info),
         affects="its libraries are built for that torch, and its kernels were tested with that Triton",
-        remedy=f"install {owner.name} with what it requires, or a release of it for {found.title}",
+        remedy=f"install {owner.name} with what it requires, or a release of it for {installed.title}",
         commands=(command("pins", package=owner.name),) if owner.name in package_pins.names() else (),
     )
 

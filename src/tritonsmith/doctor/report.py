@@ -24,7 +24,7 @@ _MARKS: dict[Status, str] = {
     "error": "✗",
     "crashed": "✗",
 }
-_INDENT = 22  # of all lines of a finding but the first
+_INDENT = 22  # indentation of all lines of a finding but the first
 _NOUNS = ("note", "warning", "error")
 
 

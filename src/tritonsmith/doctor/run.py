@@ -98,7 +98,7 @@ def examined(
     setup = snapshot.read(subject)
     try:
         answer = sinces.answer(since, subject, setup) if since else None
-    finally:  # where the history is too short for an answer, it begins now
+    finally:  # a history that is too short for an answer must still begin now
         problem = history.keep(subject, findings, setup, deep=deep) if whole and not subject.python else ""
         if problem:
             console.note(f"the history of this environment is not kept: {problem}")

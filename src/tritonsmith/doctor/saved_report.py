@@ -107,9 +107,9 @@ def _statuses(findings: list[Any]) -> dict[str, Status]:
     return worst
 
 
-def _remarks(path: Path, told: Mapping[str, Any]) -> tuple[str, ...]:
-    schema, by = told.get("schema"), told.get("tritonsmith", "an older version")
-    others = sorted(set(told) - _KEYS)
+def _remarks(path: Path, document: Mapping[str, Any]) -> tuple[str, ...]:
+    schema, by = document.get("schema"), document.get("tritonsmith", "an older version")
+    others = sorted(set(document) - _KEYS)
     remarks = []
     if schema != finding.SCHEMA:
         remarks.append(

@@ -53,8 +53,8 @@ def _judge(row: dict[str, Any], tool: Tool | None, subject: DoctorContext) -> Fi
     return ok(text, tool.path)
 
 
-def _fits(version: str, wanted: str) -> bool:
-    return not version or SpecifierSet(wanted).contains(version, prereleases=True)
+def _fits(version: str, specifier: str) -> bool:
+    return not version or SpecifierSet(specifier).contains(version, prereleases=True)
 
 
 def _asked(name: str, subject: DoctorContext) -> str:

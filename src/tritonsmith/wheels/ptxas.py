@@ -194,8 +194,8 @@ def pip_python(other: Path) -> Path:
     return Path(sys.executable) if find_spec("pip") else other
 
 
-def _newest(wanted: str, versions: tuple[str, ...]) -> str | None:
-    fitting = [version for version in versions if version == wanted or version.startswith(f"{wanted}.")]
+def _newest(prefix: str, versions: tuple[str, ...]) -> str | None:
+    fitting = [version for version in versions if version == prefix or version.startswith(f"{prefix}.")]
     return max(fitting, key=version_key) if fitting else None
 
 

@@ -195,7 +195,7 @@ def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[PurgeRow, 
     return site_files, (*rows, site_files.row(None, NOBODY, alone.words)) if alone.any else tuple(rows)
 
 
-def _staying(one: _Site, here: Iterable[Distribution], names: Container[str]) -> frozenset[Path]:
+def _staying(site_files: _Site, here: Iterable[Distribution], names: Container[str]) -> frozenset[Path]:
     """Return files of kept distributions that have one of the given names."""
     # Only names of interest are compared, because torch alone lists 15,000 files.
     staying = set()
@@ -203,21 +203,21 @@ def _staying(one: _Site, here: Iterable[Distribution], names: Container[str]) ->
         if not other.owns:
             folder, entries = distributions.listed(other)
             shared = (entry for entry in entries if entry.rpartition("/")[2] in names)
-            staying |= {one.at_its_parent(folder / entry) for entry in shared}
+            staying |= {site_files.at_its_parent(folder / entry) for entry in shared}
     return frozenset(staying)
 
 
-def _files(found: Distribution, root: Path) -> Iterator[Path]:
+def _files(distribution: Distribution, root: Path) -> Iterator[Path]:
     """Yield the files in a distribution's metadata, and unlisted bytecode and scripts."""
     modules: dict[Path, set[str]] = {}
-    for path in distributions.recorded(found):
+    for path in distributions.recorded(distribution):
         yield path
         if path.suffix == ".py":
             modules.setdefault(path.parent, set()).add(path.stem)
     for folder, stems in modules.items():
         yield from _bytecode(folder, stems)
-    if found.info.suffix in (".egg-link", ".egg"):
-        yield from _setuptools_scripts(root / "bin", found.name)
+    if distribution.info.suffix in (".egg-link", ".egg"):
+        yield from _setuptools_scripts(root / "bin", distribution.name)
 
 
 def _bytecode(folder: Path, stems: Container[str]) -> Iterator[Path]:
@@ -234,27 +234,29 @@ def _setuptools_scripts(folder: Path, name: str) -> Iterator[Path]:
                     yield path
 
 
-def _step(one: _Site, python: PythonEnv) -> Step:
+def _step(site_files: _Site, python: PythonEnv) -> Step:
     linked = [
         distribution.editable.project if distribution.editable else distribution.info
         for distribution in python.distributions
         if distribution.owns and distribution.info.suffix in (".egg-link", ".egg")
     ]
-    easy = one.site / EASY_INSTALL
+    easy = site_files.site / EASY_INSTALL
     text = editables.without_folder(easy, [folder for folder in linked if folder]) if linked else None
-    stamp = one.root / venv.STAMP
+    stamp = site_files.root / venv.STAMP
     journal = Journal(
-        files=(*one.goes, *([stamp] if stamp.is_file() else [])),
+        files=(*site_files.goes, *([stamp] if stamp.is_file() else [])),
         edits=() if text is None else ((easy, text),),
-        folders=tuple(sorted(_folders(one))),
+        folders=tuple(sorted(_folders(site_files))),
     )
-    return Uninstall(journal, one.site / uninstall.NAME, one.root, phase=PHASE)
+    return Uninstall(journal, site_files.site / uninstall.NAME, site_files.root, phase=PHASE)
 
 
-def _folders(one: _Site) -> set[Path]:
+def _folders(site_files: _Site) -> set[Path]:
     """Return folders below the site folder that may be empty afterwards."""
-    folders = {folder for path in one.goes for folder in path.parents if one.site in folder.parents}
-    for top in (one.site / PACKAGE, *distributions.leftovers(one.site)):
+    folders = {
+        folder for path in site_files.goes for folder in path.parents if site_files.site in folder.parents
+    }
+    for top in (site_files.site / PACKAGE, *distributions.leftovers(site_files.site)):
         if not top.is_symlink():  # `os.walk` does not follow links below it
             folders |= {Path(folder) for folder, _, _ in os.walk(top)}
     return folders
@@ -285,10 +287,11 @@ def _notes(python: PythonEnv, rows: tuple[PurgeRow, ...]) -> Iterator[str]:
             yield f"{row.title}: the source tree is not changed"
 
 
-def _what(found: Distribution) -> str:
-    if found.editable:
-        return f"editable: {found.editable.project or found.editable.package or 'unknown source tree'}"
-    return distributions.known_names().get(found.name, f"by its {found.owns}")
+def _what(distribution: Distribution) -> str:
+    if distribution.editable:
+        tree = distribution.editable.project or distribution.editable.package
+        return f"editable: {tree or 'unknown source tree'}"
+    return distributions.known_names().get(distribution.name, f"by its {distribution.owns}")
 
 
 def _check_sites(python: PythonEnv) -> None:

@@ -1,1 +1,1 @@
-"""`debug-library`: single libraries of LLVM and MLIR at `-O0 -g` under an LLVM that stays as it is."""
+"""`debug-library`: single libraries of LLVM and MLIR at `-O0 -g` within an otherwise unchanged LLVM."""

@@ -31,7 +31,7 @@ from tritonsmith.core.plan.process import capture
 TASK = "debug-library"
 PHASE = "put into Triton's links"
 PHASE_UNDO = "remove debug libraries"
-_PURPOSES: dict[str, Purpose] = {"llvm": "python", "mlir": "opt"}  # where passes of a project run
+_PURPOSES: dict[str, Purpose] = {"llvm": "python", "mlir": "opt"}  # programs that run a project's passes
 
 Objects = dict[str, tuple[str, ...]]  # library to its selected objects; none for all of them
 
@@ -125,7 +125,7 @@ def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> DebugLib
 
 
 def _named(
-    wanted: LibraryRequest, table: DebugLibraryContext
+    request: LibraryRequest, table: DebugLibraryContext
 ) -> tuple[Objects, tuple[str, ...], tuple[LibrarySource, ...]]:
     """Return the selected objects, the reason for each pass and file, and their locations.
 
@@ -133,14 +133,14 @@ def _named(
         UsageError: a name does not exist; the hints have the nearest ones.
     """
     project = table.sources.path
-    resolve.check(wanted.libraries, table.folders)
-    chosen: Objects = dict.fromkeys(wanted.libraries, ())
+    resolve.check(request.libraries, table.folders)
+    chosen: Objects = dict.fromkeys(request.libraries, ())
     words = []
-    places = [(argument, resolve.by_pass(argument, project)) for argument in wanted.passes]
-    places += [(file, resolve.by_file(file, project)) for file in wanted.files]
+    places = [(argument, resolve.by_pass(argument, project)) for argument in request.passes]
+    places += [(file, resolve.by_file(file, project)) for file in request.files]
     for name, place in places:
         library = _library_of(place.file, table)
-        objects = () if wanted.whole else (ninja_file.object_of(place.file, library),)
+        objects = () if request.whole else (ninja_file.object_of(place.file, library),)
         chosen = _merged(chosen, {library.name: objects})
         words.append(f"{name}: {place.file.relative_to(project)} ({place.words}) is in {library.name}")
     return chosen, tuple(words), tuple(place for _, place in places)

@@ -132,37 +132,44 @@ def flags(made: Compilation) -> tuple[str, ...]:
     )
 
 
-def _cxx_flags(made: Compilation) -> tuple[str, ...]:
-    exceptions = () if made.options.exceptions else ("-fno-exceptions", "-funwind-tables")
+def _cxx_flags(compilation: Compilation) -> tuple[str, ...]:
+    exceptions = () if compilation.options.exceptions else ("-fno-exceptions", "-funwind-tables")
     return (
-        f"-std=c++{made.sources.standard}",
+        f"-std=c++{compilation.sources.standard}",
         "-fvisibility-inlines-hidden",
         *exceptions,
-        *(() if made.tree.rtti else ("-fno-rtti",)),
+        *(() if compilation.tree.rtti else ("-fno-rtti",)),
     )
 
 
-def _rules(made: Compilation) -> list[str]:
-    compilers = made.compilers
+def _rules(compilation: Compilation) -> list[str]:
+    compilers = compilation.compilers
     depends = "-MD -MT $out -MF $out.d"
     lines = []
     for rule, tool, own, action in (
         ("cc", compilers.cc, (), "-c $in"),
-        ("cxx", compilers.cxx, _cxx_flags(made), "$header -c $in"),
-        ("header", compilers.cxx if made.header else None, (*_cxx_flags(made), *_PRECOMPILE), "$in"),
+        ("cxx", compilers.cxx, _cxx_flags(compilation), "$header -c $in"),
+        (
+            "header",
+            compilers.cxx if compilation.header else None,
+            (*_cxx_flags(compilation), *_PRECOMPILE),
+            "$in",
+        ),
     ):
         if tool is not None:
-            command = _command((*made.launcher, str(tool.path), *own, *flags(made)))
+            command = _command((*compilation.launcher, str(tool.path), *own, *flags(compilation)))
             compile_ = f"{command} {depends} {action} -o $out"
             lines += _rule(rule, compile_, "compile $in", "deps = gcc", "depfile = $out.d")
     table = ("deps = gcc", "depfile = $out.d", "restat = 1")
     lines += _rule("table", "$arguments -o $out -d $out.d", "generate $out", *table)
-    archiver = _command((str(made.archiver),))
+    archiver = _command((str(compilation.archiver),))
     # Rebuilt from scratch: appending to an archive keeps objects whose sources are gone. It is renamed after
     # the comparison, because Triton's build links whatever has the final name. The shell's process id in the
     # temporary name keeps it apart from that of a killed run, whose commands may still be running.
     fresh = "$out.new.$$$$"
-    compare = _command((sys.executable, "-m", _COMPARE, str(made.tree.prefix), str(_archive_of(made))))
+    compare = _command(
+        (sys.executable, "-m", _COMPARE, str(compilation.tree.prefix), str(_archive_of(compilation)))
+    )
     archive = (
         f"rm -f $out.new.* && {archiver} qcs {fresh} @$out.rsp && {compare} {fresh} && mv -f {fresh} $out"
     )
@@ -170,7 +177,7 @@ def _rules(made: Compilation) -> list[str]:
     lines += _rule("archive", archive, "archive $out and compare its symbols", *content)
     first = f"rm -f $out.new && {archiver} qcs $out.new $in && mv -f $out.new $out"
     lines += _rule("first", first, "archive $out")
-    names = _command(tuple(map(str, _extracted(made))))
+    names = _command(tuple(map(str, _extracted(compilation))))
     lines += _rule(
         "take", f"mkdir -p kept && cd kept && {archiver} x $in {names}", "extract the objects that are reused"
     )
@@ -186,25 +193,30 @@ def _rule(name: str, command: str, title: str, *more: str) -> list[str]:
     ]
 
 
-def _program(made: Compilation, table: Table) -> Path:
-    return made.tree.bin / {"LLVM": "llvm-tblgen", "MLIR": "mlir-tblgen"}[table.project]
+def _program(compilation: Compilation, table: Table) -> Path:
+    return compilation.tree.bin / {"LLVM": "llvm-tblgen", "MLIR": "mlir-tblgen"}[table.project]
 
 
-def _table_arguments(made: Compilation, table: Table) -> tuple[str, ...]:
+def _table_arguments(compilation: Compilation, table: Table) -> tuple[str, ...]:
     """Return the command that LLVM's `tablegen()` uses: the lists' folder first, then LLVM's own headers."""
-    project = made.sources.path  # whose `.td` files an installed LLVM need not have
-    folders = (table.folder, *made.options.includes, project / "llvm/include", project / "mlir/include")
-    program = str(_program(made, table))
+    project = compilation.sources.path  # an installed LLVM may lack the `.td` files
+    folders = (
+        table.folder,
+        *compilation.options.includes,
+        project / "llvm/include",
+        project / "mlir/include",
+    )
+    program = str(_program(compilation, table))
     includes = [f"-I{folder}" for folder in folders]
     return (program, *table.arguments, *includes, str(table.definitions), "--write-if-changed")
 
 
-def _archive_of(made: Compilation) -> Path:
-    return made.tree.prefix / "lib" / archive_name(made.library.name)
+def _archive_of(compilation: Compilation) -> Path:
+    return compilation.tree.prefix / "lib" / archive_name(compilation.library.name)
 
 
-def _extracted(made: Compilation) -> list[Path]:
-    return [path for path in made.kept if not path.is_absolute()]
+def _extracted(compilation: Compilation) -> list[Path]:
+    return [path for path in compilation.kept if not path.is_absolute()]
 
 
 def _command(argv: tuple[str, ...]) -> str:

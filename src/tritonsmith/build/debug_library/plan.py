@@ -164,14 +164,18 @@ def _edited(headers: Iterable[Path], archive: Path) -> tuple[Path, ...]:
     return tuple(sorted(path for path in headers if since and path.stat().st_mtime_ns > since))
 
 
-def _compile(made: Compilation, bench: DebugLibraryContext, folder: Path) -> tuple[Step, ...]:
-    phase = f"compile {made.library.name}"
+def _compile(compilation: Compilation, bench: DebugLibraryContext, folder: Path) -> tuple[Step, ...]:
+    phase = f"compile {compilation.library.name}"
     inputs = bench.inputs
     argv = (str(inputs.tools.ninja), "-C", str(folder), f"-j{bench.jobs}")
-    header = (Write(folder / precompiled.HEADER, made.header.text, phase=phase),) if made.header else ()
+    header = (
+        (Write(folder / precompiled.HEADER, compilation.header.text, phase=phase),)
+        if compilation.header
+        else ()
+    )
     return (
         *header,
-        Write(folder / "build.ninja", ninja_file.render(made), phase=phase),
+        Write(folder / "build.ninja", ninja_file.render(compilation), phase=phase),
         Run(argv, cwd=folder, env=(("NINJA_STATUS", "[%f/%t] "),), phase=phase),
     )
 

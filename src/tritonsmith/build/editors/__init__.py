@@ -1,1 +1,1 @@
-"""What an editor is told about a build: language servers, debuggers, tasks; merged into its files."""
+"""The facts about a build for an editor: language servers, debuggers, tasks; merged into its files."""

@@ -15,7 +15,7 @@ _MODES = {"cpp": ("c++-mode", "c++-ts-mode"), "mlir": ("mlir-mode",), "tablegen"
 
 
 def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
-    """Return its file, unless the user has one."""
+    """Return its file; a file of the user's is kept, as a conflict."""
     build = ("env", f"TRITONSMITH_HOME={project.env.root}", *project.tasks[0].argv)
     values = [f"(compile-command . {_text(shlex.join(build))})"]
     if debugger := _gdb(project):

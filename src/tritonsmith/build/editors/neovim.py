@@ -33,27 +33,27 @@ def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
 
 def _adapters(project: EditorProject) -> dict[str, list[str]]:
     """Return the debuggers that speak the debug adapter protocol, which gdb does since 14."""
-    found = project.found
-    gdb = project.gdb_version >= _GDB_WITH_DAP and "gdb" in found
+    programs = project.found
+    gdb = project.gdb_version >= _GDB_WITH_DAP and "gdb" in programs
     init = [word for text in project.gdb_start for word in ("-iex", text)]
     return {
-        **({"lldb-dap": [str(found["lldb-dap"])]} if "lldb-dap" in found else {}),
-        **({"gdb": [str(found["gdb"]), "-i", "dap", *init]} if gdb else {}),
+        **({"lldb-dap": [str(programs["lldb-dap"])]} if "lldb-dap" in programs else {}),
+        **({"gdb": [str(programs["gdb"]), "-i", "dap", *init]} if gdb else {}),
     }
 
 
-def _launch(project: EditorProject, one: DebugLaunch, adapter: str) -> dict[str, Any]:
+def _launch(project: EditorProject, launch: DebugLaunch, adapter: str) -> dict[str, Any]:
     """Return a configuration of nvim-dap; gdb's adapter takes no commands, so it has no breakpoint."""
     lldb = adapter == "lldb-dap"
-    more = {"initCommands": project.lldb_start, "preRunCommands": one.lldb_stop} if lldb else {}
+    more = {"initCommands": project.lldb_start, "preRunCommands": launch.lldb_stop} if lldb else {}
     return {
-        "name": f"{one.name} ({adapter})",
-        "filetype": one.input,
+        "name": f"{launch.name} ({adapter})",
+        "filetype": launch.input,
         "type": adapter,
         "request": "launch",
-        "program": str(one.program),
-        "args": [word.format(file=_FILE) for word in one.args],
+        "program": str(launch.program),
+        "args": [word.format(file=_FILE) for word in launch.args],
         "cwd": str(project.root),
-        "env": [f"{name}={value}" for name, value in one.environ.items()] if lldb else one.environ,
+        "env": [f"{name}={value}" for name, value in launch.environ.items()] if lldb else launch.environ,
         **more,
     }

@@ -27,13 +27,13 @@ def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
 
 
 def _settings(project: EditorProject) -> dict[str, Any]:
-    found, database = project.found, project.tablegen_database
+    programs, database = project.found, project.tablegen_database
     rows = {
-        "clangd.path": found.get("clangd"),
+        "clangd.path": programs.get("clangd"),
         "mlir.server_path": project.mlir_server,
-        "mlir.tablegen_server_path": found.get("tblgen-lsp-server"),
-        "lldb-dap.executable-path": found.get("lldb-dap"),
-        "python.defaultInterpreterPath": found.get("python"),
+        "mlir.tablegen_server_path": programs.get("tblgen-lsp-server"),
+        "lldb-dap.executable-path": programs.get("lldb-dap"),
+        "python.defaultInterpreterPath": programs.get("python"),
     }
     values: dict[str, Any] = {name: str(path) for name, path in rows.items() if path}
     values["clangd.arguments"] = [project.clangd_argument]
@@ -44,13 +44,13 @@ def _settings(project: EditorProject) -> dict[str, Any]:
 
 
 def _extensions(project: EditorProject) -> list[str]:
-    found = project.found
+    programs = project.found
     return [
         "llvm-vs-code-extensions.vscode-clangd",
         "llvm-vs-code-extensions.vscode-mlir",
         "ms-python.python",
-        *(["ms-vscode.cpptools"] if "gdb" in found else []),
-        *(["llvm-vs-code-extensions.lldb-dap"] if "lldb-dap" in found else []),
+        *(["ms-vscode.cpptools"] if "gdb" in programs else []),
+        *(["llvm-vs-code-extensions.lldb-dap"] if "lldb-dap" in programs else []),
     ]
 
 
@@ -64,48 +64,48 @@ def _launches(project: EditorProject) -> list[dict[str, Any]]:
     ]
 
 
-def _common(project: EditorProject, one: DebugLaunch, debugger: str) -> dict[str, Any]:
+def _common(project: EditorProject, launch: DebugLaunch, debugger: str) -> dict[str, Any]:
     return {
-        "name": f"{one.name} ({debugger})",
+        "name": f"{launch.name} ({debugger})",
         "request": "launch",
-        "program": str(one.program),
-        "args": [word.format(file=_FILE) for word in one.args],
+        "program": str(launch.program),
+        "args": [word.format(file=_FILE) for word in launch.args],
         "cwd": str(project.root),
     }
 
 
-def _gdb(project: EditorProject, one: DebugLaunch) -> dict[str, Any]:
+def _gdb(project: EditorProject, launch: DebugLaunch) -> dict[str, Any]:
     return {
-        **_common(project, one, "gdb"),
+        **_common(project, launch, "gdb"),
         "type": "cppdbg",
         "MIMode": "gdb",
         "miDebuggerPath": str(project.found["gdb"]),
-        "environment": [{"name": name, "value": value} for name, value in one.environ.items()],
+        "environment": [{"name": name, "value": value} for name, value in launch.environ.items()],
         "setupCommands": [
             {"text": "-enable-pretty-printing"},
-            *({"text": text} for text in (*project.gdb_start, *one.gdb_stop)),
+            *({"text": text} for text in (*project.gdb_start, *launch.gdb_stop)),
         ],
     }
 
 
-def _lldb(project: EditorProject, one: DebugLaunch) -> dict[str, Any]:
+def _lldb(project: EditorProject, launch: DebugLaunch) -> dict[str, Any]:
     return {
-        **_common(project, one, "lldb"),
+        **_common(project, launch, "lldb"),
         "type": "lldb-dap",
-        "env": [f"{name}={value}" for name, value in one.environ.items()],
+        "env": [f"{name}={value}" for name, value in launch.environ.items()],
         "initCommands": list(project.lldb_start),
-        "preRunCommands": list(one.lldb_stop),
+        "preRunCommands": list(launch.lldb_stop),
     }
 
 
-def _task(project: EditorProject, one: EditorTask) -> dict[str, Any]:
-    program, *words = (word.format(file=_FILE) for word in one.argv)
+def _task(project: EditorProject, task: EditorTask) -> dict[str, Any]:
+    program, *words = (word.format(file=_FILE) for word in task.argv)
     return {
-        "label": f"tritonsmith: {one.name}",
+        "label": f"tritonsmith: {task.name}",
         "type": "process",
         "command": program,
         "args": words,
         "options": {"cwd": str(project.root), "env": {"TRITONSMITH_HOME": str(project.env.root)}},
         # The C/C++ extension has this matcher, and VS Code reports one that it does not know.
-        "problemMatcher": ["$gcc"] if one.compiles and "gdb" in project.found else [],
+        "problemMatcher": ["$gcc"] if task.compiles and "gdb" in project.found else [],
     }

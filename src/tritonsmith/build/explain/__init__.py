@@ -1,1 +1,1 @@
-"""`build.explain`: why the next build rebuilds what it does."""
+"""`build.explain`: the reasons for what the next build will rebuild."""

@@ -178,9 +178,8 @@ def _own_steps(
 def _undone(plan: Plan) -> Iterator[tuple[Stamp, Step]]:
     stamps: set[Stamp] = set()
     for step in plan.steps:
-        if (
-            step.stamp and step.stamp not in stamps and not isinstance(step, Copy)
-        ):  # which copies what differs
+        # A Copy step compares the files itself.
+        if step.stamp and step.stamp not in stamps and not isinstance(step, Copy):
             stamps.add(step.stamp)
             if not step.stamp.holds():
                 yield step.stamp, step

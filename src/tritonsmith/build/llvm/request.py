@@ -43,7 +43,7 @@ class LlvmRequest:
 
     @property
     def projects(self) -> tuple[str, ...]:
-        """`LLVM_ENABLE_PROJECTS`."""
+        """The value of `LLVM_ENABLE_PROJECTS`."""
         table = configs.load("triton-eras")["llvm-projects"]
         return ("mlir", *(project for feature, project in table.items() if feature in self.features))
 

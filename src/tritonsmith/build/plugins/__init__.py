@@ -1,1 +1,1 @@
-"""Plugins of Triton: whether a shared library fits a Triton that is to load it."""
+"""Plugins of Triton: checks of a shared library against the Triton that should load it."""

@@ -222,12 +222,12 @@ def _compilers(mine: SharedLibrary, theirs: SharedLibrary) -> PluginRow:
     return PluginRow("compiler", shown.partition(" (")[0], theirs_too, FITS if clang else UNSURE, why)
 
 
-def _llvm(said: dict[str, Any], library: Path) -> PluginRow:
+def _llvm(answer: dict[str, Any], library: Path) -> PluginRow:
     """Compare the versions of LLVM's headers; a plugin of `pass.new --plugin` records its own."""
     # No symbol shows the layout of classes, so only a recorded version can tell.
     of = libtriton.read(library)
     theirs = f"{of.llvm_version} {of.llvm_commit[:12]}".strip() or "unknown"
-    match = _HEADERS.search(said["value"]["version"]) if said["status"] == "ok" else None
+    match = _HEADERS.search(answer["value"]["version"]) if answer["status"] == "ok" else None
     if match is None:
         why = "no symbol tells the layout of LLVM's classes: build with the headers of that commit"
         return PluginRow("LLVM's headers", "not recorded", theirs, UNSURE, why)
@@ -268,9 +268,9 @@ def _ask(plugin: Path, python: Path, release: PluginRelease, space: Workspace) -
 
 
 def _tried(answers: dict[str, Any], release: PluginRelease, version: str) -> Iterator[PluginRow]:
-    said, taken = answers["said"], answers["taken"]
-    if said["status"] == "ok":
-        about = said["value"]
+    loaded, taken = answers["said"], answers["taken"]
+    if loaded["status"] == "ok":
+        about = loaded["value"]
         known = release.api != 0
         verdict = UNSURE if not known else FITS if about["api"] == release.api else MISFIT
         yield PluginRow("interface version", str(about["api"]), str(release.api or "unknown"), verdict)
@@ -279,7 +279,7 @@ def _tried(answers: dict[str, Any], release: PluginRelease, version: str) -> Ite
             why = "" if about["triton"] else "a plugin without a version aborts the import"
             yield PluginRow("Triton's version", about["triton"], version, FITS if same else MISFIT, why)
     else:
-        yield PluginRow("resolved at once", "no", "all of it", MISFIT, _error(said))
+        yield PluginRow("resolved at once", "no", "all of it", MISFIT, _error(loaded))
     if taken["status"] != "ok":
         yield PluginRow("loaded by Triton", "no", version, MISFIT, _error(taken))
         return

@@ -143,10 +143,10 @@ def _as_exported(manifest: StoreManifest, machine: Machine) -> StoreManifest:
     )
 
 
-def _seconds(made: str) -> int:
+def _seconds(created: str) -> int:
     """Convert to a time not before 1980: zip files, such as wheels, cannot hold older ones."""
     try:
-        return int(datetime.fromisoformat(made).timestamp())
+        return int(datetime.fromisoformat(created).timestamp())
     except (ValueError, OverflowError):
         return int(datetime(2000, 1, 1).astimezone().timestamp())
 
@@ -178,10 +178,10 @@ def _items(prefix: Path, source: Path | None) -> Iterator[Item]:
             yield _whole(items[name], items, prefix)
 
 
-def _whole(item: Item, found: dict[str, Item], prefix: Path) -> Item:
+def _whole(item: Item, items: dict[str, Item], prefix: Path) -> Item:
     """Replace a link to a file outside the archive by that file."""
     target = os.path.normpath(Path(item.name).parent / item.source) if item.link else ""
-    if not item.link or target in found or any(name.startswith(f"{target}/") for name in found):
+    if not item.link or target in items or any(name.startswith(f"{target}/") for name in items):
         return item
     real = (prefix / item.name).resolve()
     return Item(item.name, str(real)) if real.is_file() else item

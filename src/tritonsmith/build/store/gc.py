@@ -80,9 +80,9 @@ def prepare(found: StoreListing, limits: GcLimits) -> PreparedGc:
     return PreparedGc(plan, tuple(going), tuple(staying), sum(on_disk(path) for path in remains), found.bytes)
 
 
-def _reason(row: StoreRow, found: StoreListing, limits: GcLimits, left: int) -> str:
+def _reason(row: StoreRow, listing: StoreListing, limits: GcLimits, left: int) -> str:
     """Return why an entry is kept when the store has `left` bytes; empty if it is deleted."""
-    name, unused = row.entry.name, found.now - row.used
+    name, unused = row.entry.name, listing.now - row.used
     fresh = 3600 * float(configs.load("store")["gc"]["fresh-hours"])
     half = row.entry.status == "unfinished" and not limits.names and limits.older_than is None
     reasons = (

@@ -68,9 +68,9 @@ def _row(store: Store, entry: StoreEntry, usage: Usage) -> StoreRow:
     return StoreRow(entry, None if adopted else on_disk(entry.path), created, used, usage.of(entry.name))
 
 
-def _seconds(made: str) -> float:
+def _seconds(created: str) -> float:
     try:
-        return datetime.fromisoformat(made).timestamp()
+        return datetime.fromisoformat(created).timestamp()
     except (ValueError, OverflowError):
         return 0.0
 

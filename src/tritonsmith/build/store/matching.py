@@ -145,15 +145,15 @@ def choose(entries: Iterable[StoreEntry], wanted: LlvmNeeds) -> StoreMatch:
     return StoreMatch(best, best.manifest is not None and covers(best.manifest, wanted), tuple(refused))
 
 
-def _merit(entry: StoreEntry, wanted: LlvmNeeds) -> tuple[bool, bool, bool, bool, bool, str]:
+def _merit(entry: StoreEntry, needs: LlvmNeeds) -> tuple[bool, bool, bool, bool, bool, str]:
     have = entry.manifest
     assert have is not None  # noqa: S101 - it serves
     return (
-        same_commit(have.commit, wanted.commit),
-        bool(wanted.key) and have.key == wanted.key,
-        covers(have, wanted),
-        have.build_type == wanted.build_type,
-        have.debug_info == wanted.debug_info,
+        same_commit(have.commit, needs.commit),
+        bool(needs.key) and have.key == needs.key,
+        covers(have, needs),
+        have.build_type == needs.build_type,
+        have.debug_info == needs.debug_info,
         have.made,
     )
 
@@ -177,34 +177,34 @@ def foreign(have: Abi, here: Abi) -> list[str]:
     return missing
 
 
-def _identity(have: StoreManifest, wanted: LlvmNeeds) -> Iterator[str]:
-    if wanted.commit and not wanted.any_commit and not same_commit(have.commit, wanted.commit):
+def _identity(have: StoreManifest, needs: LlvmNeeds) -> Iterator[str]:
+    if needs.commit and not needs.any_commit and not same_commit(have.commit, needs.commit):
         known = f"it is at {have.commit[:12]}" if have.commit else "its commit is unknown"
-        yield f"{known}; required: {wanted.commit[:12]}"
-    elif wanted.build is not None and _is_another_build(have, wanted.build):
-        yield f"it is upstream's build {have.build or 'of an unknown number'}; required: build {wanted.build}"
+        yield f"{known}; required: {needs.commit[:12]}"
+    elif needs.build is not None and _is_another_build(have, needs.build):
+        yield f"it is upstream's build {have.build or 'of an unknown number'}; required: build {needs.build}"
     if have.diff:  # users who modify sources name them, and rebuild them in place
         yield "its sources were modified"
-    serving = configs.load("store")["serves"].get(wanted.build_type, [wanted.build_type])
-    if wanted.build_type and have.build_type not in serving:
-        yield f"it is {have.build_type or 'without a build type'}; required: {wanted.build_type}"
-    if wanted.assertions is not None and have.assertions != wanted.assertions:
+    serving = configs.load("store")["serves"].get(needs.build_type, [needs.build_type])
+    if needs.build_type and have.build_type not in serving:
+        yield f"it is {have.build_type or 'without a build type'}; required: {needs.build_type}"
+    if needs.assertions is not None and have.assertions != needs.assertions:
         yield "it has assertions" if have.assertions else "it has no assertions"
     if have.sanitizer:
         yield f"it is instrumented by the sanitizer {have.sanitizer}"
-    if wanted.shared is not None and have.shared != wanted.shared:
+    if needs.shared is not None and have.shared != needs.shared:
         yield "it has shared libraries only" if have.shared else "it has no shared libraries"
 
 
-def _parts(have: StoreManifest, wanted: LlvmNeeds) -> Iterator[str]:
+def _parts(have: StoreManifest, needs: LlvmNeeds) -> Iterator[str]:
     table = configs.load("store")["debug-info"]
     rank = table["rank"]
-    if wanted.build_type in table["types"] and rank.get(have.debug_info, 0) < rank[wanted.debug_info]:
-        yield f"its debug information is {have.debug_info!r}; required: {wanted.debug_info!r}"
-    arch = wanted.machine.arch or have.abi.arch
-    if missing := native(wanted.targets, arch) - native(have.targets, arch):
+    if needs.build_type in table["types"] and rank.get(have.debug_info, 0) < rank[needs.debug_info]:
+        yield f"its debug information is {have.debug_info!r}; required: {needs.debug_info!r}"
+    arch = needs.machine.arch or have.abi.arch
+    if missing := native(needs.targets, arch) - native(have.targets, arch):
         yield f"code generators {', '.join(sorted(missing))}"
-    if gone := wanted.packages - set(have.packages):
+    if gone := needs.packages - set(have.packages):
         yield f"CMake packages {', '.join(sorted(gone))}"
 
 
@@ -217,11 +217,11 @@ def _differ(one: str, other: str) -> bool:
     return bool(one and other) and one != other
 
 
-def _scope_in_words(have: StoreManifest, wanted: LlvmNeeds) -> str:
-    if tools := wanted.tools - set(have.tools):
+def _scope_in_words(have: StoreManifest, needs: LlvmNeeds) -> str:
+    if tools := needs.tools - set(have.tools):
         return f"programs {', '.join(sorted(tools))}"
     if have.kind == "adopted":
         return "its build is incomplete (run `ninja` in it, then `invoke store.adopt` again)"
-    what = "all of LLVM" if wanted.scope == "all" else f"the {wanted.scope} of Triton {wanted.triton[:12]}"
+    what = "all of LLVM" if needs.scope == "all" else f"the {needs.scope} of Triton {needs.triton[:12]}"
     built = ", ".join(f"{closure.scope} of {closure.triton[:12]}" for closure in have.closures)
     return f"{what} is not built in it (built: {built or 'unknown'})"

@@ -1,1 +1,1 @@
-"""Triton's own tests: which there are, which a change can affect, and their results."""
+"""Triton's own tests: their selection, the effect of changes on them, and their results."""

@@ -108,36 +108,36 @@ def of_files(
     return affected
 
 
-def _one(index: Index, tree: SuiteTree, file: str, found: AffectedTests) -> str:
+def _one(index: Index, tree: SuiteTree, file: str, affected: AffectedTests) -> str:
     text = index.tree.text(file) if file in index.tree.names else ""
     if file.startswith(f"{LIT}/") and file.endswith((".mlir", ".ll", ".py")) and lit_tests.is_lit(file, text):
-        found.lit[file] = (0, 0)
+        affected.lit[file] = (0, 0)
         return "itself: a test of lit's"
     units = {unit for unit in gtest.units(tree.root, tree.backends) if file in unit.sources}
     if units:
-        found.cpp |= units
+        affected.cpp |= units
         return f"unit tests {', '.join(sorted(unit.name for unit in units))}"
     if _is_test(file) and file.endswith(".py"):
         if not any(file == test.partition("::")[0] for test in (*tree.gpu_less, *tree.interpreter)):
             return "nothing here: its tests need a GPU"
-        found.python.add(file)
+        affected.python.add(file)
         return "itself: tests for pytest"
     suites, why = _by_rule(file)
     passes = _passes(index, file) if "lit" in suites else ()
     tests = {place.file for definition in passes for place in uses.of_pass(index.tree, definition.name)}
     if not tests:
-        found.whole |= suites
+        affected.whole |= suites
         return _in_words(suites, why)
-    found.lit |= {name: _cost(index.tree.text(name)) for name in tests if name.startswith(f"{LIT}/")}
+    affected.lit |= {name: _cost(index.tree.text(name)) for name in tests if name.startswith(f"{LIT}/")}
     makers = [maker for definition in passes for maker in native.makers(definition)]
-    found.cpp |= {
+    affected.cpp |= {
         unit
         for unit in gtest.units(tree.root, tree.backends)
         if any(maker in index.tree.text(source) for source in unit.sources for maker in makers)
     }
     parsers = {row["test"] for row in configs.load(CONFIG)["gpu-less"] if row.get("parses-only")}
     compiling = {test for test in tree.gpu_less if test not in parsers or _compiles(index, test)}
-    found.compiling |= compiling  # the interpreter compiles nothing
+    affected.compiling |= compiling  # the interpreter compiles nothing
     names = ", ".join(definition.name for definition in passes)
     return f"tests of lit's that run {names}: {len(tests)}; those of gpu-less that compile: {len(compiling)}"
 

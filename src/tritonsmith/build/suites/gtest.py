@@ -92,11 +92,11 @@ def read(report: Path, unit: UnitTest, code: int, last: str) -> tuple[SuiteTest,
     return tuple(results)
 
 
-def _test(unit: UnitTest, one: dict[str, Any]) -> SuiteTest:
-    parameter = f" ({one['value_param']})" if one.get("value_param") else ""
-    name = f"{unit.name}: {one['classname']}.{one['name']}{parameter}"
-    texts = [str(failure.get("failure", "")) for failure in one.get("failures", ())]
-    word: TestWord = "failed" if texts else "passed" if one.get("result") == "COMPLETED" else "skipped"
-    seconds = float(str(one.get("time", "0")).removesuffix("s") or 0)
+def _test(unit: UnitTest, case: dict[str, Any]) -> SuiteTest:
+    parameter = f" ({case['value_param']})" if case.get("value_param") else ""
+    name = f"{unit.name}: {case['classname']}.{case['name']}{parameter}"
+    texts = [str(failure.get("failure", "")) for failure in case.get("failures", ())]
+    word: TestWord = "failed" if texts else "passed" if case.get("result") == "COMPLETED" else "skipped"
+    seconds = float(str(case.get("time", "0")).removesuffix("s") or 0)
     why = " ".join(texts[0].split()) if texts else ""
     return SuiteTest("cpp", name, word, seconds, why, "\n".join(texts))

@@ -18,7 +18,7 @@ class LitResult:
     """The result of one test.
 
     Attributes:
-        name: of the suite and the test: `TRITON :: Triton/ops.mlir`.
+        name: names of the suite and the test: `TRITON :: Triton/ops.mlir`.
         code: lit's result code: `PASS`, `FAIL`, `UNSUPPORTED`.
         seconds: duration.
         output: its output, if it failed or lit was verbose.

@@ -33,7 +33,7 @@ _CREDENTIALS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "BAS
 _CLONE = "clone of the checkout"
 _SANDBOX = (
     *("--die-with-parent", "--unshare-all", "--cap-drop", "ALL", "--ro-bind", "/", "/"),
-    *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"),  # whose sockets lead to daemons
+    *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run"),  # sockets in /run lead to daemons
 )
 
 
@@ -282,10 +282,10 @@ def compared(steps: Sequence[ReplayedStep], log: Path) -> tuple[ReplayedStep, ..
     return compared_steps
 
 
-def _there(number: int, keys: Sequence[str], told: Sequence[tuple[str, str]]) -> str:
+def _there(number: int, keys: Sequence[str], log_steps: Sequence[tuple[str, str]]) -> str:
     """Return a step's result in the log; empty if several begin alike and some of them are missing there."""
     key = keys[number]
-    same = [word for name, word in told if name == key]
+    same = [word for name, word in log_steps if name == key]
     return same[keys[:number].count(key)] if len(same) == keys.count(key) else ""
 
 

@@ -154,10 +154,10 @@ def _jobs(file: Path, text: str) -> list[WorkflowJob]:
     return jobs
 
 
-def _step(step: Mapping[str, yaml.Node], given: Mapping[str, str], folder: str) -> WorkflowStep:
+def _step(step: Mapping[str, yaml.Node], inherited: Mapping[str, str], folder: str) -> WorkflowStep:
     limits = configs.load(CONFIG)["limits"]
     script, uses = _text(step.get("run"), limits["script"] + 1), _text(step.get("uses"))
-    variables = {**given, **_variables(step.get("env"))}
+    variables = {**inherited, **_variables(step.get("env"))}
     name = _text(step.get("name")) or uses or _first(script)
     condition = _text(step.get("if")).strip()
     if condition.startswith(_BEGIN) and condition.endswith(_END):

@@ -132,7 +132,7 @@ def made_wheel(env: EnvDir) -> str:
             why="setup.py of this checkout did not build it where the wheel takes it from",
             hints=["the log has what setup.py printed"],
         )
-    tag = newest.stem.split("-", 2)[2]  # of Python, its ABI and the platform
+    tag = newest.stem.split("-", 2)[2]  # Python, its ABI and the platform
     try:
         library = shared_library.read(libraries[0])
     except FactError:  # macOS has no ELF files

@@ -211,7 +211,7 @@ def without(checkout: TritonCheckout, backends: Iterable[str], failed: Iterable[
         yield f"only files of {gone} fail, so leave {gone} out: --backends {chosen}"
 
 
-def _backend(made: str) -> str:
+def _backend(output: str) -> str:
     """Return an object's folder in third_party/; empty for an object that all backends share."""
-    top, _, rest = made.partition("/")
+    top, _, rest = output.partition("/")
     return rest.partition("/")[0] if top == "third_party" else ""

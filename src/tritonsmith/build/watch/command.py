@@ -52,7 +52,7 @@ class WatchedTask:
         return ForkServer(*_TASK, environ=_NO_BYTECODE)
 
     def run(self, on_part: OnPart) -> RunOutcome:
-        """See `WatchedCommand`."""
+        """Run the task, as described in `WatchedCommand`."""
         parts: list[str | Grid] = []
         files: list[Path] = []
 
@@ -86,7 +86,7 @@ class WatchedProgram:
         return ForkServer(_PROGRAM, environ=_NO_BYTECODE)
 
     def run(self, on_part: OnPart) -> RunOutcome:
-        """See `WatchedCommand`."""
+        """Run the program, as described in `WatchedCommand`."""
         parts: list[str] = []
         hide = redact.SecretLines()
 

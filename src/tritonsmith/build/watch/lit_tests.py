@@ -41,7 +41,7 @@ class WatchedTests:
             )
 
     def run(self, on_part: OnPart) -> RunOutcome:
-        """See `WatchedCommand`."""
+        """Run the tests, as described in `WatchedCommand`."""
         output: list[str] = []
         hide = redact.SecretLines()
         with files.scratch("lit-") as scratch:

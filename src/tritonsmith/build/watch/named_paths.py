@@ -15,14 +15,14 @@ class NamedPaths:
 
     Args:
         paths: the files and folders.
-        wanted: tells whether a command depends on a file of a folder.
+        wanted: returns whether a command depends on a file of a folder.
     """
 
     def __init__(self, paths: Iterable[Path], wanted: Callable[[Path], bool] = lambda _: True) -> None:
         self._paths, self._wanted = frozenset(paths), wanted
 
     def folders(self) -> frozenset[Path]:
-        """The folders to watch."""
+        """Return the folders to watch."""
         folders: set[Path] = set()
         for path in self._paths:
             folders |= set(_folders(path)) if untrusted.is_dir(path) else {path.parent}

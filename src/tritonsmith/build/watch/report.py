@@ -63,17 +63,17 @@ class WatchReport:
         sys.stdout.flush()
 
 
-def _sentence(last: RunOutcome, made: RunOutcome, change: OutcomeChange, *, new: bool) -> str:
+def _sentence(last: RunOutcome, result: RunOutcome, change: OutcomeChange, *, new: bool) -> str:
     """Describe the differences, the result first."""
     same = "unchanged except for times" if change.hidden else "unchanged"
     what = "changed" if change.any else "" if new else same
-    if last.verdict == made.verdict:
-        ended = made.verdict if made.code == 0 else f"still {made.verdict}"
+    if last.verdict == result.verdict:
+        ended = result.verdict if result.code == 0 else f"still {result.verdict}"
         return f"{what}, {ended}"
-    return ", ".join(filter(None, (f"{last.verdict}{outcome.ARROW}{made.verdict}", what)))
+    return ", ".join(filter(None, (f"{last.verdict}{outcome.ARROW}{result.verdict}", what)))
 
 
-def _say(made: RunOutcome, sentence: str, seconds: Mapping[str, float], saved: Iterable[Path] = ()) -> None:
+def _say(result: RunOutcome, sentence: str, seconds: Mapping[str, float], saved: Iterable[Path] = ()) -> None:
     """Print a line: the time, the saved files, the result, and the durations."""
     names = sorted(path.name for path in saved)
     if len(names) > _NAMED:
@@ -82,20 +82,20 @@ def _say(made: RunOutcome, sentence: str, seconds: Mapping[str, float], saved: I
     line = Text()
     line.append(f"{datetime.now().astimezone():%H:%M:%S} ", "dim")
     line.append(f"{', '.join(names)}: " if names else "")
-    line.append(sentence, "green" if made.code == 0 else "red")
+    line.append(sentence, "green" if result.code == 0 else "red")
     line.append(f" ({took})", "dim")
     console.out().print(line)
 
 
-def _print_all(made: RunOutcome) -> None:
-    for part in made.parts:
+def _print_all(result: RunOutcome) -> None:
+    for part in result.parts:
         _print(part)
 
 
-def _print_new(last: RunOutcome, made: RunOutcome) -> None:
+def _print_new(last: RunOutcome, result: RunOutcome) -> None:
     """Print a run with a new kind of result; of tables that the last run had too, only the changes."""
     known = {grid.title: grid for grid in last.grids}
-    for part in made.parts:
+    for part in result.parts:
         if isinstance(part, Grid) and part.title in known:
             if cells := outcome.changed_cells(known[part.title], part):
                 _print(cells)

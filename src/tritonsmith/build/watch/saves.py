@@ -161,6 +161,6 @@ class Saves:
         self._digests[path] = digest
         return not (same and in_run)
 
-    def _tell(self, found: frozenset[Path] | Exception) -> None:
-        self._found.put(found)
+    def _tell(self, event: frozenset[Path] | Exception) -> None:
+        self._found.put(event)
         signal.pthread_kill(self._main, _SIGNAL)

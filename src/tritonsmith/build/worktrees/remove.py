@@ -167,7 +167,7 @@ def _taken_down(record: WorktreeRecord) -> tuple[Step, ...]:
 def _unknown(
     record: WorktreeRecord, space: Workspace
 ) -> tuple[tuple[Step, ...], tuple[UniqueWork, ...], tuple[str, ...]]:
-    """Remove a folder that the repository does not list as its worktree: another's, or the clone is gone."""
+    """Return steps, losses and notes for a folder that the repository does not list as its worktree."""
     path, repository = record.folder, record.repository
     if not path.is_relative_to(space.worktrees):
         return (), (), (f"{path} is not a worktree of {repository}, and stays",)

@@ -118,9 +118,9 @@ def _newest(entries: Iterable[CacheEntry], count: int) -> set[int]:
     return {id(entry) for group in newest_first for entry in group[:count]}
 
 
-def _fits(entry: CacheEntry, wanted: tuple[str, ...]) -> bool:
+def _fits(entry: CacheEntry, target: tuple[str, ...]) -> bool:
     parts = triton_metadata.read(entry).target.split(":")
-    return tuple(parts[: len(wanted)]) == wanted
+    return tuple(parts[: len(target)]) == target
 
 
 def _stale(entries: Iterable[CacheEntry], installed: tuple[InstalledTriton, ...]) -> Chosen:

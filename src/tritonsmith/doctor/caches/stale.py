@@ -25,10 +25,10 @@ def judge(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Verdict:
     return "unknown" if any(_may_spell(triton, era) for triton in installed) else "stale"
 
 
-def _may_spell(found: InstalledTriton, era: Era) -> bool:
+def _may_spell(triton: InstalledTriton, era: Era) -> bool:
     """Report whether a Triton may use an era's names; a checkout may use those of the next release."""
-    ahead = found.checkout and version_key(found.version) < version_key(era.since)
-    return ahead or era.holds(found.version)
+    ahead = triton.checkout and version_key(triton.version) < version_key(era.since)
+    return ahead or era.holds(triton.version)
 
 
 def _same(one: str, other: str) -> bool:

@@ -1,1 +1,1 @@
-"""Which Triton belongs to which PyTorch."""
+"""The Triton that belongs to each PyTorch."""

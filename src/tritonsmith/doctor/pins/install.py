@@ -35,7 +35,7 @@ class PreparedInstall:
 
     Attributes:
         plan: the virtual environment, the purge, the wheel; empty if everything is installed.
-        requirement: what to install, without its marker: `triton==3.5.1`.
+        requirement: the requirement to install, without its marker: `triton==3.5.1`.
         replaces: `NAME VERSION` of the current owners of `triton/`, with the source of an editable install.
     """
 

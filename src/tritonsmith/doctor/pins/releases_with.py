@@ -240,12 +240,16 @@ class _Asked:
 
     def _is_pick(self, commit: str) -> bool:
         """Report whether the messages tell that a commit has the change of the requested one."""
-        asked, found = (commit_message.picked(self._bodies.get(one, "")) for one in (self._commit, commit))
-        if any(self._commit.startswith(one) for one in found) or any(commit.startswith(one) for one in asked):
+        original, possible = (
+            commit_message.picked(self._bodies.get(name, "")) for name in (self._commit, commit)
+        )
+        if any(self._commit.startswith(name) for name in possible) or any(
+            commit.startswith(name) for name in original
+        ):
             return True
-        subjects = (self._graph[one].subject for one in (self._commit, commit))
-        one, other = (commit_message.reverts(subject) for subject in subjects)
-        return one == other and not self._carries(commit).isdisjoint(self._carries(self._commit))
+        subjects = (self._graph[name].subject for name in (self._commit, commit))
+        mine, other = (commit_message.reverts(subject) for subject in subjects)
+        return mine == other and not self._carries(commit).isdisjoint(self._carries(self._commit))
 
     def _carries(self, commit: str) -> set[str]:
         """Return the pull requests whose change a commit has, by its subject."""

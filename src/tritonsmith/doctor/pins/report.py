@@ -251,11 +251,11 @@ def holdings(found: Holders) -> Grid:
     return tables.plain("", ["PyTorch", *(titles[where] for where in _COLUMNS)], rows)
 
 
-def _cell(release: PyTorchRelease, where: str, one: Holding | None) -> str:
-    if one is None:
+def _cell(release: PyTorchRelease, where: str, holding: Holding | None) -> str:
+    if holding is None:
         return "as CUDA" if where == "rocm" and release.rocm.same_file else "-"
-    relation = _SAID[one.standing.relation]
-    return f"{_short(one.pin)} {relation}" if one.pin else relation
+    relation = _SAID[holding.standing.relation]
+    return f"{_short(holding.pin)} {relation}" if holding.pin else relation
 
 
 def open_questions(found: Holders) -> Iterator[str]:
