@@ -68,6 +68,7 @@ def configure(
     """
     text = render(source, build, variables, tools, about)
     cache = build / CACHE_FILE
+    # Included files are part of the call: a change in one must reconfigure.
     included = [Path(value).read_text("utf-8") for name, value in variables.items() if name in _INCLUDES]
     key = digest(text, str(tools.cmake), included)
     stamp = Stamp(build / STAMP_FILE, key, made=build / "CMakeCache.txt", again=again)

@@ -112,6 +112,7 @@ def read(name: str, folder: Path, project: Path, tree: LlvmTree, generated: Path
         FactError: CMake cannot read the files, or this LLVM's options leave the library out.
     """
     root = next(project / root for root in _ROOTS if folder.is_relative_to(project / root))
+    # `cmake -P` stops at an unknown command, so each one that the files call is either recorded or ignored.
     commands = _commands(root, folder)
     adders = {word for word in commands if _ADDS.match(f"{word}(x") and word not in _NO_LIBRARY}
     recorded = sorted(adders | {word for word in commands if _TELLING.fullmatch(word)})

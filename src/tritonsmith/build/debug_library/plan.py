@@ -130,6 +130,7 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
     tables = tuple(table for table in library.tables if table.output.name in reached.missing)
     compiled = {f"{source.name}.o" for source in library.sources}
     kept = tuple(member for member in members if member.name not in compiled)
+    # `ar x` extracts by name, so one of two objects with equal names would be lost.
     if len({member.name for member in kept}) != len(kept):
         raise FactError("two objects in this archive have the same name", where=own)
     folder = bench.folder / name

@@ -206,6 +206,7 @@ def read(env: str, space: Workspace, stop_in: str) -> EditorProject:
     if env_dir.python.exists():
         programs["python"] = env_dir.python
     missing = {name: how for name, how in remedies.items() if name not in programs}
+    # Triton's server knows LLVM's dialects too, so LLVM's own is not missed.
     if "triton-lsp" in programs:
         missing.pop("mlir-lsp-server", None)
     word = env if not env.endswith(".toml") else str(settings.find(env))

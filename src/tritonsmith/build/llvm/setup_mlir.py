@@ -60,6 +60,7 @@ def prepare(
     )
     choice = choose(request, inputs)
     warnings = [*choice.warnings]
+    # Only these providers compile; the preflight predicts failures of compiles.
     if choice.provider in ("source", "store") and choice.plan.steps:
         warnings += _preflight(request, settings, means, store, force=force)
         others = _others(store, space, settings.name, choice.entry) if again else ""

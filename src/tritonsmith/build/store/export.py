@@ -55,6 +55,7 @@ def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) ->
     manifest = entry.manifest
     if manifest is None or entry.status != "ready":
         raise FactError(f"{entry.name} cannot be exported", why=entry.problem or f"it is {entry.status}")
+    # Otherwise the damage would first be noticed on another machine.
     if broken := verify.problems(entry, quick=True):
         hints = [
             f"`{command('store.verify', name=entry.name)}` lists all problems",

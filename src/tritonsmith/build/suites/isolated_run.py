@@ -42,6 +42,7 @@ def run(
             "this machine has no such folder to test in", where=f"{cwd} on {platform.node()}", hints=hints
         )
     log = scratch / "log"
+    # PYTHONHOME would point this interpreter to the standard library of another.
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
     environ |= {
         "PATH": os.pathsep.join((str(python.parent), os.environ.get("PATH", ""))),

@@ -93,7 +93,9 @@ def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
         )
     names = dict.fromkeys(name for name in answer.out.split("\0") if name and os.path.lexists(root / name))
     listing, packed = dest.with_suffix(".files"), dest.with_suffix(".tar")
+    # Neither hooks nor a file system monitor that the user configured may run.
     git = ("git", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+    # A clone has only commits; tar adds uncommitted changes and new files.
     tar = ("tar", "--null", "--no-recursion", "-C", str(root), "-T", str(listing), "-cf", str(packed))
     commands = (
         (*git, "clone", "--quiet", "--shared", "--no-checkout", "--", str(root), str(dest)),
