@@ -1,1 +1,1 @@
-"""What a thing of Triton is, read off one checkout: where it is defined, implemented, called and tested."""
+"""Explain a thing of Triton from one checkout: its definition, implementation, callers and tests."""

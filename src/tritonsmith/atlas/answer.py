@@ -21,19 +21,19 @@ _LIT = (".mlir", ".ll", ".py")
 
 @dataclass
 class AtlasAnswer:
-    """What is known of one thing.
+    """The facts about one thing.
 
     Attributes:
-        kind: of the thing.
-        name: its whole name.
+        kind: the kind of thing.
+        name: its full name.
         summary: one line.
-        description: more.
+        description: the full text.
         facts: small facts, name to text: `record`, `debug type`, `signature`.
-        places: sections of places, name to them; an empty section was looked for and not found.
+        places: sections of places by name; an empty section was searched for and not found.
         tables: lists of named things: `options`, `statistics`, `arguments`; name, type and text.
-        changes: who changed it last.
+        changes: its last changes.
         others: its names in other versions, in words.
-        notes: what a reader should know of this answer.
+        notes: remarks on how to read this answer.
     """
 
     kind: str
@@ -49,74 +49,74 @@ class AtlasAnswer:
 
     @property
     def first(self) -> Place | None:
-        """The place to open: where it is implemented, else where it is defined."""
+        """The place to open: the implementation, else the definition."""
         order = ("implemented", "defined", "read", "declared", "printed", "called")
         listed = (self.places.get(name, ()) for name in order)
         return next((places[0] for places in listed if places), None)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the answer as JSON."""
         return {
             "kind": self.kind,
             "name": self.name,
             "summary": self.summary,
             "description": self.description,
             "facts": self.facts,
-            "places": {name: [one.as_json() for one in places] for name, places in self.places.items()},
+            "places": {name: [item.as_json() for item in places] for name, places in self.places.items()},
             "tables": {
-                name: [{"name": one, "type": type_, "about": about} for one, type_, about in rows]
+                name: [{"name": item, "type": type_, "about": about} for item, type_, about in rows]
                 for name, rows in self.tables.items()
             },
-            "changes": [{**vars(one), "place": one.place.as_json()} for one in self.changes],
+            "changes": [{**vars(item), "place": item.place.as_json()} for item in self.changes],
             "other_names": list(self.others),
             "notes": self.notes,
         }
 
 
 def explain(index: Index, entry: Entry) -> AtlasAnswer:
-    """All that a tree says of one of its entries."""
+    """Return everything that a tree says about one of its entries."""
     if isinstance(entry.what, Definition):
-        made = _definition(index, entry.what)
+        answer = _definition(index, entry.what)
     elif isinstance(entry.what, LanguageFunction):
-        made = _function(index, entry.what)
+        answer = _function(index, entry.what)
     else:
-        made = _OTHERS[entry.kind](index, entry)
-    made.others = renamed.of(entry.kind, entry.name)
-    made.changes = _changes(index, made)
-    return made
+        answer = _OTHERS[entry.kind](index, entry)
+    answer.others = renamed.of(entry.kind, entry.name)
+    answer.changes = _changes(index, answer)
+    return answer
 
 
 def _definition(index: Index, text: Definition) -> AtlasAnswer:
     one, why = index.exact(text)
-    made = AtlasAnswer(one.kind, one.name, one.summary, one.description)
-    made.facts |= {"record": one.record, "C++ class": one.cpp}
-    made.places["defined"] = (Place(one.file, one.line, one.record),)
+    answer = AtlasAnswer(one.kind, one.name, one.summary, one.description)
+    answer.facts |= {"record": one.record, "C++ class": one.cpp}
+    answer.places["defined"] = (Place(one.file, one.line, one.record),)
     if why:
-        made.notes.append(why)
+        answer.notes.append(why)
     if text not in index.definitions:
-        made.notes.append(f"MLIR's own: files are relative to {index.llvm}")
-        _calls(index, made, one)
-        return made
+        answer.notes.append(f"MLIR's own: files are relative to {index.llvm}")
+        _calls(index, answer, one)
+        return answer
     if one.kind == "pass":
-        _pass(index, made, one)
+        _pass(index, answer, one)
     else:
         if one.dialect:
-            made.facts["dialect"] = one.dialect
+            answer.facts["dialect"] = one.dialect
         if one.has:
-            made.facts["C++ adds"] = ", ".join(one.has)
+            answer.facts["C++ adds"] = ", ".join(one.has)
         if one.traits:
-            made.facts["traits"] = ", ".join(one.traits)
-        made.tables |= {
+            answer.facts["traits"] = ", ".join(one.traits)
+        answer.tables |= {
             name: [(operand, type_, "") for operand, type_ in rows]
             for name, rows in (("arguments", one.arguments), ("results", one.results))
             if rows
         }
     if one.kind in ("op", "type", "attribute"):
-        _class(index, made, one)
+        _class(index, answer, one)
     if one.kind == "dialect":
         of = [other for other in index.definitions if other.dialect == one.record]
-        made.tables["contains"] = [(other.name, other.kind, other.summary) for other in of]
-    return made
+        answer.tables["contains"] = [(other.name, other.kind, other.summary) for other in of]
+    return answer
 
 
 def _pass(index: Index, made: AtlasAnswer, one: Definition) -> None:
@@ -183,23 +183,23 @@ def _class(index: Index, made: AtlasAnswer, one: Definition) -> None:
 
 def _function(index: Index, one: LanguageFunction) -> AtlasAnswer:
     first, _, rest = one.about.partition("\n\n")
-    made = AtlasAnswer("function", one.name, " ".join(first.split()), rest)
-    made.facts["signature"] = one.signature
-    made.places["defined"] = (one.place,)
-    made.places["implemented"] = one.semantic
-    made.places["built"] = tuple(binding.place for binding in lowered(index, one))
-    made.facts["ops"] = ", ".join(_ops_of(index, one)) or "none found: it is composed of other functions"
+    answer = AtlasAnswer("function", one.name, " ".join(first.split()), rest)
+    answer.facts["signature"] = one.signature
+    answer.places["defined"] = (one.place,)
+    answer.places["implemented"] = one.semantic
+    answer.places["built"] = tuple(binding.place for binding in lowered(index, one))
+    answer.facts["ops"] = ", ".join(_ops_of(index, one)) or "none found: it is composed of other functions"
     if one.calls:
-        made.facts["calls"] = ", ".join(one.calls)
+        answer.facts["calls"] = ", ".join(one.calls)
     names = [one.name, *(f"triton.language.{one.name.partition('.')[2]}",)]
-    made.places["tests"] = tuple(
+    answer.places["tests"] = tuple(
         place for name in names for place in uses.of_word(index.tree, name, (".py",))
     )
-    return made
+    return answer
 
 
 def _ops_of(index: Index, one: LanguageFunction) -> list[str]:
-    """Ops that it may build, nearest first."""
+    """Return the ops that a function may build, nearest first."""
     ops = [other for other in index.definitions if other.kind == "op"]
     return list(
         dict.fromkeys(op.name for binding in lowered(index, one) for op in ops if binding.names(op.cpp))
@@ -208,9 +208,9 @@ def _ops_of(index: Index, one: LanguageFunction) -> list[str]:
 
 def _variable(index: Index, entry: Entry) -> AtlasAnswer:
     row = known_variable(entry.name)
-    made = AtlasAnswer("variable", entry.name, row.what if row else "")
+    answer = AtlasAnswer("variable", entry.name, row.what if row else "")
     if row:
-        made.facts |= {
+        answer.facts |= {
             "versions": row.span,
             "read at": ", ".join(row.at),
             "kind": row.kind,
@@ -219,35 +219,40 @@ def _variable(index: Index, entry: Entry) -> AtlasAnswer:
             "source": row.source,
         }
     else:
-        made.notes.append("not in tritonsmith's table of variables: only the sources are shown")
-    made.places["read"] = places_of(entry)
-    if any("{" in place.what for place in made.places["read"]):
-        made.notes.append("the sources compose this name, so its text does not appear in them")
-    same = [one for one in cmake_options(index.tree) if one.name == entry.name]
+        answer.notes.append("not in tritonsmith's table of variables: only the sources are shown")
+    answer.places["read"] = places_of(entry)
+    if any("{" in place.what for place in answer.places["read"]):
+        answer.notes.append("the sources compose this name, so its text does not appear in them")
+    same = [option for option in cmake_options(index.tree) if option.name == entry.name]
     if same:
-        made.places["option of CMake"] = tuple(place for one in same for place in one.places)
-    made.places["tests"] = uses.of_word(index.tree, entry.name, _LIT)
-    return made
+        answer.places["option of CMake"] = tuple(place for option in same for place in option.places)
+    answer.places["tests"] = uses.of_word(index.tree, entry.name, _LIT)
+    return answer
 
 
 def _switches(index: Index, entry: Entry) -> AtlasAnswer:
-    listed = [one for one in entry.what if isinstance(one, Switch)] if isinstance(entry.what, tuple) else []
-    made = AtlasAnswer(entry.kind, entry.name, next((one.about for one in listed if one.about), ""))
-    made.tables["declared by"] = [
-        (one.owner or str(one.places[0]), one.type, _with_default(one.about, one.default)) for one in listed
+    listed = (
+        [switch for switch in entry.what if isinstance(switch, Switch)]
+        if isinstance(entry.what, tuple)
+        else []
+    )
+    answer = AtlasAnswer(entry.kind, entry.name, next((one.about for one in listed if one.about), ""))
+    answer.tables["declared by"] = [
+        (switch.owner or str(switch.places[0]), switch.type, _with_default(switch.about, switch.default))
+        for switch in listed
     ]
-    made.places["declared"] = tuple(place for one in listed for place in one.places)
+    answer.places["declared"] = tuple(place for switch in listed for place in switch.places)
     if entry.kind == "option":
-        made.places["read"] = _reads(index, entry.name)
-        made.places["tests"] = uses.of_word(index.tree, entry.name, (".py",))
+        answer.places["read"] = _reads(index, entry.name)
+        answer.places["tests"] = uses.of_word(index.tree, entry.name, (".py",))
     else:
-        made.places["read"] = _mentions(index, entry.name)
-    return made
+        answer.places["read"] = _mentions(index, entry.name)
+    return answer
 
 
 def _reads(index: Index, name: str) -> tuple[Place, ...]:
-    """Where a backend reads a field of its options."""
-    found = []
+    """Return the places where a backend reads a field of its options."""
+    places = []
     for file in index.tree.having(".py"):
         text = index.tree.text(file)
         if name not in text or "test" in file:
@@ -260,8 +265,8 @@ def _reads(index: Index, name: str) -> tuple[Place, ...]:
             if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
                 of = ast.unparse(node.value)
                 if of.rpartition(".")[2] in ("opt", "options", "opts", "metadata"):
-                    found.append(Place(file, node.lineno, ast.unparse(node)))
-    return tuple(found)
+                    places.append(Place(file, node.lineno, ast.unparse(node)))
+    return tuple(places)
 
 
 def _mentions(index: Index, name: str) -> tuple[Place, ...]:
@@ -277,39 +282,53 @@ def _mentions(index: Index, name: str) -> tuple[Place, ...]:
 
 
 def _called(index: Index, entry: Entry) -> AtlasAnswer:
-    """A pass that no file of the tree defines."""
+    """Return the answer for a pass that no file of the tree defines."""
     of_mlir = next((row for row in mlir_passes() if row.name == entry.name), None)
     module, _, short = (of_mlir.binding if of_mlir else entry.name).rpartition(".")
-    bound = [one for one in index.bindings if one.name == short and (of_mlir is None or module in one.words)]
-    makers = (one for one in index.foreign if one.kind == "pass" and native.of_pass(tuple(bound), one))
+    bound = [
+        candidate
+        for candidate in index.bindings
+        if candidate.name == short and (of_mlir is None or module in candidate.words)
+    ]
+    makers = (
+        candidate
+        for candidate in index.foreign
+        if candidate.kind == "pass" and native.of_pass(tuple(bound), candidate)
+    )
     theirs = next(makers, None)
-    made = _definition(index, theirs) if theirs else AtlasAnswer("pass", entry.name)
+    answer = _definition(index, theirs) if theirs else AtlasAnswer("pass", entry.name)
     if theirs is None and of_mlir:
-        made.summary = of_mlir.about
-        made.facts |= {"of": "MLIR", "C++": of_mlir.maker, "alone": f"mlir-opt --{of_mlir.name} FILE"}
-        made.notes.append(
+        answer.summary = of_mlir.about
+        answer.facts |= {"of": "MLIR", "C++": of_mlir.maker, "alone": f"mlir-opt --{of_mlir.name} FILE"}
+        answer.notes.append(
             "MLIR's own: an LLVM with MLIR's .td files (--llvm-dir) adds its definition and options"
         )
-        made.places["bound"] = tuple(one.place for one in bound)
+        answer.places["bound"] = tuple(candidate.place for candidate in bound)
     elif theirs is None:
         if bound:
-            made.notes.append("no .td file here defines it: MLIR's own passes are in LLVM (--llvm-dir)")
-            made.places["bound"] = tuple(one.place for one in bound)
+            answer.notes.append("no .td file here defines it: MLIR's own passes are in LLVM (--llvm-dir)")
+            answer.places["bound"] = tuple(candidate.place for candidate in bound)
         else:
-            made.notes.append("only libtriton's sources say which pass this adds")
-            made.notes += [f"judging by its name, perhaps {one.name}" for one in _namesakes(index, short)]
-    made.places["called"] = places_of(entry)
-    return made
+            answer.notes.append("only libtriton's sources say which pass this adds")
+            answer.notes += [
+                f"judging by its name, perhaps {candidate.name}" for candidate in _namesakes(index, short)
+            ]
+    answer.places["called"] = places_of(entry)
+    return answer
 
 
 def _namesakes(index: Index, short: str) -> list[Definition]:
-    """Passes whose name ends as that of a function that adds one: `add_coalesce`, `tritongpu-coalesce`."""
+    """Return passes whose name ends like a function that adds one: `add_coalesce`, `tritongpu-coalesce`."""
     end = "-" + short.removeprefix("add_").replace("_", "-")
-    return [one for one in index.definitions if one.kind == "pass" and one.name.endswith(end)]
+    return [
+        definition
+        for definition in index.definitions
+        if definition.kind == "pass" and definition.name.endswith(end)
+    ]
 
 
 def _called_by_name(index: Index, one: Definition) -> tuple[Place, ...]:
-    """The calls that, by their name, may add a pass."""
+    """Return the calls that, by their name, may add a pass."""
     return tuple(
         call.in_words
         for call in index.calls
@@ -318,57 +337,57 @@ def _called_by_name(index: Index, one: Definition) -> tuple[Place, ...]:
 
 
 def _debug_type(_: Index, entry: Entry) -> AtlasAnswer:
-    made = AtlasAnswer(
+    answer = AtlasAnswer(
         "debug-type", entry.name, "what LLVM_DEBUG prints in these files, in a build with assertions"
     )
-    made.places["defined"] = places_of(entry)
-    made.facts["switch on"] = f"TRITON_ENABLE_LLVM_DEBUG=1 TRITON_LLVM_DEBUG_ONLY={entry.name}"
-    return made
+    answer.places["defined"] = places_of(entry)
+    answer.facts["switch on"] = f"TRITON_ENABLE_LLVM_DEBUG=1 TRITON_LLVM_DEBUG_ONLY={entry.name}"
+    return answer
 
 
 def of_file(index: Index, file: str) -> AtlasAnswer:
-    """What a file holds."""
+    """Return the contents of a file."""
     text = index.tree.text(file)
-    made = AtlasAnswer("file", file, _heading(file, text))
-    defined = [one for one in index.definitions if one.file == file]
-    made.tables["defines"] = [(one.name, one.kind, one.summary) for one in defined]
-    passes = [one for one in index.definitions if one.kind == "pass"]
+    answer = AtlasAnswer("file", file, _heading(file, text))
+    defined = [item for item in index.definitions if item.file == file]
+    answer.tables["defines"] = [(item.name, item.kind, item.summary) for item in defined]
+    passes = [item for item in index.definitions if item.kind == "pass"]
     implemented = [
-        one
-        for one in passes
-        if one.record in text
-        and (found := native.implementation(index.tree, one.record, one.constructor))
-        and found.file == file
+        item
+        for item in passes
+        if item.record in text
+        and (implementation := native.implementation(index.tree, item.record, item.constructor))
+        and implementation.file == file
     ]
-    made.tables["implements"] = [(one.name, "pass", one.summary) for one in implemented]
+    answer.tables["implements"] = [(item.name, "pass", item.summary) for item in implemented]
     if debug := native.debug_type(text):
-        made.facts["debug type"] = debug
-    made.places["patterns"] = native.patterns_in(index.tree, file) if file.endswith((".cpp", ".h")) else ()
-    made.places["binds"] = tuple(one.place for one in index.bindings if one.place.file == file)
-    made.places["calls"] = tuple(one.place for one in index.calls if one.place.file == file)
-    made.facts["lines"] = str(len(text.splitlines()))
-    made.places = {name: places for name, places in made.places.items() if places}
-    made.tables = {name: rows for name, rows in made.tables.items() if rows}
+        answer.facts["debug type"] = debug
+    answer.places["patterns"] = native.patterns_in(index.tree, file) if file.endswith((".cpp", ".h")) else ()
+    answer.places["binds"] = tuple(item.place for item in index.bindings if item.place.file == file)
+    answer.places["calls"] = tuple(item.place for item in index.calls if item.place.file == file)
+    answer.facts["lines"] = str(len(text.splitlines()))
+    answer.places = {name: places for name, places in answer.places.items() if places}
+    answer.tables = {name: rows for name, rows in answer.tables.items() if rows}
     place = Place(file, 0)
-    made.places["defined"] = (place,)
-    made.changes = tuple(filter(None, (uses.last_change(index.tree.root, place),)))
-    return made
+    answer.places["defined"] = (place,)
+    answer.changes = tuple(filter(None, (uses.last_change(index.tree.root, place),)))
+    return answer
 
 
 def of_message(index: Index, text: str) -> AtlasAnswer | None:
-    """The lines that may print a text; None if no literal of the sources fits."""
-    found = message.find(index.tree, text)
-    if not found:
+    """Return the lines that may print a text; None if no literal of the sources fits."""
+    literals = message.find(index.tree, text)
+    if not literals:
         return None
-    made = AtlasAnswer("message", text, f"the longest part that the sources contain: {found[0].piece!r}")
-    made.places["printed"] = tuple(one.place for one in found)
-    made.notes.append("found by the longest literal part of the text: several lines may print it")
-    made.changes = _changes(index, made)
-    return made
+    answer = AtlasAnswer("message", text, f"the longest part that the sources contain: {literals[0].piece!r}")
+    answer.places["printed"] = tuple(literal.place for literal in literals)
+    answer.notes.append("found by the longest literal part of the text: several lines may print it")
+    answer.changes = _changes(index, answer)
+    return answer
 
 
 def _heading(file: str, text: str) -> str:
-    """The first sentence of a docstring, or of the comment at the top that is no licence."""
+    """Return the first sentence of a docstring, or of the comment at the top that is no licence."""
     if file.endswith(".py"):
         try:
             return (ast.get_docstring(untrusted.python_tree(text)) or "").partition("\n")[0]
@@ -384,20 +403,24 @@ def _heading(file: str, text: str) -> str:
 
 
 def _changes(index: Index, made: AtlasAnswer) -> tuple[uses.LastChange, ...]:
-    """Of the definition's lines, and of the file that implements it."""
-    found: list[uses.LastChange] = []
+    """Return the last changes of the definition's lines, and of the file that implements it."""
+    changes: list[uses.LastChange] = []
     for section in ("defined", "implemented", "declared", "read", "printed"):
         for place in made.places.get(section, ())[:1]:
             end = 0 if section == "implemented" else _end(index, place)
             change = uses.last_change(index.tree.root, place, end)
-            if change and all(change.commit != other.commit for other in found):
-                found.append(change)
-    return tuple(found[:2])
+            if change and all(change.commit != other.commit for other in changes):
+                changes.append(change)
+    return tuple(changes[:2])
 
 
 def _end(index: Index, place: Place) -> int:
-    same = (one for one in index.definitions if one.file == place.file and one.line == place.line)
-    return next((one.end for one in same), place.line)
+    same = (
+        definition
+        for definition in index.definitions
+        if definition.file == place.file and definition.line == place.line
+    )
+    return next((definition.end for definition in same), place.line)
 
 
 def _with_default(about: str, default: str) -> str:
@@ -405,8 +428,12 @@ def _with_default(about: str, default: str) -> str:
 
 
 def places_of(entry: Entry) -> tuple[Place, ...]:
-    """Where a variable, a DEBUG_TYPE or a pass of others is; empty for other things."""
-    return tuple(one for one in entry.what if isinstance(one, Place)) if isinstance(entry.what, tuple) else ()
+    """Return the places of a variable, a DEBUG_TYPE or a foreign pass; empty for other things."""
+    return (
+        tuple(place for place in entry.what if isinstance(place, Place))
+        if isinstance(entry.what, tuple)
+        else ()
+    )
 
 
 _OTHERS: Mapping[str, Callable[[Index, Entry], AtlasAnswer]] = {

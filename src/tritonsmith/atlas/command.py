@@ -1,4 +1,4 @@
-"""`explain`: finds what a word means, and puts the answer together."""
+"""`explain`: find the meaning of a word, and put the answer together."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ _MAPS = {"tree": source_map.tree, "launcher": source_map.launcher}
 
 
 def index_of(root: Path, llvm: Iterable[Path]) -> Index:
-    """The names of a checkout, of LLVM's sources or of an installed Triton.
+    """Return the names of a checkout, of LLVM's sources or of an installed Triton.
 
     Args:
         root: its top folder.
-        llvm: LLVMs; the first one with a TableGen and MLIR's files is asked.
+        llvm: LLVMs; the first one with a TableGen and MLIR's files is used.
 
     Raises:
-        FactError: the folder has no sources; the names of MLIR alone would be the answer.
+        FactError: the folder has no sources, and the answer would be the names of MLIR alone.
     """
     sources = SourceFiles(root)
     if not sources.names:
         raise FactError("no sources of Triton in this folder", where=root, hints=["--source CHECKOUT"])
-    return Index(sources, next((one for one in llvm if tablegen.program(one)), None))
+    return Index(sources, next((candidate for candidate in llvm if tablegen.program(candidate)), None))
 
 
 def explain(index: Index, thing: str, kind: str = "") -> AtlasAnswer:
-    """The answer for one thing.
+    """Return the answer for one thing.
 
     Raises:
-        SmithError: nothing is called that, or several things are.
+        SmithError: no thing, or more than one, has that name.
         UsageError: there is no such kind.
     """
     if kind and kind not in KINDS:
         raise UsageError(f"unknown kind {kind!r}", hints=did_you_mean(kind, KINDS))
     meanings = (_mapped, _entry, _file, _renamed, _symbol, _removed, _printed)
     answers = (meaning(index, thing, kind) for meaning in meanings)
-    made = next((one for one in answers if one), None)
-    if made is None:
+    answered = next((meant for meant in answers if meant), None)
+    if answered is None:
         raise _unknown(index, thing, kind)
-    return _noted(index, made)
+    return _noted(index, answered)
 
 
 def _mapped(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
-    """A map, or a stage."""
+    """Return a map, or a stage; None if it is neither."""
     if thing in _MAPS and not kind:
         return _MAPS[thing](index)
     name = thing.removeprefix(".")
@@ -61,10 +61,10 @@ def _mapped(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
 
 
 def _entry(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
-    found = index.find(thing, kind)
-    if len(found) > 1:
-        raise _ambiguous(thing, found)
-    return answer.explain(index, found[0]) if found else None
+    entries = index.find(thing, kind)
+    if len(entries) > 1:
+        raise _ambiguous(thing, entries)
+    return answer.explain(index, entries[0]) if entries else None
 
 
 def _file(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
@@ -78,9 +78,9 @@ def _file(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
 def _renamed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
     for other in renamed.names(thing):
         if len(same := index.find(other, kind)) == 1:
-            made = answer.explain(index, same[0])
-            made.notes.insert(0, f"{thing} is called {other} in this checkout")
-            return made
+            chosen = answer.explain(index, same[0])
+            chosen.notes.insert(0, f"{thing} is called {other} in this checkout")
+            return chosen
     return None
 
 
@@ -89,12 +89,12 @@ def _symbol(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
 
 
 def _printed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
-    asked = kind in ("", "message") and " " in thing.strip()
-    return answer.of_message(index, thing) if asked else None
+    printable = kind in ("", "message") and " " in thing.strip()
+    return answer.of_message(index, thing) if printable else None
 
 
 def listing(index: Index, what: str) -> list[AtlasAnswer]:
-    """Everything of a kind in `LISTS`, each with its summary and its place.
+    """Return everything of a kind in `LISTS`, each with its summary and its place.
 
     Raises:
         UsageError: there is no such list.
@@ -103,7 +103,7 @@ def listing(index: Index, what: str) -> list[AtlasAnswer]:
         raise UsageError(f"no list of {what!r}", hints=did_you_mean(what, LISTS))
     rows = []
     of_mlir = {row.name: row.about for row in mlir_passes()}
-    for entry in (one for one in index.entries if one.kind == LISTS[what]):
+    for entry in (listed for listed in index.entries if listed.kind == LISTS[what]):
         if what == _MLIR and entry.name not in of_mlir:
             continue
         if isinstance(entry.what, Definition):
@@ -131,16 +131,16 @@ def _noted(index: Index, made: AtlasAnswer) -> AtlasAnswer:
 
 
 def _removed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
-    """What upstream's history says of a name that it took away."""
+    """Return upstream's history of a removed name; None if it was not removed."""
     row = renamed.removed(thing, kind)
     if row is None:
         return None
     since = f" in {row.release}" if row.release else ""
-    made = AtlasAnswer(row.kind, row.name, f"removed{since}")
-    made.facts["removed by"] = f"{row.date} {row.commit} {row.title}"
-    made.others = renamed.of(row.kind, row.name)
-    made.notes.append(f"not in {index.tree.root}: this is upstream's history (triton-lang/triton)")
-    return made
+    answered = AtlasAnswer(row.kind, row.name, f"removed{since}")
+    answered.facts["removed by"] = f"{row.date} {row.commit} {row.title}"
+    answered.others = renamed.of(row.kind, row.name)
+    answered.notes.append(f"not in {index.tree.root}: this is upstream's history (triton-lang/triton)")
+    return answered
 
 
 def _files(index: Index, thing: str) -> list[str]:
@@ -151,15 +151,17 @@ def _files(index: Index, thing: str) -> list[str]:
     name = name.removeprefix("./")
     if name in index.tree.names:
         return [name]
-    return [one for one in index.tree.names if one.endswith(f"/{name}")] if "." in name else []
+    return [file for file in index.tree.names if file.endswith(f"/{name}")] if "." in name else []
 
 
 def _ambiguous(thing: str, found: tuple[Entry, ...]) -> SmithError:
-    kinds = {one.kind for one in found}
+    kinds = {entry.kind for entry in found}
     return SmithError(
         f"{thing} may be one of {len(found)} things",
-        why="\n".join(f"{one.kind} {one.name}{_place(one)}" for one in found),
-        hints=[command("explain", one.name, kind=one.kind if len(kinds) > 1 else None) for one in found[:8]],
+        why="\n".join(f"{entry.kind} {entry.name}{_place(entry)}" for entry in found),
+        hints=[
+            command("explain", entry.name, kind=entry.kind if len(kinds) > 1 else None) for entry in found[:8]
+        ],
     )
 
 
@@ -169,7 +171,7 @@ def _place(one: Entry) -> str:
 
 def _unknown(index: Index, thing: str, kind: str) -> SmithError:
     near = index.near(thing)
-    hints = [f"did you mean {one!r}?" for one in near]
+    hints = [f"did you mean {name!r}?" for name in near]
     why = None
     if known := renamed.names(thing):
         why = f"other versions of Triton call it {', '.join(known)}; this checkout has none of these names"

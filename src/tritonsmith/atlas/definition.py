@@ -1,4 +1,4 @@
-"""What a TableGen file defines: a pass, op, type, attribute, dialect, interface, enum or pattern."""
+"""The definitions of TableGen files: a pass, op, type, attribute, dialect, interface, enum or pattern."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class PassOption:
     """An option or a statistic of a pass.
 
     Attributes:
-        name: as one writes it: `num-stages`.
-        type: in C++; empty for a statistic.
+        name: its name on a command line: `num-stages`.
+        type: its type in C++; empty for a statistic.
         default: as it is written; may be empty.
         about: its description.
     """
@@ -25,7 +25,7 @@ class PassOption:
 
 @dataclass(frozen=True)
 class Definition:
-    """A record of TableGen's.
+    """A record of TableGen.
 
     Attributes:
         kind: `pass`, `op`, `type`, `attribute`, `dialect`, `interface`, `enum` or `pattern`.
@@ -33,17 +33,17 @@ class Definition:
         record: its name in TableGen: `TTG_ConvertLayoutOp`.
         cpp: the class in C++, without namespaces; may be empty.
         file: relative to the tree.
-        line: of the record.
+        line: the first line of the record.
         end: the last line of the record.
         summary: one line; may be empty.
         description: may be empty.
         dialect: the record of its dialect; empty for a pass.
         constructor: the function that a pass names as its constructor, without namespaces.
         arguments: operands and attributes of an op, parameters of a type: `$src` with its type.
-        results: of an op.
-        options: of a pass.
-        statistics: of a pass.
-        has: what C++ adds to an op: `canonicalizer`, `canonicalize method`, `folder`, `verifier`.
+        results: the results of an op.
+        options: the options of a pass.
+        statistics: the statistics of a pass.
+        has: the methods that C++ adds to an op: `canonicalizer`, `canonicalize method`, `folder`, `verifier`.
         traits: as written.
         by: `tablegen` or `text`.
     """
@@ -69,11 +69,11 @@ class Definition:
 
     @property
     def place(self) -> str:
-        """`FILE:LINE`."""
+        """The place as `FILE:LINE`."""
         return f"{self.file}:{self.line}"
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the definition as JSON."""
         return asdict(self)
 
 
@@ -89,11 +89,11 @@ HAS = {
 
 
 def cpp_class(kind: str, record: str, given: str) -> str:
-    """The class that TableGen makes of a record.
+    """Return the class that TableGen makes of a record.
 
     Args:
-        kind: of the definition.
-        record: its name: MLIR drops what is before the first underscore of an op's.
+        kind: the kind of definition.
+        record: its name; for an op MLIR drops the part up to the first underscore.
         given: the name that a type or an attribute gives itself.
     """
     if kind == "op":
@@ -105,7 +105,7 @@ def cpp_class(kind: str, record: str, given: str) -> str:
 
 
 def full_name(kind: str, name: str, dialect: str) -> str:
-    """The name as MLIR prints it."""
+    """Return the name as MLIR prints it."""
     if kind == "op":
         return f"{dialect}.{name}"
     mark = {"type": "!", "attribute": "#"}.get(kind, "")

@@ -1,4 +1,4 @@
-"""Functions of the language, read as Python: their text, and what they build."""
+"""Parse functions of the language: their text, and the ops that they build."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class LanguageFunction:
 
     Attributes:
         name: `tl.dot`.
-        place: where it is defined.
-        signature: as written, without what the compiler adds.
+        place: the place of its definition.
+        signature: as written, without the compiler's own parameters.
         about: its docstring.
         semantic: the functions of `semantic.py` that it calls.
         builds: the builder's functions that these call, nearest first.
@@ -48,13 +48,13 @@ class FrontEnd:
 
     @cached_property
     def functions(self) -> Mapping[str, LanguageFunction]:
-        """By name, of all languages that the tree has."""
-        found: dict[str, LanguageFunction] = {}
+        """The functions by name, of all languages that the tree has."""
+        known: dict[str, LanguageFunction] = {}
         for prefix, folder in _LANGUAGES.items():
             for top in (f"python/{folder}", folder.removeprefix("triton/")):
                 if f"{top}/__init__.py" in self._tree.names:
-                    found |= dict(self._language(prefix, top))
-        return found
+                    known |= dict(self._language(prefix, top))
+        return known
 
     def _language(self, prefix: str, top: str) -> Iterator[tuple[str, LanguageFunction]]:
         semantic = self._functions_of(f"{top}/semantic.py") | self._functions_of(f"{top}/_semantic.py")
@@ -86,16 +86,16 @@ class FrontEnd:
 
     def _functions_of(self, file: str) -> dict[str, _Function]:
         every = (node for node in ast.walk(self._parsed(file)) if isinstance(node, _Function))
-        found: dict[str, _Function] = {}
+        definitions: dict[str, _Function] = {}
         for node in every:
-            found.setdefault(node.name, node)
-        return found
+            definitions.setdefault(node.name, node)
+        return definitions
 
 
 def ops_of(
     one: LanguageFunction, builders: Mapping[str, tuple[PythonBinding, ...]]
 ) -> tuple[PythonBinding, ...]:
-    """The builder's functions in C++ that a function of the language ends in."""
+    """Return the builder's functions in C++ that a function of the language ends in."""
     return tuple(binding for name in one.builds for binding in builders.get(name, ()))
 
 
@@ -143,10 +143,10 @@ def _function(
 
 @cache
 def _called(node: ast.AST) -> tuple[tuple[str, str], ...]:
-    """What a function calls: of what, and its name."""
-    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
+    """Return the calls in a function: the object that is called on, and the name."""
+    calls = (callee.func for callee in ast.walk(node) if isinstance(callee, ast.Call))
     return tuple(
-        (ast.unparse(one.value), one.attr) if isinstance(one, ast.Attribute) else ("", one.id)
-        for one in calls
-        if isinstance(one, (ast.Attribute, ast.Name))
+        (ast.unparse(callee.value), callee.attr) if isinstance(callee, ast.Attribute) else ("", callee.id)
+        for callee in calls
+        if isinstance(callee, (ast.Attribute, ast.Name))
     )

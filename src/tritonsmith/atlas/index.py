@@ -1,4 +1,4 @@
-"""Everything of a tree that has a name, and what a word may mean."""
+"""Index everything of a tree that has a name, and the meanings of a word."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Entry:
 
     Attributes:
         kind: one of `KINDS`.
-        name: its whole name.
-        aliases: what people call it besides.
+        name: its full name.
+        aliases: its other names.
         what: a `Definition`, a `LanguageFunction`, `Switch`es, or the places of a variable or DEBUG_TYPE.
     """
 
@@ -48,7 +48,7 @@ class Index:
     """The names of a tree.
 
     Args:
-        tree: a checkout's, or an installed Triton's.
+        tree: the files of a checkout, or of an installed Triton.
         llvm: an LLVM whose TableGen may be asked, and whose own passes and ops count; None if there is none.
     """
 
@@ -58,50 +58,50 @@ class Index:
 
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:
-        """What the tree's `.td` files define."""
+        """The definitions in the tree's `.td` files."""
         return td_text.read(self.tree)
 
     @cached_property
     def foreign(self) -> tuple[Definition, ...]:
-        """What MLIR's own files define, of the LLVM at hand."""
+        """The definitions in MLIR's own files, of the LLVM at hand."""
         return td_text.read(SourceFiles(self.llvm, ("include/mlir", "mlir/include"))) if self.llvm else ()
 
     @cached_property
     def bindings(self) -> tuple[PythonBinding, ...]:
-        """Functions of libtriton."""
+        """The functions of libtriton."""
         return native.bindings(self.tree)
 
     @cached_property
     def has_sources(self) -> bool:
-        """Whether libtriton's own sources are here: a wheel may have some other C++."""
-        return any(one.name.startswith("add_") for one in self.bindings)
+        """Report whether libtriton's own sources are here: a wheel may have some other C++."""
+        return any(binding.name.startswith("add_") for binding in self.bindings)
 
     @cached_property
     def calls(self) -> tuple[PassCall, ...]:
-        """Calls of passes."""
+        """The calls of passes."""
         return pipeline.calls(self.tree)
 
     @cached_property
     def functions(self) -> Mapping[str, LanguageFunction]:
-        """Functions of the language."""
+        """The functions of the language."""
         return FrontEnd(self.tree).functions
 
     @cached_property
     def debug_types(self) -> Mapping[str, tuple[Place, ...]]:
-        """DEBUG_TYPEs and where they are defined."""
+        """The DEBUG_TYPEs, with the places of their definitions."""
         return native.debug_types(self.tree)
 
     @cached_property
     def variables(self) -> Mapping[str, tuple[Place, ...]]:
-        """Environment variables that the tree reads."""
-        found = switches.variables(self.tree)
+        """The environment variables that the tree reads."""
+        read = switches.variables(self.tree)
         for name, places in switches.composed(self.tree).items():
-            found[name] = (*found.get(name, ()), *places)
-        return found
+            read[name] = (*read.get(name, ()), *places)
+        return read
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        """Everything of the tree."""
+        """Every entry of the tree."""
         found = [_of_definition(one, self._bound(one)) for one in self.definitions]
         found += self._passes_of_others()
         found += [
@@ -129,12 +129,12 @@ class Index:
         return tuple(found)
 
     def _passes_of_others(self) -> list[Entry]:
-        """Passes that a pipeline calls or libtriton binds and no file defines: MLIR's, or all of a wheel.
+        """Return passes that a pipeline calls or libtriton binds and no file defines: MLIR's, or a wheel's.
 
         Backends import `passes` under several names, which are not several passes.
         """
         ours = {
-            binding.name for one in self.definitions if one.kind == "pass" for binding in self._bound(one)
+            binding.name for item in self.definitions if item.kind == "pass" for binding in self._bound(item)
         }
         known = {row.binding: row for row in mlir_passes()}
         by_name: dict[str, list[PassCall]] = {}
@@ -142,45 +142,45 @@ class Index:
             path = _PASSES.sub("", call.name)
             if path in known or call.name.rpartition(".")[2] not in ours:
                 by_name.setdefault(path, []).append(call)
-        bound = {".".join((*one.words[-1:], one.name)): one for one in self.bindings}
+        bound = {".".join((*item.words[-1:], item.name)): item for item in self.bindings}
         names = dict.fromkeys([*by_name, *(name for name in known if name in bound)])
         return [_called_only(name, by_name.get(name, []), known.get(name)) for name in names]
 
     def find(self, thing: str, kind: str = "") -> tuple[Entry, ...]:
-        """What a word means: whole names first, then short ones, then in any case; several if unclear.
+        """Return the meanings of a word: full names, then short ones, then in any case; several if unclear.
 
         MLIR's own passes, ops and types count where nothing of the tree has that name.
         """
-        listed = [one for one in self.entries if kind in ("", one.kind)]
+        listed = [entry for entry in self.entries if kind in ("", entry.kind)]
         for fits in (
-            lambda one: one.name == thing,
-            lambda one: thing in one.aliases,
-            lambda one: thing.lower() in {name.lower() for name in (one.name, *one.aliases)},
+            lambda entry: entry.name == thing,
+            lambda entry: thing in entry.aliases,
+            lambda entry: thing.lower() in {name.lower() for name in (entry.name, *entry.aliases)},
         ):
-            if found := tuple(filter(fits, listed)):
-                return _without_doubles(found)
-        foreign = (_of_definition(one, ()) for one in self.foreign if kind in ("", one.kind))
-        return tuple(one for one in foreign if thing == one.name or thing in one.aliases)
+            if matching := tuple(filter(fits, listed)):
+                return _without_doubles(matching)
+        foreign = (_of_definition(entry, ()) for entry in self.foreign if kind in ("", entry.kind))
+        return tuple(entry for entry in foreign if thing == entry.name or thing in entry.aliases)
 
     def near(self, thing: str, most: int = 5) -> tuple[str, ...]:
-        """Names that are spelled nearly so, or hold the word."""
-        names = {name: one.name for one in self.entries for name in (one.name, *one.aliases)}
+        """Return names that are spelled similarly, or contain the word."""
+        names = {name: entry.name for entry in self.entries for name in (entry.name, *entry.aliases)}
         close = get_close_matches(thing, names, n=most, cutoff=0.6)
         holding = sorted((name for name in names if thing.lower() in name.lower()), key=len)
-        return tuple(dict.fromkeys(names[one] for one in (*close, *holding)))[:most]
+        return tuple(dict.fromkeys(names[entry] for entry in (*close, *holding)))[:most]
 
     def exact(self, one: Definition) -> tuple[Definition, str]:
-        """A definition as TableGen gives it, or as the text does, and why then."""
+        """Return a definition as TableGen gives it, or else as the text does, with the reason."""
         if self.llvm is None or tablegen.program(self.llvm) is None:
             return one, "read as text: no LLVM with MLIR's files at hand (--llvm-dir)"
         tree = (
             self.tree if one in self.definitions else SourceFiles(self.llvm, ("include/mlir", "mlir/include"))
         )
         try:
-            given = tablegen.read(tree, one.file, self.llvm)
+            exact = tablegen.read(tree, one.file, self.llvm)
         except tablegen.TableGenError as error:
             return one, f"read as text: llvm-tblgen of {self.llvm} refuses {one.file}: {error}"
-        answer = next((same for same in given if same.record == one.record), None)
+        answer = next((same for same in exact if same.record == one.record), None)
         return (
             (tablegen.agree(answer, one), "")
             if answer
@@ -188,8 +188,10 @@ class Index:
         )
 
     def builders(self, cpp: str) -> tuple[PythonBinding, ...]:
-        """Functions of the builder that make an op."""
-        return tuple(one for one in self.bindings if one.name.startswith("create") and one.names(cpp))
+        """Return functions of the builder that make an op."""
+        return tuple(
+            binding for binding in self.bindings if binding.name.startswith("create") and binding.names(cpp)
+        )
 
     def _bound(self, one: Definition) -> tuple[PythonBinding, ...]:
         return native.of_pass(self.bindings, one) if one.kind == "pass" else ()
@@ -200,10 +202,10 @@ class MlirPass:
     """A pass of MLIR that Triton binds.
 
     Attributes:
-        name: as `mlir-opt` takes it.
+        name: its name in `mlir-opt`.
         binding: module and function in libtriton: `common.add_cse`.
         maker: the function in C++.
-        about: what it does.
+        about: its effect.
     """
 
     name: str
@@ -214,13 +216,13 @@ class MlirPass:
 
 @cache
 def mlir_passes() -> tuple[MlirPass, ...]:
-    """The table in `configs/source-map.toml`."""
+    """Return the table in `configs/source-map.toml`."""
     rows: dict[str, dict[str, str]] = configs.load("source-map")["mlir-passes"]
     return tuple(configs.made(MlirPass, {"name": name, **row}) for name, row in rows.items())
 
 
 def _called_only(path: str, calls: list[PassCall], known: MlirPass | None) -> Entry:
-    """A pass without a definition here; one of MLIR's has the name that MLIR gives it."""
+    """Return a pass without a definition here; one of MLIR's has the name that MLIR gives it."""
     short = path.rpartition(".")[2]
     full = {call.name for call in calls}
     aliases = {path, short, short.removeprefix("add_"), *full}
@@ -231,12 +233,12 @@ def _called_only(path: str, calls: list[PassCall], known: MlirPass | None) -> En
 
 
 def known_variable(name: str) -> variables.TritonVariable | None:
-    """What is known of a variable over all releases."""
+    """Return the facts about a variable over all releases."""
     return variables.find(name)
 
 
 def lowered(index: Index, one: LanguageFunction) -> tuple[PythonBinding, ...]:
-    """The builder's functions in C++ that a function of the language ends in."""
+    """Return the builder's functions in C++ that a function of the language ends in."""
     by_name: dict[str, tuple[PythonBinding, ...]] = {}
     for binding in index.bindings:
         by_name[binding.name] = (*by_name.get(binding.name, ()), binding)
@@ -257,14 +259,15 @@ def _of_definition(one: Definition, bound: Iterable[PythonBinding]) -> Entry:
 
 
 def _without_doubles(found: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """A DEBUG_TYPE that is named as its pass is no second meaning; nor is the one call of its name.
+    """Drop a DEBUG_TYPE with the name of its pass, and the call of a pass with its name: no second meaning.
 
-    Where the sources of libtriton are missing, as in a wheel, nothing else tells that the call adds the pass.
+    Where the sources of libtriton are missing, as in a wheel, only the name tells that the call adds the
+    pass.
     """
-    others = {one.name for one in found if one.kind != "debug-type"}
-    kept = tuple(one for one in found if one.kind != "debug-type" or one.name not in others)
-    read = {one.name for one in kept if one.kind == "variable"}  # its answer names CMake's option, too
-    kept = tuple(one for one in kept if one.kind != "cmake" or one.name not in read)
-    defined = tuple(one for one in kept if isinstance(one.what, Definition))
-    pair = len(kept) == 2 and len(defined) == 1 and {one.kind for one in kept} == {"pass"}  # noqa: PLR2004
+    others = {entry.name for entry in found if entry.kind != "debug-type"}
+    kept = tuple(entry for entry in found if entry.kind != "debug-type" or entry.name not in others)
+    read = {entry.name for entry in kept if entry.kind == "variable"}  # its answer names CMake's option, too
+    kept = tuple(entry for entry in kept if entry.kind != "cmake" or entry.name not in read)
+    defined = tuple(entry for entry in kept if isinstance(entry.what, Definition))
+    pair = len(kept) == 2 and len(defined) == 1 and {entry.kind for entry in kept} == {"pass"}  # noqa: PLR2004
     return defined if pair else kept

@@ -1,4 +1,4 @@
-"""From the text of an error to the line that prints it: by the longest piece that sources have literally."""
+"""Find the line that prints an error, by the longest piece of its text that sources have literally."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Message:
 
     Attributes:
         piece: the part of the text that the sources have.
-        place: of the literal, with the line of code around it.
+        place: the place of the literal, with its line of code.
     """
 
     piece: str
@@ -30,8 +30,8 @@ class Message:
 
 
 def find(tree: SourceFiles, text: str, most: int = 8) -> tuple[Message, ...]:
-    """Literals that have the longest common piece with a text; none if that is too short to say anything."""
-    wanted = " ".join(text.split())
+    """Return the literals with the longest common piece with a text; empty if that piece is too short."""
+    words = " ".join(text.split())
     best: list[Message] = []
     length = _SHORTEST - 1
     for file in tree.having(".cpp", ".cc", ".h", ".hpp", ".py", ".td", ".c"):
@@ -39,10 +39,10 @@ def find(tree: SourceFiles, text: str, most: int = 8) -> tuple[Message, ...]:
             continue
         source = tree.text(file)
         for piece, at in _pieces(source, python=file.endswith(".py")):
-            if piece in wanted:
+            if piece in words:
                 shared = len(piece)
-            elif wanted in piece:
-                shared, piece = len(wanted), wanted  # noqa: PLW2901 - the part that both have
+            elif words in piece:
+                shared, piece = len(words), words  # noqa: PLW2901 - the part that both have
             else:
                 continue
             if shared < length or (shared == length < _SHORTEST):
@@ -56,7 +56,7 @@ def find(tree: SourceFiles, text: str, most: int = 8) -> tuple[Message, ...]:
 
 
 def _pieces(source: str, *, python: bool) -> Iterator[tuple[str, int]]:
-    """Parts of literals between their holes, as they are printed."""
+    """Yield the parts of literals between their holes, as they are printed."""
     matches = [*_LITERAL.finditer(source)]
     if python:
         matches += _PYTHON.finditer(source)

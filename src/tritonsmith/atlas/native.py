@@ -1,4 +1,4 @@
-"""What C++ says: the file of a pass, methods and patterns of an op, bindings to Python, DEBUG_TYPEs."""
+"""Search C++: the file of a pass, methods and patterns of an op, bindings to Python, DEBUG_TYPEs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Implementation:
 
     Attributes:
         file: relative to the tree.
-        found_by: how that file was found.
-        line: of `runOnOperation`; 0 if it is not there.
-        debug_type: of the file; empty if it has none.
+        found_by: the evidence for that file.
+        line: the line of `runOnOperation`; 0 if it is not there.
+        debug_type: the DEBUG_TYPE of the file; empty if it has none.
     """
 
     file: str
@@ -48,9 +48,9 @@ class PythonBinding:
 
     Attributes:
         name: `add_coalesce`, `create_load`.
-        place: where it is bound.
-        words: of the function that binds it: `passes`, `ttgpuir`.
-        body: what it is bound to.
+        place: the place of the binding.
+        words: the words of the binding function's name: `passes`, `ttgpuir`.
+        body: the code that it is bound to.
     """
 
     name: str
@@ -59,7 +59,7 @@ class PythonBinding:
     body: str
 
     def names(self, symbol: str) -> bool:
-        """Whether it calls or makes this."""
+        """Return whether it calls or makes a symbol."""
         return symbol in self._identifiers
 
     @cached_property
@@ -68,13 +68,13 @@ class PythonBinding:
 
 
 def implementation(tree: SourceFiles, record: str, constructor: str = "") -> Implementation | None:
-    """The file that asks TableGen for a pass, derives from its base class, or defines its constructor."""
+    """Return the file with a pass's TableGen guard, a class of its base, or its constructor; None if none."""
     base = re.compile(rf"\b(?:class|struct)\s+(\w+)[^;{{]*?\b{record}Base<\s*\1\s*>", re.DOTALL)
     guard = f"GEN_PASS_DEF_{record.upper()}"
     signs = [(re.compile(rf"\b{guard}\b"), guard), (base, f"a class that derives from {record}Base")]
     if constructor:
-        made = re.compile(rf"\b{constructor}\([^;{{]*\{{", re.DOTALL)
-        signs.append((made, f"its constructor {constructor}"))
+        definition = re.compile(rf"\b{constructor}\([^;{{]*\{{", re.DOTALL)
+        signs.append((definition, f"its constructor {constructor}"))
     for sign, words in signs:
         for file in tree.having(*_CPP):
             text = tree.text(file)
@@ -90,29 +90,29 @@ def implementation(tree: SourceFiles, record: str, constructor: str = "") -> Imp
 
 
 def debug_type(text: str) -> str:
-    """The DEBUG_TYPE that a file defines; empty if it defines none."""
+    """Return the DEBUG_TYPE that a file defines; empty if it defines none."""
     match = _DEBUG_TYPE.search(text)
     return match[1] if match else ""
 
 
 def debug_types(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
-    """Every DEBUG_TYPE, and where it is defined."""
-    found: dict[str, list[Place]] = {}
+    """Return every DEBUG_TYPE, with the places of its definitions."""
+    places_of: dict[str, list[Place]] = {}
     for file in tree.having(*_CPP, ".h", ".hpp"):
         text = tree.text(file)
         for match in _DEBUG_TYPE.finditer(text) if "DEBUG_TYPE" in text else ():
-            found.setdefault(match[1], []).append(Place(file, line_of(text, match.start())))
-    return {name: tuple(places) for name, places in sorted(found.items())}
+            places_of.setdefault(match[1], []).append(Place(file, line_of(text, match.start())))
+    return {name: tuple(places) for name, places in sorted(places_of.items())}
 
 
 def patterns_in(tree: SourceFiles, file: str) -> tuple[Place, ...]:
-    """Rewrite patterns that a file defines."""
+    """Return rewrite patterns that a file defines."""
     text = tree.text(file)
     return tuple(Place(file, line_of(text, match.start()), match[1]) for match in _ANY_PATTERN.finditer(text))
 
 
 def methods(tree: SourceFiles, one: Definition) -> tuple[Place, ...]:
-    """Functions of an op, type or attribute in C++, in the folder that belongs to its file."""
+    """Return functions of an op, type or attribute in C++, in the folder that belongs to its file."""
     begin = re.compile(rf"^[^\s#/][^\n;=]*?\b{one.cpp}::(~?\w+)\s*\(", re.MULTILINE)
     lib = one.file.replace("include/triton/", "lib/", 1).replace("/include/", "/lib/", 1).rpartition("/")[0]
     every = [file for file in tree.having(*_CPP) if f"{one.cpp}::" in tree.text(file)]
@@ -125,26 +125,26 @@ def methods(tree: SourceFiles, one: Definition) -> tuple[Place, ...]:
 
 
 def patterns_of(tree: SourceFiles, one: Definition) -> tuple[Place, ...]:
-    """Patterns that match an op: canonicalizations, conversions, lowerings."""
+    """Return patterns that match an op: canonicalizations, conversions, lowerings."""
     sign = re.compile(
         rf"\b(?:struct|class)\s+(\w+)\s*(?:final\s*)?:[^;{{()]*?"
         rf"\b(\w*(?:Pattern|Rewrite)\w*)\s*<\s*(?:\w+::)*{one.cpp}\s*[,>]",
         re.DOTALL,
     )
-    found = []
+    places = []
     for file in tree.having(*_CPP, ".h", ".hpp"):
         text = tree.text(file)
         if one.cpp in text:
-            found += [
+            places += [
                 Place(file, line_of(text, match.start()), f"{match[1]} ({match[2]})")
                 for match in sign.finditer(text)
             ]
-    return tuple(found)
+    return tuple(places)
 
 
 def bindings(tree: SourceFiles) -> tuple[PythonBinding, ...]:
-    """Passes and functions of the builder that libtriton offers to Python."""
-    return tuple(one for file in tree.having(*_CPP) for one in _bindings(file, tree.text(file)))
+    """Return passes and functions of the builder that libtriton exports to Python."""
+    return tuple(binding for file in tree.having(*_CPP) for binding in _bindings(file, tree.text(file)))
 
 
 def _bindings(file: str, text: str) -> Iterator[PythonBinding]:
@@ -160,12 +160,12 @@ def _bindings(file: str, text: str) -> Iterator[PythonBinding]:
 
 
 def _closing(text: str, at: int) -> int:
-    """The end of a call whose opening parenthesis was passed; strings and comments seldom hold one."""
+    """Return the end of a call after its opening parenthesis; strings and comments seldom contain one."""
     depth = 1
-    for found in _PARENTHESIS.finditer(text, at):
-        depth += 1 if found[0] == "(" else -1
+    for match in _PARENTHESIS.finditer(text, at):
+        depth += 1 if match[0] == "(" else -1
         if depth == 0:
-            return found.end()
+            return match.end()
     return len(text)
 
 
@@ -175,23 +175,23 @@ def _function(text: str, name: str) -> str:
 
 
 def of_pass(known: tuple[PythonBinding, ...], one: Definition) -> tuple[PythonBinding, ...]:
-    """Bindings that add a pass: by the function that makes it."""
+    """Return bindings that add a pass, by the function that makes it."""
     return tuple(binding for binding in known if any(map(binding.names, makers(one))))
 
 
 def makers(one: Definition) -> tuple[str, ...]:
-    """Functions that make a pass, as TableGen or its definition names them."""
+    """Return functions that make a pass, as TableGen or its definition names them."""
     return tuple(
         dict.fromkeys(filter(None, (one.constructor, f"create{one.record}", f"create{one.record}Pass")))
     )
 
 
 def callers(tree: SourceFiles, one: Definition) -> tuple[Place, ...]:
-    """Where C++ adds a pass to a pipeline of its own."""
+    """Return the places where C++ adds a pass to a pipeline of its own."""
     sign = re.compile(rf"\badd(?:Nested)?Pass\w*(?:<[^>]*>)?\(\s*(?:\w+::)*(?:{'|'.join(makers(one))})\b")
-    found = []
+    places = []
     for file in tree.having(*_CPP):
         text = tree.text(file)
         if "Pass" in text and "pybind11" not in text and "nanobind" not in text:
-            found += [Place(file, line_of(text, match.start())) for match in sign.finditer(text)]
-    return tuple(found)
+            places += [Place(file, line_of(text, match.start())) for match in sign.finditer(text)]
+    return tuple(places)

@@ -1,4 +1,4 @@
-"""Where backends call passes, and under which conditions: `compiler.py`, read as Python and never run."""
+"""Find the backends' calls of passes, and their conditions: `compiler.py` is parsed and never run."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class PassCall:
 
 
 def calls(tree: SourceFiles) -> tuple[PassCall, ...]:
-    """Every call of a pass in the Python of the backends and the compiler, by file and line."""
-    found: list[PassCall] = []
+    """Return every call of a pass in the Python of the backends and the compiler, by file and line."""
+    found_calls: list[PassCall] = []
     for file in tree.having(".py"):
         text = tree.text(file)
         if "add_" in text and ("passes." in text or "pm.add" in text) and "test" not in file.split("/"):
-            found += calls_in(text, file)
-    return tuple(found)
+            found_calls += calls_in(text, file)
+    return tuple(found_calls)
 
 
 def calls_in(text: str, file: str) -> Iterator[PassCall]:
-    """The calls of passes in one file; none in a template, which no backend runs."""
+    """Yield the calls of passes in one file; none in a template, which no backend runs."""
     try:
         parsed = untrusted.python_tree(text)
     except (SyntaxError, ValueError):
@@ -60,7 +60,7 @@ def calls_in(text: str, file: str) -> Iterator[PassCall]:
 def of_binding(
     known: tuple[PassCall, ...], one: PythonBinding, rivals: tuple[PythonBinding, ...]
 ) -> tuple[PassCall, ...]:
-    """Calls of a binding; where several have its name, those whose path has most of its words."""
+    """Return calls of a binding; where several have its name, those whose path has most of its words."""
     same = [rival for rival in rivals if rival.name == one.name]
     return tuple(
         call for call in known if call.name.rpartition(".")[2] == one.name and _nearest(call, same) is one
@@ -73,7 +73,7 @@ def _nearest(call: PassCall, candidates: list[PythonBinding]) -> PythonBinding:
 
 
 def backend_of(file: str) -> str:
-    """The backend whose file this is: `nvidia` of `third_party/nvidia/backend/compiler.py`."""
+    """Return the backend whose file this is: `nvidia` of `third_party/nvidia/backend/compiler.py`."""
     parts = file.split("/")
     for before in ("third_party", "backends"):
         if before in parts[:-2]:

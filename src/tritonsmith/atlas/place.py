@@ -8,12 +8,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Place:
-    """Where something is.
+    """A place in the sources.
 
     Attributes:
         file: relative to the tree.
         line: from 1; 0 for the whole file.
-        what: what is there: a function, a pattern, a call; may be empty.
+        what: the thing there: a function, a pattern, a call; may be empty.
         when: conditions under which it is reached, outermost first.
     """
 
@@ -26,5 +26,5 @@ class Place:
         return f"{self.file}:{self.line}" if self.line else self.file
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the place as JSON."""
         return asdict(self)

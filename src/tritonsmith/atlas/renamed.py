@@ -1,4 +1,4 @@
-"""Names of other versions, and removed ones: `configs/triton-names.toml`, from upstream's history."""
+"""Look up names of other versions, and removed ones: `configs/triton-names.toml`, from upstream's history."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Renaming:
         after: the newer one.
         date: of the commit.
         commit: of triton-lang/triton.
-        alike: how much of its text stayed, where its record got another name, too.
-        members: of a dialect, what it had then.
+        alike: the share of its text that stayed, where its record got another name, too.
+        members: the members of a dialect at that time.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Renaming:
 
 @dataclass(frozen=True)
 class Removal:
-    """A name that upstream took away and that did not come back.
+    """A name that upstream removed and that did not come back.
 
     Attributes:
         kind: `pass`, `op`, `type`, `attribute` or `dialect`.
@@ -58,7 +58,7 @@ class Removal:
 
 
 def removed(thing: str, kind: str = "") -> Removal | None:
-    """The removal of a name, with or without the marks of types and attributes; the last one of several."""
+    """Return the last removal of a name, with or without the marks of types and attributes."""
     rows = (configs.made(Removal, row) for row in reversed(configs.load(_CONFIG)["removed"]))
     fits = (row for row in rows if kind in ("", row.kind) and thing in (row.name, row.name.lstrip("#!")))
     return next(fits, None)
@@ -66,9 +66,9 @@ def removed(thing: str, kind: str = "") -> Removal | None:
 
 @cache
 def table() -> tuple[Renaming, ...]:
-    """Every renaming, oldest first; that of a dialect renames all that it had."""
+    """Return every renaming, oldest first; that of a dialect renames all its members."""
     rows = [configs.made(Renaming, row) for row in configs.load(_CONFIG)["renamed"]]
-    return tuple(one for row in rows for one in (row, *_members(row)))
+    return tuple(renaming for row in rows for renaming in (row, *_members(row)))
 
 
 def _members(row: Renaming) -> Iterator[Renaming]:
@@ -79,19 +79,19 @@ def _members(row: Renaming) -> Iterator[Renaming]:
 
 
 def of(kind: str, name: str) -> tuple[str, ...]:
-    """Other names of a thing, in words, oldest first."""
-    rows = [one for one in table() if one.kind == kind]
+    """Return other names of a thing, in words, oldest first."""
+    rows = [renaming for renaming in table() if renaming.kind == kind]
     older: list[str] = []
     known = name
-    for one in reversed(rows):
-        if one.after == known and one.before != name:
-            older.insert(0, f"{one.before} until {_source(one)}")
-            known = one.before
+    for renaming in reversed(rows):
+        if renaming.after == known and renaming.before != name:
+            older.insert(0, f"{renaming.before} until {_source(renaming)}")
+            known = renaming.before
     newer, known = [], name
-    for one in rows:
-        if one.before == known and one.after != name:
-            newer.append(f"{one.after} since {_source(one)}")
-            known = one.after
+    for renaming in rows:
+        if renaming.before == known and renaming.after != name:
+            newer.append(f"{renaming.after} since {_source(renaming)}")
+            known = renaming.after
     return (*older, *newer)
 
 
@@ -101,13 +101,13 @@ def _source(one: Renaming) -> str:
 
 
 def names(thing: str) -> tuple[str, ...]:
-    """All names, of any time, of what was or will be called so."""
-    found = {thing}
+    """Return all names, of any time, of the things that had or will have this name."""
+    known = {thing}
     while more := {
         other
-        for one in table()
-        for mine, other in ((one.before, one.after), (one.after, one.before))
-        if {mine, mine.lstrip("#!")} & found and other not in found
+        for renaming in table()
+        for mine, other in ((renaming.before, renaming.after), (renaming.after, renaming.before))
+        if {mine, mine.lstrip("#!")} & known and other not in known
     }:
-        found |= more
-    return tuple(sorted(found - {thing}))
+        known |= more
+    return tuple(sorted(known - {thing}))

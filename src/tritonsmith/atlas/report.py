@@ -1,4 +1,4 @@
-"""An answer on the screen."""
+"""Show an answer on the screen."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ORDER = (
 
 
 def blocks(found: AtlasAnswer, *, everything: bool = False) -> Iterator[Text | Grid]:
-    """The page: what it is, where it is, who uses it."""
+    """Yield the page: summary, places, users."""
     most = 10_000 if everything or found.kind == "map" else _MOST
     title = Text(f"{found.kind} ", "dim") + Text(found.name, "bold")
     yield title + Text(f": {found.summary}" if found.summary else "")
@@ -42,15 +42,15 @@ def blocks(found: AtlasAnswer, *, everything: bool = False) -> Iterator[Text | G
         yield Text("\n".join(_description(found.description, everything=everything)))
     if found.facts:
         yield Text("\n".join(line for name, text in found.facts.items() for line in _fact(name, text)))
-    for name in (*_ORDER, *(one for one in found.places if one not in _ORDER)):
+    for name in (*_ORDER, *(item for item in found.places if item not in _ORDER)):
         if name in found.places and (lines := [*_section(name, found.places[name], most)]):
             yield Text("\n".join(lines))
     for name, rows in found.tables.items():
         if rows:
             heads = {"arguments": "constraint", "results": "constraint", "folders": "size"}.get(name, "type")
             shown = [
-                [one, type_, _one_line(about)]
-                for one, type_, about in (rows if found.kind == "map" else rows[: most * 3])
+                [item, type_, _one_line(about)]
+                for item, type_, about in (rows if found.kind == "map" else rows[: most * 3])
             ]
             used = [at for at in range(3) if any(row[at] for row in shown)]
             columns = ["name", heads, "what"]
@@ -74,8 +74,8 @@ def blocks(found: AtlasAnswer, *, everything: bool = False) -> Iterator[Text | G
 
 
 def table(rows: Sequence[AtlasAnswer], what: str, root: object) -> Grid:
-    """All passes, ops, DEBUG_TYPEs or variables."""
-    lines = [[one.name, one.summary, str(one.first or "")] for one in rows]
+    """Return a table of all passes, ops, DEBUG_TYPEs or variables."""
+    lines = [[row.name, row.summary, str(row.first or "")] for row in rows]
     return tables.plain(f"{len(rows)} {what} of {root}", ["name", "what", "where"], lines)
 
 

@@ -1,4 +1,4 @@
-"""The files of a checkout, of LLVM's sources or of an installed Triton: found once, each read once."""
+"""Find and read the files of a checkout, of LLVM's sources or of an installed Triton, each once."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class SourceFiles:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Paths of all text files, relative to the root, sorted."""
-        found = {path.name for path in self.root.iterdir() if path.name.endswith(_SUFFIXES)}
+        """The paths of all text files, relative to the root, sorted."""
+        paths = {path.name for path in self.root.iterdir() if path.name.endswith(_SUFFIXES)}
         for top in self._tops:
-            found.update(name for name in self.below(top) if name.endswith(_SUFFIXES))
-        return tuple(sorted(found))
+            paths.update(name for name in self.below(top) if name.endswith(_SUFFIXES))
+        return tuple(sorted(paths))
 
     def below(self, top: str) -> Iterator[str]:
         """Yield the path of every file of a folder, relative to the root, without builds and caches."""
@@ -50,11 +50,11 @@ class SourceFiles:
             yield from (f"{path}/{name}" for name in files)
 
     def having(self, *suffixes: str) -> tuple[str, ...]:
-        """Paths that end so."""
+        """Return the paths with one of these suffixes."""
         return tuple(name for name in self.names if name.endswith(suffixes))
 
     def text(self, name: str) -> str:
-        """The text of a file; invalid bytes are replaced, and a file that cannot be read is empty."""
+        """Return the text of a file; invalid bytes are replaced, and a file that cannot be read is empty."""
         if name not in self._texts:
             try:
                 self._texts[name] = untrusted.read_text(self.root / name, _LIMIT)
@@ -66,5 +66,5 @@ class SourceFiles:
 
 
 def line_of(text: str, at: int) -> int:
-    """The line of a place in a text, from 1."""
+    """Return the line of a place in a text, from 1."""
     return text.count("\n", 0, at) + 1

@@ -1,4 +1,4 @@
-"""What one sets from outside: environment variables, options of a backend, options of CMake."""
+"""Find the switches set from outside: environment variables, options of a backend, options of CMake."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CODE = (".py", ".cpp", ".cc", ".h", ".hpp", ".c")
 
 @dataclass(frozen=True)
 class Switch:
-    """Something to set.
+    """One of these switches.
 
     Attributes:
         name: of the variable or option.
@@ -49,36 +49,36 @@ class Switch:
 
 
 def variables(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
-    """Environment variables that code reads by a name in quotes, and where; tests aside."""
-    found: dict[str, list[Place]] = {}
+    """Return environment variables that code reads by a quoted name, with the places; tests aside."""
+    places_of: dict[str, list[Place]] = {}
     for file in tree.having(*_CODE):
         if not {"test", "tests", "unittest", "tutorials"} & {*file.split("/")}:
             text = tree.text(file)
             for match in _READ.finditer(text) if any(word in text for word in _ENV) else ():
-                found.setdefault(match[1], []).append(Place(file, line_of(text, match.start(1))))
-    return {name: tuple(places) for name, places in sorted(found.items())}
+                places_of.setdefault(match[1], []).append(Place(file, line_of(text, match.start(1))))
+    return {name: tuple(places) for name, places in sorted(places_of.items())}
 
 
 def composed(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
-    """Variables whose names Python puts together, by the literals that the code around is called with.
+    """Return variables whose names Python composes, by the literals in calls of the code around.
 
     `f"TRITON_{binary.upper()}_PATH"` in a class or a function that is called with "ptxas" reads
     TRITON_PTXAS_PATH: the places are the call, and the text that makes the name.
     """
     files = [name for name in tree.having(".py") if not {"test", "tests", "tutorials"} & {*name.split("/")}]
-    found: dict[str, list[Place]] = {}
+    places_of: dict[str, list[Place]] = {}
     for file in files:
         text = tree.text(file)
         for match in _COMPOSED.finditer(text):
             if maker := _Maker.around(file, text, match):
                 for name, place in chain(*(maker.names(other, tree.text(other)) for other in files)):
-                    found[name] = [*found.get(name, [maker.place]), place]
-    return {name: tuple(places) for name, places in found.items()}
+                    places_of[name] = [*places_of.get(name, [maker.place]), place]
+    return {name: tuple(places) for name, places in places_of.items()}
 
 
 @dataclass(frozen=True)
 class _Maker:
-    """What puts a name together: the class or function around, the text with its hole, and where that is."""
+    """A code that composes a name: the class or function around, the text with its hole, and its place."""
 
     called: str
     before: str
@@ -88,18 +88,18 @@ class _Maker:
 
     @classmethod
     def around(cls, file: str, text: str, match: re.Match[str]) -> _Maker | None:
-        """The one that has a composed text; None if it stands in neither a class nor a function."""
+        """Return the maker of a composed text; None if it is in neither a class nor a function."""
         heads = [*_HEAD.finditer(text, 0, match.start())]
         if not heads:
             return None
         inner = heads[-1]
-        classes = [one for one in heads if one["what"] == "class" and not one["indent"]]
+        classes = [head for head in heads if head["what"] == "class" and not head["indent"]]
         head = classes[-1] if inner["indent"] and classes else inner
         place = Place(file, line_of(text, match.start()), match[0])
         return cls(head["name"], match["before"], match["hole"], match["after"], place)
 
     def names(self, file: str, text: str) -> Iterator[tuple[str, Place]]:
-        """The names that the calls in a file make."""
+        """Yield the names that the calls in a file make."""
         for call in (
             re.finditer(rf"\b{self.called}\(\s*[\"']([\w-]+)[\"']", text) if self.called in text else ()
         ):
@@ -109,8 +109,8 @@ class _Maker:
 
 
 def backend_options(tree: SourceFiles) -> tuple[Switch, ...]:
-    """Fields of the data classes of options, those that a backend's `compiler.py` defines."""
-    return tuple(one for file in tree.having("compiler.py") for one in _fields(file, tree.text(file)))
+    """Return the fields of the data classes of options in each backend's `compiler.py`."""
+    return tuple(field for file in tree.having("compiler.py") for field in _fields(file, tree.text(file)))
 
 
 def _fields(file: str, text: str) -> Iterator[Switch]:
@@ -138,7 +138,7 @@ def _fields(file: str, text: str) -> Iterator[Switch]:
 
 
 def _comment(lines: list[str], first: int, last: int) -> str:
-    """The comment above a field, or at its end."""
+    """Return the comment above a field, or at its end."""
     above: list[str] = []
     for line in reversed(lines[: first - 1]):
         if not line.strip().startswith("#"):
@@ -149,14 +149,14 @@ def _comment(lines: list[str], first: int, last: int) -> str:
 
 
 def cmake_options(tree: SourceFiles) -> tuple[Switch, ...]:
-    """Options and cache variables that Triton's own lists declare."""
-    found = []
+    """Return options and cache variables that Triton's own lists declare."""
+    options = []
     for file in tree.having("CMakeLists.txt", ".cmake"):
         text = tree.text(file)
         for match in _CMAKE_OPTION.finditer(text):
             place = Place(file, line_of(text, match.start(1)))
-            found.append(Switch(match[1], match[2], "BOOL", match[3] or "OFF", "", (place,)))
+            options.append(Switch(match[1], match[2], "BOOL", match[3] or "OFF", "", (place,)))
         for match in _CMAKE_CACHE.finditer(text):
             place = Place(file, line_of(text, match.start(1)))
-            found.append(Switch(match[1], match[4], match[3], match[2].strip('"'), "", (place,)))
-    return tuple(found)
+            options.append(Switch(match[1], match[4], match[3], match[2].strip('"'), "", (place,)))
+    return tuple(options)

@@ -1,4 +1,4 @@
-"""Definitions in C++ and Python that no table lists: classes, patterns, traits, functions, macros.
+"""Find definitions in C++ and Python that no table lists: classes, patterns, traits, functions, macros.
 
 A checkout has too many of them to index, so a name is searched for when nothing else is called that.
 """
@@ -43,7 +43,7 @@ class Symbol:
         language: `C++` or `Python`.
         head: its first lines without the body.
         about: the comment above it, or its docstring.
-        place: where it begins.
+        place: the place of its first line.
         body: whether this is the definition, not a declaration.
     """
 
@@ -56,39 +56,41 @@ class Symbol:
 
 
 def explain(index: Index, name: str, kind: str = "") -> AtlasAnswer | None:
-    """The answer for a name that C++ or Python defines; None if none does.
+    """Return the answer for a name that C++ or Python defines; None if none does.
 
     Args:
         index: the names of a tree.
         name: with or without its class.
         kind: of symbol; empty for any.
     """
-    found = tuple(one for one in find(index.tree, name) if kind in ("", one.kind))
-    if not found:
+    symbols = tuple(symbol for symbol in find(index.tree, name) if kind in ("", symbol.kind))
+    if not symbols:
         return None
-    first = next((one for one in found if one.about), found[0])
-    if first.kind != found[0].kind:
-        first = found[0]
-    made = AtlasAnswer(found[0].kind, name, description=first.about)
-    made.facts |= {
-        "language": ", ".join(dict.fromkeys(one.language for one in found)),
-        "written": found[0].head,
+    first = next((symbol for symbol in symbols if symbol.about), symbols[0])
+    if first.kind != symbols[0].kind:
+        first = symbols[0]
+    answer = AtlasAnswer(symbols[0].kind, name, description=first.about)
+    answer.facts |= {
+        "language": ", ".join(dict.fromkeys(symbol.language for symbol in symbols)),
+        "written": symbols[0].head,
     }
-    bodies = tuple(one.place for one in found if one.body)
-    made.places["defined"] = bodies or tuple(one.place for one in found)
-    if bodies and len(bodies) < len(found):
-        made.places["declared"] = tuple(one.place for one in found if not one.body)
-    ops = [one for one in index.definitions if one.kind == "op"]
-    if found[0].kind == "pattern" and (matched := [op.name for op in ops if _names(found[0].head, op.cpp)]):
-        made.facts["matches"] = ", ".join(matched)
-    if found[0].kind == "trait":
-        made.tables["ops with it"] = [(op.name, "", op.summary) for op in ops if name in op.traits]
+    bodies = tuple(symbol.place for symbol in symbols if symbol.body)
+    answer.places["defined"] = bodies or tuple(symbol.place for symbol in symbols)
+    if bodies and len(bodies) < len(symbols):
+        answer.places["declared"] = tuple(symbol.place for symbol in symbols if not symbol.body)
+    ops = [symbol for symbol in index.definitions if symbol.kind == "op"]
+    if symbols[0].kind == "pattern" and (
+        matched := [op.name for op in ops if _names(symbols[0].head, op.cpp)]
+    ):
+        answer.facts["matches"] = ", ".join(matched)
+    if symbols[0].kind == "trait":
+        answer.tables["ops with it"] = [(op.name, "", op.summary) for op in ops if name in op.traits]
     files = {place.file for place in bodies}
-    made.places["used"] = tuple(place for place in mentions(index.tree, name) if place.file not in files)
+    answer.places["used"] = tuple(place for place in mentions(index.tree, name) if place.file not in files)
     short = re.split(r"::|\.", name)[-1]
-    made.places["tests"] = uses.of_word(index.tree, short, (*CPP, ".py", ".mlir"))
-    made.changes = tuple(filter(None, (uses.last_change(index.tree.root, bodies[0]),))) if bodies else ()
-    return made
+    answer.places["tests"] = uses.of_word(index.tree, short, (*CPP, ".py", ".mlir"))
+    answer.changes = tuple(filter(None, (uses.last_change(index.tree.root, bodies[0]),))) if bodies else ()
+    return answer
 
 
 def _names(head: str, symbol: str) -> bool:
@@ -96,33 +98,33 @@ def _names(head: str, symbol: str) -> bool:
 
 
 def find(tree: SourceFiles, name: str) -> tuple[Symbol, ...]:
-    """All definitions of a name, with or without its class; declarations after them."""
+    """Return all definitions of a name, with or without its class; declarations after them."""
     if not _NAME.fullmatch(name):
         return ()
     short = re.split(r"::|\.", name)[-1]
     scope = name[: -len(short)].rstrip(":.")
-    found: list[Symbol] = []
+    symbols: list[Symbol] = []
     for file in tree.names:
         if uses.is_test(file) or short not in (text := tree.text(file)):
             continue
         if file.endswith(CPP):
-            found += _cpp(file, text, short, scope.rpartition("::")[2])
+            symbols += _cpp(file, text, short, scope.rpartition("::")[2])
         elif file.endswith(".py"):
-            found += _python(file, text, short, scope)
-    return tuple(sorted(found, key=lambda one: not one.body))
+            symbols += _python(file, text, short, scope)
+    return tuple(sorted(symbols, key=lambda one: not one.body))
 
 
 def mentions(tree: SourceFiles, name: str) -> tuple[Place, ...]:
-    """Files outside tests that use a name, those that use it most often first."""
+    """Return files outside tests that use a name, those with most uses first."""
     short = re.split(r"::|\.", name)[-1]
     sign = re.compile(rf"\b{re.escape(short)}\b")
-    found = []
+    places = []
     for file in tree.having(*CPP, ".td", ".py"):
         text = tree.text(file)
         if short in text and not uses.is_test(file) and (every := [*sign.finditer(text)]):
             times = f"{len(every)} times" if len(every) > 1 else ""
-            found.append((-len(every), Place(file, line_of(text, every[0].start()), times)))
-    return tuple(place for _, place in sorted(found, key=lambda pair: (pair[0], pair[1].file)))
+            places.append((-len(every), Place(file, line_of(text, every[0].start()), times)))
+    return tuple(place for _, place in sorted(places, key=lambda pair: (pair[0], pair[1].file)))
 
 
 def _cpp(file: str, text: str, name: str, scope: str) -> Iterator[Symbol]:
@@ -150,7 +152,7 @@ def _cpp(file: str, text: str, name: str, scope: str) -> Iterator[Symbol]:
 
 
 def _statement(text: str, at: int) -> int:
-    """The begin of the declaration that a name belongs to: after the last end of another one."""
+    """Return the start of the declaration that a name belongs to: after the last end of another one."""
     begin = max(0, at - _LONGEST_HEAD)
     begin = max(text.rfind(end, begin, at) + len(end) for end in (";", "{", "}", ")", "\n\n", "*/"))
     head = text[begin:at]
@@ -166,7 +168,7 @@ def _symbol(kind: str, file: str, text: str, at: int, head: str, *, body: bool) 
 
 
 def _closing(text: str, at: int) -> int:
-    """The end of a parameter list whose opening parenthesis was passed."""
+    """Return the end of a parameter list after its opening parenthesis."""
     depth = 1
     for place in range(at, min(len(text), at + _LONGEST)):
         depth += (text[place] == "(") - (text[place] == ")")
@@ -176,7 +178,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _above(text: str, line: int) -> str:
-    """The comment right above a line; `template <...>` may lie between."""
+    """Return the comment right above a line; `template <...>` may lie between."""
     lines = text.splitlines()[max(0, line - 80) : line - 1]
     while lines and lines[-1].lstrip().startswith("template"):
         lines.pop()

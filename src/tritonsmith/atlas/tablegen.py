@@ -1,4 +1,4 @@
-"""What TableGen itself says of a definition: `llvm-tblgen --dump-json` of an LLVM at hand."""
+"""Ask TableGen itself for a definition: `llvm-tblgen --dump-json` of an LLVM at hand."""
 
 from __future__ import annotations
 
@@ -31,42 +31,42 @@ _KINDS = {  # class of MLIR to kind, the first that fits
 
 
 class TableGenError(Exception):
-    """TableGen refuses a file: mostly one that needs the MLIR of another LLVM."""
+    """A file that TableGen refuses, mostly because it needs the MLIR of another LLVM."""
 
 
 def program(llvm: Path) -> Path | None:
-    """The `llvm-tblgen` of an LLVM that has MLIR's files, too; None if it lacks one of them."""
-    found = llvm / "bin" / "llvm-tblgen"
-    return found if found.is_file() and includes(llvm) else None
+    """Return the `llvm-tblgen` of an LLVM that has MLIR's files, too; None if it lacks one of them."""
+    path = llvm / "bin" / "llvm-tblgen"
+    return path if path.is_file() and includes(llvm) else None
 
 
 def includes(llvm: Path) -> tuple[Path, ...]:
-    """Folders of MLIR's and LLVM's `.td` files, of an installed LLVM or a build folder."""
+    """Return the folders of MLIR's and LLVM's `.td` files, of an installed LLVM or a build folder."""
     tops = [llvm / "include", llvm / "tools" / "mlir" / "include", llvm.parent / "mlir" / "include"]
     tops += [llvm.parent / "llvm" / "include"]
-    found = tuple(top for top in tops if top.is_dir())
-    return found if any((top / "mlir" / "IR" / "OpBase.td").is_file() for top in found) else ()
+    existing = tuple(top for top in tops if top.is_dir())
+    return existing if any((top / "mlir" / "IR" / "OpBase.td").is_file() for top in existing) else ()
 
 
 def read(tree: SourceFiles, file: str, llvm: Path) -> tuple[Definition, ...]:
-    """What one `.td` file of a tree defines.
+    """Return the definitions in one `.td` file of a tree.
 
     Raises:
-        TableGenError: it refuses the file.
+        TableGenError: TableGen refuses the file.
     """
     records = _dump(tree, file, llvm)
     lines = _lines_of(tree, file)
     kinds: Mapping[str, list[str]] = records["!instanceof"]
-    found: dict[str, Definition] = {}
+    definitions: dict[str, Definition] = {}
     for of, kind in _KINDS.items():
         for name in kinds.get(of, ()):
-            if name in lines and name not in found:
-                found[name] = _definition(records, name, kind, file, lines[name])
-    return tuple(sorted(found.values(), key=lambda one: one.line))
+            if name in lines and name not in definitions:
+                definitions[name] = _definition(records, name, kind, file, lines[name])
+    return tuple(sorted(definitions.values(), key=lambda one: one.line))
 
 
 def agree(one: Definition, by_text: Definition) -> Definition:
-    """TableGen's answer, with what only the text has: the last line, types and traits as written."""
+    """Merge TableGen's answer with facts of the text: the last line, types and traits as written."""
     written = dict(by_text.arguments) | dict(by_text.results)
     return replace(
         one,
@@ -96,15 +96,15 @@ def _dump(tree: SourceFiles, file: str, llvm: Path) -> dict[str, Any]:
 
 @cache
 def _folders(tree: SourceFiles) -> tuple[Path, ...]:
-    """Where Triton's CMake lets TableGen look: the folders named `include`, and those around them."""
+    """Return TableGen's search path in Triton's CMake: the folders named `include`, and those around them."""
     tops = {name.rpartition("/include/")[0] for name in tree.having(".td") if "/include/" in name}
-    found = [tree.root / "include", tree.root, tree.root / "third_party"]
-    found += [tree.root / top / "include" for top in sorted(tops)]
-    return tuple(found)
+    folders = [tree.root / "include", tree.root, tree.root / "third_party"]
+    folders += [tree.root / top / "include" for top in sorted(tops)]
+    return tuple(folders)
 
 
 def _lines_of(tree: SourceFiles, file: str) -> dict[str, int]:
-    """Records that this very file defines: TableGen's `!locs` name no folder."""
+    """Return the lines of records that this very file defines: TableGen's `!locs` name no folder."""
     text = tree.text(file)
     return {
         match[1]: text.count("\n", 0, match.start(1)) + 1

@@ -1,6 +1,6 @@
-"""Reads TableGen files without TableGen: classes, their parameters, and `let`.
+"""Read TableGen files without TableGen: classes, their parameters, and `let`.
 
-No evaluation but that of names: a parameter stands for its argument, all else is text. Triton's files need no
+Only names are evaluated: a parameter stands for its argument, everything else is text. Triton's files need no
 more: in all versions from 2.0 on they have neither `defm` nor `foreach`.
 """
 
@@ -67,13 +67,13 @@ class _Record:
 
 
 def read(tree: SourceFiles) -> tuple[Definition, ...]:
-    """What all `.td` files of a tree define, in the order of files and lines."""
+    """Return the definitions in all `.td` files of a tree, in the order of files and lines."""
     records = [record for name in tree.having(".td") for record in _records(name, tree.text(name))]
     return tuple(_RecordReader(records).definitions())
 
 
 class _RecordReader:
-    """Follows records up to MLIR's classes."""
+    """The records of a tree, each followed up to MLIR's classes."""
 
     def __init__(self, records: list[_Record]) -> None:
         self._records = records
@@ -135,7 +135,7 @@ class _RecordReader:
     def _climb(
         self, record: _Record, given: dict[str, str], lets: dict[str, str], seen: set[str]
     ) -> tuple[_Root, tuple[str, ...]] | None:
-        """The class of MLIR at the end, with its arguments; `lets` gets what is set on the way."""
+        """Return the class of MLIR at the end of a chain, with its arguments; `lets` is filled on the way."""
         for name, raw in record.lets.items():
             if name not in lets:
                 lets[name] = _value(raw, given)
@@ -155,7 +155,7 @@ class _RecordReader:
         return found
 
     def _class(self, name: str, file: str) -> _Record | None:
-        """The class of that name; of several the one in the file that is nearest."""
+        """Return the class of that name; of several the one in the nearest file."""
         known = self._classes.get(name, [])
         return max(known, key=lambda one: _common(one.file, file), default=None)
 
@@ -233,7 +233,7 @@ def _header(text: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tu
 
 
 def _split_once(text: str) -> tuple[str, str, str]:
-    """At the colon between a record's own parameters and its parents."""
+    """Split at the colon between a record's own parameters and its parents."""
     parts = brackets.split(text, ":")
     return parts[0], ":", ":".join(parts[1:])
 
@@ -249,12 +249,12 @@ def _lets(text: str, hidden: str, begin: int, end: int) -> Iterator[tuple[str, s
 
 
 def _value(raw: str, given: dict[str, str], *, keep: bool = False) -> str:
-    """A text for a string or a code block, the argument for a parameter; else what is written.
+    """Return the text of a string or code block, or a parameter's argument; else the expression as written.
 
     Args:
         raw: the expression.
         given: parameters and their values.
-        keep: strings stay quoted: they are handed on.
+        keep: whether strings stay quoted, to be passed on.
     """
     if _WORD.fullmatch(raw) and raw in given:
         return given[raw] if keep else _plain(given[raw])
@@ -289,7 +289,7 @@ def _constructor(text: str) -> str:
 
 
 def _options(text: str) -> Iterator[PassOption]:
-    """Of `[Option<"numStages", "num-stages", "int32_t", "3", "about">, Statistic<...>]`."""
+    """Yield the options in `[Option<"numStages", "num-stages", "int32_t", "3", "about">, Statistic<...>]`."""
     for one in brackets.split(text.strip().removeprefix("[").removesuffix("]"), ","):
         kind, _, given = one.partition("<")
         parts = [_plain(part) for part in brackets.split(given.rstrip()[:-1], ",")]

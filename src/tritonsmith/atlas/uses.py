@@ -1,4 +1,4 @@
-"""Tests that use a thing, and who changed a place last."""
+"""Find tests that use a thing, and the last change of a place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LastChange:
         date: ISO 8601.
         author: the name.
         subject: the first line of its message.
-        place: what was asked for.
+        place: the place in question.
     """
 
     commit: str
@@ -33,12 +33,12 @@ class LastChange:
 
 
 def is_test(file: str) -> bool:
-    """Whether a file is in a folder of tests."""
+    """Return whether a file is in a folder of tests."""
     return not _TESTS.isdisjoint(file.split("/")[:-1])
 
 
 def of_pass(tree: SourceFiles, argument: str) -> tuple[Place, ...]:
-    """Lit tests whose RUN lines name a pass."""
+    """Return lit tests whose RUN lines name a pass."""
     return _find(
         tree,
         re.compile(rf"RUN:.*?(?:\s--?|[(,\"'\s=])({re.escape(argument)})(?![\w-])"),
@@ -48,7 +48,7 @@ def of_pass(tree: SourceFiles, argument: str) -> tuple[Place, ...]:
 
 
 def of_word(tree: SourceFiles, word: str, suffixes: tuple[str, ...]) -> tuple[Place, ...]:
-    """Tests that name something, those that name it most often first."""
+    """Return tests that name a word, those that name it most often first."""
     return _find(tree, re.compile(rf"(?<![\w.])({re.escape(word)})(?![\w.])"), word, (), suffixes)
 
 
@@ -59,21 +59,21 @@ def _find(
     also: tuple[str, ...],
     suffixes: tuple[str, ...] = (".mlir", ".ll", ".py"),
 ) -> tuple[Place, ...]:
-    found = []
+    places = []
     for file in tree.having(*suffixes):
         if not is_test(file):
             continue
         text = tree.text(file)
         if word in text and all(one in text for one in also) and (first := sign.search(text)):
             number = len(sign.findall(text))
-            found.append(
+            places.append(
                 (number, Place(file, line_of(text, first.start(1)), f"{number} times" if number > 1 else ""))
             )
-    return tuple(place for _, place in sorted(found, key=lambda one: (-one[0], one[1].file)))
+    return tuple(place for _, place in sorted(places, key=lambda one: (-one[0], one[1].file)))
 
 
 def last_change(root: Path, place: Place, end: int = 0) -> LastChange | None:
-    """The last commit that changed lines, or a whole file; None where git knows none."""
+    """Return the last commit that changed lines, or a whole file; None where git knows none."""
     form = "--format=%h%x09%cs%x09%an%x09%s"
     where = (f"-L{place.line},{end}:{place.file}", "-s") if end else ("--", place.file)
     answer = git_reader.look(root, "log", "-1", form, *where)

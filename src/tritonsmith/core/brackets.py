@@ -6,7 +6,7 @@ _STEPS = dict.fromkeys("([{<", 1) | dict.fromkeys(")]}>", -1)
 
 
 def split(text: str, separator: str, quotes: str = '"') -> list[str]:
-    """The stripped parts between separators outside brackets and quotes.
+    """Return the stripped parts between separators outside brackets and quotes.
 
     Args:
         text: `tensordesc<fp16[128,64]>,(i32,1)` has two between commas. `->` closes no bracket.

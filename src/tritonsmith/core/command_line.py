@@ -15,23 +15,23 @@ _SHELL_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+""")
 
 def command(task: str, *words: object, **flags: object) -> str:
     """`invoke TASK` with these `arguments`."""
-    given = arguments(*words, **flags)
-    return f"invoke {task} {given}" if given else f"invoke {task}"
+    text = arguments(*words, **flags)
+    return f"invoke {task} {text}" if text else f"invoke {task}"
 
 
 def arguments(*words: object, **flags: object) -> str:
-    """The arguments of a task, quoted for a shell.
+    """Return the arguments of a task, quoted for a shell.
 
     Args:
         words: that are not flags, in order.
         flags: see `flag_words`; None, False and empty values are omitted.
     """
-    given = [flag_words(*one) for one in flags.items() if one[1] not in (None, "")]
-    return shlex.join((*map(str, words), *chain.from_iterable(given)))
+    parts = [flag_words(*flag) for flag in flags.items() if flag[1] not in (None, "")]
+    return shlex.join((*map(str, words), *chain.from_iterable(parts)))
 
 
 def flag_words(name: str, value: object) -> list[str]:
-    """A flag and its value.
+    """Return a flag and its value.
 
     Args:
         name: of the parameter: `num_warps`, `from_`.
@@ -41,7 +41,7 @@ def flag_words(name: str, value: object) -> list[str]:
     if isinstance(value, bool):
         return [flag] if value else []
     values: Iterable[object] = value if isinstance(value, (tuple, list)) else (value,)
-    return [word for one in values for word in _with_value(flag, str(one))]
+    return [word for item in values for word in _with_value(flag, str(item))]
 
 
 def flag_of(name: str) -> str:
@@ -50,12 +50,12 @@ def flag_of(name: str) -> str:
 
 
 def _with_value(flag: str, value: str) -> tuple[str, ...]:
-    """A flag and its value as one word if Invoke would mistake the value for a flag, or drop it."""
+    """Return a flag and its value as one word if Invoke would mistake the value for a flag, or drop it."""
     return (f"{flag}={value}",) if not value or value.startswith("-") else (flag, value)
 
 
 def continued(command: str, width: int | None, indent: int = 4) -> list[str]:
-    """A shell command as lines that a shell reads as one: each but the last ends with a backslash.
+    """Return a shell command as lines that a shell reads as one: each but the last ends with a backslash.
 
     Args:
         command: as it would be typed; one of several lines stays as it is.

@@ -28,7 +28,7 @@ def data_dir(name: str) -> Path:
 
 
 def load(name: str) -> dict[str, Any]:
-    """The parsed table of `configs/NAME.toml`; treat it as read-only.
+    """Return the parsed table of `configs/NAME.toml`; treat it as read-only.
 
     Raises:
         FileNotFoundError: no such file ships with the tool, which is a bug.
@@ -37,7 +37,7 @@ def load(name: str) -> dict[str, Any]:
 
 
 def page(name: str) -> str:
-    """The Markdown of `docs/NAME.md`, one of the pages that ship with the tool (pyproject.toml)."""
+    """Return the Markdown of `docs/NAME.md`, one of the pages that ship with the tool (pyproject.toml)."""
     return (data_dir("docs") / f"{name}.md").read_text(encoding="utf-8")
 
 
@@ -47,7 +47,10 @@ def made(kind: type[T], row: Mapping[str, Any]) -> T:
     Raises:
         TypeError: a key is missing, which is a bug.
     """
-    values = {key.replace("-", "_"): tuple(one) if isinstance(one, list) else one for key, one in row.items()}
+    values = {
+        key.replace("-", "_"): tuple(value) if isinstance(value, list) else value
+        for key, value in row.items()
+    }
     return kind(**{name: values[name] for name in kind.__dataclass_fields__ if name in values})
 
 

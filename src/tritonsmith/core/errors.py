@@ -1,7 +1,7 @@
-"""One tree of exceptions: what went wrong, where, why, and what to try.
+"""One tree of exceptions: the failure, its place, the reason, and remedies.
 
-Exit codes: 0 ok, 1 an expected failure, 2 usage, 3 a bug in tritonsmith, 5 undecided, 130 interrupted,
-141 the reader of the output is gone.
+Exit codes: 0 ok, 1 an expected failure, 2 usage, 3 a bug in tritonsmith, 5 undecided, 130 interrupted, 141
+the reader of the output is gone.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class DownloadError(SmithError):
 
 
 class UndecidedError(SmithError):
-    """What was found does not tell: several suspects are left, or a reading that is not sure."""
+    """An undecided result: several suspects are left, or a measurement that is not certain."""
 
     exit_code = EXIT_UNDECIDED
 

@@ -39,7 +39,7 @@ class UnreadableError(ValueError):
 
 
 def opened(path: Path) -> BinaryIO:
-    """A regular file, open for reading in pieces.
+    """Return a regular file, open for reading in pieces.
 
     Args:
         path: the file; links are followed.
@@ -63,7 +63,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
-    """The content of a regular file.
+    """Return the content of a regular file.
 
     Args:
         path: the file; links are followed.
@@ -83,7 +83,7 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:
-    """The text of a file, as UTF-8; invalid bytes and NUL are replaced, so paths from it are valid.
+    """Return the text of a file, as UTF-8; invalid bytes and NUL are replaced, so paths from it are valid.
 
     Raises:
         OSError: as `read_bytes` does.
@@ -104,12 +104,12 @@ def exact_text(path: Path) -> str:
 
 
 def exact_bytes(text: str) -> bytes:
-    """The bytes of an `exact_text`."""
+    """Return the bytes of an `exact_text`."""
     return text.encode("utf-8", errors="surrogateescape")
 
 
 def text_if_any(path: Path) -> str:
-    """The text of a file without the white space at its end; empty if it cannot be read."""
+    """Return the text of a file without the white space at its end; empty if it cannot be read."""
     try:
         return read_text(path).rstrip()
     except OSError:
@@ -117,22 +117,22 @@ def text_if_any(path: Path) -> str:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path that others name is a file. `Path.is_file` raises if a name is too long."""
+    """Return whether a path that others name is a file. `Path.is_file` raises if a name is too long."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
 def is_dir(path: Path) -> bool:
-    """Whether a path that others name is a folder."""
+    """Return whether a path that others name is a folder."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def exists(path: Path) -> bool:
-    """Whether there is something at a path that others name."""
+    """Return whether there is something at a path that others name."""
     return os.path.exists(path)  # noqa: PTH110
 
 
 def fits(path: Path) -> bool:
-    """Whether a file can have this name; other names raise an `OSError` or a `ValueError` on access."""
+    """Return whether a file can have this name; others raise an `OSError` or a `ValueError` on access."""
     try:
         longest = max(map(len, map(os.fsencode, path.parts)), default=0)
         whole = os.fsencode(path)
@@ -302,7 +302,7 @@ def _shape(hint: Any) -> tuple[frozenset[Any], frozenset[Any]]:
 
 
 def place_in(name: str) -> str:
-    """A relative path from a list of files, checked to stay inside its folder.
+    """Return a relative path from a list of files, checked to stay inside its folder.
 
     Raises:
         UnreadableError: it leads out of the folder, or is not a valid path.
@@ -322,7 +322,7 @@ def _is_text(name: str) -> bool:
 
 
 def _is(kind: Any, value: Any) -> bool:
-    """Whether a value has a type; numbers must fit 64 bits, and texts must be valid in paths."""
+    """Return whether a value has a type; numbers must fit 64 bits, and texts must be valid in paths."""
     if isinstance(value, str):
         return kind is str and "\0" not in value
     if isinstance(value, int) and not isinstance(value, bool):

@@ -6,5 +6,5 @@ import re
 
 
 def version_key(text: str) -> tuple[int, ...]:
-    """A version such as `3.4.30` as numbers that sort."""
+    """Return a version such as `3.4.30` as numbers that sort."""
     return tuple(int(part[:18]) for part in re.findall(r"\d+", text))  # longer ones are no versions

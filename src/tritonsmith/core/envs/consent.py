@@ -1,8 +1,8 @@
-"""Consent to what an env file in a source tree runs.
+"""Ask for consent to the programs that an env file in a source tree runs.
 
-An untrusted tree may contain an env file that names an interpreter, a compiler, or sources whose CMake
-files a build runs. The file is used only after the user has seen and allowed these values (`env.allow`);
-a change of these values needs consent again. Env files elsewhere belong to the user.
+An untrusted tree may contain an env file that names an interpreter, a compiler, or sources whose CMake files
+a build runs. The file is used only after the user has seen and allowed these values (`env.allow`); a change
+of these values needs consent again. Env files elsewhere belong to the user.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEYS = (
 
 
 def named(file: Path, table: Mapping[str, Any], around: Iterable[Path] = ()) -> dict[str, Any]:
-    """Values of an env file that need consent: `section.key` to value.
+    """Return the values of an env file that need consent: `section.key` to value.
 
     Args:
         file: resolved.
@@ -53,12 +53,12 @@ def check(file: Path, table: Mapping[str, Any], space: Workspace, around: Iterab
     Raises:
         ConfigError: the user has not.
     """
-    wanted = named(file, table, around)
-    if wanted and not _record(file, wanted, space).is_file():
+    values = named(file, table, around)
+    if values and not _record(file, values, space).is_file():
         raise ConfigError(
             "this env file is in a source tree, names programs or code to run, and is not allowed yet",
             where=file,
-            why="\n".join(f"{key} = {value!r}" for key, value in wanted.items()),
+            why="\n".join(f"{key} = {value!r}" for key, value in values.items()),
             hints=[
                 f"if you trust these values: {command('env.allow', file)}",
                 "or set other values by flags, with an environment of your own: invoke env.list",

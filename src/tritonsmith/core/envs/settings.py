@@ -86,7 +86,7 @@ def load(
     *,
     only_shown: bool = False,
 ) -> Settings:
-    """The settings of an environment.
+    """Return the settings of an environment.
 
     Args:
         name: of an env file (`dev`), the path of one (ends in `.toml`), or `triton-3.4.0` for that release.
@@ -118,7 +118,7 @@ def load(
 
 
 def wanted(name: str) -> tuple[Path, dict[str, Any]]:
-    """An env file, and its values that need consent.
+    """Return an env file, and its values that need consent.
 
     Raises:
         UsageError: no such file.
@@ -153,7 +153,7 @@ def _lineage(path: Path, name: str) -> list[tuple[Path, dict[str, Any], str]]:
 
 
 def _release(name: str) -> str:
-    """The release of an environment that was created on demand, `triton-3.4.0`; empty for others."""
+    """Return the release of an environment that was created on demand, `triton-3.4.0`; empty for others."""
     match = re.fullmatch(r"triton-(\d+\.\d+\.\d+\w*)", name)
     return match[1] if match and name not in {known for known, _, _ in available()} else ""
 
@@ -205,30 +205,30 @@ def name_of(path: Path) -> str:
 
 
 def _is_name(name: str) -> bool:
-    """Whether an environment may have this name: without a letter or digit its folder could be `..`."""
+    """Return whether an environment may have this name; without a letter or digit its folder may be `..`."""
     return bool(re.search(r"\w", name))
 
 
 def _around(name: str) -> tuple[Path, ...]:
-    """Folders above an env file as given: a link in a checkout may lead out of it."""
+    """Return folders above an env file as given: a link in a checkout may lead out of it."""
     return tuple(Path(name).expanduser().absolute().parents) if name.endswith(".toml") else ()
 
 
 def available() -> list[tuple[str, Path, str]]:
-    """Every environment: name, file, and the file's first comment."""
-    found: dict[str, tuple[str, Path, str]] = {}
+    """Return every environment: name, file, and the file's first comment."""
+    envs: dict[str, tuple[str, Path, str]] = {}
     for folder in _folders():
         for path in sorted(filter(Path.is_file, folder.glob("*.toml"))):
             first = untrusted.text_if_any(path).partition("\n")[0]  # whoever asks for it is told of errors
             about = first.removeprefix("#").strip() if first.startswith("#") else ""
             name = name_of(path)
             if _is_name(name):
-                found.setdefault(name, (name, path, about))
-    return list(found.values())
+                envs.setdefault(name, (name, path, about))
+    return list(envs.values())
 
 
 def _folders() -> list[Path]:
-    """Never the current folder: an untrusted checkout must not name a compiler to run."""
+    """Return the folders of env files; never the current one: a checkout must not name a compiler to run."""
     space = workspace.default()
     return [user_settings_file().parent / "envs", configs.data_dir("envs"), space.worktrees, space.like]
 
@@ -240,7 +240,7 @@ def user_settings_file() -> Path:
 
 
 def explain(settings: Settings) -> Iterator[tuple[str, Any, str]]:
-    """Every key with its value and origin, in the order of the schema."""
+    """Yield every key with its value and origin, in the order of the schema."""
     origin = dict(settings.origin)
     for section, kind in _SECTIONS.items():
         for field in dataclasses.fields(kind):

@@ -43,7 +43,7 @@ class UnfinishedBuild:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Keys of the env file, flags included."""
+        """The keys of the env file, flags included."""
         return dict(self.content.get("settings") or {})
 
 
@@ -65,21 +65,21 @@ def end(env: EnvDir) -> tuple[Step, ...]:
 
 
 def read(env: EnvDir) -> UnfinishedBuild | None:
-    """The last build, if it did not succeed; None if it did, or if there was none."""
-    seen = receipts.read(env.receipt(_NAME))
-    if seen is None or not isinstance(seen.get("content"), dict):
+    """Return the last build, if it did not succeed; None if it did, or if there was none."""
+    receipt = receipts.read(env.receipt(_NAME))
+    if receipt is None or not isinstance(receipt.get("content"), dict):
         return None
-    when = str(seen.get("finished") or "")
+    when = str(receipt.get("finished") or "")
     if str(succeeded(env).get("finished") or "") > when:
         return None  # its end was not written down, and another has succeeded since
-    words = {name: str(seen.get(name) or "") for name in ("log", "what", "where", "why")}
-    task = str(seen.get("attempted") or "a build")
+    words = {name: str(receipt.get(name) or "") for name in ("log", "what", "where", "why")}
+    task = str(receipt.get("attempted") or "a build")
     return UnfinishedBuild(
-        task, seen["content"], when=when, interrupted=bool(seen.get("interrupted")), **words
+        task, receipt["content"], when=when, interrupted=bool(receipt.get("interrupted")), **words
     )
 
 
 def succeeded(env: EnvDir) -> dict[str, Any]:
-    """The receipt of the last build that succeeded, by whichever task; empty if there is none."""
-    found = [receipt for task in _BUILDS if (receipt := receipts.read(env.receipt(task)))]
-    return max(found, key=lambda receipt: str(receipt.get("finished") or ""), default={})
+    """Return the receipt of the last build that succeeded, by whichever task; empty if there is none."""
+    successes = [receipt for task in _BUILDS if (receipt := receipts.read(env.receipt(task)))]
+    return max(successes, key=lambda receipt: str(receipt.get("finished") or ""), default={})

@@ -29,7 +29,7 @@ class Workspace:
     root: Path
 
     def env(self, name: str) -> EnvDir:
-        """The folder of one environment."""
+        """Return the folder of one environment."""
         return EnvDir(self.root / "envs" / name, self.root)
 
     @property
@@ -72,7 +72,7 @@ class Workspace:
         return self.root / "lock"
 
     def log(self, task: str) -> Path:
-        """A new log file for one run of a task."""
+        """Return a new log file for one run of a task."""
         now = datetime.now().astimezone()
         return self.root / "logs" / f"{now:%Y%m%d-%H%M%S}-{task}-{os.getpid()}.log"
 
@@ -143,7 +143,7 @@ class EnvDir:
 
     @property
     def probe(self) -> Path:
-        """Where Triton is only configured, to see what it needs of an LLVM that is not built yet."""
+        """The folder where Triton is only configured, to find its needs of an LLVM that is not built yet."""
         return self.path / "llvm-closure"
 
     @property
@@ -157,7 +157,7 @@ class EnvDir:
         return self.path / "doctor-history.json"
 
     def receipt(self, task: str) -> Path:
-        """The receipt of a task's last success."""
+        """Return the receipt of a task's last success."""
         return self.path / "receipts" / f"{task}.json"
 
     def make(self) -> None:
@@ -184,7 +184,7 @@ def _writable(folder: Path) -> Iterator[None]:
 
 
 def default() -> Workspace:
-    """The workspace given by environment variables and the platform.
+    """Return the workspace given by environment variables and the platform.
 
     Raises:
         SmithError: neither gives a folder: a user without a home.

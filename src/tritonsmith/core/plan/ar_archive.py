@@ -63,7 +63,7 @@ class ArArchive:
         )
 
     def object_path(self, member: ArMember) -> Path:
-        """Where an object of a thin archive lies."""
+        """Return the path of an object of a thin archive."""
         return self.path.parent / member.name
 
     def missing(self) -> str:
@@ -78,7 +78,7 @@ class ArArchive:
 
 
 def is_archive(path: Path) -> Literal["fat", "thin", ""]:
-    """Which kind of archive a file is, if any."""
+    """Return the kind of archive that a file is; empty if it is none."""
     with path.open("rb") as file:
         return {MAGIC: "fat", THIN: "thin"}.get(file.read(len(MAGIC)), "")  # type: ignore[return-value]
 
@@ -97,7 +97,7 @@ def read(path: Path) -> ArArchive:
 
 
 def symbols(path: Path, limit: int = 4 << 20) -> bytes:
-    """The names in the symbol index of an archive, unparsed, up to `limit` bytes.
+    """Return the names in the symbol index of an archive, unparsed, up to `limit` bytes.
 
     Raises:
         BadArchiveError: the file is not an archive.
@@ -111,7 +111,7 @@ def symbols(path: Path, limit: int = 4 << 20) -> bytes:
 
 
 def fatten(archive: ArArchive) -> Iterator[bytes]:
-    """The content of a regular archive with the objects that a thin archive names, in pieces.
+    """Yield the content of a regular archive with the objects that a thin archive names, in pieces.
 
     Raises:
         BadArchiveError: an object is missing or has changed, or the archive is too large for its index.
@@ -141,7 +141,7 @@ def fatten(archive: ArArchive) -> Iterator[bytes]:
 
 
 def fat_size(archive: ArArchive) -> int:
-    """The number of bytes that `fatten` yields."""
+    """Return the number of bytes that `fatten` yields."""
     table, _ = _long_names(archive)
     held = [member for member in archive.members if member.name.encode() in _INDEXES]
     sizes = [len(table), *(member.size for member in (*held, *archive.objects))]
@@ -149,7 +149,7 @@ def fat_size(archive: ArArchive) -> int:
 
 
 def _long_names(archive: ArArchive) -> tuple[bytes, dict[str, int]]:
-    """The table of the objects' names without their folders, and the place of each in it."""
+    """Return the table of the objects' names without their folders, and the place of each in it."""
     table, places = b"", {}
     for member in archive.objects:
         name = Path(member.name).name
@@ -195,7 +195,7 @@ def _name(raw: bytes, long_names: bytes, file: IO[bytes], content: int) -> str:
 
 
 def _index(path: Path, member: ArMember, moved: dict[int, int]) -> bytes:
-    """The symbol index with the new offsets of the members."""
+    """Return the symbol index with the new offsets of the members."""
     with path.open("rb") as file:
         file.seek(member.content)
         content = file.read(member.size)

@@ -45,15 +45,15 @@ class UnpackLimits:
     """Limits of archives, from `configs/archives.toml`, which gives the reasons.
 
     Attributes:
-        bytes: unpacked, in all.
-        ratio: of unpacked to packed; None for any.
+        bytes: total unpacked size.
+        ratio: largest ratio of unpacked to packed size; None for any.
         ratio_from: bytes below which the ratio does not count.
-        entries: of an archive.
+        entries: number of entries of an archive.
         name: bytes of a name.
-        depth: of folders.
+        depth: nesting of folders.
         header: bytes of the extended headers of an entry.
         padding: bytes of zeros behind an archive's end.
-        memory: bytes for what was unpacked last.
+        memory: bytes for the data unpacked last.
     """
 
     bytes: int
@@ -68,22 +68,22 @@ class UnpackLimits:
 
 
 def limits() -> UnpackLimits:
-    """The limits that apply.
+    """Return the limits that apply.
 
     Raises:
         UsageError: the variable that raises the limits is not a size.
     """
     table = configs.load("archives")["limits"]
-    asked = os.environ.get(VARIABLE, "")
+    raised = os.environ.get(VARIABLE, "")
     names = ("ratio_from", "entries", "name", "depth", "header", "padding", "memory")
     values: dict[str, int] = {name: int(table[name.replace("_", "-")]) for name in names}
-    if not asked:
+    if not raised:
         return UnpackLimits(bytes=int(table["bytes"]), ratio=int(table["ratio"]), **values)
-    return UnpackLimits(bytes=size(asked, VARIABLE), ratio=None, **values)
+    return UnpackLimits(bytes=size(raised, VARIABLE), ratio=None, **values)
 
 
 def size(text: str, where: str = "") -> int:
-    """Bytes from `50GB`, `1.5TiB` or `800MB`.
+    """Return bytes from `50GB`, `1.5TiB` or `800MB`.
 
     Args:
         text: a number and a unit.
@@ -162,11 +162,11 @@ class Decompressed(io.RawIOBase):
 
 
 def _words(error: Exception) -> str:
-    """A readable message; lzma and zstd report a window that is too large in different words."""
-    said = str(error) or type(error).__name__
-    if "emory" in said:
-        return f"unpacking needs more memory than is allowed ({said})"
-    return f"damaged or truncated: {said}"
+    """Return a readable message; lzma and zstd report a window that is too large in different words."""
+    message = str(error) or type(error).__name__
+    if "emory" in message:
+        return f"unpacking needs more memory than is allowed ({message})"
+    return f"damaged or truncated: {message}"
 
 
 def _reader(raw: IO[bytes], begin: bytes, allowed: UnpackLimits) -> Callable[[int], bytes]:

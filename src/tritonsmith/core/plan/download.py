@@ -59,9 +59,11 @@ def receive(url: str, dest: Path, sha256: str, transfer: Callable[[Path], None],
     dest.parent.mkdir(parents=True, exist_ok=True)
     partial = dest.with_name(f"{dest.name}.partial")
     transfer(partial)
-    if (found := sha256_of(partial)) != sha256.lower():
+    if (checksum := sha256_of(partial)) != sha256.lower():
         partial.unlink()
-        raise _wrong("the downloaded file has the wrong checksum and was deleted", url, found, sha256, hint)
+        raise _wrong(
+            "the downloaded file has the wrong checksum and was deleted", url, checksum, sha256, hint
+        )
     partial.replace(dest)
 
 
@@ -109,10 +111,10 @@ def check_room(url: str, partial: Path, done: int, total: int | None) -> None:
     """Check that a transfer can end.
 
     Args:
-        url: of the file, for the error.
+        url: the URL of the file, for the error.
         partial: the file that its bytes go to.
-        done: bytes that came.
-        total: bytes of the file; None if nobody knows.
+        done: bytes received so far.
+        total: bytes of the file; None if unknown.
 
     Raises:
         DownloadError: it is larger than an archive or the disk, or has no end.
@@ -133,7 +135,7 @@ def check_room(url: str, partial: Path, done: int, total: int | None) -> None:
 
 
 def reachable(url: str) -> str | None:
-    """Why an http(s) URL cannot be fetched, or None if it can; sends only a HEAD request."""
+    """Return why an http(s) URL cannot be fetched, or None if it can; only a HEAD request is sent."""
     try:
         with _opened(url, "HEAD", _PATIENCE):
             return None
@@ -142,7 +144,7 @@ def reachable(url: str) -> str | None:
 
 
 def text(url: str, limit: int = 1 << 16) -> str:
-    """The content of a small text file at an http(s) URL, at most 64 KiB or `limit` bytes.
+    """Return the content of a small text file at an http(s) URL, at most 64 KiB or `limit` bytes.
 
     Raises:
         DownloadError: the file cannot be read.
@@ -171,9 +173,9 @@ def verify(path: Path, sha256: str, progress: Progress) -> None:
     Raises:
         DownloadError: the checksum does not match.
     """
-    if (found := sha256_of(path, progress)) != sha256.lower():
+    if (checksum := sha256_of(path, progress)) != sha256.lower():
         hint = "download the archive again: a broken transfer may have changed it"
-        raise _wrong("the archive has the wrong checksum", path, found, sha256, hint)
+        raise _wrong("the archive has the wrong checksum", path, checksum, sha256, hint)
 
 
 def _wrong(what: str, where: Path | str, found: str, sha256: str, hint: str) -> DownloadError:
@@ -183,12 +185,12 @@ def _wrong(what: str, where: Path | str, found: str, sha256: str, hint: str) -> 
 
 def sha256_of(path: Path, progress: Progress = lambda *_: None) -> str:
     """SHA-256 of a file, 64 hex digits."""
-    seen, whole = hashlib.sha256(), path.stat().st_size
+    sha256, whole = hashlib.sha256(), path.stat().st_size
     with path.open("rb", buffering=0) as file:
         while chunk := file.read(_CHUNK):
-            seen.update(chunk)
+            sha256.update(chunk)
             progress(file.tell(), whole)
-    return seen.hexdigest()
+    return sha256.hexdigest()
 
 
 def _reason(error: Exception) -> str:

@@ -46,7 +46,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` at the end of a `with`; other processes that do so wait.
+    """Yield a file that takes the place of `path` at the end of a `with`; other processes that do so wait.
 
     It begins with the mode and the owner of a file that is there.
     """
@@ -88,7 +88,7 @@ def _alone(path: Path) -> BinaryIO:
 
 @contextmanager
 def growing(path: Path) -> Iterator[IO[str]]:
-    """A text file that is `PATH.partial` until it is complete, at the end of a `with`."""
+    """Yield a text file that is `PATH.partial` until it is complete, at the end of a `with`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
     try:
@@ -141,18 +141,18 @@ def remove(paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
 
 @contextmanager
 def scratch(purpose: str = "") -> Iterator[Path]:
-    """A new folder for temporary files, which is removed at the end of a `with`."""
+    """Yield a new folder for temporary files, which is removed at the end of a `with`."""
     with tempfile.TemporaryDirectory(prefix=f"tritonsmith-{purpose}") as folder:
         yield Path(folder)
 
 
 def temporary_folder() -> Path:
-    """The folder for temporary files on this machine."""
+    """Return the folder for temporary files on this machine."""
     return Path(tempfile.gettempdir())
 
 
 def opened_log(path: Path) -> AbstractContextManager[IO[str]]:
-    """A log to append to, line by line."""
+    """Return a log to append to, line by line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _LOG_MODE)
     # names of files may hold bytes that are no UTF-8

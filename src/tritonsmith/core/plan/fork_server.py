@@ -142,7 +142,7 @@ class ForkServer:
 
 @dataclass
 class _ServedRun:
-    """A run, for who asked for it."""
+    """A run, as its requester sees it."""
 
     pid: int
     answer: Callable[[float | None], int]
@@ -159,7 +159,7 @@ class _ServedRun:
 
 @dataclass
 class _ForkedChild:
-    """A run, for the server, whose child it is."""
+    """A run, as the server sees it, whose child it is."""
 
     pid: int
     code: int | None = None
@@ -213,20 +213,20 @@ def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
 
 
 def _modules_used(requests: socket.socket, ended: int) -> list[str]:
-    """The modules that a run has used, at its end; none at once if it becomes another program.
+    """Return the modules that a run has used, at its end; none at once if it becomes another program.
 
     Raises:
         OSError: who asked for it is gone.
     """
-    said = b""
+    text = b""
     while True:
         ready, _, _ = select.select([ended, requests.fileno()], [], [])
         if requests.fileno() in ready:
             raise ConnectionResetError
         piece = os.read(ended, _SIZE)
         if not piece:
-            return said.decode().split()
-        said += piece
+            return text.decode().split()
+        text += piece
 
 
 def _code(child: _ForkedChild, requests: socket.socket) -> int:
@@ -244,7 +244,7 @@ def _code(child: _ForkedChild, requests: socket.socket) -> int:
 
 
 def _import(names: Sequence[str]) -> None:
-    """Import what a run has used: the next one begins with it. Nothing acts when it is imported."""
+    """Import modules that a run has used: the next one begins with them. No module acts on import."""
     for name in names:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

@@ -67,7 +67,7 @@ class FreshTree:
             DamagedError: the name exists.
             OSError: the disk is full.
         """
-        seen = hashlib.sha256()
+        sha256 = hashlib.sha256()
         with _explained(parts, self.root):
             parent = self._enter(parts[:-1])
             free = os.statvfs(parent)
@@ -76,11 +76,11 @@ class FreshTree:
             handle = os.open(parts[-1], _NEW, 0o777 if executable else 0o666, dir_fd=parent)
             with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - of a descriptor
                 for piece in pieces:
-                    seen.update(piece)
+                    sha256.update(piece)
                     _write(file.fileno(), piece)
                 when = min(mtime, int(time.time()))
                 os.utime(file.fileno(), (when, when))
-        self.sums["/".join(parts)] = seen.hexdigest()
+        self.sums["/".join(parts)] = sha256.hexdigest()
 
     def hard_link(self, parts: Parts, target: Parts) -> None:
         """Make a second name for a file that was written before.
@@ -125,7 +125,7 @@ class FreshTree:
         self._check()
 
     def _enter(self, parts: Parts) -> int:
-        """A descriptor of a folder, which is created if it is missing; valid until the next call."""
+        """Return a descriptor of a folder, which is created if it is missing; valid until the next call."""
         here, handle = self._open
         if here == parts:
             return handle
@@ -150,7 +150,7 @@ class FreshTree:
         return os.open(name, _FOLDER, dir_fd=handle)
 
     def _inside(self, here: Parts, target: str) -> bool:
-        """Whether a link in a folder points into the tree, whatever other links exist."""
+        """Return whether a link in a folder points into the tree, whatever other links exist."""
         if not target or target.startswith("/"):
             return False
         for part in target.split("/"):
@@ -164,7 +164,7 @@ class FreshTree:
 
     def _check(self) -> None:
         """Check that the tree has what was put into it, and nothing else."""
-        found: set[Parts] = set()
+        paths: set[Parts] = set()
         for folder, folders, files, handle in os.fwalk(self.root, follow_symlinks=False):
             above = Path(folder).relative_to(self.root).parts
             for name in (*folders, *files):
@@ -177,8 +177,8 @@ class FreshTree:
                 )
                 if not any(right):
                     raise DamagedError(f"{'/'.join(parts)!r} was added by another process meanwhile")
-                found.add(parts)
-        if len(found) != len(self._folders) - 1 + len(self._links) + len(self.sums):
+                paths.add(parts)
+        if len(paths) != len(self._folders) - 1 + len(self._links) + len(self.sums):
             raise DamagedError("another process removed files meanwhile")
 
 

@@ -74,5 +74,5 @@ class LineProcess:
                     stream.close()
 
     def _gone(self) -> FactError:
-        said = self._errors.read_text(encoding="utf-8", errors="replace")[-2000:]
-        return FactError("a worker ended unexpectedly", where=self._errors, why=said or None)
+        errors = self._errors.read_text(encoding="utf-8", errors="replace")[-2000:]
+        return FactError("a worker ended unexpectedly", where=self._errors, why=errors or None)

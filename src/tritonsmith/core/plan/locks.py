@@ -1,4 +1,4 @@
-"""Locks that name their holder: of an environment, of an entry of the store."""
+"""Hold locks that name their holder: of an environment, of an entry of the store."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def hold(
 
     Args:
         path: the lock's file; its folder must exist. `PATH.holder` names the holder.
-        purpose: of the lock: the command line.
+        purpose: the purpose of the lock: the command line.
         busy: what another holder is busy with, to follow "another run is busy".
-        hints: what to try then.
+        hints: remedies for that case.
         patience: seconds to wait for another holder that lives.
 
     Raises:
@@ -95,7 +95,7 @@ def hold_folder(handle: int, where: Path, busy: str) -> None:
 
 
 def holder(path: Path) -> str:
-    """Who holds the lock at `path` now, as a sentence; empty if no known process holds it."""
+    """Return the holder of the lock at `path` as a sentence; empty if no known process holds it."""
     name = path.with_name(f"{path.name}.holder")
     try:
         pid = int(json.loads(name.read_text(encoding="utf-8"))["pid"])
@@ -112,21 +112,25 @@ def inherited() -> tuple[int, ...]:
 
     A process that releases a lock releases it for all.
     """
-    found = (lock._context.lock_file_fd for lock in _held)  # noqa: SLF001 - there is no other way to it
-    return tuple(one for one in found if one is not None)
+    handles = (lock._context.lock_file_fd for lock in _held)  # noqa: SLF001 - there is no other way to it
+    return tuple(handle for handle in handles if handle is not None)
 
 
 def note_child(pid: int, program: str) -> None:
     """Note a process group beside the held locks: if this process is killed, the next run stops the group.
 
     Args:
-        pid: of the leader of the group.
+        pid: the process id of the group's leader.
         program: its name, for messages.
     """
     with _noting:
         child = {"pid": pid, "started": _started(pid), "program": program} if _notes else {}
         for holder, content in _notes.items():
-            living = [one for one in content.get("children", ()) if _started(one["pid"]) == one["started"]]
+            living = [
+                process
+                for process in content.get("children", ())
+                if _started(process["pid"]) == process["started"]
+            ]
             content["children"] = [*living, child]
             _write(holder)
 
@@ -137,7 +141,7 @@ def _write(holder: Path) -> None:
 
 
 def _started(pid: int) -> str:
-    """When a process began, to tell it from a later one with its number; empty if it does not exist."""
+    """Return the start time of a process, which tells it from a later one with its number; empty if none."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
     except OSError:
@@ -153,39 +157,42 @@ def _started(pid: int) -> str:
 
 def _orphans(holder: Path, lock: Path) -> list[dict[str, Any]]:
     """The process groups of a killed holder that still run; none if its note is not this user's own."""
-    found = []
+    orphans = []
     try:
         if holder.stat().st_uid != os.getuid():
             return []
-        for one in untrusted.read_json(holder)["children"]:
-            pid, now = int(one["pid"]), _started(int(one["pid"]))
-            if one["started"] and now == one["started"]:
-                found.append(one)
-            if one["started"] and now in ("", one["started"]):  # it, or what it has left
+        for child in untrusted.read_json(holder)["children"]:
+            pid, now = int(child["pid"]), _started(int(child["pid"]))
+            if child["started"] and now == child["started"]:
+                orphans.append(child)
+            if child["started"] and now in ("", child["started"]):  # it, or what it has left
                 groups = {group for member, group in stopping.session(pid) if _has_open(member, lock)}
-                found += [{**one, "pid": group} for group in sorted(groups - {pid})]
+                orphans += [{**child, "pid": group} for group in sorted(groups - {pid})]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return found
+    return orphans
 
 
 def _has_open(pid: int, path: Path) -> bool:
-    """Whether a process has a file open: a lock's, which it inherited."""
+    """Return whether a process has a file open, such as a lock's, which it inherited."""
     try:
-        return any(one.samefile(path) for one in Path(f"/proc/{pid}/fd").iterdir() if one.exists())
+        return any(link.samefile(path) for link in Path(f"/proc/{pid}/fd").iterdir() if link.exists())
     except OSError:
         return False
 
 
 def _stop_orphans(lock: FileLock, holder: Path) -> bool:
-    """Stop what a killed holder left at work, with growing force; whether the lock is free now, and taken."""
+    """Stop a killed holder's processes with increasing force; return whether the lock is now taken."""
     orphans = _orphans(holder, Path(lock.lock_file))
-    for one in orphans:
-        print(f"note: {_describe(holder)}: stopping {one['program']}, process {one['pid']}", file=sys.stderr)
+    for orphan in orphans:
+        print(
+            f"note: {_describe(holder)}: stopping {orphan['program']}, process {orphan['pid']}",
+            file=sys.stderr,
+        )
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL) if orphans else ():
-        for one in orphans:
+        for orphan in orphans:
             with suppress(OSError):  # it has ended
-                os.killpg(int(one["pid"]), number)
+                os.killpg(int(orphan["pid"]), number)
         with suppress(Timeout):
             lock.acquire(timeout=_STEP)
             return True
@@ -215,7 +222,7 @@ def _acquire(lock: FileLock, holder: Path, patience: float) -> None:
 
 
 def _lives(holder: Path) -> bool:
-    """Whether the process that took the lock still exists; true if that is unknown."""
+    """Return whether the process that took the lock still exists; true if that is unknown."""
     try:
         os.kill(int(untrusted.read_json(holder)["pid"]), 0)
     except ProcessLookupError:
@@ -227,10 +234,10 @@ def _lives(holder: Path) -> bool:
 
 def _describe(holder: Path) -> str:
     try:
-        seen = untrusted.read_json(holder)
+        note = untrusted.read_json(holder)
         if not _lives(holder):
-            return f"`{seen['purpose']}` was killed, and its child processes still run"
-        return f"process {seen['pid']} runs `{seen['purpose']}` since {seen['since']}"
+            return f"`{note['purpose']}` was killed, and its child processes still run"
+        return f"process {note['pid']} runs `{note['purpose']}` since {note['since']}"
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"note: cannot read {holder}: {error}", file=sys.stderr)
         return "its holder is unknown"

@@ -1,4 +1,4 @@
-"""Deletions are allowed only below a folder that the tool marked as its own."""
+"""Restrict deletions to folders that the tool marked as its own."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def mark(root: Path) -> None:
 
 
 def is_begun(path: Path) -> bool:
-    """Whether an entry of a folder belongs to a process that is marking the folder, or was killed then."""
+    """Return whether an entry of a folder belongs to a process that marks the folder, or was killed then."""
     return bool(_BEGUN.fullmatch(path.name)) and not path.is_symlink()
 
 
 def is_marked(root: Path) -> bool:
-    """Whether `root` has a valid tag and marker, neither of them a link."""
+    """Return whether `root` has a valid tag and marker, neither of them a link."""
     tag, marker = root / _TAG, root / _MARKER
     if tag.is_symlink() or marker.is_symlink() or not marker.is_file() or not tag.is_file():
         return False
@@ -60,11 +60,11 @@ def is_marked(root: Path) -> bool:
 def check_owned(path: Path, root: Path) -> Path:
     """Check that a path may be deleted: it lies below a marked root.
 
-    The parent is resolved and the last component is not, so that the link itself is deleted and
-    never its target.
+    The parent is resolved and the last component is not, so that the link itself is deleted and never its
+    target.
 
     Raises:
-        OwnershipError: anything else.
+        OwnershipError: the path is elsewhere, or must not be deleted.
     """
     problem = _problem(path, root)
     if problem:
@@ -91,7 +91,7 @@ def _problem(path: Path, root: Path) -> str | None:
 
 
 def _held(target: Path) -> str | None:
-    """What a folder contains that must not be deleted."""
+    """Return the content of a folder that must not be deleted; None if there is none."""
     if Path.home().resolve().is_relative_to(target):
         return "the folder contains the home folder"
     if os.path.ismount(target) or any(mount.is_relative_to(target) for mount in _mount_points()):

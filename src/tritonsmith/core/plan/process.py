@@ -45,7 +45,7 @@ class CommandOutput:
 
 
 def changed(environ: Mapping[str, str], change: Mapping[str, str | None]) -> dict[str, str]:
-    """An environment with a change: name to value; None removes a variable."""
+    """Return an environment with a change: name to value; None removes a variable."""
     both = {**environ, **change}
     return {name: value for name, value in both.items() if value is not None}
 
@@ -81,7 +81,7 @@ def query(
 
 @cache
 def _plain_locale() -> str:
-    """English messages and UTF-8: in the locale `C` Python 3.11 cannot read a `.pth` file that names an é."""
+    """Return a locale of English and UTF-8; under `C` Python 3.11 fails on a `.pth` file with an é."""
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         for name in _PLAIN_LOCALES:
@@ -94,12 +94,12 @@ def _plain_locale() -> str:
 
 
 def which(name: str, path: str | None = None) -> str | None:
-    """The path of a program on PATH, or in another list of folders."""
+    """Return the path of a program on PATH, or in another list of folders."""
     return shutil.which(name, path=path)
 
 
 def capture(argv: Sequence[str], *, cwd: Path | None = None, timeout: float = 20.0) -> str | None:
-    """The standard output of a quick, harmless command, for reading a fact.
+    """Return the standard output of a quick, harmless command, for reading a fact.
 
     Args:
         argv: program and arguments.
@@ -132,7 +132,7 @@ def exec_(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
 
 
 def exec_argv() -> None:
-    """Replace this process by the program that `sys.argv` names: what a `ForkServer` calls in a fork."""
+    """Replace this process by the program in `sys.argv`; a `ForkServer` calls this in a fork."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and so would the program
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -230,7 +230,7 @@ def _aborted_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator
 
 
 def lines_until(output: IO[bytes], ended: Callable[[], bool]) -> Iterator[str]:
-    """Lines of a program without their ends, until nobody writes any more, or it has ended and is silent.
+    """Yield a program's lines without their ends, until all writers are gone, or it has ended and is silent.
 
     A child that it has left in the background may keep the pipe open for hours.
 
@@ -257,7 +257,7 @@ def _next_piece(output: IO[bytes], ended: Callable[[], bool]) -> bytes:
 
 
 def readable(source: IO[bytes] | socket.socket, seconds: float) -> bool:
-    """Whether there is something to read, or the other side is gone, within so many seconds."""
+    """Return whether there is something to read, or the other side is gone, within so many seconds."""
     with selectors.DefaultSelector() as selector:
         selector.register(source, selectors.EVENT_READ)
         return bool(selector.select(seconds))

@@ -117,7 +117,7 @@ def _act(step: Step, tools: StepTools) -> None:
 
 
 def _interrupted(log: Path, *, goes_on: bool) -> InterruptedRunError:
-    """The error after ^C: a build and a plan with stamps resume; other plans start over."""
+    """Return the error after ^C: a build and a plan with stamps resume; other plans start over."""
     what, then = (
         ("interrupted; what was built so far is kept", "the next run resumes here")
         if goes_on
@@ -142,7 +142,7 @@ def _explain(error: OSError, doing: str, what: object) -> StepError:
 
 
 def _meant(error: OSError) -> str | None:
-    """The target file, where the error names the temporary file beside it."""
+    """Return the target file, where the error names the temporary file beside it."""
     if error.filename is None:
         return None
     path = Path(os.fsdecode(error.filename))

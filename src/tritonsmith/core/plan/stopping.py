@@ -99,7 +99,7 @@ def session(leader: int) -> Iterator[tuple[int, int]]:
 
 
 class _Heard:
-    """When the last signal came."""
+    """The time of the last signal."""
 
     at = 0.0
 
@@ -127,7 +127,7 @@ def _leave_terminal() -> None:
 
 
 def _signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
-    """Signal a group, and the others of its session; whether there is one."""
+    """Signal a group, and the others of its session; return whether there is one."""
     reached = False
     for group in {process.pid, *(group for _, group in session(process.pid))}:
         with suppress(ProcessLookupError, PermissionError):

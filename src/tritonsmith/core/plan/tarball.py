@@ -66,7 +66,7 @@ class Tarball:
             yield member
 
     def content(self) -> Iterator[bytes]:
-        """The content of the latest member, in pieces."""
+        """Yield the content of the latest member, in pieces."""
         while self._left:
             piece = self._exactly(min(self._left, _CHUNK))
             self._left -= len(piece)
@@ -107,16 +107,16 @@ class Tarball:
             raise DamagedError(f"entry {name!r} is {what}: only files, folders and links are unpacked")
         if kind not in _KINDS:
             raise DamagedError(f"entry {name!r} has an unknown type ({kind!r})")
-        found = _KINDS[kind]
-        if found == "file" and name.endswith("/"):  # as they were before there was a kind for folders
-            found = "folder"
+        translated = _KINDS[kind]
+        if translated == "file" and name.endswith("/"):  # as they were before there was a kind for folders
+            translated = "folder"
         if "size" in extended:
             size = _decimal(extended["size"])
         if size > self._limits.bytes:
             raise TooMuchError(f"entry {name!r} claims to have {size:,} bytes")
         self._left = size if _KINDS[kind] == "file" else 0
         self._pad = -self._left % _BLOCK
-        target = extended.get("linkpath", member.target) if "link" in found else ""
+        target = extended.get("linkpath", member.target) if "link" in translated else ""
         if max(len(os.fsencode(name)), len(os.fsencode(target))) > self._limits.name:
             raise TooMuchError(f"entry {name[:80]!r}... has a name of more than {self._limits.name} bytes")
         parts = _parts(name)
@@ -124,7 +124,7 @@ class Tarball:
             raise TooMuchError(f"entry {name[:80]!r}... lies more than {self._limits.depth} folders deep")
         if "\0" in target:
             raise DamagedError(f"entry {name!r} points to {target!r}")
-        return replace(member, name=name, parts=parts, kind=found, size=self._left, target=target)
+        return replace(member, name=name, parts=parts, kind=translated, size=self._left, target=target)
 
     def _finish(self, zeros: int) -> None:
         """Check that only a few zeros follow the end."""
@@ -141,7 +141,7 @@ class Tarball:
 
 
 def _header(block: bytes) -> tuple[TarMember, bytes, int]:
-    """The entry, its kind as it is there, and the size of what follows."""
+    """Return the entry, its kind as it is there, and the size of what follows."""
     total = sum(block[:148]) + 8 * ord(" ") + sum(block[156:])
     if _number(block[148:156]) != total:
         raise DamagedError("damaged or truncated: the checksum of a header does not match")
@@ -176,7 +176,7 @@ def _text(field: bytes) -> str:
 
 def _records(text: bytes) -> dict[str, str]:
     """Records of pax: `LENGTH KEY=VALUE`, each with a line feed."""
-    found = {}
+    records = {}
     at = 0
     while at < len(text):
         blank = text.find(b" ", at, at + 10)
@@ -186,9 +186,9 @@ def _records(text: bytes) -> dict[str, str]:
         key, equals, value = record.partition(b"=")
         if at + length > len(text) or not (record.endswith(b"\n") and equals):
             raise DamagedError("damaged: an extended header contains an invalid record")
-        found[os.fsdecode(key)] = os.fsdecode(value[:-1])
+        records[os.fsdecode(key)] = os.fsdecode(value[:-1])
         at += length
-    return found
+    return records
 
 
 def _decimal(text: str) -> int:

@@ -24,13 +24,13 @@ PIPE_WIDTH = 100  # columns of a file or a pipe, unless COLUMNS says otherwise
 
 @cache
 def out() -> Screen:
-    """The console for answers: tables, plans, JSON."""
+    """Return the console for answers: tables, plans, JSON."""
     return _screen(sys.stdout, stderr=False)
 
 
 @cache
 def err() -> Screen:
-    """The console for progress, notes and warnings."""
+    """Return the console for progress, notes and warnings."""
     return _screen(sys.stderr, stderr=True)
 
 

@@ -10,8 +10,8 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}  # by a line's first character
 
 
 def coloured(lines: Iterable[str]) -> Text:
-    """The lines of a diff, each with a line end."""
-    made = Text()
+    """Return the lines of a diff, each with a line end."""
+    text = Text()
     for line in lines:
-        made.append(f"{line}\n", style=_STYLES.get(line[:1], ""))
-    return made
+        text.append(f"{line}\n", style=_STYLES.get(line[:1], ""))
+    return text

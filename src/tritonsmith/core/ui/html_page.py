@@ -12,7 +12,7 @@ _STYLE = Path(__file__).with_name("page.css")
 
 
 def document(title: str, body: Iterable[str]) -> str:
-    """A whole page.
+    """Return a whole page.
 
     Args:
         title: plain text.
@@ -41,7 +41,7 @@ def text(what: object) -> str:
 
 
 def tag(name: str, *inner: str, of: str = "", **attributes: object) -> str:
-    """An element.
+    """Return an element.
 
     Args:
         name: of the element.
@@ -49,13 +49,13 @@ def tag(name: str, *inner: str, of: str = "", **attributes: object) -> str:
         of: its class.
         attributes: plain text.
     """
-    given = {**({"class": of} if of else {}), **attributes}
-    written = "".join(f' {key.replace("_", "-")}="{text(value)}"' for key, value in given.items())
+    merged = {**({"class": of} if of else {}), **attributes}
+    written = "".join(f' {key.replace("_", "-")}="{text(value)}"' for key, value in merged.items())
     return f"<{name}{written}>{''.join(inner)}</{name}>"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[str] = ()) -> str:
-    """A table.
+    """Return a table.
 
     Args:
         heads: plain text.
@@ -63,7 +63,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence
         numbers: heads of columns with numbers.
     """
     classes = ["number" if head in numbers else "" for head in heads]
-    first = tag("tr", *(tag("th", text(one), of=of) for one, of in zip(heads, classes, strict=True)))
+    first = tag("tr", *(tag("th", text(head), of=of) for head, of in zip(heads, classes, strict=True)))
     rest = (
         tag("tr", *(tag("td", cell, of=of) for cell, of in zip(row, classes, strict=True))) for row in rows
     )
@@ -71,7 +71,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence
 
 
 def folded(summary: str, *inner: str) -> str:
-    """What is shown after a click.
+    """Return an element whose content is shown after a click.
 
     Args:
         summary: plain text.

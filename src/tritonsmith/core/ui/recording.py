@@ -1,4 +1,4 @@
-"""What a task tells another process of ours, `watch`, besides text: its tables, and the files that it makes.
+"""Records for another process of ours, `watch`, besides text: a task's tables, and the files that it makes.
 
 A record is a line of output: RS and JSON, as in RFC 7464.
 """
@@ -14,7 +14,7 @@ _KINDS = {"file", "table"}
 
 
 class _Records:
-    """Whether the reader of our output understands them."""
+    """The state of recording: on if the reader of our output understands records."""
 
     there = False
 
@@ -25,25 +25,25 @@ def begin() -> None:
 
 
 def on() -> bool:
-    """Whether records are written."""
+    """Return whether records are written."""
     return _Records.there
 
 
 def record(kind: str, content: Any) -> str:
-    """A line of output."""
+    """Return a line of output."""
     return _MARK + json.dumps({kind: content})
 
 
 def parse(line: str) -> dict[str, Any]:
     """A record by its kind; empty for a line of text, one that only begins as a record does included."""
     try:
-        found = json.loads(line[1:]) if line.startswith(_MARK) else {}
+        content = json.loads(line[1:]) if line.startswith(_MARK) else {}
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) and found.keys() <= _KINDS else {}
+    return content if isinstance(content, dict) and content.keys() <= _KINDS else {}
 
 
 def made(path: Path) -> None:
-    """Tell that a file of text is a part of the answer."""
+    """Record that a file of text is a part of the answer."""
     if on():
         print(record("file", str(path)), flush=True)

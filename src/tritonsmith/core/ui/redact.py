@@ -72,7 +72,7 @@ _SHORT_SIGN = re.compile(rf"_(?:{_SHORT})[=:'\" ]")
 
 
 def hidden(text: str) -> str:
-    """The text, with `***` for each secret in it."""
+    """Return the text, with `***` for each secret in it."""
     lower = text.lower()
     if not any(sign in lower for sign in _SIGNS) and not _SHORT_SIGN.search(lower):
         return text
@@ -88,12 +88,12 @@ def hidden(text: str) -> str:
 
 
 def variable(name: str, value: str) -> str:
-    """The value of a variable or a key, or `***` if its name indicates a secret."""
+    """Return the value of a variable or a key, or `***` if its name indicates a secret."""
     return MARK if is_secret(name) and not _HARMLESS.fullmatch(value) else hidden(value)
 
 
 def is_secret(name: str) -> bool:
-    """Whether the name of a variable or a key indicates a secret."""
+    """Return whether the name of a variable or a key indicates a secret."""
     return _NAME.search(name) is not None
 
 
@@ -102,9 +102,9 @@ def data(value: Any) -> Any:
     if isinstance(value, str):
         return hidden(value)
     if isinstance(value, Mapping):
-        return {name: _value(str(name), one) for name, one in value.items()}
+        return {name: _value(str(name), item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [data(one) for one in value]
+        return [data(item) for item in value]
     return value
 
 
@@ -115,7 +115,7 @@ class SecretLines:
         self._inside = False
 
     def __call__(self, line: str) -> str:
-        """The line, without its secrets."""
+        """Return the line, without its secrets."""
         if self._inside:
             self._inside = _END not in line
             return MARK
@@ -129,7 +129,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _hides(name: str, value: str) -> bool:
-    """In a text or a table: `key` may be any key there, `KEY` is a variable's name."""
+    """Return whether a name in a text or table hides its value: `key` may be any key, `KEY` is a variable."""
     named = _STRONG_NAME.search(name) or (name.isupper() and is_secret(name))
     return bool(named) and not _HARMLESS.fullmatch(value)
 

@@ -27,7 +27,7 @@ class Screen(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print; see Rich."""
-        shown = (redact.hidden(one) if isinstance(one, str) else one for one in objects)
+        shown = (redact.hidden(item) if isinstance(item, str) else item for item in objects)
         super().print(*shown, **options)
 
     def print_json(self, json: str | None = None, *, data: Any = None, **options: Any) -> None:
@@ -40,7 +40,7 @@ class _Cleaning(RenderHook):
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         """Clean what is printed."""
-        return [_Clean(one) for one in renderables]
+        return [_Clean(renderable) for renderable in renderables]
 
 
 @dataclass(frozen=True)

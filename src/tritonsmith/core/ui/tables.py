@@ -40,7 +40,7 @@ Cell = str | Text
 
 
 class _Screen:
-    """Whether to show tables in full width."""
+    """The state of the screen: whether tables are shown in full width."""
 
     wide = False
 
@@ -94,10 +94,12 @@ class Grid:
         yield from map(unwrapped, self.lines(width_of(options)))
 
     def as_json(self) -> dict[str, Any]:
-        """The table for `of_json`, in another process."""
+        """Return the table for `of_json`, in another process."""
         return {
             "title": self.title,
-            "columns": [(_told(one.head), one.right, one.cut, one.spare) for one in self.columns],
+            "columns": [
+                (_told(column.head), column.right, column.cut, column.spare) for column in self.columns
+            ],
             "rows": [[_told(cell) for cell in row] for row in self.rows],
             "keys": self.keys,
             "styles": self.styles,
@@ -106,14 +108,14 @@ class Grid:
 
     @staticmethod
     def of_json(content: Mapping[str, Any]) -> Grid:
-        """The table of `as_json`."""
+        """Return the table of `as_json`."""
         columns = tuple(Column(Text(*head), *rest) for head, *rest in content["columns"])
         rows = tuple(tuple(Text(*cell) for cell in row) for row in content["rows"])
         styles = tuple(content["styles"])
         return Grid(content["title"], columns, rows, content["keys"], styles, content["across"])
 
     def lines(self, width: int | None) -> Iterator[Text]:
-        """The table, line by line.
+        """Yield the table, line by line.
 
         Args:
             width: of the screen; None for full width.
@@ -126,16 +128,18 @@ class Grid:
         yield Text("")
 
     def _upright(self, width: int | None) -> tuple[Iterable[Text], tuple[str, ...]]:
-        """The rows as rows, and the heads of the columns that are omitted."""
+        """Return the rows as rows, and the heads of the columns that are omitted."""
         chosen = list(range(len(self.columns)))
         if width is None:
             return self._drawn(chosen, self._extents(chosen, _TEXT)[1]), ()
         if not self._fits(chosen, self._extents(chosen, _TEXT)[0], width):
             chosen = [
-                one for one in chosen if one < self.keys or any(row[one].plain.strip() for row in self.rows)
+                index
+                for index in chosen
+                if index < self.keys or any(row[index].plain.strip() for row in self.rows)
             ]
         spare = sorted(
-            (one for one in chosen if self.columns[one].spare), key=lambda one: self.columns[one].spare
+            (one for one in chosen if self.columns[one].spare), key=lambda index: self.columns[index].spare
         )
         gone: list[str] = []
         while spare and not self._fits(chosen, self._extents(chosen, _TEXT)[0], width):
@@ -178,7 +182,7 @@ class Grid:
         return narrowed
 
     def _bands(self, chosen: Sequence[int], width: int) -> list[list[int]]:
-        """The columns in bands, each beginning with the keys; empty if one does not fit the screen."""
+        """Return the columns in bands, each beginning with the keys; empty if one does not fit the screen."""
         keys = [number for number in chosen if number < self.keys]
         bands: list[list[int]] = []
         for number in chosen[len(keys) :]:
@@ -215,13 +219,13 @@ class Grid:
 
     def _squeezed(self, chosen: Sequence[int], least: Sequence[int], room: int) -> list[int]:
         """Shorten the columns that may be cut."""
-        found, over = list(least), sum(least) - room
+        widths, over = list(least), sum(least) - room
         for place, number in enumerate(chosen):
             if self.columns[number].cut:
-                less = min(max(0, over), max(0, found[place] - _SHORTEST))
-                found[place] -= less
+                less = min(max(0, over), max(0, widths[place] - _SHORTEST))
+                widths[place] -= less
                 over -= less
-        return found
+        return widths
 
     def _drawn(self, chosen: Sequence[int], widths: Sequence[int]) -> Iterator[Text]:
         columns = [self.columns[number] for number in chosen]
@@ -256,7 +260,7 @@ class Grid:
         return labels, Text("\n").join(column.head for column in self.columns[: self.keys])
 
     def _turned(self, width: int | None) -> Iterator[Text]:
-        """A line for each metric; rows side by side, in as many blocks as needed."""
+        """Yield a line for each metric; rows side by side, in as many blocks as needed."""
         labels, corner = self._labels()
         first, widths, blocks = self._side_by_side_blocks(width)
         label = Column(Text(""))
@@ -287,7 +291,7 @@ def plain(
     styles: Sequence[str] = (),
     across: bool = False,
 ) -> Grid:
-    """A table.
+    """Return a table.
 
     Args:
         title: the heading.
@@ -315,7 +319,7 @@ def width_of(options: ConsoleOptions) -> int | None:
 
 
 def unwrapped(line: Text) -> Text:
-    """A line that neither Rich nor we break any further."""
+    """Return a line that neither Rich nor we break any further."""
     line.no_wrap, line.overflow = True, "ignore"
     return line
 
@@ -347,7 +351,7 @@ def wrapped(line: Text, width: int | None, indent: int) -> list[Text]:
 
 
 def clipped(text: str, most: int) -> str:
-    """The text, cut with a mark if it is too long."""
+    """Return the text, cut with a mark if it is too long."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -356,7 +360,7 @@ def _told(cell: Text) -> tuple[str, str]:
 
 
 def _clean(cell: Cell) -> Text:
-    """The text without secrets and control characters; `[toolchain]` is not markup."""
+    """Return the text without secrets and control characters; `[toolchain]` is not markup."""
     if isinstance(cell, Text):
         return Text(printable(redact.hidden(cell.plain)), cell.style)
     return Text(printable(redact.hidden(cell)))
@@ -409,19 +413,19 @@ def _blocks(widths: Sequence[int], room: int | None) -> Iterator[list[int]]:
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
     """Widths of columns: remaining space goes to the narrowest columns that need more."""
-    found = list(least)
-    left = room - sum(found)
-    while left > 0 and (wanting := [one for one in range(len(found)) if found[one] < most[one]]):
-        found[min(wanting, key=lambda one: found[one])] += 1
+    widths = list(least)
+    left = room - sum(widths)
+    while left > 0 and (wanting := [index for index in range(len(widths)) if widths[index] < most[index]]):
+        widths[min(wanting, key=lambda index: widths[index])] += 1
         left -= 1
-    return found
+    return widths
 
 
 def _cut(cell: Text, width: int) -> Text:
     """Shorten to one line, with a mark."""
-    made = _one_line(cell)
-    made.truncate(width, overflow="ellipsis")
-    return made
+    line = _one_line(cell)
+    line.truncate(width, overflow="ellipsis")
+    return line
 
 
 def _folded(cell: Text, width: int | None) -> Iterator[Text]:
@@ -437,7 +441,7 @@ def _broken(line: Text, width: int) -> Iterator[Text]:
     indent = len(line.plain) - len(line.plain.lstrip())  # what hangs below a name hangs in all its lines
     indent = indent if indent < width // 2 else 0
     begin, end = indent, indent
-    places = sorted({*(found.end() for found in _BREAKS.finditer(line.plain, indent)), len(line.plain)})
+    places = sorted({*(match.end() for match in _BREAKS.finditer(line.plain, indent)), len(line.plain)})
 
     def piece(stop: int) -> Text:
         part = line[begin:stop]
@@ -473,7 +477,7 @@ def _side_by_side(
     *,
     bottom: bool = False,
 ) -> Iterator[Text]:
-    """The lines of a row with multi-line cells side by side."""
+    """Yield the lines of a row with multi-line cells side by side."""
     height = max(map(len, cells), default=0)
     for number in range(height):
         line = Text(style=style)
@@ -488,7 +492,7 @@ def _side_by_side(
 
 
 def stages(answer: Mapping[str, Any]) -> Grid:
-    """The worker's answer: one row per target, one column per stage, with sizes."""
+    """Return the worker's answer: one row per target, one column per stage, with sizes."""
     names = list(dict.fromkeys(name for result in answer["results"] for name in result["stages"]))
     rows = []
     for result in answer["results"]:
@@ -500,7 +504,7 @@ def stages(answer: Mapping[str, Any]) -> Grid:
 
 
 def phases(seconds: Mapping[str, float]) -> Grid:
-    """How long each phase took, and its share."""
+    """Return the duration of each phase, and its share."""
     whole = sum(seconds.values()) or 1.0
     rows = [[phase, duration(took), f"{100 * took / whole:.0f} %"] for phase, took in seconds.items()]
     rows.append(["all", duration(whole), ""])

@@ -15,7 +15,7 @@ def duration(seconds: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """An age in its largest unit: `12 s`, `5 min`, `3 h`, `40 d`."""
+    """Return an age in its largest unit: `12 s`, `5 min`, `3 h`, `40 d`."""
     for length, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if seconds >= length:
             return f"{seconds / length:.0f} {unit}"
@@ -23,7 +23,7 @@ def age(seconds: float) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as text: `512 B`, `41.9 KiB`, `2.0 GiB`."""
+    """Return bytes as text: `512 B`, `41.9 KiB`, `2.0 GiB`."""
     power = min(max(count.bit_length() - 1, 0) // 10, 4)
     return f"{count / (1 << 10 * power):.1f} {' KMGT'[power]}iB" if power else f"{count} B"
 

@@ -1,4 +1,4 @@
-"""Steps, plans of steps, and what the runner gives a step to work with.
+"""Define steps, plans of steps, and the tools that the runner gives a step.
 
 A step prints itself as shell, and does the same when the runner calls it: `shell` and `act`, side by side.
 """
@@ -33,7 +33,7 @@ class Stamp:
 
     Attributes:
         path: the file.
-        key: of the step's inputs.
+        key: a key of the step's inputs.
         made: the result of the step, if the stamp lies beside the result, which may have been deleted since.
         again: do the step even if this was done.
     """
@@ -44,7 +44,7 @@ class Stamp:
     again: bool = False
 
     def holds(self) -> bool:
-        """Whether the step was completed with exactly these inputs, and its result still exists."""
+        """Return whether the step was completed with exactly these inputs, and its result still exists."""
         try:
             gone = self.made is not None and not self.made.exists()
             return not self.again and not gone and self.path.read_text(encoding="utf-8") == self.key
@@ -69,7 +69,7 @@ class Step:
     stamp: Stamp | None = None
 
     def shell(self) -> list[str]:
-        """The step as lines of POSIX shell that can be pasted."""
+        """Return the step as lines of POSIX shell that can be pasted."""
         raise NotImplementedError  # pragma: no cover - abstract
 
     def act(self, tools: StepTools) -> None:
@@ -92,13 +92,13 @@ class Step:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the step resumes where it was interrupted."""
+        """Report whether the step resumes where it was interrupted."""
         return False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a task will do, in order. `--dry-run` prints the plan; the runner executes the same object."""
+    """The steps of a task, in order. `--dry-run` prints the plan; the runner executes the same object."""
 
     title: str
     steps: tuple[Step, ...] = ()
@@ -119,7 +119,7 @@ class Plan:
         return tuple(dict.fromkeys(step.phase for step in todo))
 
     def summary(self) -> tuple[str, ...]:
-        """The title, then a line for each phase: how many commands and files, and where."""
+        """Return the title, then a line for each phase: how many commands and files, and where."""
         lines, todo = [], self.open_phases
         for phase in self.phases:
             steps = [step for step in self.steps if step.phase == phase]
@@ -138,7 +138,7 @@ class Plan:
         return (self.title, *lines)
 
     def shell(self) -> str:
-        """The whole plan as a POSIX shell script."""
+        """Return the whole plan as a POSIX shell script."""
         lines = [
             "#!/bin/sh",
             _comment(self.title),
@@ -159,7 +159,7 @@ class Plan:
 
 
 def _common_folder(steps: Iterable[Step]) -> str:
-    """The folder that everything of these steps lies in; empty if that says nothing."""
+    """Return the folder that contains everything of these steps; empty if that says nothing."""
     paths = [getattr(step, field.name) for step in steps for field in fields(step)]
     places = [str(path) for path in paths if isinstance(path, Path) and path.is_absolute()]
     folder = os.path.commonpath(places) if places else ""
@@ -167,7 +167,7 @@ def _common_folder(steps: Iterable[Step]) -> str:
 
 
 def digest(*parts: object) -> str:
-    """A short, stable key for inputs: 16 hex digits of the SHA-256 of their JSON."""
+    """Return a short, stable key for inputs: 16 hex digits of the SHA-256 of their JSON."""
     encoded = json.dumps(parts, sort_keys=True, default=_plain)
     return hashlib.sha256(encoded.encode()).hexdigest()[:16]
 
@@ -177,7 +177,7 @@ def _plain(value: object) -> object:
 
 
 def step_key(step: Step) -> str:
-    """A key that changes whenever anything in the step but the stamp changes."""
+    """Return a key that changes whenever anything in the step but the stamp changes."""
     values = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "stamp"}
     return digest(type(step).__name__, values)
 
@@ -201,7 +201,7 @@ def quote(path: Path | str) -> str:
 
 
 def make_parent(path: Path) -> str:
-    """The line of shell that creates the folder of a file."""
+    """Return the line of shell that creates the folder of a file."""
     return f"mkdir -p {quote(path.parent)}"
 
 
@@ -243,7 +243,7 @@ class Tap:
 
 
 class StepTools:
-    """What a step works with: programs whose output is logged, and a progress bar.
+    """The tools of a step: programs whose output is logged, and a progress bar.
 
     Args:
         log: the run's log.
@@ -324,7 +324,7 @@ class StepTools:
         self._progress.update(done, total, what)
 
     def transfer(self, title: str) -> Callable[[int, int | None], None]:
-        """A callback that reports the bytes of one file."""
+        """Return a callback that reports the bytes of one file."""
         shown = redact.hidden(title)  # before the screen cuts it
         return lambda done, total: self.update(done, total, shown)
 

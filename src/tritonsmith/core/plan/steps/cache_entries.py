@@ -61,7 +61,7 @@ class RemoveEntries(Step):
 
     Attributes:
         root: the cache's folder, absolute and without a link in it.
-        entries: what goes.
+        entries: the entries to remove.
         index: how an entry is taken out of use.
         grace: seconds between that and its removal; 0 where nobody reads, and then it is not taken out first.
     """
@@ -95,19 +95,19 @@ class RemoveEntries(Step):
             OSError: the root cannot be written to.
         """
         whole = len(self.entries)
-        for seen in self.entries:
-            _check_name(seen.name)
+        for entry in self.entries:
+            _check_name(entry.name)
         with _opened(self.root) as root:
             _sweep(root)
             with _trash(root) as trash:
                 going = self.entries
                 if self.grace:
                     tools.update(0, whole, "taking entries out of use")
-                    retired = [_retire(root, seen, self.index, trash) for seen in going]
-                    going = tuple(seen for seen in retired if seen)
+                    retired = [_retire(root, entry, self.index, trash) for entry in going]
+                    going = tuple(entry for entry in retired if entry)
                     time.sleep(self.grace)
-                for done, seen in enumerate(going):
-                    if _move(root, seen, trash, str(done)):
+                for done, entry in enumerate(going):
+                    if _move(root, entry, trash, str(done)):
                         _delete(trash, str(done))
                     if done % _EVERY == 0:
                         tools.update(done, whole, "deleting entries")
@@ -139,7 +139,7 @@ def check_root(root: Path) -> None:
 
 @contextmanager
 def _opened(root: Path) -> Iterator[int]:
-    """The root as a descriptor: whatever happens to its path, only this folder's entries go."""
+    """Yield the root as a descriptor: whatever happens to its path, only this folder's entries go."""
     check_root(root)
     with _folder(str(root)) as descriptor:
         locks.hold_folder(descriptor, root, "clearing this cache")
@@ -163,7 +163,7 @@ def _folder(name: str, parent: int | None = None) -> Iterator[int]:
 
 @contextmanager
 def _trash(root: int) -> Iterator[int]:
-    """A temporary folder in the root; it stays behind if the run is stopped."""
+    """Yield a temporary folder in the root; it stays behind if the run is stopped."""
     name = f"{TRASH}{uuid.uuid4().hex}"
     os.mkdir(name, dir_fd=root)
     with _folder(name, root) as descriptor:
@@ -215,7 +215,7 @@ def _move(root: int, seen: SeenEntry, trash: int, new_name: str) -> bool:
 
 @contextmanager
 def _parent(root: int, name: str) -> Iterator[tuple[int, str]]:
-    """The folder that contains an item (the root or an entry), and the item's name there."""
+    """Yield the folder that contains an item (the root or an entry), and the item's name there."""
     entry, _, leaf = name.rpartition("/")
     if not entry:
         yield root, leaf

@@ -34,7 +34,7 @@ class GitFetch(Step):
     blobless: bool = True
 
     def fetch_argv(self, url: str) -> tuple[str, ...]:
-        """The command that fetches from one remote, whose URL has no secrets (`GitRemote`)."""
+        """Return the command that fetches from one remote, whose URL has no secrets (`GitRemote`)."""
         blobs = ("--filter=blob:none",) if self.blobless else ()
         return ("git", "-C", str(self.repository), "fetch", "--depth=1", *blobs, "--", url, self.commit)
 
@@ -199,7 +199,7 @@ class UnpackPackage(Step):
 
     @property
     def commands(self) -> tuple[tuple[str, ...], ...]:
-        """What fills `partial`, and what proves that it works."""
+        """The commands that fill `partial`, and the one that proves that it works."""
         pip = (*self.pip, "--target", str(self.partial), self.requirement)
         return (pip, (str(self.partial / self.verify[0]), *self.verify[1:])) if self.verify else (pip,)
 
@@ -237,5 +237,5 @@ class UnpackPackage(Step):
 
 def _git_error(lines: tuple[str, ...]) -> str:
     """Git's own error in its output; advice may follow the error."""
-    told = [line for line in lines if line.startswith(("fatal: ", "error: "))]
-    return (told or lines or ("",))[-1]
+    errors = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+    return (errors or lines or ("",))[-1]

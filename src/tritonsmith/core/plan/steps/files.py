@@ -180,8 +180,8 @@ class RemoveWritten(Step):
         return len(self.paths)
 
     def shell(self) -> list[str]:
-        made = [("rm -f --", self.paths), ("rmdir --", self.folders)]
-        return [f"{how} {' '.join(map(quote, paths))}" for how, paths in made if paths]
+        commands = [("rm -f --", self.paths), ("rmdir --", self.folders)]
+        return [f"{how} {' '.join(map(quote, paths))}" for how, paths in commands if paths]
 
     def act(self, tools: StepTools) -> None:
         files.remove(self.paths, self.folders)

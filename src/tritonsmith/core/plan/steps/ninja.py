@@ -42,7 +42,7 @@ class NinjaBuild(Step):
         return True
 
     def command(self, *words: str) -> tuple[str, ...]:
-        """The command that builds targets of the tree."""
+        """Return the command that builds targets of the tree."""
         return (str(self.ninja), "-C", str(self.tree), f"-j{self.jobs}", *words)
 
 
@@ -83,7 +83,7 @@ class BuildUsed(NinjaBuild):
         return (str(self.ninja), "-C", str(self.user), "build.ninja")
 
     def targets(self) -> tuple[str, ...]:
-        """The targets to build, from the two graphs: paths relative to `tree`, and names.
+        """Return the targets to build, from the two graphs: paths relative to `tree`, and names.
 
         Raises:
             StepError: a graph cannot be read, or uses nothing from `tree`.
@@ -151,7 +151,7 @@ class BuildObjects(NinjaBuild):
             tools.run(self, argv, self.tree, _STATUS)
 
     def found(self) -> tuple[str, ...]:
-        """The sources that the tree compiles, by their names in the tree.
+        """Return the sources that the tree compiles, by their names in the tree.
 
         Raises:
             StepError: the list of compile commands cannot be read.
@@ -213,7 +213,7 @@ class OutdateForeignOutput(Step):
             tools.write_log(f"another build folder wrote {output}: it is linked again")
 
     def foreign(self) -> list[Path]:
-        """The outputs that another build folder has written."""
+        """Return the outputs that another build folder has written."""
         if not self._log.is_file():
             return []
         last = self._log.stat().st_mtime_ns

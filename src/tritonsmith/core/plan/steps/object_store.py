@@ -76,7 +76,7 @@ def check(url: str) -> None:
 
 
 def text(url: str) -> str:
-    """The content of a small text file in an object store.
+    """Return the content of a small text file in an object store.
 
     Raises:
         DownloadError: the file cannot be read.
@@ -88,7 +88,7 @@ def text(url: str) -> str:
 
 @contextmanager
 def opened(url: str) -> Iterator[tuple[Any, str]]:
-    """The object store of a URL, and the path in it; errors of the client become errors of the tool.
+    """Yield the object store of a URL, and the path in it; errors of the client become errors of the tool.
 
     Raises:
         SmithError: there is no client for that kind of URL.

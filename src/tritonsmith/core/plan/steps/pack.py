@@ -59,7 +59,7 @@ class Pack(Step):
     Attributes:
         dest: the archive; `DEST.partial` until it is complete, `DEST.sha256` beside it comes last.
         head: text of the first entry.
-        items: what goes in.
+        items: the files and links to pack.
         places: folders that texts may name, and what stands for each, below the placeholder.
         texts: patterns of names of texts.
         mtime: time stamp of everything in it, so that the same tree gives the same archive.
@@ -184,12 +184,12 @@ def _fill(tree: FreshTree, tarball: Tarball) -> dict[str, Any]:
 
 
 def beside(path: Path) -> Path:
-    """The file with an archive's checksum."""
+    """Return the file with an archive's checksum."""
     return path.with_name(f"{path.name}.sha256")
 
 
 def peek(path: Path) -> dict[str, Any]:
-    """The first entry of an archive, which describes the archive; the rest is not read.
+    """Return the first entry of an archive, which describes the archive; the rest is not read.
 
     Raises:
         DownloadError: not an archive of a store.
@@ -211,7 +211,7 @@ def peek(path: Path) -> dict[str, Any]:
 
 
 def _small(member: TarMember, tarball: Tarball, limit: str) -> bytes:
-    """The content of an entry, read into memory."""
+    """Return the content of an entry, read into memory."""
     allowed: int = configs.load("archives")["limits"][limit]
     if member.kind != "file" or member.size > allowed:
         raise TooMuchError(f"{member.name} is not a file of at most {allowed:,} bytes")
@@ -221,16 +221,18 @@ def _small(member: TarMember, tarball: Tarball, limit: str) -> bytes:
 def _head(member: TarMember, tarball: Tarball) -> dict[str, Any]:
     if member.parts != (HEAD,):
         raise DamagedError(f"the archive does not begin with {HEAD}")
-    seen = untrusted.json_of(_small(member, tarball, "head"))
-    if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
+    head = untrusted.json_of(_small(member, tarball, "head"))
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
         raise DamagedError(
             f"the archive does not have schema {SCHEMA}: another version of tritonsmith wrote it"
         )
-    texts = seen.get("texts")
-    patterns = isinstance(texts, list) and all(isinstance(one, str) and len(one) < _PATTERN for one in texts)
-    if not (isinstance(seen.get("manifest"), dict) and patterns):
+    texts = head.get("texts")
+    patterns = isinstance(texts, list) and all(
+        isinstance(pattern, str) and len(pattern) < _PATTERN for pattern in texts
+    )
+    if not (isinstance(head.get("manifest"), dict) and patterns):
         raise DamagedError(f"{HEAD} is damaged")
-    return seen
+    return head
 
 
 def _size(item: Item) -> int:
@@ -342,22 +344,22 @@ class _Pieces(io.RawIOBase):
             if piece is None:
                 break
             self._rest += piece
-        wanted = len(self._rest) if size < 0 else size
-        data, self._rest = self._rest[:wanted], self._rest[wanted:]
+        count = len(self._rest) if size < 0 else size
+        data, self._rest = self._rest[:count], self._rest[count:]
         self.sha256.update(data)
         self._count(len(data))
         return data
 
 
 def _promised(text: bytes) -> dict[str, str]:
-    """The checksum of each file, from `SHA256SUMS`."""
-    found: dict[str, str] = {}
+    """Return the checksum of each file, from `SHA256SUMS`."""
+    checksums: dict[str, str] = {}
     for line in os.fsdecode(text).split("\n")[:-1]:
         sha256, blanks, name = line.partition("  ")
-        if not (blanks and name) or name in found:
+        if not (blanks and name) or name in checksums:
             raise DamagedError(f"{SUMS} has an invalid or duplicate line: {line[:80]!r}")
-        found[name] = sha256
-    return found
+        checksums[name] = sha256
+    return checksums
 
 
 def _compare(promised: dict[str, str], found: dict[str, str]) -> None:

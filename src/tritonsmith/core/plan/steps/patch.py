@@ -58,18 +58,18 @@ def check_unlinked(root: Path, name: str) -> None:
     """Check that neither a file nor a folder on the way to it is a link: it may lead out of the checkout.
 
     Raises:
-        OwnershipError: one is.
+        OwnershipError: one of them is a link.
     """
-    for one in (root / name, *(root / name).parents):
-        if one == root:
+    for path in (root / name, *(root / name).parents):
+        if path == root:
             break
-        if one.is_symlink():
+        if path.is_symlink():
             hints = [f"make it a file, or a folder, of {root}"]
-            raise OwnershipError("refusing to write through a link", where=one, hints=hints)
+            raise OwnershipError("refusing to write through a link", where=path, hints=hints)
 
 
 def _lines(text: str) -> list[str]:
-    """Lines as a diff has them; one without an end is marked as git marks it."""
+    """Return lines as a diff has them; one without an end is marked as git marks it."""
     lines = text.split("\n")
     last = lines.pop()
     return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines

@@ -31,7 +31,7 @@ def check(place: Path) -> None:
 
 
 def is_text(path: Path, patterns: Iterable[str]) -> bool:
-    """Whether a file may contain the tree's path: by its name, or because it is a script."""
+    """Return whether a file may contain the tree's path: by its name, or because it is a script."""
     if path.stat().st_size > configs.load("archives")["limits"]["text"]:
         return False
     if any(fnmatchcase(path.name, pattern) for pattern in patterns):
@@ -41,7 +41,7 @@ def is_text(path: Path, patterns: Iterable[str]) -> bool:
 
 
 def replaced(text: bytes, places: Iterable[tuple[str, str]]) -> bytes:
-    """A text, in any encoding, with a placeholder for each path that it contains.
+    """Return a text, in any encoding, with a placeholder for each path that it contains.
 
     `places` are folders, and what stands for each below the placeholder; of nested ones the inner wins.
     """

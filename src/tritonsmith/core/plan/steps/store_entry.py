@@ -130,7 +130,7 @@ class RemoveLeftovers(Step):
 
 
 def tombstone(root: Path, name: str) -> Path:
-    """The path of an entry's manifest while the entry is being deleted."""
+    """Return the path of an entry's manifest while the entry is being deleted."""
     return root / f"{TRASH}{name}.json"
 
 
@@ -147,7 +147,7 @@ def _sweep(path: Path, step: RemoveLeftovers) -> None:
 
 
 def leftovers(root: Path) -> tuple[Path, ...]:
-    """What killed runs left in the store: deletions to finish first, since they leave folders, come first."""
+    """Return the leftovers of killed runs: unfinished deletions, which leave folders, come first."""
     paths = sorted(root.iterdir()) if root.is_dir() else []
     imports = (path for path in paths if path.name.startswith(INCOMING) and not path.name.endswith(".lock"))
     trash = [path for path in paths if path.name.startswith(TRASH)]
@@ -209,18 +209,18 @@ def _delete(trash: Path, owner: Path) -> None:
 
 
 def _claimed(root: Path, name: str, stale: tuple[SeenEntry, ...]) -> bool:
-    """Whether a user's record names the entry, and is not stale or was renewed since."""
-    known = {(seen.name, seen.changed) for seen in stale}
+    """Return whether a user's record names the entry, and is not stale or was renewed since."""
+    known = {(entry.name, entry.changed) for entry in stale}
     folder = root / "users"
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else []:
         try:
             changed = record.stat().st_mtime_ns
-            seen = untrusted.read_json(record)
+            content = untrusted.read_json(record)
         except (FileNotFoundError, ValueError):
             continue  # gone by now, or damaged: it names nobody
         except OSError:
             return True  # nobody knows what it names
-        named = isinstance(seen, dict) and seen.get("entry") == name
+        named = isinstance(content, dict) and content.get("entry") == name
         if named and (record.name, changed) not in known:
             return True
     return False

@@ -50,7 +50,7 @@ class Journal:
         return (*self.files, *(path for path, _ in self.edits))
 
     def stashed(self, stash: Path) -> tuple[tuple[Path, Path], ...]:
-        """Each path with its path in the stash."""
+        """Return each path with its path in the stash."""
         return tuple((path, stash / str(number)) for number, path in enumerate(self.paths))
 
     @property
@@ -61,14 +61,14 @@ class Journal:
 
 @dataclass(frozen=True)
 class Pending:
-    """What an unfinished removal left; `committed` if everything had been moved."""
+    """The state of an unfinished removal; `committed` if everything had been moved."""
 
     journal: Journal
     committed: bool
 
 
 def pending(stash: Path) -> Pending | None:
-    """What an earlier removal left in this stash; None if the stash does not exist.
+    """Return an earlier removal's state in this stash; None if the stash does not exist.
 
     Raises:
         OwnershipError: a folder of that name exists, and the tool did not create it.
@@ -186,18 +186,18 @@ def recover(stash: Path, root: Path) -> None:
     if pending(stash) is None:
         return
     with _alone(stash):
-        found = pending(stash)
-        if found is None:
+        unfinished = pending(stash)
+        if unfinished is None:
             return
-        _prove(found.journal, stash, root)
-        if found.committed:
-            _delete(found.journal, stash)
+        _prove(unfinished.journal, stash, root)
+        if unfinished.committed:
+            _delete(unfinished.journal, stash)
         else:
-            _put_back(found.journal, stash)
+            _put_back(unfinished.journal, stash)
 
 
 def inside(path: Path, root: Path) -> bool:
-    """Whether an absolute path lies below a resolved root; only links on the way to it are followed."""
+    """Return whether an absolute path is below a resolved root; only links on the way to it are followed."""
     target = path.parent.resolve() / path.name
     return path.name not in ("", "..") and target != root and target.is_relative_to(root)
 
@@ -262,7 +262,7 @@ def _prove(journal: Journal, stash: Path, root: Path) -> None:
 
 
 def _spare(journal: Journal, stash: Path, root: Path) -> None:
-    """Files without which the environment breaks, so that the next run could not put them back."""
+    """Refuse files without which the environment breaks, so that the next run could not put them back."""
     site, whole = stash.parent.resolve(), root.resolve()
     way = {folder.parent.resolve() / folder.name for folder in stash.absolute().parents if folder.name}
     kept = {*way, *site.parents, site, whole / "pyvenv.cfg", whole / "bin"}  # links on the way, too
@@ -286,11 +286,11 @@ def _strange(stash: Path) -> OwnershipError:
 
 
 def _read(path: Path) -> Journal:
-    seen = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text(encoding="utf-8"))
     return Journal(
-        tuple(map(Path, seen["files"])),
-        tuple((Path(name), str(text)) for name, text in seen["edits"]),
-        tuple(map(Path, seen["folders"])),
+        tuple(map(Path, content["files"])),
+        tuple((Path(name), str(text)) for name, text in content["edits"]),
+        tuple(map(Path, content["folders"])),
     )
 
 
