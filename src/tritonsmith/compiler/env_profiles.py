@@ -117,13 +117,13 @@ def _values(profiles: Iterable[Profile], version: str, kernel: str) -> tuple[dic
     result: dict[str, str] = {}
     notes = []
     for name, value in (item for profile in profiles for item in profile.set.items()):
-        text_ = value.replace(_KERNEL, kernel or "1")
+        filled = value.replace(_KERNEL, kernel or "1")
         if other := _before(name, value, version, kernel):
             result |= {key: text.replace(_KERNEL, kernel or "1") for key, text in other["set"].items()}
             names = ", ".join(other["set"])
-            notes.append(f"Triton {version}: {names} instead of {name}={text_}: {other['why']}")
+            notes.append(f"Triton {version}: {names} instead of {name}={filled}: {other['why']}")
         elif _exists(name, version):
-            result[name] = text_
+            result[name] = filled
         else:
             instead = variables.instead(name)
             rest = f"; instead: {instead}" if instead else ""

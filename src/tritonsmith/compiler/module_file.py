@@ -37,16 +37,16 @@ def file_of(module: str, python: Path) -> Path:
     """
     answer = query((str(python), "-c", _SEARCH, module))
     try:
-        answer_ = json.loads(answer.out.splitlines()[-1]) if answer else {}
+        location = json.loads(answer.out.splitlines()[-1]) if answer else {}
     except (ValueError, IndexError):
-        answer_ = {}
-    if not answer_:
+        location = {}
+    if not location:
         why = answer.err[-2000:] if answer else f"{python} did not respond in time"
         raise FactError("cannot search for the module", where=module, why=why)
-    if not answer_["file"]:
+    if not location["file"]:
         package = module.partition(".")[0]
-        hints = ["give its file instead", *(provided(package) if answer_["name"] == package else ())]
-        raise FactError(f"no module {answer_['name']}", where=module, why=f"for {python}", hints=hints)
-    if not answer_["file"].endswith(".py"):
-        raise FactError("this module is not written in Python", where=answer_["file"])
-    return Path(answer_["file"])
+        hints = ["give its file instead", *(provided(package) if location["name"] == package else ())]
+        raise FactError(f"no module {location['name']}", where=module, why=f"for {python}", hints=hints)
+    if not location["file"].endswith(".py"):
+        raise FactError("this module is not written in Python", where=location["file"])
+    return Path(location["file"])

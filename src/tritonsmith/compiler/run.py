@@ -282,13 +282,13 @@ def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False
             raise refused(prepared.results, prepared.asked, where.python, failure) from failure
         results = manifest.read_results(prepared.results)
         flags = prepared.asked.flags(**where.flags, out=prepared.out)
-        manifest_ = manifest.from_results(
+        result_manifest = manifest.from_results(
             results, prepared.out, prepared.kernel, prepared.asked.file, prepared.wanted, flags
         )
-        written = Write(prepared.out / FILE, manifest_.render(), phase="manifest")
-        steps = (written, manifest.record(manifest_, where.space))
+        written = Write(prepared.out / FILE, result_manifest.render(), phase="manifest")
+        steps = (written, manifest.record(result_manifest, where.space))
         where.space.run(Plan("manifest", steps), "kernel.compile", quiet=True, log=log)
-    return CompileResult(manifest_, tuple(report.notes(results[0], manifest_, prepared.asked)))
+    return CompileResult(result_manifest, tuple(report.notes(results[0], result_manifest, prepared.asked)))
 
 
 def worker_request(

@@ -99,11 +99,7 @@ def read(file: Path) -> str:
         near = [path.name for path in file.parent.glob("*.py")] if file.parent.is_dir() else []
         hints = did_you_mean(file.name, near) if near else ()
         raise FactError("no such file", where=file, hints=hints) from None
-    except (
-        UnicodeError,
-        LookupError,
-        SyntaxError,
-    ) as error:  # LookupError: the codec may not be a text encoding
+    except (UnicodeError, LookupError, SyntaxError) as error:  # LookupError: not a codec of texts
         raise FactError(
             "cannot decode this file as UTF-8 or as its declared encoding", where=file, why=str(error)
         ) from error

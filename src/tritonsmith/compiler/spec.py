@@ -128,8 +128,8 @@ def _site(python: Path) -> Path | None:
 def _with(side: CompilerSpec, word: str, *, alone: bool) -> CompilerSpec:
     if match := _OPTION.fullmatch(word):
         return _with_option(side, match[1], match[2])
-    if (targets_ := _targets(word)) is not None:
-        return replace(side, targets=tuple(dict.fromkeys((*side.targets, *targets_))))
+    if (named_targets := _targets(word)) is not None:
+        return replace(side, targets=tuple(dict.fromkeys((*side.targets, *named_targets))))
     path = Path(word).expanduser().absolute()
     if path.is_dir() and next(path.rglob(manifest.FILE), None):
         if not alone:

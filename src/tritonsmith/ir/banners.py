@@ -78,13 +78,13 @@ def parse(line: bytes) -> tuple[int, Banner] | None:
 
 def _mlir(match: re.Match[bytes]) -> Banner:
     head, operation, symbol = _text(match[2]), _text(match[3] or b""), _text(match[4] or b"")
-    head_ = _SPELLED.fullmatch(head) or _NAMED.fullmatch(head)
-    if head_ is None:  # an empty name
+    parts = _SPELLED.fullmatch(head) or _NAMED.fullmatch(head)
+    if parts is None:  # an empty name
         return Banner("mlir", head, "", "", operation, symbol, "before")
-    pipeline = head_["pipeline"] or ""
-    when: When = "before" if match[1] == b"Before" else "failed" if head_["failed"] else "after"
+    pipeline = parts["pipeline"] or ""
+    when: When = "before" if match[1] == b"Before" else "failed" if parts["failed"] else "after"
     argument = pipeline.partition("{")[0]
-    return Banner("mlir", head_["name"], argument, pipeline, operation, symbol.strip('"'), when)
+    return Banner("mlir", parts["name"], argument, pipeline, operation, symbol.strip('"'), when)
 
 
 def _llvm(match: re.Match[bytes]) -> Banner:

@@ -79,7 +79,7 @@ def cell_stages(
     if what != CompileOptions() or kernel:
         kernels = compiled(context, flags, kernel)
     elif launched:
-        kernels = [stages.of_compiled(kernel_) for kernel_ in launched.values()]
+        kernels = [stages.of_compiled(compiled_kernel) for compiled_kernel in launched.values()]
     else:
         hints = [f"give a signature, to compile without a launch: %%{NAME} --signature '*fp32:16,i32'"]
         raise UsageError("this cell launches no kernel", hints=hints)

@@ -175,9 +175,8 @@ def _unmet(body: list[ast.stmt], name: str, path: str) -> str:
 
 
 def _execute(tree: ast.Module, path: str, module: types.ModuleType) -> None:
-    code = compile(
-        tree, path, "exec", dont_inherit=True
-    )  # or this module's `annotations` import would apply to it
+    # dont_inherit: or the `from __future__ import annotations` of this module would apply to the file, too.
+    code = compile(tree, path, "exec", dont_inherit=True)
     exec(code, vars(module))  # noqa: S102 - what is asked for
 
 

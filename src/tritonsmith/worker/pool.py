@@ -152,9 +152,8 @@ class CompilePool:
             for _ in range(min(self.request["jobs"], len(self.request["points"]))):
                 self._more()
             while self.children:
-                if (
-                    os.getppid() != self.asker
-                ):  # the parent was killed: nobody waits for results, and its lock is free
+                # The parent was killed: nobody waits for results, and its lock is free.
+                if os.getppid() != self.asker:
                     raise KeyboardInterrupt
                 nearest = min(child.deadline for child in self.children) - time.monotonic()
                 for key, _ in self.chosen.select(min(max(0.0, nearest), LOOKS_UP)):

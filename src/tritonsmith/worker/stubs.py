@@ -133,9 +133,8 @@ def attribute(ledger: Ledger, parent: str, name: str) -> Any:
     """Return the attribute of a stand-in."""
     full = f"{parent}.{name}"
     ledger.use(full)
-    if (
-        asks_whether(_caller()) and package_name(_caller()) != "triton"
-    ):  # Triton looks up all names of a kernel
+    # Triton itself looks up every name of a kernel, and decides nothing by it.
+    if asks_whether(_caller()) and package_name(_caller()) != "triton":
         ledger.doubt(full, "the presence")
     return stub(full, ledger)
 

@@ -106,7 +106,7 @@ def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path
         target: the GPU, as the user spelled it.
         near: the folder of the list: paths in it are written relative to this folder.
     """
-    entries_: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     names: Counter[str] = Counter()
     for launches in found.kernels:
         about = launches.about
@@ -143,8 +143,8 @@ def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path
             entry["module"] = about["module"]
         if launches.configs:
             entry["configs"] = [_spelled(config) for config in launches.configs]
-        entries_.append(entry)
-    return entries_
+        listed.append(entry)
+    return listed
 
 
 def _spelled(options: Mapping[str, Any]) -> dict[str, Any]:

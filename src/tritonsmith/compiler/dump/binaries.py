@@ -60,7 +60,7 @@ class Binary:
 
 def keep(index: DumpIndex, compiled: Sequence[Manifest]) -> None:
     """Copy the compiled binaries into the output folder, next to the dumps of the same run."""
-    binaries_ = {}
+    by_kernel = {}
     folder = index.folder / COMPILED
     for kernel, manifest, point in _paired(index, compiled):
         kept = {}
@@ -69,10 +69,10 @@ def keep(index: DumpIndex, compiled: Sequence[Manifest]) -> None:
             if path is not None:
                 files.copy(path, folder / f"{kernel}.{stage}")
                 kept[stage] = f"{COMPILED}/{kernel}.{stage}"
-        binaries_[kernel] = _counted(manifest, point, kept)
-    if binaries_:
+        by_kernel[kernel] = _counted(manifest, point, kept)
+    if by_kernel:
         files.make_folder(folder)
-        content = {"schema": SCHEMA, "kernels": {name: asdict(binary) for name, binary in binaries_.items()}}
+        content = {"schema": SCHEMA, "kernels": {name: asdict(binary) for name, binary in by_kernel.items()}}
         files.write(folder / FILE, json.dumps(content) + "\n")
 
 

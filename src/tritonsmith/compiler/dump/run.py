@@ -87,16 +87,16 @@ def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Pa
     """
     work = _work(where.space)
     alone = replace(where, jobs=1)  # so that one point's output comes after the other's
-    compile_ = compile_run.prepare(asked, alone, work / "compiled")
-    to = (out or where.space.root / "passes" / f"{asked.file.stem}.{compile_.kernel}").absolute()
-    compile_ = compile_.under(_set(choices, to))
-    logs = [str(compile_.out / point.id / "log") for point in compile_.wanted]
-    title = compile_.plan.title.replace("compile", "dump")
-    record = provenance.record(compile_.asked.flags(), str(where.python), where.space, "prepare")
+    compiling = compile_run.prepare(asked, alone, work / "compiled")
+    to = (out or where.space.root / "passes" / f"{asked.file.stem}.{compiling.kernel}").absolute()
+    compiling = compiling.under(_set(choices, to))
+    logs = [str(compiling.out / point.id / "log") for point in compiling.wanted]
+    title = compiling.plan.title.replace("compile", "dump")
+    record = provenance.record(compiling.asked.flags(), str(where.python), where.space, "prepare")
     prepared = _prepared(
-        title, compile_.plan.steps, logs, to, work, choices, where.space, record, own=out is None
+        title, compiling.plan.steps, logs, to, work, choices, where.space, record, own=out is None
     )
-    return DumpOfKernel(prepared, compile_, alone)
+    return DumpOfKernel(prepared, compiling, alone)
 
 
 def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex, Manifest]:

@@ -176,11 +176,11 @@ def _reached(version: str, row: Mapping[str, Any]) -> bool:
 
 
 def _types(version: str, table: Mapping[str, Any]) -> dict[str, str]:
-    types_ = dict(table["kernel"])
+    c_types = dict(table["kernel"])
     for row in table["types"]:
         if _reached(version, row):
-            types_ |= {name: kind for name, kind in row.items() if name != "since"}
-    return types_
+            c_types |= {name: kind for name, kind in row.items() if name != "since"}
+    return c_types
 
 
 def _arguments(

@@ -108,8 +108,8 @@ def prepare(
     groups = []
     targets = list(dict.fromkeys(point.target for _, point in chosen))
     for target in targets:
-        mine = [(folder_, point) for folder_, point in chosen if point.target == target]
-        variants = tuple(c_types.variant(folder_, point, name) for folder_, point in mine)
+        mine = [(source, point) for source, point in chosen if point.target == target]
+        variants = tuple(c_types.variant(source, point, name) for source, point in mine)
         dispatcher.check(variants)
         part = folder / target.replace(":", "-") if len(targets) > 1 else folder
         headers = configs.load("aot")["backends"][target.partition(":")[0]]["headers"]

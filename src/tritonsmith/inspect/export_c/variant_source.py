@@ -68,8 +68,8 @@ def fill(template: str, words: dict[str, Any]) -> str:
 
 def _words(variant: Variant) -> dict[str, Any]:
     vendor = configs.load("aot")["backends"][variant.point.backend]
-    values_ = [f"{name}={values.spell(value)}" for name, value in variant.constants.items()]
-    values_ += [f"num_warps={variant.asked_warps}", f"num_stages={variant.asked_stages}"]
+    settings = [f"{name}={values.spell(value)}" for name, value in variant.constants.items()]
+    settings += [f"num_warps={variant.asked_warps}", f"num_stages={variant.asked_stages}"]
     file = Path(variant.source).name
     title = f"{variant.out_name} of {file} for {variant.point.target}, compiled by Triton {variant.triton}."
     return {
@@ -79,7 +79,7 @@ def _words(variant: Variant) -> dict[str, Any]:
         "name": variant.name,
         "algo": variant.algo,
         "title": comment(title),
-        "docstring": comment(", ".join(values_)),
+        "docstring": comment(", ".join(settings)),
         "full_signature": ", ".join(argument.declaration for argument in variant.arguments),
         "parameters": ", ".join(
             [f"{vendor['words']['stream']} stream", *(argument.declaration for argument in variant.passed)]

@@ -136,8 +136,8 @@ def load(source: Path, *, point: str | None = None, metadata: Path | None = None
             raise UsageError(
                 "--metadata is only for a .ptx file", hints=["the folder's manifest contains the metadata"]
             )
-        manifest_ = manifest.read(source)
-        return from_folder(manifest_, choose(manifest_, point))
+        folder_manifest = manifest.read(source)
+        return from_folder(folder_manifest, choose(folder_manifest, point))
     if point is not None:
         raise UsageError("--point is only for a folder of kernel.compile", hints=["omit --point"])
     return from_ptx(source, metadata)

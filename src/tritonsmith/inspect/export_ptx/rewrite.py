@@ -211,11 +211,11 @@ class _Writer:
         """Rewrite `ld.param.b32 %r1, [NAME+4]` as a move from the operand."""
         words = [word.text for word in instruction.operands if not word.blank]
         place = _place(words[2:])
-        operand_ = self.operands.get(place[0]) if place and words[1] == "," else None
-        if place is None or operand_ is None or operand_[1].kind != "param":
+        match = self.operands.get(place[0]) if place and words[1] == "," else None
+        if place is None or match is None or match[1].kind != "param":
             return self._refuse(instruction, "only a single value from its own parameter can be an operand")
         offset = place[1]
-        number, source = operand_
+        number, source = match
         kind, bits = instruction.parts[-1], width(instruction.parts[-1])
         held = source.param.bits if source.param else source.bits
         if offset * _BYTE + bits > held:
@@ -237,10 +237,10 @@ class _Writer:
         words = [word.text for word in instruction.operands if not word.blank]
         value = words[-1] if words[-2:-1] == [","] else ""
         place = _place(words[:-2]) if value else None
-        operand_ = self.operands.get(place[0]) if place and not place[1] else None
-        if operand_ is None or operand_[1].kind != "result":
+        match = self.operands.get(place[0]) if place and not place[1] else None
+        if match is None or match[1].kind != "result":
             return self._refuse(instruction, "only a result of a single value can be an operand")
-        number, result = operand_
+        number, result = match
         bits, held = width(instruction.parts[-1]), result.param.bits if result.param else result.bits
         own = self._name(value, instruction) if value.startswith("%") else value
         if bits != held:
@@ -254,10 +254,10 @@ class _Writer:
         """Rewrite an instruction that takes the address of an outside symbol; None if it does not."""
         words = [word for word in instruction.operands if not word.blank]
         names = [word.text for word in words[2:] if word.kind == "name"]
-        operand_ = self.operands.get(names[0]) if names and not self._declared(names[0]) else None
-        if operand_ is None or words[2].text != names[0] or instruction.parts[0] not in ("mov", "cvta"):
+        match = self.operands.get(names[0]) if names and not self._declared(names[0]) else None
+        if match is None or words[2].text != names[0] or instruction.parts[0] not in ("mov", "cvta"):
             return None
-        number, symbol = operand_
+        number, symbol = match
         operand, own = self.dialect.operand.format(number), self._name(words[0].text, instruction)
         bits = width(instruction.parts[-1])
         offset = "".join(word.text for word in words[3:]).removeprefix("+")

@@ -74,9 +74,7 @@ def _vectors(shared: LinearLayout, threads: LinearLayout, bits: int) -> tuple[li
     widest = configs.load("layouts")["banks"]["widest"] * 8 // bits
     while 1 << len(chosen) < widest and 1 << len(chosen) in offsets:
         chosen.append(offsets.index(1 << len(chosen)))
-    rest = [
-        bit for bit, offset in enumerate(offsets) if offset and bit not in chosen
-    ]  # offset 0: a copy of the same element
+    rest = [bit for bit, offset in enumerate(offsets) if offset and bit not in chosen]  # offset 0: a copy
     return [*chosen, *rest], 1 << len(chosen)
 
 

@@ -94,8 +94,8 @@ def along(one: ConvertedLayout, threads: ConvertedLayout | None) -> list[BankAcc
 def layout_table(written: Iterable[WrittenType], made: Mapping[LayoutType, ConvertedLayout]) -> Grid:
     """Return a table of the layouts of a module."""
     elements: dict[tuple[str, LayoutType], dict[str, None]] = {}
-    for type_ in written:
-        elements.setdefault((type_.name, type_.type), {})[type_.element] = None
+    for entry in written:
+        elements.setdefault((entry.name, entry.type), {})[entry.element] = None
     rows = []
     for (name, where), held in elements.items():
         converted = made[where]

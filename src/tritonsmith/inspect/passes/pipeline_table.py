@@ -30,13 +30,8 @@ NO_LINES = "\u00b10"  # the pass moved lines or changed operands: no line was ad
 _SHOWN = 4  # kinds of operations in a cell
 _SYMBOL = 24  # characters of another function's name
 _LEAST = {"name": 28, "operations": 20, "what it does": 20}  # characters, of columns that can be cut
-_FIRST_TO_GO = (
-    "size",
-    "stage",
-    "time",
-    "operations",
-    "what it does",
-)  # "what it does" last: the user requested it
+# "what it does" is dropped last, because the user requested it.
+_FIRST_TO_GO = ("size", "stage", "time", "operations", "what it does")
 
 
 @dataclass(frozen=True)

@@ -89,11 +89,11 @@ class _Writing:
 
     def write(self, file: IO[str], sides: Sequence[DumpIndex]) -> None:
         file.write(page.head(_title(sides)))
-        sides_ = [self._side(file, side) for side in sides]
+        contents = [self._side(file, side) for side in sides]
         sources = python_sources.read(self._names)
         texts = {name: self._text(file, content.encode()) for name, content in sources.items()}
         self._chunk(file, self.packer.rest())
-        data = {"schema": 1, "sides": sides_, "sources": texts, "starts": self.packer.starts}
+        data = {"schema": 1, "sides": contents, "sources": texts, "starts": self.packer.starts}
         file.writelines(page.tail(data))
 
     def _side(self, file: IO[str], side: DumpIndex) -> dict[str, Any]:
