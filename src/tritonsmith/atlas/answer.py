@@ -120,13 +120,13 @@ def _definition(index: Index, text: Definition) -> AtlasAnswer:
 
 
 def _pass(index: Index, made: AtlasAnswer, one: Definition) -> None:
-    found = native.implementation(index.tree, one.record, one.constructor)
+    implementation = native.implementation(index.tree, one.record, one.constructor)
     made.places["implemented"] = ()
-    if found:
-        made.places["implemented"] = (Place(found.file, found.line, "runOnOperation"),)
-        made.facts["found by"] = found.found_by
-        made.facts["debug type"] = found.debug_type or "none in that file"
-        if patterns := native.patterns_in(index.tree, found.file):
+    if implementation:
+        made.places["implemented"] = (Place(implementation.file, implementation.line, "runOnOperation"),)
+        made.facts["found by"] = implementation.found_by
+        made.facts["debug type"] = implementation.debug_type or "none in that file"
+        if patterns := native.patterns_in(index.tree, implementation.file):
             made.places["patterns"] = patterns
     made.tables["options"] = [
         (opt.name, opt.type, _with_default(opt.about, opt.default)) for opt in one.options
@@ -147,9 +147,9 @@ def _calls(index: Index, made: AtlasAnswer, one: Definition) -> None:
         for call in pipeline.of_binding(index.calls, binding, index.bindings)
     )
     made.places["called in C++"] = native.callers(index.tree, one)
-    if not index.has_sources and (found := _called_by_name(index, one)):
+    if not index.has_sources and (calls := _called_by_name(index, one)):
         made.places.pop("called")
-        made.places["called, perhaps"] = found
+        made.places["called, perhaps"] = calls
         made.notes.append(
             "libtriton's sources say which pass a call adds; without them, its name is the only clue"
         )
@@ -236,7 +236,9 @@ def _switches(index: Index, entry: Entry) -> AtlasAnswer:
         if isinstance(entry.what, tuple)
         else []
     )
-    answer = AtlasAnswer(entry.kind, entry.name, next((one.about for one in listed if one.about), ""))
+    answer = AtlasAnswer(
+        entry.kind, entry.name, next((switch.about for switch in listed if switch.about), "")
+    )
     answer.tables["declared by"] = [
         (switch.owner or str(switch.places[0]), switch.type, _with_default(switch.about, switch.default))
         for switch in listed

@@ -107,14 +107,14 @@ def listing(index: Index, what: str) -> list[AtlasAnswer]:
         if what == _MLIR and entry.name not in of_mlir:
             continue
         if isinstance(entry.what, Definition):
-            one = AtlasAnswer(entry.kind, entry.name, entry.what.summary)
-            one.places["defined"] = (Place(entry.what.file, entry.what.line),)
+            listed = AtlasAnswer(entry.kind, entry.name, entry.what.summary)
+            listed.places["defined"] = (Place(entry.what.file, entry.what.line),)
         else:
             row = known_variable(entry.name) if entry.kind == "variable" else None
-            one = AtlasAnswer(entry.kind, entry.name, row.what if row else of_mlir.get(entry.name, ""))
+            listed = AtlasAnswer(entry.kind, entry.name, row.what if row else of_mlir.get(entry.name, ""))
             section = "called" if entry.kind == "pass" else "read"
-            one.places[section] = answer.places_of(entry)
-        rows.append(one)
+            listed.places[section] = answer.places_of(entry)
+        rows.append(listed)
     return sorted(rows, key=lambda one: one.name)
 
 

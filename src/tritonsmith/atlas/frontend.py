@@ -115,19 +115,21 @@ def _function(
     known: set[str],
 ) -> LanguageFunction:
     called = _called(node)
-    first = [one for one in dict.fromkeys(one for of, one in called if "semantic" in of) if one in semantic]
+    first = [
+        one for one in dict.fromkeys(callee for of, callee in called if "semantic" in of) if one in semantic
+    ]
     builds = [f"create_{node.name}"]  # which counts if there is such a function
-    builds += [one for of, one in called if "builder" in of and one.startswith("create_")]
-    nearest, seen = list(first), set(first)
+    builds += [callee for of, callee in called if "builder" in of and callee.startswith("create_")]
+    nearest, visited = list(first), set(first)
     while nearest:
-        inside = [(of, one) for parent in nearest for of, one in _called(semantic[parent])]
-        builds += [one for of, one in inside if "builder" in of and one.startswith("create_")]
+        inside = [(of, callee) for parent in nearest for of, callee in _called(semantic[parent])]
+        builds += [callee for of, callee in inside if "builder" in of and callee.startswith("create_")]
         nearest = [
-            one
-            for of, one in dict.fromkeys(inside)
-            if of in ("", "self") and one in semantic and one not in seen
+            callee
+            for of, callee in dict.fromkeys(inside)
+            if of in ("", "self") and callee in semantic and callee not in visited
         ]
-        seen |= {*nearest}
+        visited |= {*nearest}
     own = builds[0]
     arguments = ast.unparse(node.args).replace("_semantic=None", "").replace("_builder=None", "")
     return LanguageFunction(
@@ -135,9 +137,9 @@ def _function(
         Place(file, node.lineno, name),
         f"{name}({arguments.replace('_generator=None', '').rstrip(', ')})",
         inspect.cleandoc(ast.get_docstring(node) or ""),
-        tuple(Place(semantic_file, semantic[one].lineno, one) for one in first),
-        tuple(dict.fromkeys(one for one in builds if one != own or own in builds[1:])),
-        tuple(sorted({one for _, one in called if one in known} - {node.name})),
+        tuple(Place(semantic_file, semantic[callee].lineno, callee) for callee in first),
+        tuple(dict.fromkeys(builder for builder in builds if builder != own or own in builds[1:])),
+        tuple(sorted({callee for _, callee in called if callee in known} - {node.name})),
     )
 
 

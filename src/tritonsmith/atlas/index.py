@@ -102,13 +102,13 @@ class Index:
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """Every entry of the tree."""
-        found = [_of_definition(one, self._bound(one)) for one in self.definitions]
-        found += self._passes_of_others()
-        found += [
-            Entry("function", name, frozenset({name.partition(".")[2]}), one)
-            for name, one in self.functions.items()
+        entries = [_of_definition(definition, self._bound(definition)) for definition in self.definitions]
+        entries += self._passes_of_others()
+        entries += [
+            Entry("function", name, frozenset({name.partition(".")[2]}), function)
+            for name, function in self.functions.items()
         ]
-        found += [Entry("variable", name, frozenset(), one) for name, one in self.variables.items()]
+        entries += [Entry("variable", name, frozenset(), places) for name, places in self.variables.items()]
         for kind, listed in (
             ("option", switches.backend_options(self.tree)),
             ("cmake", switches.cmake_options(self.tree)),
@@ -116,17 +116,19 @@ class Index:
             by_name: dict[str, list[Switch]] = {}
             for switch in listed:
                 by_name.setdefault(switch.name, []).append(switch)
-            found += [
+            entries += [
                 Entry(
                     kind,
                     name,
-                    frozenset(f"{one.owner.partition(' ')[0]}.{name}" for one in same),
+                    frozenset(f"{switch.owner.partition(' ')[0]}.{name}" for switch in same),
                     tuple(same),
                 )
                 for name, same in by_name.items()
             ]
-        found += [Entry("debug-type", name, frozenset(), one) for name, one in self.debug_types.items()]
-        return tuple(found)
+        entries += [
+            Entry("debug-type", name, frozenset(), places) for name, places in self.debug_types.items()
+        ]
+        return tuple(entries)
 
     def _passes_of_others(self) -> list[Entry]:
         """Return passes that a pipeline calls or libtriton binds and no file defines: MLIR's, or a wheel's.

@@ -152,7 +152,7 @@ def _bindings(file: str, text: str) -> Iterator[PythonBinding]:
         return
     inits = [*_INIT.finditer(text)]
     for match in _BOUND.finditer(text):
-        around = next((one[1] for one in reversed(inits) if one.start() < match.start()), "")
+        around = next((init[1] for init in reversed(inits) if init.start() < match.start()), "")
         words = tuple(word for word in around.split("_") if word and word not in _NO_PASSES)
         body = text[match.start() : _closing(text, match.end())]
         body += "".join(_function(text, name) for name in _WRAPPER.findall(body))

@@ -99,10 +99,10 @@ class _Visitor:
             test = ast.unparse(node.test)
             body = node.body if isinstance(node.body, list) else [node.body]
             other = node.orelse if isinstance(node.orelse, list) else [node.orelse]
-            for one in body:
-                yield from self._visit(one, stage, (*when, test))
-            for one in other:
-                yield from self._visit(one, stage, (*when, f"not ({test})"))
+            for statement in body:
+                yield from self._visit(statement, stage, (*when, test))
+            for statement in other:
+                yield from self._visit(statement, stage, (*when, f"not ({test})"))
             return
         if isinstance(node, (ast.For, ast.While)):
             head = (
@@ -110,8 +110,8 @@ class _Visitor:
                 if isinstance(node, ast.For)
                 else (f"while {ast.unparse(node.test)}")
             )
-            for one in node.body:
-                yield from self._visit(one, stage, (*when, head))
+            for statement in node.body:
+                yield from self._visit(statement, stage, (*when, head))
             return
         for child in ast.iter_child_nodes(node):
             yield from self._visit(child, stage, when)
@@ -122,7 +122,7 @@ class _Visitor:
         name = ast.unparse(node.func)
         given = [
             *map(ast.unparse, node.args),
-            *(f"{one.arg}={ast.unparse(one.value)}" for one in node.keywords),
+            *(f"{keyword.arg}={ast.unparse(keyword.value)}" for keyword in node.keywords),
         ]
         by_manager = name.startswith("pm.")
         ours = node.func.attr.startswith("add_") or "passes" in name

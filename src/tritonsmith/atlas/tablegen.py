@@ -161,13 +161,13 @@ def _named(value: Any) -> str:
 
 
 def _dag(value: Any) -> tuple[tuple[str, str], ...]:
-    given: Iterable[Any] = value.get("args", ()) if isinstance(value, dict) else ()
-    return tuple((str(name), _named(one) or _text(one)) for one, name in given if name)
+    pairs: Iterable[Any] = value.get("args", ()) if isinstance(value, dict) else ()
+    return tuple((str(name), _named(argument) or _text(argument)) for argument, name in pairs if name)
 
 
 def _options(records: Mapping[str, Any], listed: Any) -> Iterable[PassOption]:
-    for one in listed or ():
-        row = records[_named(one)]
+    for item in listed or ():
+        row = records[_named(item)]
         if "argument" not in row:
             yield PassOption(str(row["name"]), "", "", str(row["description"]))
         elif "ListOption" in row["!superclasses"]:

@@ -87,8 +87,8 @@ class _RecordReader:
 
     def definitions(self) -> Iterator[Definition]:
         for record in self._records:
-            if not record.is_class and (found := self._definition(record)):
-                yield found
+            if not record.is_class and (definition := self._definition(record)):
+                yield definition
 
     def _definition(self, record: _Record) -> Definition | None:
         lets: dict[str, str] = {}
@@ -103,7 +103,7 @@ class _RecordReader:
         if kind == "attribute" and end.cpp is None:  # an EnumAttr
             named = self._enums.get(_argument(arguments, 1), "")
         prefix = self._dialects.get(dialect, dialect.removesuffix("_Dialect"))
-        found = Definition(
+        definition = Definition(
             kind=kind,
             name=full_name(kind, name, prefix) if name else record.name,
             record=record.name,
@@ -119,14 +119,14 @@ class _RecordReader:
         )
         if kind == "pass":
             return replace(
-                found,
+                definition,
                 options=tuple(_options(lets.get("options", ""))),
                 statistics=tuple(_options(lets.get("statistics", ""))),
             )
         lists = {"op": ("arguments", "results"), "type": ("parameters", ""), "attribute": ("parameters", "")}
         first, second = lists.get(kind, ("", ""))
         return replace(
-            found,
+            definition,
             arguments=tuple(_operands(lets.get(first, ""))),
             results=tuple(_operands(lets.get(second, ""))),
             traits=tuple(_traits(arguments[2:] if kind == "op" else ())),
@@ -139,20 +139,20 @@ class _RecordReader:
         for name, raw in record.lets.items():
             if name not in lets:
                 lets[name] = _value(raw, given)
-        found = None
+        reached = None
         for name, raw_arguments in record.parents:
-            arguments = tuple(_value(one, given, keep=True) for one in raw_arguments)
+            arguments = tuple(_value(argument, given, keep=True) for argument in raw_arguments)
             if name in ("Arguments", "Results") and arguments:  # of MLIR, instead of a `let`
                 lets.setdefault(name.lower(), arguments[0])
             elif name in _ROOTS:
-                found = found or (_ROOTS[name], tuple(map(_plain, arguments)))
+                reached = reached or (_ROOTS[name], tuple(map(_plain, arguments)))
             elif (known := self._class(name, record.file)) and known.name not in seen:
                 values = {
                     parameter: arguments[at] if at < len(arguments) else _value(default, given, keep=True)
                     for at, (parameter, default) in enumerate(known.parameters)
                 }
-                found = found or self._climb(known, values, lets, seen | {known.name})
-        return found
+                reached = reached or self._climb(known, values, lets, seen | {known.name})
+        return reached
 
     def _class(self, name: str, file: str) -> _Record | None:
         """Return the class of that name; of several the one in the nearest file."""
@@ -221,12 +221,12 @@ def _closing(hidden: str, at: int) -> int:
 def _header(text: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...]], ...]]:
     own, _, rest = _split_once(text)
     parameters = []
-    for one in brackets.split(own.strip()[1:-1], ",") if own.strip() else ():
-        left, _, default = one.partition("=")
+    for parameter in brackets.split(own.strip()[1:-1], ",") if own.strip() else ():
+        left, _, default = parameter.partition("=")
         parameters.append((left.split()[-1] if left.split() else "", default.strip()))
     parents = []
-    for one in brackets.split(rest, ",") if rest.strip() else ():
-        name, _, given = one.partition("<")
+    for parent in brackets.split(rest, ",") if rest.strip() else ():
+        name, _, given = parent.partition("<")
         arguments = tuple(brackets.split(given.rstrip()[:-1], ",")) if given else ()
         parents.append((name.strip(), arguments))
     return tuple(parameters), tuple(parents)
@@ -240,12 +240,12 @@ def _split_once(text: str) -> tuple[str, str, str]:
 
 def _lets(text: str, hidden: str, begin: int, end: int) -> Iterator[tuple[str, str]]:
     every = [*_LET.finditer(hidden, begin, end)]
-    for found, after in zip_longest(every, every[1:]):
-        depth, place, most = 0, found.end(), after.start() if after else end
+    for match, after in zip_longest(every, every[1:]):
+        depth, place, most = 0, match.end(), after.start() if after else end
         while place < most and not (depth == 0 and hidden[place] == ";"):
             depth += (hidden[place] in "<([{") - (hidden[place] in ">)]}")
             place += 1
-        yield found[1], _uncommented(text[found.end() : place]).strip()
+        yield match[1], _uncommented(text[match.end() : place]).strip()
 
 
 def _value(raw: str, given: dict[str, str], *, keep: bool = False) -> str:
@@ -272,10 +272,10 @@ def _plain(raw: str) -> str:
     if not pieces or rest:
         return raw
     return "".join(
-        textwrap.dedent(one[2]).strip()
-        if one[2] is not None
-        else one[1].replace('\\"', '"').replace("\\n", "\n")
-        for one in pieces
+        textwrap.dedent(piece[2]).strip()
+        if piece[2] is not None
+        else piece[1].replace('\\"', '"').replace("\\n", "\n")
+        for piece in pieces
     )
 
 
@@ -290,8 +290,8 @@ def _constructor(text: str) -> str:
 
 def _options(text: str) -> Iterator[PassOption]:
     """Yield the options in `[Option<"numStages", "num-stages", "int32_t", "3", "about">, Statistic<...>]`."""
-    for one in brackets.split(text.strip().removeprefix("[").removesuffix("]"), ","):
-        kind, _, given = one.partition("<")
+    for option in brackets.split(text.strip().removeprefix("[").removesuffix("]"), ","):
+        kind, _, given = option.partition("<")
         parts = [_plain(part) for part in brackets.split(given.rstrip()[:-1], ",")]
         match kind.strip(), parts:
             case "Option", [_, name, type_, default, *about]:
@@ -306,8 +306,8 @@ def _options(text: str) -> Iterator[PassOption]:
 
 def _operands(text: str) -> Iterator[tuple[str, str]]:
     inside = re.sub(r"^\s*(?:ins|outs)\b", "", text.strip().removeprefix("(").removesuffix(")"))
-    for one in brackets.split(inside, ","):
-        if match := re.fullmatch(r"(.*):\s*\$(\w+)", one, re.DOTALL):
+    for item in brackets.split(inside, ","):
+        if match := re.fullmatch(r"(.*):\s*\$(\w+)", item, re.DOTALL):
             yield match[2], " ".join(match[1].split())
 
 
@@ -317,4 +317,4 @@ def _traits(arguments: tuple[str, ...]) -> Iterator[str]:
         if inside.startswith("!listconcat"):
             yield from _traits(tuple(brackets.split(inside.partition("(")[2][:-1], ",")))
         elif inside.startswith("["):
-            yield from filter(None, (" ".join(one.split()) for one in brackets.split(inside[1:-1], ",")))
+            yield from filter(None, (" ".join(trait.split()) for trait in brackets.split(inside[1:-1], ",")))

@@ -64,7 +64,7 @@ def _find(
         if not is_test(file):
             continue
         text = tree.text(file)
-        if word in text and all(one in text for one in also) and (first := sign.search(text)):
+        if word in text and all(needed in text for needed in also) and (first := sign.search(text)):
             number = len(sign.findall(text))
             places.append(
                 (number, Place(file, line_of(text, first.start(1)), f"{number} times" if number > 1 else ""))

@@ -37,6 +37,7 @@ def _integer(function: Callable[[Array, Array], Array], *, of_unsigned: bool = F
         dtype = left.dtype
         if dtype == np.bool_:
             left, right = left.astype(np.int8), right.astype(np.int8)
+            # A true i1 has the value -1 as a signed integer, and 1 as an unsigned one.
             if not of_unsigned:
                 left, right = -left, -right
         elif of_unsigned:
@@ -60,6 +61,7 @@ def _guarded(function: Callable[[Array, Array], Array]) -> Callable[[Array, Arra
 
 
 def _truncated(dividend: Array, divisor: Array) -> Array:
+    # NumPy rounds a quotient down, MLIR toward 0: a negative one that is not exact is one too small.
     quotient = dividend // divisor
     rounded: Array = quotient + ((quotient < 0) & (quotient * divisor != dividend))
     return rounded
@@ -128,6 +130,7 @@ def _cmpf(_run: Any, operation: Operation, left: Array, right: Array) -> tuple[A
         return (np.full(left.shape, predicate == _ALWAYS),)
     if predicate in (_ORDERED, _UNORDERED):
         return (~unordered if predicate == _ORDERED else unordered,)
+    # Predicates 1 to 6 are ordered, 8 to 13 the same unordered: oeq ogt oge olt ole one.
     order = {1: 0, 2: 4, 3: 5, 4: 2, 5: 3, 6: 1}
     result = _COMPARED[order[(predicate - 1) % 7 + 1]](left, right)
     return (result & ~unordered if predicate < _ORDERED else result | unordered,)

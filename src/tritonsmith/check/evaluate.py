@@ -311,6 +311,7 @@ def _while(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...])
 def _call(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
     kept = dict(run._values)  # noqa: SLF001
     results = run.region(run.callee(operation).regions[0], values)
+    # Drop the values of the callee, and restore those of the caller that a recursive call has overwritten.
     run._values = kept  # noqa: SLF001
     return results
 

@@ -26,7 +26,7 @@ def _scratch(run: Any, _operation: Operation) -> tuple[Array]:
 
 @known("ttng.tensormap_create", "triton_nvidia_gpu.tensormap_create")
 def _create(run: Any, operation: Operation, *values: Array) -> tuple[()]:
-    """Make a descriptor; sizes and strides have the innermost dimension first, strides in bytes, one less."""
+    """Make a descriptor; sizes are innermost first, and strides, in bytes, omit the innermost one."""
     (place,), (base,), _box, sizes, strides, steps = segments(operation, values)
     if any(int(step) != 1 for step in steps):
         raise UnsupportedIrError("a descriptor that leaves out elements")

@@ -62,6 +62,7 @@ class Turns:
         except BaseException as error:  # noqa: BLE001 - raised again where the parts began
             self._failed.append(error)
         with self._moved:
+            # The successor is computed first: `_after` needs the place of this part among the living ones.
             following = self._after(number)
             self.alive.remove(number)
             self.waiting.clear()

@@ -74,6 +74,7 @@ class LockstepRun:
         self._set(blocks[0].args, values)
         waiting = {0: here}
         while waiting:
+            # The first block in the text goes first, so that diverged threads meet again where paths join.
             number = min(waiting)
             self.mask = waiting.pop(number)
             end, operands = self._block(blocks[number])
