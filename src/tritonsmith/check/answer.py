@@ -12,7 +12,7 @@ from tritonsmith.check.memory import Contents
 KNOWN = ("same text", "equal", "close", "reference")
 
 
-class Change(StrEnum):
+class ResultChange(StrEnum):
     """The ways in which a pass changes a kernel."""
 
     RESULT = "result"
@@ -73,7 +73,7 @@ class Culprit:
     """
 
     checked: CheckedPass
-    change: Change
+    change: ResultChange
     difference: Difference | None
     seed: int
     program: tuple[int, int, int]

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tritonsmith.check.answer import Change, CheckAnswer, CheckedPass, Culprit
+from tritonsmith.check.answer import CheckAnswer, CheckedPass, Culprit, ResultChange
 from tritonsmith.check.compare import Difference
 from tritonsmith.check.memory import Contents
 from tritonsmith.core import configs
@@ -206,7 +206,7 @@ def _culprit(content: Mapping[str, Any]) -> Culprit:
     difference = content["difference"]
     typed = {
         "checked": _row(content["checked"]),
-        "change": Change(content["change"]),
+        "change": ResultChange(content["change"]),
         "difference": Difference(**difference) if difference else None,
         "program": tuple(content["program"]),
         "contents": Contents(content["contents"]),

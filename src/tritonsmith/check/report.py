@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tritonsmith.check.answer import Change, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
+from tritonsmith.check.answer import CheckAnswer, CheckedPass, Culprit, InterpretedRuns, ResultChange
 from tritonsmith.check.coverage import DialectCoverage
 from tritonsmith.check.memory import Contents
 from tritonsmith.core.command_line import command
@@ -27,13 +27,13 @@ _WORDS = {
     "lowered": "LLVM's dialect",
 }
 _CHANGES = {
-    Change.RESULT: "changes the result",
-    Change.COPIES: "makes a race: the result depends on when copies land",
-    Change.READS: "makes a race: the result depends on when dots and stores read shared memory",
-    Change.OUTSIDE: "makes the kernel read memory that it did not reach before",
-    Change.BEYOND: "makes the kernel access shared memory outside of its allocation",
-    Change.ENDLESS: "makes the kernel run without an end",
-    Change.ASSUMED: "makes the kernel assume what does not hold",
+    ResultChange.RESULT: "changes the result",
+    ResultChange.COPIES: "makes a race: the result depends on when copies land",
+    ResultChange.READS: "makes a race: the result depends on when dots and stores read shared memory",
+    ResultChange.OUTSIDE: "makes the kernel read memory that it did not reach before",
+    ResultChange.BEYOND: "makes the kernel access shared memory outside of its allocation",
+    ResultChange.ENDLESS: "makes the kernel run without an end",
+    ResultChange.ASSUMED: "makes the kernel assume what does not hold",
 }
 
 _CONTENTS = {
@@ -88,7 +88,7 @@ def lines(answer: CheckAnswer) -> Iterator[str]:
         arguments = ", ".join(f"{name}={value}" for name, value in culprit.arguments.items())
         yield from ([f"  with {arguments}"] if arguments else [])
         if culprit.operation:
-            words = "by" if culprit.change is Change.BEYOND else "first new value:"
+            words = "by" if culprit.change is ResultChange.BEYOND else "first new value:"
             yield f"  {words} {culprit.operation}" + (f", {culprit.line}" if culprit.line else "")
     if answer.interpreted:
         yield from _interpreted(answer.kernel, answer.interpreted)
@@ -140,7 +140,7 @@ def _first(culprit: Culprit) -> Iterator[str]:
         yield f"  {run}"
         return
     where = f"{culprit.store or 'memory'}[{at.offset}]"
-    if culprit.change is Change.OUTSIDE:
+    if culprit.change is ResultChange.OUTSIDE:
         yield f"  first: {where}"
         yield f"  {at.count} of {at.written} elements that are read; {run}"
     else:

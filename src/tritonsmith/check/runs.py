@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.answer import Change
+from tritonsmith.check.answer import ResultChange
 from tritonsmith.check.blame import LargestValue, ValueRecorder
 from tritonsmith.check.boundaries import BoundaryFinder
 from tritonsmith.check.compare import Difference, ReadRange, compare
@@ -28,9 +28,9 @@ from tritonsmith.core import configs
 from tritonsmith.core.errors import UndecidedError
 
 _CHANGES = {
-    Order.AT_ONCE: Change.RESULT,
-    Order.COPIES_LATE: Change.COPIES,
-    Order.READS_LATE: Change.READS,
+    Order.AT_ONCE: ResultChange.RESULT,
+    Order.COPIES_LATE: ResultChange.COPIES,
+    Order.READS_LATE: ResultChange.READS,
 }
 _INEXACT = (Contents.LARGE, Contents.INTEGERS)
 _USUAL = 1  # the seed whose sizes are several blocks and a part
@@ -82,7 +82,7 @@ class ChangedRun:
         by: the operation that accesses it; else None.
     """
 
-    change: Change
+    change: ResultChange
     inputs: CheckInputs
     order: Order
     slow: int | None
@@ -297,9 +297,9 @@ class ReferenceRuns:
             self._ask(kernel, inputs, mine)
             return apart, changed(_CHANGES[order], difference=difference)
         if isinstance(mine, RecordingMemory) and (outside := self._range(inputs).outside(mine)):
-            return apart, changed(Change.OUTSIDE, difference=outside)
+            return apart, changed(ResultChange.OUTSIDE, difference=outside)
         if not assumed and mine.assumptions <= memory.assumptions:
-            return apart, changed(Change.ASSUMED, difference=None)
+            return apart, changed(ResultChange.ASSUMED, difference=None)
         if not assumed:  # those of turns that a pipelined loop does not take: `predicateOp` leaves them
             raise UnsupportedIrError("it assumes more than the first text, and that does not hold")
         return apart, None
@@ -405,15 +405,15 @@ def _schedules(
 def _ended(error: EndlessError | FreedError | AccessError, run: ChangedRun) -> ChangedRun:
     """Describe a run that did not come to its end."""
     if isinstance(error, EndlessError):
-        return replace(run, change=Change.ENDLESS)
+        return replace(run, change=ResultChange.ENDLESS)
     if isinstance(error, AccessError):
-        return replace(run, change=Change.BEYOND, place=str(error), by=error.operation)
+        return replace(run, change=ResultChange.BEYOND, place=str(error), by=error.operation)
     return run
 
 
 def _race(run: ChangedRun) -> ChangedRun:
     """Describe as a race a run that does not end, or reads elsewhere, only in some order."""
-    if run.change is Change.BEYOND:
+    if run.change is ResultChange.BEYOND:
         return run
     difference = run.difference if run.change is _CHANGES[run.order] else None
     return replace(run, change=_CHANGES[run.order], difference=difference)

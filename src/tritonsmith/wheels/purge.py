@@ -18,7 +18,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import OwnershipError, SmithError
 from tritonsmith.core.plan import Plan, Recover, Step, Uninstall
 from tritonsmith.core.plan.steps import uninstall
-from tritonsmith.core.plan.steps.uninstall import Journal
+from tritonsmith.core.plan.steps.uninstall import UninstallJournal
 from tritonsmith.facts import distributions, editables, import_resolution, untracked_files
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import EASY_INSTALL, PACKAGE
@@ -243,7 +243,7 @@ def _step(site_files: _Site, python: PythonEnv) -> Step:
     easy = site_files.site / EASY_INSTALL
     text = editables.without_folder(easy, [folder for folder in linked if folder]) if linked else None
     stamp = site_files.root / venv.STAMP
-    journal = Journal(
+    journal = UninstallJournal(
         files=(*site_files.goes, *([stamp] if stamp.is_file() else [])),
         edits=() if text is None else ((easy, text),),
         folders=tuple(sorted(_folders(site_files))),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.check.texts import ADD, LOOP, checked
 from tritonsmith.check import report
-from tritonsmith.check.answer import Change
+from tritonsmith.check.answer import ResultChange
 
 pytestmark = pytest.mark.unit
 
@@ -107,7 +107,11 @@ def test_a_wait_for_too_few_copies() -> None:
     answer = checked(PIPELINED, _changed(PIPELINED, "num = 1 : i32", "num = 2 : i32"))
     found = answer.culprit
     assert found
-    assert (found.change, found.suspects, found.operation) == (Change.COPIES, ("pass-0",), "ttg.local_load")
+    assert (found.change, found.suspects, found.operation) == (
+        ResultChange.COPIES,
+        ("pass-0",),
+        "ttg.local_load",
+    )
     assert report.verdict(answer) == "k: pass-0 makes a race: the result depends on when copies land"
 
 
@@ -115,14 +119,14 @@ def test_what_is_wrong_at_once_is_no_race() -> None:
     other = _changed(PIPELINED, '"arith.remsi"(%i, %two)', '"arith.remsi"(%next, %two)')
     found = checked(PIPELINED, other).culprit
     assert found
-    assert found.change is Change.RESULT
+    assert found.change is ResultChange.RESULT
 
 
 def test_a_copy_that_nobody_commits_is_not_waited_for() -> None:
     line = next(line for line in PIPELINED.splitlines() if line.lstrip().startswith("%bg ="))
     found = checked(PIPELINED, PIPELINED.replace(f"{line}\n", "")).culprit
     assert found
-    assert found.change is Change.COPIES
+    assert found.change is ResultChange.COPIES
 
 
 def _without(text: str, start: str) -> tuple[list[str], str]:
@@ -141,7 +145,7 @@ def test_a_copy_into_the_buffer_that_is_read_next() -> None:
     one = two.replace("(%buffer, %slot)", "(%buffer, %zero)").replace("(%buffer, %mine)", "(%buffer, %zero)")
     found = checked(PIPELINED, one).culprit
     assert found
-    assert (found.change, found.suspects) == (Change.RESULT, ("pass-0",))
+    assert (found.change, found.suspects) == (ResultChange.RESULT, ("pass-0",))
 
 
 def test_a_kernel_with_a_race_of_its_own_blames_no_pass() -> None:
@@ -153,7 +157,7 @@ def test_a_kernel_with_a_race_of_its_own_blames_no_pass() -> None:
     wrong = racing.replace('"arith.addf"', '"arith.subf"')
     found = checked(racing, wrong).culprit
     assert found
-    assert found.change is Change.RESULT
+    assert found.change is ResultChange.RESULT
 
 
 def test_a_copy_without_its_mask_reads_outside() -> None:
@@ -166,7 +170,7 @@ def test_a_copy_without_its_mask_reads_outside() -> None:
     found = answer.culprit
     assert found
     assert found.difference
-    assert (found.change, found.store) == (Change.OUTSIDE, "x")
+    assert (found.change, found.store) == (ResultChange.OUTSIDE, "x")
     first, where, *_ = report.lines(answer)
     assert first == "k: pass-0 makes the kernel read memory that it did not reach before"
     assert where == f"  first: x[{found.difference.offset}]"
@@ -184,7 +188,7 @@ def test_a_loop_that_does_not_end_any_more() -> None:
     answer = checked(LOOP, endless)
     found = answer.culprit
     assert found
-    assert (found.change, found.difference) == (Change.ENDLESS, None)
+    assert (found.change, found.difference) == (ResultChange.ENDLESS, None)
     assert report.verdict(answer) == "k: pass-0 makes the kernel run without an end"
 
 
@@ -242,7 +246,7 @@ def _late(which: str) -> str:
 def test_a_dot_whose_memory_is_written_again_before_it_is_waited_for() -> None:
     found = checked(_dots(is_async="false"), _late("%d")).culprit
     assert found
-    assert (found.change, found.suspects) == (Change.READS, ("pass-0",))
+    assert (found.change, found.suspects) == (ResultChange.READS, ("pass-0",))
 
 
 def test_a_dot_before_the_store_that_it_needs() -> None:
@@ -251,7 +255,7 @@ def test_a_dot_before_the_store_that_it_needs() -> None:
     at = next(number for number, line in enumerate(lines) if line.lstrip().startswith("%e =")) + 1
     found = checked(_dots(is_async="false"), "\n".join((*lines[:at], store, *lines[at:]))).culprit
     assert found
-    assert found.change is Change.RESULT
+    assert found.change is ResultChange.RESULT
 
 
 def test_a_result_that_is_used_before_its_wait() -> None:
@@ -298,7 +302,7 @@ def test_a_wait_for_the_phase_before() -> None:
     """That phase has ended long since, so it waits for nothing."""
     found = checked(TMA, _changed(TMA, "(%barrier, %one) : (", "(%barrier, %zero) : (")).culprit
     assert found
-    assert found.change is Change.COPIES
+    assert found.change is ResultChange.COPIES
 
 
 def test_a_buffer_that_a_store_still_reads() -> None:
@@ -307,7 +311,7 @@ def test_a_buffer_that_a_store_still_reads() -> None:
     )
     found = checked(TMA, early).culprit
     assert found
-    assert found.change is Change.READS
+    assert found.change is ResultChange.READS
 
 
 def test_a_program_that_ends_before_its_last_store_has_read() -> None:
@@ -315,7 +319,7 @@ def test_a_program_that_ends_before_its_last_store_has_read() -> None:
     head, wait, tail = TMA.rpartition('"ttng.async_tma_store_wait"() <{pendings = 0')
     found = checked(TMA, head + wait.replace("pendings = 0", "pendings = 1") + tail).culprit
     assert found
-    assert (found.change, found.difference) == (Change.READS, None)
+    assert (found.change, found.difference) == (ResultChange.READS, None)
 
 
 @pytest.mark.parametrize(
@@ -344,5 +348,5 @@ def test_a_copy_that_outlives_its_memory() -> None:
     answer = checked(PIPELINED, _changed(PIPELINED, "num = 0 : i32", "num = 1 : i32"))
     found = answer.culprit
     assert found
-    assert (found.change, found.difference) == (Change.COPIES, None)
+    assert (found.change, found.difference) == (ResultChange.COPIES, None)
     assert [*report.lines(answer)][1].startswith("  program (0, 0, 0), inputs ")

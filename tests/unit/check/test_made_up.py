@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.check.texts import ADD, LOOP, LOWERED, checked
-from tritonsmith.check.answer import Change
+from tritonsmith.check.answer import ResultChange
 from tritonsmith.check.check import PassCheck, inputs_of, missing
 from tritonsmith.check.module import without_locations
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
@@ -79,7 +79,7 @@ def test_a_block_that_branches_to_itself_never_ends() -> None:
     spin = f"{here}\n  ^bb1:\n    {here}\n  ^bb2:\n    %size = "
     answer = checked(ADD, _with("%size = ", spin))
     assert answer.culprit
-    assert answer.culprit.change is Change.ENDLESS
+    assert answer.culprit.change is ResultChange.ENDLESS
 
 
 def test_a_call_of_a_function_without_a_body_is_named() -> None:

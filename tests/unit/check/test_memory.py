@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.unit.check.texts import ADD, checked
-from tritonsmith.check.answer import Change
+from tritonsmith.check.answer import ResultChange
 from tritonsmith.check.compare import compare
 from tritonsmith.check.memory import Contents, GlobalMemory, RecordingMemory, base
 from tritonsmith.core.errors import UndecidedError
@@ -224,12 +224,12 @@ def test_an_assumption_that_never_holds_is_no_verdict_unless_the_result_differs(
     assert ["assumes more" in one.why for one in checked(ADD, never).open] == [True]
     found = checked(ADD, never.replace(SUM, SUM.replace("addf", "subf"))).culprit
     assert found
-    assert (found.change, found.suspects) == (Change.RESULT, ("pass-0",))
+    assert (found.change, found.suspects) == (ResultChange.RESULT, ("pass-0",))
     holds = never.replace("value = false", "value = true")
     assert not checked(holds, holds).culprit
     broken = checked(holds, never).culprit  # no assumption more than there was
     assert broken
-    assert (broken.change, broken.difference) == (Change.ASSUMED, None)
+    assert (broken.change, broken.difference) == (ResultChange.ASSUMED, None)
     again = never.replace(SUM, '    "llvm.intr.assume"(%off) : (i1) -> ()\n' + SUM)
     assert ["assumes more" in one.why for one in checked(holds, again).open] == [True]
 

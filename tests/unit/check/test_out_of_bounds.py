@@ -12,7 +12,7 @@ from tests.unit.check.test_places import SHARED
 from tests.unit.check.test_scaled import constant
 from tests.unit.check.texts import checked
 from tritonsmith.check import report
-from tritonsmith.check.answer import Change
+from tritonsmith.check.answer import ResultChange
 from tritonsmith.check.evaluate import AccessError
 from tritonsmith.check.in_flight import OutOfBoundsError, OutsideMemory
 from tritonsmith.core.errors import UndecidedError
@@ -32,7 +32,7 @@ def test_an_index_beyond_the_buffers_is_named_with_its_place(
     wrong = line.replace("arith.remsi", f"arith.{operation}").replace("%two", operand)
     answer = checked(PIPELINED, PIPELINED.replace(line, wrong))
     assert answer.culprit
-    assert answer.culprit.change is Change.BEYOND
+    assert answer.culprit.change is ResultChange.BEYOND
     assert answer.culprit.suspects == ("pass-0",)
     verdict, place, *_ = report.lines(answer)
     assert verdict == "k: pass-0 makes the kernel access shared memory outside of its allocation"

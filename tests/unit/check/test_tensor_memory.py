@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.check.test_in_flight import module
 from tests.unit.check.texts import checked
-from tritonsmith.check.answer import Change
+from tritonsmith.check.answer import ResultChange
 from tritonsmith.check.memory import Contents
 
 pytestmark = pytest.mark.unit
@@ -101,7 +101,7 @@ def test_a_product_of_fp32_is_one_of_tf32() -> None:
 def test_a_product_that_does_not_add() -> None:
     found = checked(SIMPLE, kernel([_product()], [_product(use="%false")])).culprit
     assert found
-    assert found.change is Change.RESULT
+    assert found.change is ResultChange.RESULT
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_product_that_nobody_waits_for(text: str) -> None:
     """By the phase before, by nothing, and by a commit that comes too early."""
     found = checked(SIMPLE, text).culprit
     assert found
-    assert (found.change, found.operation) == (Change.READS, "ttng.tmem_load")
+    assert (found.change, found.operation) == (ResultChange.READS, "ttng.tmem_load")
 
 
 def test_operands_that_are_written_before_the_product_has_read_them() -> None:
@@ -124,7 +124,7 @@ def test_operands_that_are_written_before_the_product_has_read_them() -> None:
     last = [_product(barrier=True, late=True), store, _wait("%one")]
     found = checked(SIMPLE, kernel([_product(barrier=True, late=True), _wait("%zero")], last)).culprit
     assert found
-    assert found.change is Change.READS
+    assert found.change is ResultChange.READS
 
 
 def test_columns_of_tensor_memory() -> None:

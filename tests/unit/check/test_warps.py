@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.check.test_in_flight import module
 from tests.unit.check.texts import checked
-from tritonsmith.check.answer import Change
+from tritonsmith.check.answer import ResultChange
 
 pytestmark = pytest.mark.unit
 
@@ -128,13 +128,13 @@ def test_a_buffer_that_is_given_back_before_it_was_read() -> None:
     early = "\n".join((*loop, arrive, store, wait, ending, closing))
     found = checked(plain(), kernel(consume=early)).culprit
     assert found
-    assert (found.change, found.suspects) == (Change.READS, ("pass-0",))
+    assert (found.change, found.suspects) == (ResultChange.READS, ("pass-0",))
 
 
 def test_a_buffer_that_a_store_still_reads() -> None:
     found = checked(plain(), kernel(consume=_CONSUME.replace("pendings = 0", "pendings = 1"))).culprit
     assert found
-    assert found.change is Change.READS
+    assert found.change is ResultChange.READS
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_a_part_that_ends_with_a_store_under_way() -> None:
     consume = "\n".join(line for line in once[2].splitlines() if not any(word in line for word in unwanted))
     found = checked(once[0], kernel(once[1], consume)).culprit
     assert found
-    assert found.change is Change.READS
+    assert found.change is ResultChange.READS
     waits = consume.replace(
         _STORED, f'{_STORED}\n        "ttng.async_tma_store_wait"() <{{pendings = 0 : i32}}> : () -> ()'
     )

@@ -31,7 +31,7 @@ _JOURNAL, _MARKER = "journal.json", "committed"
 
 
 @dataclass(frozen=True)
-class Journal:
+class UninstallJournal:
     """The files of one removal.
 
     Attributes:
@@ -63,7 +63,7 @@ class Journal:
 class Pending:
     """The state of an unfinished removal; `committed` if everything had been moved."""
 
-    journal: Journal
+    journal: UninstallJournal
     committed: bool
 
 
@@ -82,7 +82,7 @@ def pending(stash: Path) -> Pending | None:
     except FileNotFoundError:
         if any(path.name.isdecimal() for path in stash.iterdir()):
             raise _strange(stash) from None
-        journal = Journal(())  # killed before the first rename, or after the last deletion
+        journal = UninstallJournal(())  # killed before the first rename, or after the last deletion
     except (ValueError, KeyError, TypeError):
         raise _strange(stash) from None
     return Pending(journal, (stash / _MARKER).exists())
@@ -100,7 +100,7 @@ class Uninstall(Step):
 
     noun: ClassVar[str] = "removed file"
 
-    journal: Journal
+    journal: UninstallJournal
     stash: Path
     root: Path
 
@@ -146,7 +146,7 @@ def _remove_empty(folder: Path) -> str:
     return f"rmdir {quote(folder)} 2> /dev/null || true"
 
 
-def remove(journal: Journal, stash: Path, root: Path) -> None:
+def remove(journal: UninstallJournal, stash: Path, root: Path) -> None:
     """Remove files and change others, all or nothing.
 
     Args:
@@ -202,7 +202,7 @@ def inside(path: Path, root: Path) -> bool:
     return path.name not in ("", "..") and target != root and target.is_relative_to(root)
 
 
-def _move_in(journal: Journal, stash: Path) -> None:
+def _move_in(journal: UninstallJournal, stash: Path) -> None:
     texts = dict(journal.edits)
     for path, place in journal.stashed(stash):
         if path in texts:
@@ -214,7 +214,7 @@ def _move_in(journal: Journal, stash: Path) -> None:
             path.replace(place)
 
 
-def _put_back(journal: Journal, stash: Path) -> None:
+def _put_back(journal: UninstallJournal, stash: Path) -> None:
     """Put files back in reverse order, as far as possible. A file that was created there since stays."""
     texts = dict(journal.edits)
     failures: list[OSError] = []
@@ -235,7 +235,7 @@ def _is_ours(path: Path, text: str | None) -> bool:
     return text is not None and path.read_bytes() == _bytes(text)
 
 
-def _delete(journal: Journal, stash: Path) -> None:
+def _delete(journal: UninstallJournal, stash: Path) -> None:
     for _, place in journal.stashed(stash):
         place.unlink(missing_ok=True)
     for folder in journal.deepest_first:
@@ -252,7 +252,7 @@ def _dissolve(stash: Path) -> None:
     stash.rmdir()
 
 
-def _prove(journal: Journal, stash: Path, root: Path) -> None:
+def _prove(journal: UninstallJournal, stash: Path, root: Path) -> None:
     whole = root.resolve()
     if whole in {Path("/"), Path.home().resolve()}:
         raise _refused(root, "the root is the home folder or /")
@@ -261,7 +261,7 @@ def _prove(journal: Journal, stash: Path, root: Path) -> None:
             raise _refused(path, f"the path does not lie below {root}")
 
 
-def _spare(journal: Journal, stash: Path, root: Path) -> None:
+def _spare(journal: UninstallJournal, stash: Path, root: Path) -> None:
     """Refuse files without which the environment breaks, so that the next run could not put them back."""
     site, whole = stash.parent.resolve(), root.resolve()
     way = {folder.parent.resolve() / folder.name for folder in stash.absolute().parents if folder.name}
@@ -285,9 +285,9 @@ def _strange(stash: Path) -> OwnershipError:
     )
 
 
-def _read(path: Path) -> Journal:
+def _read(path: Path) -> UninstallJournal:
     content = json.loads(path.read_text(encoding="utf-8"))
-    return Journal(
+    return UninstallJournal(
         tuple(map(Path, content["files"])),
         tuple((Path(name), str(text)) for name, text in content["edits"]),
         tuple(map(Path, content["folders"])),

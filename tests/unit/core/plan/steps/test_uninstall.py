@@ -21,7 +21,7 @@ from tritonsmith.core.errors import InterruptedRunError, LockedError, OwnershipE
 from tritonsmith.core.plan import Plan, Recover, Step, Uninstall
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.plan.steps import uninstall as steps_uninstall
-from tritonsmith.core.plan.steps.uninstall import Journal
+from tritonsmith.core.plan.steps.uninstall import UninstallJournal
 
 EASY = "/src/triton/python\n/src/other\n"
 Snapshot = dict[str, tuple[str, int]]
@@ -50,7 +50,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def journal(root: Path) -> Journal:
+def journal(root: Path) -> UninstallJournal:
     """All of the package goes."""
     site = root / "site"
     names = (
@@ -60,7 +60,7 @@ def journal(root: Path) -> Journal:
         "triton-3.5.dist-info/RECORD",
         "gone",
     )
-    return Journal(
+    return UninstallJournal(
         files=(*(site / name for name in names), root / "bin" / "proton"),
         edits=((site / "easy-install.pth", "/src/other\n"),),
         folders=tuple(
@@ -95,7 +95,7 @@ def assert_gone(root: Path) -> None:
     assert (root.parent / "elsewhere" / "precious").read_text() == "precious"
 
 
-def test_everything_goes_and_nothing_else(root: Path, journal: Journal) -> None:
+def test_everything_goes_and_nothing_else(root: Path, journal: UninstallJournal) -> None:
     steps_uninstall.remove(journal, place(root), root)
     assert_gone(root)
     assert steps_uninstall.pending(place(root)) is None
@@ -103,10 +103,12 @@ def test_everything_goes_and_nothing_else(root: Path, journal: Journal) -> None:
 
 def test_a_name_that_is_no_utf_8_comes_back(root: Path) -> None:
     path = root / "site" / "triton" / os.fsdecode(b"caf\xe9.so")
-    steps_uninstall.remove(Journal((path,)), place(root), root)  # gone already: nothing to move
+    steps_uninstall.remove(UninstallJournal((path,)), place(root), root)  # gone already: nothing to move
     path.write_text("mine")
     place(root).mkdir()
-    steps_uninstall._write(place(root) / "journal.json", json.dumps(asdict(Journal((path,))), default=str))
+    steps_uninstall._write(
+        place(root) / "journal.json", json.dumps(asdict(UninstallJournal((path,))), default=str)
+    )
     path.rename(place(root) / "0")
     steps_uninstall.recover(place(root), root)
     assert path.read_text() == "mine"
@@ -131,7 +133,7 @@ def fail_at(number: int, monkeypatch: pytest.MonkeyPatch, name: str, error: Base
 )
 @pytest.mark.parametrize("number", range(10))
 def test_a_failure_on_the_way_puts_everything_back(
-    root: Path, journal: Journal, number: int, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    root: Path, journal: UninstallJournal, number: int, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = snapshot(root)
     fail_at(number, monkeypatch, "replace", error)
@@ -142,7 +144,7 @@ def test_a_failure_on_the_way_puts_everything_back(
 
 
 def test_a_failure_while_putting_back_leaves_the_rest_for_the_next_run(
-    root: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    root: Path, journal: UninstallJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = snapshot(root)
     with monkeypatch.context() as patched:
@@ -159,7 +161,7 @@ def test_a_failure_while_putting_back_leaves_the_rest_for_the_next_run(
 
 
 def test_a_marker_that_was_written_in_vain_does_not_commit(
-    root: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    root: Path, journal: UninstallJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk fails when the marker is there already, and again when files are put back."""
     before = snapshot(root)
@@ -177,7 +179,7 @@ def test_a_marker_that_was_written_in_vain_does_not_commit(
 
 @pytest.mark.parametrize("name", ["unlink", "rmdir"])
 def test_a_failure_after_the_commit_leaves_the_rest_for_the_next_run(
-    root: Path, journal: Journal, name: str, monkeypatch: pytest.MonkeyPatch
+    root: Path, journal: UninstallJournal, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = (
         3 if name == "unlink" else 5
@@ -221,7 +223,7 @@ for line in sys.stdin:
 REMOVE = """
 names = ("triton/__init__.py", "triton/_C/libtriton.so", "triton/link", "triton-3.5.dist-info/RECORD", "gone")
 stash.remove(
-    stash.Journal(
+    stash.UninstallJournal(
         (*(site / name for name in names), root / "bin" / "proton"),
         ((site / "easy-install.pth", "/src/other\\n"),),
         tuple(site / name for name in ("triton", "triton/_C", "triton-3.5.dist-info", "other", "gone")),
@@ -296,7 +298,7 @@ def test_the_kill_points_cover_both_sides_of_the_commit(root: Path) -> None:
     assert left.committed
 
 
-def test_what_somebody_put_there_since_stays(root: Path, journal: Journal) -> None:
+def test_what_somebody_put_there_since_stays(root: Path, journal: UninstallJournal) -> None:
     """pip may have installed a Triton between the kill and the next purge."""
     assert killed(REMOVE, root, 15)
     site = root / "site"
@@ -327,7 +329,7 @@ def test_what_lies_outside_or_is_a_folder_is_refused(root: Path, path: str) -> N
     before = snapshot(root.parent)
     good = root / "site" / "triton" / "__init__.py"
     with pytest.raises(OwnershipError, match="nothing was touched"):
-        steps_uninstall.remove(Journal((good, root / path)), place(root), root)
+        steps_uninstall.remove(UninstallJournal((good, root / path)), place(root), root)
     assert snapshot(root.parent) == before
     assert not place(root).exists()
 
@@ -341,7 +343,7 @@ def test_what_makes_the_environment_is_refused(root: Path, path: str) -> None:
     before = snapshot(root)
     where = root / "link" / steps_uninstall.NAME if path == "link" else place(root)
     good = root / "site" / "triton" / "__init__.py"
-    for journal in (Journal((good, root / path)), Journal((good,), (), (root / "site",))):
+    for journal in (UninstallJournal((good, root / path)), UninstallJournal((good,), (), (root / "site",))):
         with pytest.raises(OwnershipError, match="refusing to remove this; nothing was touched"):
             steps_uninstall.remove(journal, where, root)
     assert snapshot(root) == before
@@ -350,9 +352,9 @@ def test_what_makes_the_environment_is_refused(root: Path, path: str) -> None:
 @pytest.mark.parametrize("change", ["edit", "folder", "stash"])
 def test_nothing_else_of_a_journal_may_lie_outside(root: Path, change: str) -> None:
     outside = root.parent / "elsewhere"
-    journal = Journal((), ((outside / "precious", ""),) if change == "edit" else (), ())
+    journal = UninstallJournal((), ((outside / "precious", ""),) if change == "edit" else (), ())
     if change == "folder":
-        journal = Journal((), (), (outside,))
+        journal = UninstallJournal((), (), (outside,))
     where = outside / "stash" if change == "stash" else place(root)
     with pytest.raises(OwnershipError, match="the path does not lie below"):
         steps_uninstall.remove(journal, where, root)
@@ -363,10 +365,12 @@ def test_nothing_else_of_a_journal_may_lie_outside(root: Path, change: str) -> N
 def test_the_home_folder_and_the_root_are_no_environments(folder: str) -> None:
     root = Path(folder).expanduser()
     with pytest.raises(OwnershipError, match="the root is the home folder or /"):
-        steps_uninstall.remove(Journal(()), root / "stash", root)
+        steps_uninstall.remove(UninstallJournal(()), root / "stash", root)
 
 
-def test_a_journal_that_was_tampered_with_reaches_nothing_outside(root: Path, journal: Journal) -> None:
+def test_a_journal_that_was_tampered_with_reaches_nothing_outside(
+    root: Path, journal: UninstallJournal
+) -> None:
     assert killed(REMOVE, root, 15)
     path = place(root) / "journal.json"
     target = root.parent / "elsewhere" / "new"
@@ -395,7 +399,7 @@ def test_a_link_is_no_stash(root: Path) -> None:
     assert (root.parent / "elsewhere" / "precious").exists()
 
 
-def test_a_second_run_does_not_heal_what_is_at_work(root: Path, journal: Journal) -> None:
+def test_a_second_run_does_not_heal_what_is_at_work(root: Path, journal: UninstallJournal) -> None:
     assert killed(REMOVE, root, 15)
     handle = os.open(place(root), os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
@@ -410,7 +414,7 @@ def test_a_second_run_does_not_heal_what_is_at_work(root: Path, journal: Journal
 
 
 def test_a_file_system_without_locks_does_without(
-    root: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    root: Path, journal: UninstallJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A network file system may refuse to lock a folder."""
 
@@ -425,13 +429,13 @@ def test_a_file_system_without_locks_does_without(
 # --- as steps of a plan
 
 
-def uninstall(root: Path, journal: Journal) -> Uninstall:
+def uninstall(root: Path, journal: UninstallJournal) -> Uninstall:
     return Uninstall(journal, place(root), root, phase="purge")
 
 
-def present(journal: Journal) -> Journal:
+def present(journal: UninstallJournal) -> UninstallJournal:
     """What a plan has in it: only what is there."""
-    return Journal(
+    return UninstallJournal(
         tuple(path for path in journal.files if os.path.lexists(path)), journal.edits, journal.folders
     )
 
@@ -453,7 +457,7 @@ def by_the_shell(step: Step, _: Runner) -> None:
 
 @pytest.mark.parametrize("act", [by_the_runner, by_the_shell], ids=lambda act: act.__name__)
 def test_the_script_does_what_the_runner_does(
-    root: Path, journal: Journal, runner: Runner, act: Callable[[Step, Runner], None]
+    root: Path, journal: UninstallJournal, runner: Runner, act: Callable[[Step, Runner], None]
 ) -> None:
     act(uninstall(root, present(journal)), runner)
     assert_gone(root)
@@ -475,7 +479,7 @@ def test_the_script_heals_as_the_runner_does(
 
 
 def test_a_failure_is_told_and_everything_is_back(
-    root: Path, journal: Journal, runner: Runner, monkeypatch: pytest.MonkeyPatch
+    root: Path, journal: UninstallJournal, runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = snapshot(root)
     fail_at(4, monkeypatch, "replace", OSError(errno.EACCES, "Permission denied", "x"))
@@ -485,7 +489,7 @@ def test_a_failure_is_told_and_everything_is_back(
 
 
 def test_interrupted_everything_is_back(
-    root: Path, journal: Journal, runner: Runner, monkeypatch: pytest.MonkeyPatch
+    root: Path, journal: UninstallJournal, runner: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = snapshot(root)
     fail_at(4, monkeypatch, "replace", KeyboardInterrupt())
