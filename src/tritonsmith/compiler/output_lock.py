@@ -41,6 +41,16 @@ def kept() -> Iterator[None]:
             _kept.reset(token)
 
 
+@contextmanager
+def not_kept() -> Iterator[None]:
+    """Give each lock back as soon as its own `with` ends, even in the body of `kept`."""
+    token = _kept.set(None)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
 def scratch(out: Path, space: Workspace) -> Path:
     """Return the scratch folder of an output folder; the same for every link to that folder."""
     digest = hashlib.sha256(os.fsencode(out.resolve())).hexdigest()[:16]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -240,7 +241,9 @@ def execute_all(
     results = []
     for request, place in _places(asked, out):
         try:
-            results.append(execute(prepare(request, where, place), where, silent=silent))
+            # Two commands that kept the locks of several kernels would wait for each other.
+            with output_lock.not_kept() if len(asked) > 1 else nullcontext():
+                results.append(execute(prepare(request, where, place), where, silent=silent))
         except SmithError as error:
             if len(asked) == 1 or isinstance(error, InterruptedRunError):
                 raise

@@ -140,6 +140,17 @@ def test_a_command_that_reads_its_output_folder_keeps_others_out(place: Path, wh
     assert run.execute(run.prepare(wanted(place), other, out), other, silent=True).manifest.points
 
 
+def test_several_kernels_are_not_kept_locked(place: Path, where: Toolchain) -> None:
+    """Two commands that compile them in another order would wait for each other."""
+    asked = [replace(wanted(place), name=name) for name in ("one", "another")]
+    with output_lock.kept():
+        first, second = run.execute_all(asked, where, place / "out", silent=True)
+        with ThreadPoolExecutor() as another:
+            again = another.submit(run.execute_all, asked, where, place / "out", silent=True).result()
+    assert [made.manifest.folder for made in again] == [first.manifest.folder, second.manifest.folder]
+    assert all(point.status == "ok" for made in again for point in made.manifest.points)
+
+
 @pytest.mark.parametrize("order", [("h100", "a100"), ("a100", "h100")])
 def test_a_file_that_one_gpu_cannot_look_at_compiles_for_the_others(
     place: Path, where: Toolchain, order: tuple[str, ...]

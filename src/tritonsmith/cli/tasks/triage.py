@@ -105,14 +105,15 @@ def command_subject(
 
 
 def emptied(folder: Path, space: Workspace) -> Plan:
-    """Steps that remove what an earlier triage left there.
+    """Plan the removal of the folder of an earlier run, where that is one of the tool's own.
 
     Raises:
-        UsageError: something else is there.
+        UsageError: the folder of `--out` has content.
     """
     from tritonsmith.core.plan import Plan, Remove
 
-    if folder.is_relative_to(space.root):
+    ours = [(space.root / name).resolve() for name in ("triage", "passes/knockout")]
+    if any(root in folder.resolve().parents for root in ours):
         return Plan("triage", (Remove((folder,), space.root, phase="triage"),))
     if not folder.exists() or not any(folder.iterdir()):
         return Plan("triage")
