@@ -24,7 +24,7 @@ from typing import Any
 Took = tuple[float, float]  # seconds: wall, CPU
 HERE = Path(__file__).resolve().parent
 WORKER = HERE.parent / "src" / "tritonsmith" / "worker"
-KERNEL = HERE.parent / "src" / "tritonsmith" / "kernels" / "examples" / "tiled_matmul.py"
+KERNEL = HERE.parent / "src" / "tritonsmith" / "compiler" / "examples" / "tiled_matmul.py"
 TARGETS = [("cuda", arch) for arch in (75, 80, 86, 87, 89, 90)] * 2  # each with two options: 12 points
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,64,64,32"
 

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-KERNEL = HERE.parent / "src" / "tritonsmith" / "kernels" / "examples" / "tiled_matmul.py"
+KERNEL = HERE.parent / "src" / "tritonsmith" / "compiler" / "examples" / "tiled_matmul.py"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # an entry's name is a digest in base 32
 LENGTH = 52
 

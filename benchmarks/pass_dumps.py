@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-KERNEL = HERE.parent / "src" / "tritonsmith" / "kernels" / "examples" / "tiled_matmul.py"
+KERNEL = HERE.parent / "src" / "tritonsmith" / "compiler" / "examples" / "tiled_matmul.py"
 TYPES = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16"
 SIGNATURE = f"{TYPES},TILE_M=64,TILE_N=64,TILE_K=32"
 SMITH = Path(sys.executable).with_name("tritonsmith")

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 SMITH = Path(sys.executable).with_name("tritonsmith")
-KERNEL = Path(__file__).parents[1] / "src" / "tritonsmith" / "kernels" / "examples" / "tiled_matmul.py"
+KERNEL = Path(__file__).parents[1] / "src" / "tritonsmith" / "compiler" / "examples" / "tiled_matmul.py"
 TYPES = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16"
 TILES = itertools.product((32, 64, 128), (32, 64, 128), (32, 64), (1, 2, 3, 4), (4, 8))
 

@@ -152,7 +152,7 @@ def test_a_profile_without_a_gpu(smith: Smith) -> None:
 
 
 def test_proton_is_started_with_triton(smith: Smith, tmp_path: Path) -> None:
-    """Without a GPU it refuses, and says why; what it writes on one is in tests/unit/kernels/profile."""
+    """Without a GPU it refuses, and says why; what it writes on one is in tests/unit/inspect/profile."""
     request, results = tmp_path / "request.json", tmp_path / "results"
     results.mkdir()
     sessions = Profiler("proton", "nvidia").sessions(times=False)

@@ -19,7 +19,7 @@ from typing import Any
 from tritonsmith.facts import checkout
 from tritonsmith.facts.checkout import TritonCheckout
 
-STORE = Path(__file__).parents[1] / "unit" / "builder" / "golden" / "checkouts.json"
+STORE = Path(__file__).parents[1] / "unit" / "build" / "golden" / "checkouts.json"
 
 # Name to commit. From 3.5 on it is main at the version bump; setup.py of 3.1 to 3.3 tells an older version.
 COMMITS = {

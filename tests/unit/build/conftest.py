@@ -39,7 +39,7 @@ def golden() -> Golden:
             lines = difflib.unified_diff(
                 expected.splitlines(), text.splitlines(), f"golden/{name}", "this plan", lineterm="", n=2
             )
-            hint = f"if that is what was meant: {UPDATE}=1 pytest tests/unit/builder"
+            hint = f"if that is what was meant: {UPDATE}=1 pytest tests/unit/build"
             pytest.fail("\n".join((*lines, hint)), pytrace=False)
 
     return compare

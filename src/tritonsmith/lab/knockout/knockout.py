@@ -35,7 +35,7 @@ class KnockedOut:
         number: which of its runs, from 1.
         binding: that adds it: `passes.common.add_canonicalizer`.
         stage: that it is part of: `ttgir`.
-        effect: `needed` where nothing compiles without it.
+        verdict: `needed` where nothing compiles without it.
         row: the resources, or why there is no code.
         seconds: of the compile.
     """
@@ -44,7 +44,7 @@ class KnockedOut:
     number: int
     binding: str
     stage: str
-    effect: Effect
+    verdict: Effect
     row: ResourceRow
     seconds: float
 
@@ -170,5 +170,5 @@ def removable(found: Sequence[Knockout]) -> dict[tuple[str, str], dict[str, list
     for one in found:
         for knocked in one.passes:
             kernels = table.setdefault((one.target, knocked.name), {})
-            kernels.setdefault(one.kernel, []).append(knocked.effect)
+            kernels.setdefault(one.kernel, []).append(knocked.verdict)
     return table

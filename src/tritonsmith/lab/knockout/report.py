@@ -28,7 +28,7 @@ def tables_of(found: Sequence[Knockout]) -> Iterator[Grid]:
                 "" if value == base else _spelled(value) for value, base in zip(values, whole, strict=True)
             ]
             said = tables.clipped(knocked.row.error.rpartition("error: ")[2], _LONGEST)
-            line = [knocked.named, knocked.stage, knocked.effect, *cells, f"{knocked.seconds:.2f} s", said]
+            line = [knocked.named, knocked.stage, knocked.verdict, *cells, f"{knocked.seconds:.2f} s", said]
             lines.append(line)
         title = f"{one.kernel} for {one.target} by Triton {one.triton}, without each pass"
         right = [*(metric.title for metric in metrics), "time"]
@@ -108,7 +108,7 @@ def as_json(found: Sequence[Knockout]) -> dict[str, Any]:
                 "passes": [
                     {
                         **{name: value for name, value in asdict(knocked).items() if name != "row"},
-                        "compiles": knocked.effect in ("no effect", "changes the code"),
+                        "compiles": knocked.verdict in ("no effect", "changes the code"),
                         "error": knocked.row.error,
                         "values": dict(knocked.row.values),
                     }
