@@ -54,6 +54,9 @@ class Site:
         """Leave the environment as if it had never had a debug library."""
         self.run("--undo")
         shutil.rmtree(self.folder, ignore_errors=True)
+        (self.smith.env("dev") / "receipts" / "debug-library.json").unlink(
+            missing_ok=True
+        )  # names the sources
         self.smith("build-triton")
 
     def has_lines(self, file: str) -> bool:
