@@ -100,7 +100,11 @@ def test_death_at_random_while_its_programs_live_on(site: Site) -> None:
             process.kill()
             assert process.wait() in (KILLED, 0)
             for archive in site.folder.glob("*/*.a"):
-                assert capture(LLVM / "bin" / "llvm-ar", "t", archive) == "Quotient.cpp.o\nTwice.cpp.o\n"
+                argv = (LLVM / "bin" / "llvm-ar", "t", archive)
+                listed = subprocess.run(argv, capture_output=True, text=True, check=False)
+                # A Ninja that is stopped removes the output of a command that it has not seen end.
+                gone = "No such file" in listed.stderr
+                assert gone or listed.stdout == "Quotient.cpp.o\nTwice.cpp.o\n", listed.stderr
         site.run(*_FIRST, site.sources)
         check(site)
         assert site.has_lines("Twice.cpp")
