@@ -82,15 +82,15 @@ WORDS_OF_A_PAGE = {
 }
 INSTEAD = {  # what is too large, or not of this machine
     "clear-cache --root PATH": "clear-cache --root cache",
-    "kernel.compare wheel dev kernels.toml --out before-after": (
-        "kernel.compare num_stages=2 num_stages=3 kernels.toml --out before-after"
+    "compare wheel dev kernels.toml --out before-after": (
+        "compare num_stages=2 num_stages=3 kernels.toml --out before-after"
     ),
-    "passes.import log.gz --out DIR": "passes.import log.gz --out imported",
+    "passes.dump --from-log log.gz --out DIR": "passes.dump --from-log log.gz --out imported",
     "passes.isolate fine --pattern ld.global.b8": "passes.isolate dump --pattern ttg.convert_layout",
     "passes.isolate fine --when spills>0,registers>128": "passes.isolate dump --when registers>8",
     "purge-wheels": "purge-wheels --env wheel",
-    "rehearse --corpus ci/corpus --from 3.6.0 --to 3.9.0 --out rehearsal.html": (
-        "rehearse captured.toml --from 3.6.0 --to 3.9.0"
+    "compare --corpus ci/corpus --from 3.6.0 --to 3.9.0 --out rehearsal.html": (
+        "compare captured.toml --from 3.6.0 --to 3.9.0"
     ),
 }
 DRY = (  # these would build, install or delete
@@ -99,48 +99,47 @@ DRY = (  # these would build, install or delete
     "doctor --fix",
     "env-triton",
     "install-triton",
-    "kernel.compare 3.4.0",
-    "kernel.compare 3.8.0",
-    "rehearse",
+    "compare 3.4.0",
+    "compare 3.8.0",
+    "compare --corpus ci/corpus",
+    "compare --from",
+    "compare captured.toml --from",
     "link-compile-commands",
     "purge-wheels",
     "setup-mlir",
     "store.gc",
     "up",
 )
-BUILDS = ("setup-mlir", "build-triton", "install-triton", "link-compile-commands", "build.explain")
+BUILDS = ("setup-mlir", "build-triton", "install-triton", "link-compile-commands")
 NOT_RUN = {  # why, by how a command begins
     "benchmark": "minutes, on an idle machine",
     "bisect": "wheels of two releases; test_bisect.py has them",
-    "bisect.log": "as above",
-    "bisect.resume": "as above",
-    "bisect.skip": "as above",
-    "bisect.status": "as above",
     "blame": "wheels of two releases; test_blame.py has a compiler with a planted change",
-    "build.explain --cache-debug": "test_rebuild.py has the two builds that it compares",
-    "cache.show": "an entry of a cache; tests/unit/doctor/caches/test_list_.py has some",
+    "build-triton --explain --cache-debug": "test_rebuild.py has the two builds that it compares",
+    "cache.list TQKSZLKS": "an entry of a cache; tests/unit/doctor/caches/test_list_.py has some",
     "doctor --since": "a history, and a report; test_doctor_since.py has both",
-    "doctor.compare": "as above",
+    "doctor --compare": "as above",
     "explain": "a checkout of Triton; tests/unit/atlas has a small one",
     "triage": "a kernel that fails, and many variants; test_triage.py has both",
     "up --like": "a report; tests/unit/doctor/test_like.py has some",
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
-    "kernel.study": "ten releases of Triton and a clone of its sources",
-    "kernel.reduce": "a kernel that fails, and hundreds of compiles; test_kernel_reduce.py has both",
+    "compare examples/tutorials.toml": "ten releases of Triton and a clone of its sources",
+    "reduce attention.py": "a kernel that fails, and hundreds of compiles; test_kernel_reduce.py has both",
+    "reduce FILE:KERNEL": "as above",
+    "reduce examples/kernels.toml:matmul": "as above",
     "kernel.profile": "needs a GPU; tests/unit/inspect/profile reads what profilers wrote on one",
-    "passes.knockout": "a compile for each of 70 passes; test_passes_surgery.py has some",
-    "passes.run": "a program of its own; test_passes_surgery.py has one",
-    "passes.reduce input.mlir": "test_passes_reduce.py has an input that fails",
+    "knockout": "a compile for each of 70 passes; test_passes_surgery.py has some",
+    "passes.replay --env wheel": "a program of its own; test_passes_surgery.py has one",
+    "reduce input.mlir": "test_passes_reduce.py has an input that fails",
     "passes.replay dump 18 --gdb": "a wheel has no debug information",
     "passes.replay dump tritongpu-coalesce --triton-opt": "a wheel has no triton-opt",
-    "container": "it is of a build; tests/unit/build/editors has its facts",
     "editor": "it names a build; tests/unit/build/editors has a small one",
     "pass.new": "a clone of Triton; tests/unit/build/scaffold has small ones",
-    "passes.import tritongpu-hoist-loads.log": "the log of the build of that clone",
+    "passes.dump --from-log tritongpu-hoist-loads.log": "the log of the build of that clone",
     "passes.replay tritongpu-hoist-loads-dump": "as above",
     "plugin.check": "a plugin; test_plugin_check.py has some",
-    "pipeline --triton": "wheels of two releases; test_pipeline.py has two targets",
+    "explain --pipeline --triton": "wheels of two releases; test_pipeline.py has two targets",
     "pins --installed": "test_pins.py has environments with a PyTorch",
     "pins --live": "it asks GitHub; test_pins.py has a small PyTorch",
     "pins --triton": "a clone of Triton; test_pins.py has a small one",
@@ -152,25 +151,30 @@ NOT_RUN = {  # why, by how a command begins
     "build-triton --env pass-count-loads": "as above",
     "passes.dump python/tutorials/01-vector-add.py": "a checkout of Triton",
     "passes.replay dump tritongpu-coalesce --env": "a wheel has no triton-opt",
-    "pipeline --env": "an environment with a build; test_pipeline.py has one with a wheel",
+    "explain --pipeline --env": "an environment with a build; test_pipeline.py has one with a wheel",
     "install-triton --env asan": "as above",
     "store.export": "an object store; test_store.py has one in memory",
     "store.import": "an object store; test_store.py has one in memory",
     "run": "a Triton with a sanitizer; test_build.py has a small one",
     "test": "these are the tests",
-    "ci-replay": "a build with tests; test_ci_replay.py has a small one",
-    "test-triton": "a build with tests; test_watch.py has a small one",
+    "test-triton": "a build with tests; test_watch.py and test_ci_replay.py have small ones",
     "watch": "it runs until ^C; test_watch.py saves files meanwhile",
-    "worktree.add": "a clone of Triton; test_worktrees.py has a small one",
-    "worktree.remove": "as above",
+    "worktree add": "a clone of Triton; test_worktrees.py has a small one",
+    "worktree remove": "as above",
 }
+MODES_RUN = (  # of commands above, whose other modes are not run, or only as a dry run
+    "build-triton --explain",
+    "explain --pipeline --backend",
+    "explain --pipeline --target",
+    "up --ptxas",
+)
 LONG = (  # minutes of CPU; the test of README.md's commands runs them on small inputs
-    "kernel.resources examples/kernels.toml:matmul --target all",
+    "kernel.compile --resources examples/kernels.toml:matmul --target all",
     "passes.check examples/kernels.toml:matmul",
 )
 FAILS = (
     "passes.dump matmul.py:matmul --signature ... --target mi300x --option kpack=3",
-    "passes.reduce DIR --when wrong",  # no pass of this dump changes the result
+    "reduce DIR --when wrong",  # no pass of this dump changes the result
     "passes.isolate DIR --when wrong",
 )
 
@@ -179,13 +183,19 @@ def begins(command: DocumentedCommand, ways: Iterable[str]) -> bool:
     return any(f"{command.text} ".startswith(f"{way} ") for way in ways)
 
 
+def longest(command: DocumentedCommand, ways: Iterable[str]) -> str:
+    """The way that says most about how a command begins; empty if none does."""
+    return max((way for way in ways if begins(command, [way])), key=len, default="")
+
+
 def commands(page: Path) -> list[DocumentedCommand]:
     """The commands of a page that can be run here, and are not on a page before it."""
     pages = documented.PAGES[: documented.PAGES.index(page)]
     seen = {command.words for before in pages for command in documented.commands(before) if command.complete}
     unique: dict[tuple[str, ...], DocumentedCommand] = {}
     for command in documented.commands(page):
-        if command.complete and command.words not in seen and not begins(command, NOT_RUN):
+        left_out = longest(command, (*NOT_RUN, *MODES_RUN)) in NOT_RUN
+        if command.complete and command.words not in seen and not left_out:
             unique.setdefault(command.words, command)
     return list(unique.values())
 
@@ -195,7 +205,7 @@ def words(command: DocumentedCommand, home: Path) -> list[str]:
     ours = WORDS | WORDS_OF_A_PAGE.get(command.page, {})
     typed = INSTEAD[command.text].split() if command.text in INSTEAD else command.words
     made = [re.sub("^~/", f"{home}/", ours.get(word, word)) for word in typed]
-    more = ["--dry-run"] if begins(command, DRY) else []
+    more = ["--dry-run"] if longest(command, (*DRY, *MODES_RUN)) in DRY else []
     more += ["--force"] if made[0] == "setup-mlir" else []  # an LLVM takes more disk than may be free
     return [*made, *(flag for flag in more if flag not in made)]
 
@@ -266,7 +276,14 @@ def test_commands_that_build(built: Smith) -> None:
 
 def readme_lines() -> list[str]:
     """README's lines of shell that need no build and no network, and change nothing of the machine's."""
-    left_out = (*(way for way in NOT_RUN if way != "explain"), *BUILDS, *DRY, "system.packages", "up", *LONG)
+    left_out = (
+        *(way for way in NOT_RUN if way != "explain"),
+        *BUILDS,
+        *DRY,
+        "doctor --packages",
+        "up",
+        *LONG,
+    )
     lines = [
         line
         for block in documented.blocks(documented.REPOSITORY / "README.md", "sh")
@@ -292,7 +309,7 @@ def test_readme_is_a_script(with_wheel: Smith, tmp_path: Path) -> None:
     smith = with_wheel.beside(tmp_path)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     lines = readme_lines()
-    assert {"kernel.compile", "passes.report", "explain", "cache.list"} <= {line.split()[1] for line in lines}
+    assert {"kernel.compile", "passes.show", "explain", "cache.list"} <= {line.split()[1] for line in lines}
     for line in lines:
         done = subprocess.run(
             ("bash", "-ec", line),
@@ -321,7 +338,7 @@ def test_no_entry_of_the_tables_is_left_over() -> None:
     found = [
         command for page in documented.PAGES for command in documented.commands(page) if command.complete
     ]
-    ways = (*INSTEAD, *DRY, *BUILDS, *NOT_RUN, *FAILS, *LONG)
+    ways = (*INSTEAD, *DRY, *BUILDS, *NOT_RUN, *MODES_RUN, *FAILS, *LONG)
     assert [way for way in ways if not any(begins(command, [way]) for command in found)] == []
     typed = {(command.page, word) for command in found for word in command.words}
     assert WORDS.keys() <= {word for _, word in typed}
