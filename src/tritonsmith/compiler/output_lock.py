@@ -83,7 +83,8 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
     keeping = _kept.get()
     patience = _READERS if keeping and out.is_relative_to(space.root) else 0.0
     with ExitStack() as stack:
-        for path in paths:
+        # A link to a folder whose lock is kept leads to the same lock.
+        for path in (path.parent.resolve() / path.name for path in paths):
             if keeping and path in keeping.paths:
                 continue
             lock = locks.hold(
@@ -97,7 +98,9 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
                 patience=patience,
             )
             stack.enter_context(lock)
+            if keeping:  # at once: the body may lock the same folder again
+                keeping.paths.add(path)
+                stack.callback(keeping.paths.discard, path)
         yield
         if keeping:
-            keeping.paths.update(paths)
             keeping.stack.push(stack.pop_all())

@@ -9,9 +9,10 @@ from tritonsmith.lab.failure import Failure
 
 
 class Verdict(StrEnum):
-    """Whether a test shows what is searched for, in the words of `git bisect`.
+    """The answer of a test, in the words of `git bisect`: `BAD` shows what is searched for, `GOOD` does not.
 
-    `OTHER` is a failure that is not the one searched for: a bisect steps over it as over `SKIP`.
+    `OTHER` is a failure that is not the one searched for, which a triage tells apart; a bisect has `SKIP` for
+    it, as for what could not be tested.
     """
 
     GOOD = "good"
@@ -35,6 +36,7 @@ class Observation:
         cause: the culprit, where the test itself names it.
         swapped: versions of ptxas: Triton's own, and the one in its place.
         failed_in: class of the pass in which it failed, as MLIR names it; empty if that is unknown.
+        cpu_seconds: CPU time of its compiles; what makes the same code is no quicker.
     """
 
     verdict: Verdict
@@ -47,3 +49,4 @@ class Observation:
     cause: str = ""
     swapped: tuple[str, ...] = ()
     failed_in: str = ""
+    cpu_seconds: float = 0.0

@@ -18,6 +18,7 @@ from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.bisect.predicate import wrong_result
 from tritonsmith.lab.bisect.predicate.wrong_result import WrongResultPredicate
 from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage import verdict, wrong_kernel
 from tritonsmith.lab.triage.verdict import Answer
@@ -66,7 +67,7 @@ def test_a_symptom(told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     where = compile_run.toolchain("", sys.executable)
     monkeypatch.setattr(WrongKernelSubject, "triton", "3.8.0")
     subject = WrongKernelSubject(asked(), where, (), tmp_path)
-    found = verdict.run(subject, lambda _name, _seen: None)
+    found = verdict.run(subject, Journal(), lambda _name, _seen: None)
     assert found.decided == (told in ("right", "wrong"))
     assert found.answer is {"right": Answer.NOTHING, "wrong": Answer.DECIDED}.get(told, Answer.NONE)
     if told == "wrong":

@@ -140,6 +140,23 @@ def test_a_command_that_reads_its_output_folder_keeps_others_out(place: Path, wh
     assert run.execute(run.prepare(wanted(place), other, out), other, silent=True).manifest.points
 
 
+def test_a_kept_lock_is_the_same_in_its_own_body_and_by_a_link(place: Path, where: Toolchain) -> None:
+    """Otherwise a command would wait a minute for itself."""
+    out, link = place / "out", place / "link"
+    link.symlink_to(out)
+    with output_lock.kept():
+        with output_lock.held(out, where.space, "a"), output_lock.held(out, where.space, "b"):
+            pass
+        with output_lock.held(link, where.space, "c"):
+            pass
+        with pytest.raises(KeyError), output_lock.held(place / "another", where.space, "d"):
+            raise KeyError
+        with output_lock.not_kept(), output_lock.held(place / "another", where.space, "e"):
+            pass
+    with output_lock.held(out, where.space, "f"):
+        pass
+
+
 def test_several_kernels_are_not_kept_locked(place: Path, where: Toolchain) -> None:
     """Two commands that compile them in another order would wait for each other."""
     asked = [replace(wanted(place), name=name) for name in ("one", "another")]

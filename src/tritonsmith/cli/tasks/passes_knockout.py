@@ -71,25 +71,33 @@ def knockout(
 def _of_program(argv: Sequence[str], check: str, by: PoolOptions, out: Path | None, *, json: bool) -> None:
     """A program, run without each pass of its kernels."""
     from tritonsmith.cli.tasks import output
-    from tritonsmith.cli.tasks.triage import command_subject, emptied
+    from tritonsmith.cli.tasks.triage import command_subject
+    from tritonsmith.compiler import output_lock
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.ui import console
+    from tritonsmith.lab import experiment
+    from tritonsmith.lab.experiment import BASELINE
     from tritonsmith.lab.model import Observation
     from tritonsmith.lab.triage import knockout as program_knockout
 
     space = workspace.default()
     space.claim()
     env = "" if by.env == WHEEL_ENV.default else by.env  # a wheel alone launches nothing
-    subject = command_subject(
-        argv, check, env, by.python, by.timeout, out or space.root / "passes" / "knockout" / "program"
-    )
-    space.run(emptied(subject.out, space), "passes.knockout", quiet=True)
+    place = "passes/knockout/program"
+    subject = command_subject(argv, check, env, by.python, by.timeout, out, place)
 
     def tell(name: str, seen: Observation) -> None:
         if not json:
-            console.note(f"{name}: {seen.figures or seen.why}")
+            title = "all passes" if name == BASELINE else name
+            console.note(f"{title}: {seen.figures or seen.why}")
 
-    found = program_knockout.run(subject, tell)
+    key, task_name = subject.key, "passes.knockout"
+    with (
+        output_lock.held(subject.out, space, task_name),
+        experiment.begun(subject.out, key, space, task_name, subject.baseline, silent=json) as journal,
+    ):
+        found = program_knockout.run(subject, journal, tell)
+        journal.end("")
     if json:
         output.json(program_knockout.as_json(found, check=bool(check)))
     else:

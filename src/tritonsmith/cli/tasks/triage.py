@@ -17,8 +17,6 @@ from tritonsmith.core.errors import UndecidedError, UsageError
 from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
-    from tritonsmith.core.envs.workspace import Workspace
-    from tritonsmith.core.plan import Plan
     from tritonsmith.lab.model import Observation
     from tritonsmith.lab.triage.kernel import KernelSubject
     from tritonsmith.lab.triage.program import CommandSubject
@@ -39,8 +37,10 @@ def triage(
     json: bool = JSON,
 ) -> None:
     """Find the cause of a wrong kernel by changing one thing at a time."""
+    from tritonsmith.compiler import output_lock
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import Plan, Write
+    from tritonsmith.lab import experiment
     from tritonsmith.lab.triage import report, verdict
     from tritonsmith.lab.triage.observation import SYMPTOM
 
@@ -58,7 +58,7 @@ def triage(
     if kernel:
         subject = _kernel(kernel, what, when, env, python, jobs, timeout, out, silent=json)
     else:
-        subject = command_subject(argv, check, env, python, timeout, out)
+        subject = command_subject(argv, check, env, python, timeout, out, "triage/command")
 
     told: set[str] = set()
 
@@ -68,13 +68,17 @@ def triage(
             console.note(": ".join(filter(None, (name, SYMPTOM[seen.verdict], "" if text in told else text))))
         told.add(text)  # each message once
 
-    space.run(emptied(subject.out, space), "triage", quiet=True)
-    found = verdict.run(subject, tell)
-    about = {"kernel": kernel, "command": list(argv), "triton": subject.triton, "when": list(when)}
-    about["check"] = check
-    answer = report.as_json(found, about)
-    evidence = Write(subject.out / "triage.json", dumps(answer, indent=2) + "\n", phase="triage")
-    space.run(Plan("triage", (evidence,)), "triage", quiet=True)
+    with (
+        output_lock.held(subject.out, space, "triage"),
+        experiment.begun(subject.out, subject.key, space, "triage", subject.baseline, silent=json) as journal,
+    ):
+        found = verdict.run(subject, journal, tell)
+        about = {"kernel": kernel, "command": list(argv), "triton": subject.triton, "when": list(when)}
+        about["check"] = check
+        answer = report.as_json(found, about)
+        evidence = Write(subject.out / "triage.json", dumps(answer, indent=2) + "\n", phase="triage")
+        space.run(Plan("triage", (evidence,)), "triage", quiet=True)
+        journal.end(found.text)
     if json:
         output.json(answer)
     else:
@@ -87,11 +91,18 @@ def triage(
 
 
 def command_subject(
-    argv: Sequence[str], check: str, env: str, python: Path | None, timeout: int | None, out: Path | None
+    argv: Sequence[str],
+    check: str,
+    env: str,
+    python: Path | None,
+    timeout: int | None,
+    out: Path | None,
+    place: str,
 ) -> CommandSubject:
-    """A command, its check, and where it runs."""
+    """A command, its check, and where it runs; without `--out` each has a folder beside `place`."""
     from tritonsmith.compiler import watched_program
     from tritonsmith.core.envs import workspace
+    from tritonsmith.core.plan import digest
     from tritonsmith.lab.triage import check as result_check
     from tritonsmith.lab.triage.program import CommandSubject
 
@@ -99,26 +110,11 @@ def command_subject(
     if checked:
         result_check.script_of(argv)
     space = workspace.default()
-    folder = (out or space.root / "triage" / "command").absolute()
     interpreter = watched_program.interpreter(env, python, space)
+    # Another command, in a folder of its own, does not end what was stopped of this one.
+    question = digest(argv, check, str(interpreter), timeout, str(Path.cwd()))[:8]
+    folder = (out or space.root / f"{place}-{question}").absolute()
     return CommandSubject(tuple(argv), interpreter, Path.cwd(), folder, timeout or 0, checked)
-
-
-def emptied(folder: Path, space: Workspace) -> Plan:
-    """Plan the removal of the folder of an earlier run, where that is one of the tool's own.
-
-    Raises:
-        UsageError: the folder of `--out` has content.
-    """
-    from tritonsmith.core.plan import Plan, Remove
-
-    ours = [(space.root / name).resolve() for name in ("triage", "passes/knockout")]
-    if any(root in folder.resolve().parents for root in ours):
-        return Plan("triage", (Remove((folder,), space.root, phase="triage"),))
-    if not folder.exists() or not any(folder.iterdir()):
-        return Plan("triage")
-    hints = ["--out DIR: a folder that is empty or not there"]
-    raise UsageError("the folder of --out is not empty", where=folder, hints=hints)
 
 
 def _kernel(
@@ -137,6 +133,7 @@ def _kernel(
     from tritonsmith.compiler import run
     from tritonsmith.compiler.folder_name import folder_name
     from tritonsmith.core.envs import workspace
+    from tritonsmith.core.plan import digest
     from tritonsmith.lab.bisect.predicate import limit
     from tritonsmith.lab.triage.kernel import KernelSubject
 
@@ -146,7 +143,8 @@ def _kernel(
     terms = () if wrong else limit.parse(when)
     where = run.toolchain(env or "wheel", str(python or ""), jobs=jobs or 1, timeout=timeout)
     name = folder_name(f"{asked.file.stem}.{asked.name or asked.kernel or 'kernel'}")
-    folder = (out or workspace.default().root / "triage" / name).absolute()
+    question = digest(asked, when, where.python, where.timeout)[:8]
+    folder = (out or workspace.default().root / "triage" / f"{name}-{question}").absolute()
     if wrong:
         from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
 

@@ -120,9 +120,16 @@ def link_or_create(path: Path, content: bytes, twin: Path | None = None) -> None
 def append_if_any(path: Path, line: str) -> None:
     """Append a line to a file; none is made where there is no such file."""
     with suppress(FileNotFoundError):
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(handle, "ab", buffering=0) as file:  # noqa: PTH123 - of a descriptor
-            file.write(f"{line}\n".encode())
+        append(path, line)
+
+
+def append(path: Path, line: str) -> None:
+    """Append a line to a file that is there."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(handle, "ab", buffering=0) as file:  # noqa: PTH123 - of a descriptor
+        left = memoryview(f"{line}\n".encode())
+        while left:  # an almost full disk takes a part
+            left = left[file.write(left) :]
 
 
 def copy(source: Path, dest: Path) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tritonsmith.compiler import manifest, run, spec, wheel_env
+from tritonsmith.compiler import manifest, run, source_tree, spec, wheel_env
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
@@ -27,18 +28,18 @@ from tritonsmith.core.plan import digest
 from tritonsmith.core.versions import version_key
 from tritonsmith.inspect.show import source_lines
 from tritonsmith.inspect.show import stage as show_stage
-from tritonsmith.lab import failure
+from tritonsmith.lab import experiment, failure, inputs
 from tritonsmith.lab.bisect.predicate import failing_compile, limit
 from tritonsmith.lab.bisect.predicate.limit import TextTerm
 from tritonsmith.lab.compare import metrics
 from tritonsmith.lab.compare.thresholds import Limit
+from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import observation, other_ptxas, where_time_goes, witness_build
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageVariant, variant_rows
 
-BASELINE = "nothing changed"
 _BINARIES = ("cubin", "hsaco")
 _NO_LAUNCH: Final = "cannot launch"
 _AMOUNT = re.compile(r" \d")  # in `shared 196608 > 166912 B`
@@ -67,6 +68,7 @@ class KernelSubject:
     has_check: bool = field(default=False, init=False)
     _baseline: Manifest | None = field(default=None, init=False)
     _least: float = field(default=math.inf, init=False)  # CPU seconds of compiles to the baseline's code
+    _folders: dict[str, Path] = field(default_factory=dict, init=False)  # of the last test of each variant
 
     def __post_init__(self) -> None:
         if signed := next((one for one in self.terms if isinstance(one, Limit) and one.change), None):
@@ -108,15 +110,37 @@ class KernelSubject:
         """Of the kernel's parameters, after the baseline: those that heuristics compute, too."""
         return self._baseline.points[0].constexprs if self._baseline else {}
 
-    def baseline(self) -> Observation:
-        """As it is."""
+    @property
+    def key(self) -> object:
+        """The kernel's sources, the compile, the symptom, the Triton and the programs that it runs."""
+        asked, where = self.asked, self.where
+        try:
+            of_python = "" if asked.from_ir else source_tree.of(asked.file, asked.kernel).key
+            sources = of_python or source_tree.sum_of(asked.file)
+        except SmithError:
+            sources = inputs.unknown()
+        programs = [
+            inputs.file(Path(name)) for tool in where.programs.disassemblers for name in tool.programs
+        ]
+        limits = (where.variables, where.timeout, where.jobs, where.programs, programs)
+        folders = [inputs.tree(folder) for folder in inputs.paths_of({**os.environ, **where.variables})]
+        triton = (inputs.python(where.python), inputs.environment(), folders)
+        return (sources, asked, self.when, limits, triton, variant_rows())
+
+    def resume(self, known: Iterable[Observation]) -> None:
+        """Take up the times of compiles to the same machine code, and of no other run."""
+        code = _code(self._baseline) if self._baseline else ""
+        times = [test.cpu_seconds for test in known if code and test.code == code]
+        self._least = min(times, default=self._least)
+
+    def baseline(self, name: str = BASELINE) -> Observation:
+        """Compile it as it is."""
         began = time.monotonic()
-        out = self.out / folder_name(BASELINE)
-        known = self.where.variables
-        where = replace(self.where, variables={**known, **_TIMED}) if self._timed else self.where
-        self._baseline = run.compile_all(self.asked, where, out, silent=True)
-        seen = self.look(self._baseline)
-        self._least = min(self._least, where_time_goes.total(self._baseline))
+        variables = self.where.variables
+        where = replace(self.where, variables={**variables, **_TIMED}) if self._timed else self.where
+        self._baseline = run.compile_all(self.asked, where, self._fresh(name), silent=True)
+        seen = replace(self.look(self._baseline), cpu_seconds=where_time_goes.total(self._baseline))
+        self._least = seen.cpu_seconds if name == BASELINE else min(self._least, seen.cpu_seconds)
         if self._timed and seen.verdict is Verdict.BAD:
             seen = replace(seen, notes=tuple(where_time_goes.sentences(self._baseline.points)))
         return replace(seen, seconds=time.monotonic() - began)
@@ -156,10 +180,15 @@ class KernelSubject:
         seen = other_ptxas.test(variant, self.triton, own, self._observed, self._log)
         return replace(seen, seconds=time.monotonic() - began)
 
+    def _fresh(self, name: str) -> Path:
+        """Return a folder for a test of a variant, which `_log` reads afterwards."""
+        self._folders[name] = experiment.fresh(self.out / folder_name(name))
+        return self._folders[name]
+
     def _log(self, name: str) -> str:
         """What the compiles of a variant said."""
-        folder = self.out / folder_name(name)
-        points = manifest.read(folder).points if (folder / manifest.FILE).is_file() else ()
+        folder = self._folders.get(name)
+        points = manifest.read(folder).points if folder and (folder / manifest.FILE).is_file() else ()
         return "\n".join(f"{point.log}\n{point.error}" for point in points)
 
     def _observed(self, variant: TriageVariant, python: Path | None = None) -> Observation:
@@ -173,15 +202,15 @@ class KernelSubject:
         try:
             where = self.place(variant)
             where = replace(where, python=python) if python else where
-            made = run.compile_all(asked, where, self.out / folder_name(variant.name), silent=True)
+            made = run.compile_all(asked, where, self._fresh(variant.name), silent=True)
         except InterruptedRunError:
             raise
         except SmithError as error:
             why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
             return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
-        seen = self.look(made)
+        seen = replace(self.look(made), cpu_seconds=where_time_goes.total(made))
         same = bool(seen.code) and self._baseline is not None and seen.code == _code(self._baseline)
-        self._least = min(self._least, where_time_goes.total(made)) if same else self._least
+        self._least = min(self._least, seen.cpu_seconds) if same else self._least
         figures = f"{seen.figures}, the same machine code" if same else seen.figures
         return replace(seen, figures=figures, seconds=time.monotonic() - began)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
+from tritonsmith.lab import experiment
+from tritonsmith.lab.experiment import Search
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.verdict import UNCHANGED
 
+_COUNTED = TriageVariant("passes counted", "witness", "", "")
 _LONGEST = 60  # characters of what a run said
 
 
@@ -31,30 +36,41 @@ class ProgramKnockout:
     passes: dict[str, Observation]
 
 
-def run(subject: CommandSubject, tell: Callable[[str, Observation], None]) -> ProgramKnockout:
+def run(
+    subject: CommandSubject, journal: Journal, tell: Callable[[str, Observation], None]
+) -> ProgramKnockout:
     """Run it as it is, and then without each pass that its kernels are compiled with.
 
     Args:
         subject: the program.
-        tell: gets each observation, as it comes.
+        journal: of this knockout; a run that was stopped goes on from it.
+        tell: gets each new observation, as it comes.
 
     Raises:
         FactError: it cannot be tested as it is, or compiles no kernel.
     """
-    baseline = subject.baseline()
-    tell("all passes", baseline)
+
+    def observed(rows: Sequence[TriageVariant]) -> Iterator[Observation]:
+        for row in rows:
+            if row is _COUNTED:
+                yield subject.passes(row)
+            else:
+                yield subject.baseline() if row is UNCHANGED else subject.observe(row)
+
+    return experiment.run(_search(subject), observed, journal, tell)
+
+
+def _search(subject: CommandSubject) -> Search[TriageVariant, ProgramKnockout]:
+    (baseline,) = yield [UNCHANGED]
     if baseline.verdict is Verdict.SKIP:
         raise FactError("the program cannot be tested as it is", why=f"{baseline.why}: {baseline.figures}")
-    names = subject.passes()
+    (counted,) = yield [_COUNTED]
+    names = counted.notes
     if not names:
         hints = ["its kernels have to be compiled in this run, by Triton's own compile"]
         raise FactError("the program compiles no kernel whose passes can be counted", hints=hints)
-    found = {}
-    for name in names:
-        variant = TriageVariant(f"without {name}", "cause", name, "", skip=name)
-        found[name] = subject.observe(variant)
-        tell(variant.name, found[name])
-    return ProgramKnockout(subject.triton, baseline, found)
+    observations = yield [TriageVariant(f"without {name}", "cause", name, "", skip=name) for name in names]
+    return ProgramKnockout(subject.triton, baseline, dict(zip(names, observations, strict=True)))
 
 
 def table(found: ProgramKnockout, *, check: bool) -> Grid:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from tritonsmith.core.errors import SmithError
+from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.variant import TriageVariant
 
@@ -42,8 +43,18 @@ class Subject(Protocol):
     def has_check(self) -> bool:
         """Whether the symptom is that values of a script are wrong."""
 
-    def baseline(self) -> Observation:
-        """As it is, with caches of its own; BAD or GOOD. It decides what the symptom is."""
+    @property
+    def key(self) -> object:
+        """Everything that a test depends on, but for the variant; to digest."""
+
+    def baseline(self, name: str = BASELINE) -> Observation:
+        """Test it as it is, with caches of its own; BAD or GOOD.
+
+        The test of the name `BASELINE` decides what the symptom is.
+        """
+
+    def resume(self, known: Iterable[Observation]) -> None:
+        """Take up the observations of a run that was stopped; the baseline was tested once more before."""
 
     def test(self, variant: TriageVariant) -> Observation:
         """Under a variant."""

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from json import dumps, loads
 from pathlib import Path
@@ -22,21 +22,21 @@ from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, 
 from tritonsmith.core.plan import files, process
 from tritonsmith.facts import compute_sanitizer, gpus
 from tritonsmith.facts.installed_tritons import version_of
-from tritonsmith.lab import failure
+from tritonsmith.lab import experiment, failure, inputs
+from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import check, observation, other_ptxas, witness_build
 from tritonsmith.lab.triage.check import ResultCheck
-from tritonsmith.lab.triage.kernel import BASELINE, lines_of
+from tritonsmith.lab.triage.kernel import lines_of
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageVariant, variant_rows
 
 SKIP = 125
 _SHOWN = 100  # characters of the last line
 _STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tells the backend
 _TARGET = re.compile(r"^\.target sm_(\d+)(\d)", re.MULTILINE)
 _PYTHON = re.compile(r"python(3(\.\d+)?)?$")
-_COUNTED = "passes counted"
 _INTERPRETED = "TRITON_INTERPRET"
 _CHECKED = {
     "holds": Observation(Verdict.GOOD),
@@ -66,7 +66,7 @@ class CommandSubject:
     check: ResultCheck | None = None
     is_command: bool = field(default=True, init=False)
     _first: Observation | None = field(default=None, init=False)
-    _tests: int = field(default=0, init=False)
+    _folders: dict[str, Path] = field(default_factory=dict, init=False)  # of the last run of each variant
 
     @property
     def triton(self) -> str:
@@ -95,9 +95,33 @@ class CommandSubject:
         failed = self._first.failure if self._first else None
         return "hang" if failed and failed.kind == "timeout" else "failure"
 
-    def baseline(self) -> Observation:
-        """As it is, in an empty cache."""
-        seen = self._run(BASELINE, {})
+    @property
+    def key(self) -> object:
+        """The command, its check, the files and programs that it may read, its Triton and the GPUs."""
+        # `tests/test_k.py::test_add` names a file, too.
+        named = [self.cwd / word.partition("::")[0] for word in self.argv[1:]]
+        scripts = [path for path in named if untrusted.is_file(path)]
+        folders = dict.fromkeys((self.cwd, *(path.parent for path in scripts), *inputs.paths_of(os.environ)))
+        trees = [inputs.tree(folder, apart=(self.out,)) for folder in folders]
+        called = process.which(self.argv[0], self._path) or self.argv[0]
+        programs = [inputs.program(path) for path in dict.fromkeys((Path(called), self._python))]
+        surroundings = (inputs.environment(), programs, gpus.read())
+        read = (str(self.cwd), [inputs.file(path) for path in scripts], trees)
+        return (self.argv, self.timeout, self.check, read, surroundings, variant_rows())
+
+    def resume(self, known: Iterable[Observation]) -> None:
+        """Take up nothing: runs are compared with the baseline alone, which was run once more."""
+
+    @property
+    def _path(self) -> str:
+        path = os.environ.get("PATH", "")
+        return os.pathsep.join((str(self.python.parent), path)) if self.python else path
+
+    def baseline(self, name: str = BASELINE) -> Observation:
+        """Run it as it is, in an empty cache."""
+        if name == BASELINE:
+            self._first = None  # it may be tested once more, before a journal is taken up
+        seen = self._run(self._fresh(name), {})
         if self.check and seen.verdict in (Verdict.BAD, Verdict.GOOD) and not self._compiled():
             why = f"{seen.figures}, but no kernel was compiled for a GPU"
             seen = replace(seen, verdict=Verdict.SKIP, why=why)
@@ -122,6 +146,7 @@ class CommandSubject:
         def look(one: TriageVariant, python: Path) -> Observation:
             other = replace(self, argv=(str(python), *self.argv[1:]), python=python)
             other._first = self._first  # noqa: SLF001 - the same symptom
+            other._folders = self._folders  # noqa: SLF001 - `_log` reads them
             return other.observe(one)
 
         try:
@@ -158,11 +183,12 @@ class CommandSubject:
             return Observation(Verdict.SKIP, why=f"needs {variant.needs}")
         if variant.tool:
             return self._watched(variant)
-        variables, results = {**variant.variables}, self._folder(variant.name) / "results"
+        folder = self._fresh(variant.name)
+        variables, results = {**variant.variables}, folder / "results"
         if variant.options or variant.skip or variant.allocator:
             variables |= self._operated(variant, results)
         try:
-            seen = self._run(variant.name, variables, launcher=variant.launcher)
+            seen = self._run(folder, variables, launcher=variant.launcher)
         except UsageError as error:
             return observation.refused(error)
         said = re.search(variant.says, self._log(variant.name)) if variant.says else None
@@ -187,13 +213,17 @@ class CommandSubject:
             return "no launch has another value of this option, or none is compiled by Triton's own compile"
         return ""
 
-    def passes(self) -> tuple[str, ...]:
-        """`NAME#2` for each run of a pass in the compiles of its kernels, in their order."""
-        results = self._folder(_COUNTED) / "results"
-        nothing = TriageVariant(_COUNTED, "witness", "", "")
-        self._run(_COUNTED, self._operated(nothing, results))
-        named = [f"{one['pass']}#{one['number']}" for row in _rows(results) for one in row["passes"]]
-        return tuple(dict.fromkeys(named))
+    def passes(self, variant: TriageVariant) -> Observation:
+        """Name each run of a pass in the compiles of its kernels, in their order: `NAME#2`, as notes."""
+        folder = self._fresh(variant.name)
+        seen = self._run(folder, self._operated(variant, folder / "results"))
+        rows = _rows(folder / "results")
+        names = dict.fromkeys(f"{one['pass']}#{one['number']}" for row in rows for one in row["passes"])
+        if not names:
+            return replace(
+                seen, verdict=Verdict.SKIP, why="it compiles no kernel whose passes can be counted"
+            )
+        return replace(seen, verdict=Verdict.GOOD, notes=tuple(names))
 
     def _watched(self, variant: TriageVariant) -> Observation:
         """Under a tool of compute-sanitizer: what it says is another failure than the symptom."""
@@ -201,8 +231,9 @@ class CommandSubject:
             program = compute_sanitizer.locate()
         except FactError as error:
             return Observation(Verdict.SKIP, why=error.what)
-        log = self._folder(variant.name) / "report"
-        seen = self._run(variant.name, {}, compute_sanitizer.argv(program, variant.tool, log))
+        folder = self._fresh(variant.name)
+        log = folder / "report"
+        seen = self._run(folder, {}, compute_sanitizer.argv(program, variant.tool, log))
         text = untrusted.text_if_any(log)
         head, lines = compute_sanitizer.first_error(text)
         said = " ".join(filter(None, (head, compute_sanitizer.place(lines))))
@@ -214,12 +245,19 @@ class CommandSubject:
             return replace(seen, verdict=Verdict.BAD, figures="it found nothing")
         return seen
 
+    def _fresh(self, name: str) -> Path:
+        """Make a folder for one run of a variant: another run's cache and results tell nothing of it."""
+        self._folders[name] = experiment.fresh(self.out / folder_name(name))
+        files.make_folder(self._folders[name])
+        return self._folders[name]
+
     def _folder(self, name: str) -> Path:
-        return self.out / folder_name(name)
+        """Return the folder of the last run of a variant, which need not be there."""
+        return self._folders.get(name, self.out / folder_name(name))
 
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
         """FILE:LINE in what the baseline compiled."""
-        cache = self.out / folder_name(BASELINE) / "cache"
+        cache = self._folder(BASELINE) / "cache"
         found: list[str] = []
         for path in sorted(cache.rglob(f"*.{line['stage']}")):
             found += lines_of(untrusted.read_text(path), line)
@@ -249,19 +287,14 @@ class CommandSubject:
         return {"PYTHONPATH": os.pathsep.join(filter(None, (str(site), known)))}
 
     def _run(
-        self, name: str, variables: Mapping[str, str], under: Sequence[str] = (), launcher: str = ""
+        self, folder: Path, variables: Mapping[str, str], under: Sequence[str] = (), launcher: str = ""
     ) -> Observation:
-        scratch = self._folder(name)
-        files.make_folder(scratch)
-        self._tests += 1
-        log, cache = scratch / "log", scratch / "cache"
-        environ = {**os.environ, "PYTHONFAULTHANDLER": "1", **variables}
-        environ |= {"TRITON_CACHE_DIR": str(cache / str(self._tests))}
-        if self.python:
-            environ["PATH"] = os.pathsep.join((str(self.python.parent), environ.get("PATH", "")))
-        argv, result = tuple(self.argv), scratch / "no check"
+        log = folder / "log"
+        environ = {**os.environ, "PYTHONFAULTHANDLER": "1", "PATH": self._path, **variables}
+        environ |= {"TRITON_CACHE_DIR": str(folder / "cache")}
+        argv, result = tuple(self.argv), folder / "no check"
         if self.check:
-            argv, result = self.check.argv(argv, scratch, f"check-{self._tests}")
+            argv, result = self.check.argv(argv, folder, "check")
         if launcher:
             at = check.script_of(argv, launcher)
             argv = (*(argv[:at] or ("python",)), "-m", launcher, *argv[at:])

@@ -20,7 +20,7 @@ class TriageVariant:
     Attributes:
         name: in tables, and of its folder.
         role: `cause` names what is to blame; `side` says on which side of a line that is; `witness` reports
-            faults of its own, and is no cause if the symptom is gone.
+            faults of its own, and is no cause if the symptom is gone. A `baseline` changes nothing.
         family: causes of one family are one cause; empty for a witness that contradicts none.
         gone: what it means if the symptom is gone.
         source: of the row.
@@ -51,7 +51,7 @@ class TriageVariant:
     """
 
     name: str
-    role: Literal["cause", "side", "witness"]
+    role: Literal["cause", "side", "witness", "baseline"]
     family: str
     gone: str
     source: str = ""
@@ -107,6 +107,11 @@ class TriageVariant:
         older = [one for one in every if version_key(one)[:2] < here[:2]]
         found = {"newest": newer, "before": older}.get(self.release, [])
         return found[-1] if found else ""
+
+
+def variant_rows() -> Any:
+    """Return the table of all variants as it is: what it says may change between two runs."""
+    return configs.load(_CONFIG)
 
 
 def every() -> Iterator[TriageVariant]:

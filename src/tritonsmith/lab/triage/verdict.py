@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
+from tritonsmith.lab import experiment
+from tritonsmith.lab.experiment import BASELINE, Search
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.observation import SYMPTOM, Subject
 from tritonsmith.lab.triage.variant import TriageVariant
+
+AGAIN = "nothing changed, again"
+UNCHANGED = TriageVariant(BASELINE, "baseline", "", "")
+UNCHANGED_AGAIN = TriageVariant(AGAIN, "baseline", "", "")
 
 
 class Answer(StrEnum):
@@ -61,23 +70,34 @@ class TriageVerdict:
         return self.answer in (Answer.NOTHING, Answer.DECIDED)
 
 
-def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVerdict:
+def run(subject: Subject, journal: Journal, tell: Callable[[str, Observation], None]) -> TriageVerdict:
     """Test the subject as it is, then under each variant that fits, and judge.
-
-    A variant below another is tried only where the symptom is gone under that one.
 
     Args:
         subject: a kernel or a command.
-        tell: gets each observation, as it comes.
+        journal: of this triage; a run that was stopped goes on from it.
+        tell: gets each new observation, as it comes.
     """
-    first = subject.baseline()
-    tell("nothing changed", first)
+    subject.resume(itertools.chain.from_iterable(journal.seen.values()))
+    return experiment.run(search(subject), partial(observed, subject), journal, tell)
+
+
+def observed(subject: Subject, rows: Sequence[TriageVariant]) -> Iterator[Observation]:
+    """Test the subject under variants, one after the other."""
+    for row in rows:
+        yield subject.baseline(row.name) if row.role == "baseline" else subject.test(row)
+
+
+def search(subject: Subject) -> Search[TriageVariant, TriageVerdict]:
+    """Ask for the baseline, then for each variant that fits, one at a time.
+
+    A variant below another is tried only where the symptom is gone under that one.
+    """
+    (first,) = yield [UNCHANGED]
     if first.verdict is Verdict.SKIP:
-        return _untested(subject, first, tell)
+        return (yield from _untested(subject, first))
     unsteady = subject.is_command or (subject.kind == "slow" and first.verdict is Verdict.BAD)
-    again = [subject.baseline() for _ in range(variants.baselines() - 1)] if unsteady else []
-    for one in again:
-        tell("nothing changed, again", one)
+    again = (yield [UNCHANGED_AGAIN] * (variants.baselines() - 1)) if unsteady else []
     if {one.verdict for one in again} - {first.verdict} or {one.failure for one in again} - {first.failure}:
         said = "; ".join(dict.fromkeys(one.figures for one in (first, *again)))
         reasons = (f"with nothing changed, the tests disagree: {said}",)
@@ -95,21 +115,19 @@ def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVer
         # The interpreter compiles nothing: what it shows is not the work of a pass.
         stays = any(one.variant.stays and one.verdict is Verdict.BAD for one in tried)
         if fits and (not row.after or row.after in gone) and not (row.last and (causes or stays)):
-            tried.append(Tried(row, subject.test(row)))
-            tell(row.name, tried[-1].observation)
+            (observation,) = yield [row]
+            tried.append(Tried(row, observation))
     return judge(subject, first, tried)
 
 
-def _untested(
-    subject: Subject, baseline: Observation, tell: Callable[[str, Observation], None]
-) -> TriageVerdict:
+def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, TriageVerdict]:
     """Why it cannot be tested, and what the interpreter says of a check, which needs no GPU."""
     text = f"not decided: it cannot be tested: {baseline.why}"
     tried: list[Tried] = []
     for row in variants.every() if subject.has_check else ():
         if row.alone and row.fits(subject.triton, subject.backends, command=True, symptom=subject.kind):
-            tried.append(Tried(row, subject.test(row)))
-            tell(row.name, tried[-1].observation)
+            (observation,) = yield [row]
+            tried.append(Tried(row, observation))
     reasons = []
     for one in tried:
         seen = one.observation

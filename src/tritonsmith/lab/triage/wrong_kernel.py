@@ -10,12 +10,12 @@ from pathlib import Path
 from tritonsmith.check import report
 from tritonsmith.check.kernel_check import check_kernel
 from tritonsmith.check.predicate import WRONG
-from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.errors import InterruptedRunError, SmithError
+from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage.kernel import BASELINE, KernelSubject
+from tritonsmith.lab.triage.kernel import KernelSubject
 from tritonsmith.lab.triage.variant import TriageVariant
 
 
@@ -35,9 +35,9 @@ class WrongKernelSubject(KernelSubject):
         """What `--when` says of it."""
         return [WRONG]
 
-    def baseline(self) -> Observation:
-        """As it is."""
-        seen = self._checked(self.where, BASELINE)
+    def baseline(self, name: str = BASELINE) -> Observation:
+        """Check it as it is."""
+        seen = self._checked(self.where, name)
         self._cause = seen.cause
         return seen
 
@@ -60,7 +60,7 @@ class WrongKernelSubject(KernelSubject):
         return seen
 
     def _checked(self, where: Toolchain, name: str) -> Observation:
-        return self._observed_of(self.asked, where, self.out / folder_name(name))
+        return self._observed_of(self.asked, where, self._fresh(name))
 
     def _observed_of(
         self,

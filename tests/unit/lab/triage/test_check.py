@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core.errors import UsageError
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage import check, verdict
 from tritonsmith.lab.triage.program import CommandSubject
@@ -29,7 +30,7 @@ def subject(folder: Path, text: str, asked: str = "out ~ reference") -> CommandS
 
 def judged(folder: Path, text: str, asked: str = "out ~ reference") -> TriageVerdict:
     """Its verdict."""
-    return verdict.run(subject(folder, text, asked), lambda _name, _seen: None)
+    return verdict.run(subject(folder, text, asked), Journal(), lambda _name, _seen: None)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 
 from tritonsmith.core.errors import StepError
 from tritonsmith.facts import gpus
-from tritonsmith.lab.model import Verdict
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import check as result_check
 from tritonsmith.lab.triage import knockout, program, verdict
 from tritonsmith.lab.triage import variant as variants
@@ -32,7 +33,7 @@ def subject(folder: Path, text: str, timeout: int = 0) -> CommandSubject:
 
 def judged(folder: Path, text: str) -> TriageVerdict:
     """Its verdict."""
-    return verdict.run(subject(folder, text), lambda _name, _seen: None)
+    return verdict.run(subject(folder, text), Journal(), lambda _name, _seen: None)
 
 
 def test_a_variable_that_helps(tmp_path: Path) -> None:
@@ -184,10 +185,11 @@ def test_a_tool_of_compute_sanitizer(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_program_without_each_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pass surgery of a real Triton is in tests/integration; here two passes, one of which is needed."""
     runner = subject(tmp_path, "import os\nassert os.environ.get('WITHOUT') != 'b#1'")
-    monkeypatch.setattr(CommandSubject, "passes", lambda _self: ("a#1", "b#1"))
+    counted = Observation(Verdict.GOOD, notes=("a#1", "b#1"))
+    monkeypatch.setattr(CommandSubject, "passes", lambda _self, _row: counted)
     monkeypatch.setattr(CommandSubject, "_operated", lambda _self, one, _results: {"WITHOUT": one.skip})
     monkeypatch.setattr(program, "_rows", lambda _results: [{"passes": [{"times": 0}], "changed": {}}])
-    found = knockout.run(runner, lambda _name, _seen: None)
+    found = knockout.run(runner, Journal(), lambda _name, _seen: None)
     words = [row["without"] for row in knockout.as_json(found, check=False)["passes"]]
     assert words == ["succeeds", "succeeds", "fails"]
 

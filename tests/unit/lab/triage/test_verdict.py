@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import report, verdict
 from tritonsmith.lab.triage import variant as variants
@@ -35,7 +36,12 @@ class Fake:
     tested: list[str] = field(default_factory=list)
     swaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def baseline(self) -> Observation:
+    key: str = "key"
+
+    def resume(self, known: Iterable[Observation]) -> None:
+        """It has no state."""
+
+    def baseline(self, _name: str = "") -> Observation:
         """What was listed, then the symptom."""
         return self.runs.pop(0) if self.runs else replace(SHOWS, failed_in=self.failed_in)
 
@@ -59,7 +65,7 @@ class Fake:
 def judged(*gone: str, **more: object) -> tuple[TriageVerdict, list[str]]:
     """The verdict, and what was tested."""
     subject = Fake(frozenset(gone), **more)  # type: ignore[arg-type]
-    return verdict.run(subject, lambda _name, _seen: None), subject.tested
+    return verdict.run(subject, Journal(), lambda _name, _seen: None), subject.tested
 
 
 def test_one_cause_is_decided_with_its_lines() -> None:

@@ -1,0 +1,170 @@
+"""The loop of every experiment: a search says what to test, a subject tests it, a journal remembers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import tritonsmith
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import InterruptedRunError, SmithError, StepError, UsageError
+from tritonsmith.core.plan import Plan, Remove, digest
+from tritonsmith.core.ui import console
+from tritonsmith.lab import inputs, journal
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation
+
+BASELINE = "nothing changed"
+_OURS = ("triage", "passes/knockout")  # folders of the workspace that hold nothing but experiments
+
+
+class Change(Protocol):
+    """One thing that is changed."""
+
+    @property
+    def name(self) -> str:
+        """Its name, in tables, folders and journals."""
+
+
+C = TypeVar("C", bound=Change)
+A = TypeVar("A")
+
+# A search yields the changes that it wants tested and is sent their observations, in the same order. It
+# depends on nothing else, no clock and no file: so to resume it is to run it again on the journal.
+Search = Generator[Sequence[C], Sequence[Observation], A]
+
+
+def run(
+    search: Search[C, A],
+    test: Callable[[Sequence[C]], Iterable[Observation]],
+    journal: Journal,
+    tell: Callable[[str, Observation], None],
+) -> A:
+    """Run a search to its end; nothing that the journal has is tested again.
+
+    Args:
+        search: the search. A change that it wants twice is tested twice.
+        test: tests changes, and yields their observations in the same order.
+        journal: of this experiment.
+        tell: gets each new observation, as it comes.
+    """
+    advance: Callable[[], Sequence[C]] = partial(next, search)
+    while True:
+        try:
+            changes = advance()
+        except StopIteration as end:
+            answer: A = end.value
+            return answer
+        observations = [journal.known(change.name) for change in changes]
+        new = [place for place, known in enumerate(observations) if known is None]
+        for place, observation in zip(new, test([changes[place] for place in new]), strict=True):
+            journal.add(changes[place].name, observation)
+            tell(changes[place].name, observation)
+            observations[place] = observation
+        advance = partial(search.send, [known for known in observations if known])
+
+
+@contextmanager
+def begun(
+    folder: Path,
+    key: object,
+    space: Workspace,
+    task: str,
+    baseline: Callable[[], Observation],
+    *,
+    silent: bool,
+) -> Iterator[Journal]:
+    """Yield the journal of a run that was stopped, or a new one in a folder that was emptied.
+
+    An unchanged input does not prove an unchanged world: so the baseline is tested once more before a
+    journal is taken up. The body of the `with` calls `Journal.end` with the answer. An error that would come
+    again ends the journal, too; ^C does not.
+
+    Args:
+        folder: of the experiment, which is locked.
+        key: all that its tests depend on but the change.
+        space: the workspace.
+        task: name of the command.
+        baseline: tests the subject with nothing changed.
+        silent: say nothing.
+
+    Raises:
+        UsageError: something else is in the folder.
+    """
+    notes = _begun(
+        folder, digest(task, tritonsmith.__version__, _tool(), key), space, task, baseline, silent=silent
+    )
+    try:
+        yield notes
+    except InterruptedRunError:
+        raise
+    except SmithError as error:
+        with suppress(StepError):  # a disk that is full, perhaps by the very error
+            notes.end(error.what)
+        raise
+
+
+def _tool() -> object:
+    """Return the state of this tool's own sources: another version may have other names for the same."""
+    return inputs.tree(Path(tritonsmith.__file__).parent)
+
+
+def _begun(
+    folder: Path, key: str, space: Workspace, task: str, baseline: Callable[[], Observation], *, silent: bool
+) -> Journal:
+    def note(text: str) -> None:
+        if not silent:
+            console.note(text)
+
+    path = folder / journal.FILE
+    old = journal.read(path)
+    unfinished = old if old and not old.ended else None
+    if unfinished and unfinished.seen[BASELINE]:
+        if unfinished.key != key:
+            note("it begins anew: the run that was stopped had other inputs, or too many files to compare")
+        elif not _alike(unfinished.seen[BASELINE][0], baseline()):
+            note("it begins anew: with nothing changed, the result is not what the run that was stopped had")
+        else:
+            note(f"{unfinished.count} tests of a run that was stopped are known: {folder}")
+            return unfinished
+    # Of a user's folder nothing is removed: each test makes a folder of its own beside those of the old run.
+    if not unfinished or _is_ours(folder, space):
+        space.run(emptied(folder, space), task, quiet=True)
+    new = Journal(path, key)
+    new.begin()
+    return new
+
+
+def _alike(before: Observation, now: Observation) -> bool:
+    """Report whether two tests with nothing changed say the same; figures may hold times and addresses."""
+    facts = [(test.verdict, test.failure, test.code, test.cause, test.failed_in) for test in (before, now)]
+    return facts[0] == facts[1]
+
+
+def emptied(folder: Path, space: Workspace) -> Plan:
+    """Plan the removal of the folder of an earlier run, where that is one of the tool's own.
+
+    Raises:
+        UsageError: the folder of `--out` has content.
+    """
+    if _is_ours(folder, space):
+        return Plan("experiment", (Remove((folder,), space.root, phase="experiment"),))
+    if not folder.exists() or all(path.name.startswith(".lock") for path in folder.iterdir()):
+        return Plan("experiment")
+    hints = ["--out DIR: a folder that is empty or not there"]
+    raise UsageError("the folder of --out is not empty", where=folder, hints=hints)
+
+
+def _is_ours(folder: Path, space: Workspace) -> bool:
+    return any((space.root / name).resolve() in folder.resolve().parents for name in _OURS)
+
+
+def fresh(folder: Path) -> Path:
+    """Return a folder that is not there, for one test: a killed one may have left half of its files."""
+    number = 1
+    while (place := folder if number == 1 else folder.with_name(f"{folder.name}-{number}")).exists():
+        number += 1
+    return place

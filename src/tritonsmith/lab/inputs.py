@@ -1,0 +1,149 @@
+"""Everything that a test depends on besides the change: where all of it is the same, so are the results.
+
+Each function returns something to digest. A journal is taken up only where the digest is the same, so a file
+too many begins an experiment anew, which costs time; a file too few mixes two inputs, which costs the truth.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from uuid import uuid4
+
+from tritonsmith.core import untrusted
+from tritonsmith.facts import editables, python_env
+from tritonsmith.facts.editables import PACKAGE
+
+# Variables of a terminal and of its session: they differ in the next window, and no compiler reads them.
+_SESSION = (
+    *("_", "SHLVL", "PWD", "OLDPWD", "TERM", "TERM_*", "COLORTERM", "COLUMNS", "LINES", "WINDOWID", "TTY"),
+    *(
+        "SSH_*",
+        "TMUX",
+        "TMUX_*",
+        "STY",
+        "WINDOW",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XAUTHORITY",
+        "DBUS_*",
+        "XDG_*",
+    ),
+    *("GPG_*", "HISTFILE", "HISTSIZE", "PS1", "PROMPT_COMMAND", "INVOCATION_ID", "JOURNAL_STREAM"),
+    *("VSCODE_*", "PYTEST_CURRENT_TEST"),
+)
+# Files that a program reads rather than writes; what it writes would be another input in the next run.
+_READ = (
+    *(".py", ".pyi", ".so", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".json", ".cu", ".cuh", ".h", ".hpp"),
+    *(".c", ".cc", ".cpp", ".ttir", ".ttgir", ".llir", ".ptx", ".amdgcn"),
+)
+_MOST = 50_000  # files and folders of one tree; a home folder has more, and looking at them takes seconds
+_PYTHON = re.compile(r"python[\d.]*t?")
+_METADATA = (".dist-info", ".egg-info", ".egg-link", ".pth", "_finder.py")
+
+
+def unknown() -> str:
+    """Return something that is never the same again: where inputs cannot be compared, nothing is taken up."""
+    return f"unknown {uuid4().hex}"
+
+
+def environment() -> dict[str, object]:
+    """Return the variables that a program may read, and the state of files that they name."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not any(fnmatchcase(name, pattern) for pattern in _SESSION)
+    }
+    return {
+        name: (value, file(Path(value)) if value.startswith("/") else None) for name, value in kept.items()
+    }
+
+
+def file(path: Path) -> tuple[int, ...] | None:
+    """Return the state of a file, which changes when it is written; None if it is no file."""
+    return _state(path.stat()) if untrusted.is_file(path) else None
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    # The times are of the file and of its entry: a copy that keeps the first has another second one.
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def tree(folder: Path, *, every: bool = False, apart: Iterable[Path] = ()) -> object:
+    """Return the states of the files below a folder, by their paths.
+
+    Links are followed, as the parts of a Triton that is installed from its checkout are linked together.
+
+    Args:
+        folder: of the tree.
+        every: all files, not only those that are usually read.
+        apart: folders that the experiment itself writes.
+    """
+    passed = {os.path.realpath(path) for path in apart}
+    states: dict[str, tuple[int, ...]] = {}
+    count = 0
+    for place, inner, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        # The second are environments and caches: the tool's own among them, whose logs change all the time.
+        if real in passed or not {"pyvenv.cfg", "CACHEDIR.TAG"}.isdisjoint(names):
+            inner.clear()
+            continue
+        passed.add(real)
+        inner[:] = [name for name in inner if not name.startswith(".") and name != "__pycache__"]
+        count += len(inner) + len(names)
+        if count > _MOST:
+            return unknown()
+        for name in names:
+            path = Path(place, name)
+            if (every or name.endswith(_READ)) and (state := file(path)):
+                states[str(path)] = state
+    return states
+
+
+def python(executable: Path) -> object:
+    """Return an interpreter with its packages, of which Triton's and those installed from elsewhere whole."""
+    known = python_env.read(executable)
+    if known is None:
+        return unknown()
+    elsewhere = [
+        folder for folder in known.path if folder not in known.sites and not (folder / "os.py").is_file()
+    ]
+    for finder in (path for site in known.sites for path in sorted(site.glob("__editable__*_finder.py"))):
+        elsewhere += editables.mapping(finder).values()
+    installed = [
+        (str(path), _state(path.stat()))
+        for site in known.sites
+        for path in sorted(site.iterdir())
+        if path.name.endswith(_METADATA) and untrusted.exists(path)
+    ]
+    tritons = [tree(folder / PACKAGE, every=True) for folder in (*known.sites, *elsewhere)]
+    # A finder names the package itself, a line of a `.pth` file the folder around it.
+    tritons += [tree(folder, every=True) for folder in elsewhere if folder.name == PACKAGE]
+    return (str(executable), known.version, installed, tritons, [tree(folder) for folder in elsewhere])
+
+
+def program(path: Path) -> object:
+    """Return a program; of a Python, and of a script for one, that Python."""
+    return (str(path), file(path), [python(executable) for executable in _pythons(path)])
+
+
+def _pythons(path: Path) -> Iterator[Path]:
+    if _PYTHON.fullmatch(path.name):
+        yield path
+        return
+    try:
+        with untrusted.opened(path) as content:
+            head = content.readline(4096).decode(errors="replace")
+    except OSError:
+        return
+    words = head.removeprefix("#!").split() if head.startswith("#!") else []
+    if words and _PYTHON.fullmatch(Path(words[0]).name):
+        yield Path(words[0])
+
+
+def paths_of(variables: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the folders of PYTHONPATH."""
+    return tuple(map(Path, filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))))

@@ -1,0 +1,123 @@
+"""The journal of an experiment: a line per test, from which a run after one that was stopped goes on."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError, StepError
+from tritonsmith.core.plan import files
+from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.model import Observation, Verdict
+
+FILE = "journal.jsonl"
+SCHEMA = 1
+
+
+@dataclass
+class Journal:
+    """Everything that an experiment has observed so far.
+
+    Attributes:
+        path: of the file, whose first line names the schema and the key; None if nothing is written.
+        key: digest of everything that an observation depends on, but for the change that is tested.
+        seen: name of a change to its observations, in the order of the tests.
+        ended: there is nothing to go on with.
+    """
+
+    path: Path | None = None
+    key: str = ""
+    seen: defaultdict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
+    ended: bool = False
+    _used: Counter[str] = field(default_factory=Counter, init=False)
+
+    @property
+    def count(self) -> int:
+        """The number of observations."""
+        return sum(map(len, self.seen.values()))
+
+    def begin(self) -> None:
+        """Write the first line; an older journal is replaced."""
+        if self.path:
+            files.write_atomically(self.path, json.dumps({"schema": SCHEMA, "key": self.key}) + "\n")
+
+    def known(self, change: str) -> Observation | None:
+        """Take the next observation of a change, in the order of the tests; None if it has to be tested."""
+        if self._used[change] == len(self.seen[change]):
+            return None
+        self._used[change] += 1
+        return self.seen[change][self._used[change] - 1]
+
+    def add(self, change: str, observation: Observation) -> None:
+        """Append an observation: the file has it before the next test begins.
+
+        Raises:
+            StepError: it cannot be written, as on a full disk.
+        """
+        self.seen[change].append(observation)
+        self._used[change] += 1
+        self._append({"change": change, **asdict(observation)})
+
+    def end(self, answer: str) -> None:
+        """Append the answer in one line: the next run begins anew.
+
+        Raises:
+            StepError: as `add`.
+        """
+        self.ended = True
+        self._append({"answer": answer})
+
+    def _append(self, row: dict[str, Any]) -> None:
+        try:
+            if self.path:
+                files.append(self.path, json.dumps(row))
+        except OSError as error:
+            raise StepError(f"cannot write to {self.path}", why=error.strerror) from error
+
+
+def read(path: Path) -> Journal | None:
+    """Read a journal; None if there is none, or one of another version of this tool.
+
+    A last line that was cut off, as by a full disk, is removed: that test is repeated. So is one that could
+    not be tested, as its reason may have gone meanwhile.
+
+    Raises:
+        FactError: it is damaged.
+    """
+    try:
+        whole, newline, rest = untrusted.read_text(path, untrusted.OURS).rpartition("\n")
+        head, *lines = whole.split("\n")
+        first = untrusted.json_of(head)
+        if first["schema"] != SCHEMA:
+            return None
+        journal = Journal(path, untrusted.typed(str, first["key"], "key"))
+        for line in lines:
+            row = untrusted.json_of(line)
+            if "answer" in row:
+                journal.ended = True
+                continue
+            name, observation = untrusted.typed(str, row.pop("change"), "change"), _observation(row)
+            if observation.verdict is not Verdict.SKIP:
+                journal.seen[name].append(observation)
+        if rest:  # or the next line would be appended to it
+            files.write_atomically(path, whole + newline)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        hints = [f"to start again: remove {path.parent}"]
+        raise FactError("cannot read this journal", where=path, why=str(error), hints=hints) from error
+    return journal
+
+
+def _observation(row: dict[str, Any]) -> Observation:
+    verdict, failure = Verdict(row.pop("verdict")), row.pop("failure")
+    failed = None if failure is None else untrusted.shaped(Failure, failure)
+    observation = untrusted.shaped(Observation, row, verdict=verdict, failure=failed)
+    if not all(map(math.isfinite, (observation.seconds, observation.cpu_seconds))):
+        raise ValueError("a time is no number")
+    return replace(observation, notes=tuple(observation.notes), swapped=tuple(observation.swapped))

@@ -1,0 +1,149 @@
+"""Experiments that are killed in their tests: the next run tests nothing twice and ends alike."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.harness import SMITH, Smith
+from tritonsmith.compiler.folder_name import folder_name
+
+# A test that comes for the first time kills the tool, with all that it has started, before it ends: what it
+# has left in its folder by then, a cache and a result, is not to be taken for that of the next.
+SCRIPT = """
+import os, pathlib, signal
+steps, folder = pathlib.Path(os.environ["STEPS"]), pathlib.Path(os.environ["TRITON_CACHE_DIR"])
+assert not folder.exists(), "the cache of a test that was killed"
+folder.mkdir()
+(folder / "kernel.ptx").touch()
+name = folder.parent.name.rpartition("-")[0] or folder.parent.name
+with open(steps / "tested", "a") as tested:
+    tested.write(name + "\\n")
+if name in (steps / "killing").read_text().split():
+    try:
+        (steps / name).mkdir()
+    except FileExistsError:
+        pass
+    else:
+        os.killpg(int((steps / "group").read_text()), signal.SIGKILL)
+assert os.environ.get("DISABLE_LLVM_OPT") or os.environ.get("TRITON_INTERPRET"), "wrong"
+"""
+
+# Both baselines, a test in which the symptom stays, the one in which it goes, and one that cannot be made.
+_KILLING = (
+    "nothing_changed",
+    "nothing_changed,_again",
+    "ptxas_not_optimizing",
+    "LLVM_not_optimizing",
+    "num_warps=8",
+)
+
+
+@dataclass(frozen=True)
+class Killed:
+    """The tool in a folder with a script that kills it.
+
+    Attributes:
+        smith: the tool.
+        steps: a folder for each test that was killed, and what was tested.
+    """
+
+    smith: Smith
+    steps: Path
+
+    def run(self, *argv: str | Path, killed: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run it in a process group of its own."""
+        (self.steps / "tested").write_text("")
+        (self.steps / "killing").write_text("\n".join(_KILLING) if killed else "")
+        return subprocess.run(
+            ("sh", "-c", 'echo $$ > "$STEPS/group"; exec "$@"', "sh", SMITH, *argv),
+            cwd=self.smith.cwd,
+            env={**self.smith.environ, "STEPS": str(self.steps)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            start_new_session=True,
+            check=False,
+        )
+
+    def tested(self) -> Counter[str]:
+        """What the last run has tested."""
+        return Counter((self.steps / "tested").read_text().split())
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Killed:
+    for name in ("mine", "steps", "home"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine" / "script.py").write_text(SCRIPT)
+    return Killed(Smith(tmp_path / "home", cwd=tmp_path / "mine"), tmp_path / "steps")
+
+
+def timeless(answer: Any) -> Any:
+    """Leave out wall times."""
+    if isinstance(answer, dict):
+        return {name: timeless(value) for name, value in answer.items() if name != "seconds"}
+    return [timeless(value) for value in answer] if isinstance(answer, list) else answer
+
+
+def test_a_triage_that_is_killed_again_and_again_ends_in_the_same_verdict(killed: Killed) -> None:
+    command = ("triage", "--json", "--python", sys.executable, "--", "python", "script.py")
+    known: Counter[str] = Counter()
+    runs = 0
+    done = killed.run(*command)
+    while done.returncode == -signal.SIGKILL:
+        runs += 1
+        known += killed.tested()
+        done = killed.run(*command)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["verdict"] == "LLVM's optimizations"
+    known += killed.tested()
+    whole = killed.run(*command, killed=False)
+    assert timeless(json.loads(whole.stdout)) == timeless(answer)
+    plain = killed.tested()
+    assert runs == len(_KILLING)
+    # What was killed was begun twice, and the baseline once more by each run that had a journal.
+    assert known.pop("nothing_changed") == 1 + runs
+    tested = {folder_name(row["variant"]) for row in answer["tried"] if row["symptom"] != "not tested"}
+    again = {name: times - plain[name] for name, times in known.items()}
+    assert {name: times for name, times in again.items() if name in tested} == {
+        name: int(name in _KILLING) for name in tested
+    }
+
+
+def test_a_triage_of_other_inputs_begins_anew(killed: Killed) -> None:
+    command = ("triage", "--out", "evidence", "--python", sys.executable, "--", "python", "script.py")
+    for _ in range(4):
+        assert killed.run(*command).returncode == -signal.SIGKILL
+    script = killed.smith.cwd / "script.py"
+    script.write_text(script.read_text().replace("DISABLE_LLVM_OPT", "DISABLE_PTXAS_OPT"))
+    done = killed.run(*command, killed=False)
+    assert "it begins anew: the run that was stopped had other inputs" in done.stderr
+    assert "verdict: ptxas" in done.stdout, done.stdout
+    assert "tests of a run that was stopped" not in done.stderr
+    assert killed.tested()["nothing_changed"] == 1
+
+
+def test_a_triage_whose_baseline_is_another_one_begins_anew(killed: Killed) -> None:
+    """Something that nobody can compare has changed: here a file outside of the folder of the command."""
+    script = killed.smith.cwd / "script.py"
+    text = script.read_text().replace('"wrong"', '(steps / "message").read_text()')
+    script.write_text(text)
+    (killed.steps / "message").write_text("wrong")
+    command = ("triage", "--python", sys.executable, "--", "python", "script.py")
+    for _ in range(4):
+        assert killed.run(*command).returncode == -signal.SIGKILL
+    (killed.steps / "message").write_text("another thing")
+    done = killed.run(*command, killed=False)
+    assert "it begins anew: with nothing changed, the result is not what" in done.stderr
+    assert "another thing" in done.stdout
+    assert killed.tested()["nothing_changed"] == 2, "before, and anew"

@@ -1,0 +1,340 @@
+"""The loop and its journal: whenever a run is killed, the next one tests nothing again and ends alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, InterruptedRunError, StepError, UsageError
+from tritonsmith.core.ui import console
+from tritonsmith.lab import experiment, journal
+from tritonsmith.lab.experiment import BASELINE, Search, emptied
+from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
+
+WRONG = Observation(
+    Verdict.BAD,
+    "spills 8",
+    "",
+    0.5,
+    Failure("error", "no end"),
+    "c0de",
+    ("slow",),
+    "cse",
+    ("13", "12"),
+    "CSE",
+    2.5,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+
+
+class KilledError(Exception):
+    """The process is gone."""
+
+
+@dataclass
+class Subject:
+    """Tests as many changes as it lives."""
+
+    lives: int = 100
+    tested: list[str] = field(default_factory=list)
+
+    def test(self, changes: Sequence[Step]) -> Iterator[Observation]:
+        for change in changes:
+            if not self.lives:
+                raise KilledError
+            self.lives -= 1
+            self.tested.append(change.name)
+            yield WRONG if change.name == "d" else Observation(Verdict.GOOD, change.name)
+
+
+def search() -> Search[Step, list[str]]:
+    """Ask for one change, for three at once, and for one of them again."""
+    (first,) = yield [Step("a")]
+    several = yield [Step(name) for name in "bcd"]
+    (again,) = yield [Step("c")]
+    return [seen.figures for seen in (first, *several, again)]
+
+
+def run(subject: Subject, notes: Journal) -> list[str]:
+    return experiment.run(search(), subject.test, notes, lambda _name, _seen: None)
+
+
+def test_what_a_search_asks_for_is_tested_in_this_order() -> None:
+    subject = Subject()
+    assert run(subject, Journal()) == ["a", "b", "c", "spills 8", "c"]
+    assert subject.tested == ["a", "b", "c", "d", "c"]
+
+
+@pytest.mark.parametrize("lives", range(5))
+def test_a_run_that_was_killed_goes_on(tmp_path: Path, lives: int) -> None:
+    path = tmp_path / journal.FILE
+    notes = Journal(path, "key")
+    notes.begin()
+    first = Subject(lives)
+    with pytest.raises(KilledError):
+        run(first, notes)
+    known = journal.read(path)
+    assert known is not None
+    second = Subject()
+    assert run(second, known) == ["a", "b", "c", "spills 8", "c"]
+    assert first.tested + second.tested == ["a", "b", "c", "d", "c"]
+    whole = journal.read(path)
+    assert whole is not None
+    assert whole.seen["d"] == [WRONG]
+    third = Subject()
+    assert run(third, whole) == ["a", "b", "c", "spills 8", "c"]
+    assert third.tested == []
+
+
+def test_a_line_that_was_cut_off_is_tested_again(tmp_path: Path) -> None:
+    path = tmp_path / journal.FILE
+    notes = Journal(path, "key")
+    notes.begin()
+    run(Subject(), notes)
+    path.write_bytes(path.read_bytes()[:-10])
+    known = journal.read(path)
+    assert known is not None
+    subject = Subject()
+    run(subject, known)
+    assert subject.tested == ["c"]
+
+
+def test_what_has_ended_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / journal.FILE
+    notes = Journal(path, "key")
+    notes.begin()
+    run(Subject(), notes)
+    notes.end("a is right")
+    known = journal.read(path)
+    assert known is not None
+    assert known.ended
+    assert "a is right" in path.read_text()
+
+
+def test_what_could_not_be_tested_is_tested_again(tmp_path: Path) -> None:
+    """Its reason, a network or a GPU that is gone, may not hold any more."""
+    notes = Journal(tmp_path / journal.FILE)
+    notes.begin()
+    notes.add("a", Observation(Verdict.GOOD))
+    notes.add("b", Observation(Verdict.SKIP, why="no network"))
+    known = journal.read(tmp_path / journal.FILE)
+    assert known is not None
+    assert set(known.seen) == {"a"}
+
+
+def test_no_journal_and_that_of_another_version_are_none(tmp_path: Path) -> None:
+    path = tmp_path / journal.FILE
+    assert journal.read(path) is None
+    path.write_text('{"schema": 0, "key": ""}\n')
+    assert journal.read(path) is None
+
+
+def test_a_line_is_not_appended_to_one_that_was_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / journal.FILE
+    first = Journal(path)
+    first.begin()
+    first.add("a", WRONG)
+    path.write_text(f'{path.read_text()}{{"change": "b", "verd')
+    known = journal.read(path)
+    assert known is not None
+    known.add("b", WRONG)
+    known.add("c", Observation(Verdict.GOOD, "a \0 in a line\n"))
+    whole = journal.read(path)
+    assert whole is not None
+    assert whole.seen == known.seen
+
+
+def test_a_journal_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    notes = Journal(tmp_path / journal.FILE)
+    notes.begin()
+    (tmp_path / journal.FILE).unlink()
+    with pytest.raises(StepError, match="cannot write to"):
+        run(Subject(), notes)
+
+
+def test_a_search_is_not_ended_by_a_test_that_stops_iterating() -> None:
+    """An error of a test is its own, not the end of the search."""
+
+    def test(_changes: Sequence[Step]) -> Iterator[Observation]:
+        return iter(())
+
+    with pytest.raises(ValueError, match="shorter"):
+        experiment.run(search(), test, Journal(), lambda _name, _seen: None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        '{"change": 3}',
+        '{"change": "a", "verdict": "well"}',
+        "\0",
+        "[" * 9999,
+        '{"change": "a", "verdict": "good", "failure": null, "seconds": NaN}',
+        '{"change": "a", "verdict": "good", "failure": null, "notes": "abc"}',
+        '{"change": "a", "verdict": "good", "failure": {"kind": 3}}',
+        '{"change": "a", "verdict": "good", "failure": null, "figures": {}}',
+    ],
+)
+def test_a_damaged_journal_says_where_it_is(tmp_path: Path, line: str) -> None:
+    path = tmp_path / journal.FILE
+    Journal(path, "key").begin()
+    path.write_text(f"{path.read_text()}{line}\n")
+    with pytest.raises(FactError, match="cannot read this journal") as caught:
+        journal.read(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Workspace:
+    made = Workspace(tmp_path / "home")
+    made.claim()
+    for name in ("triage/k", "passes/knockout/program", "envs/dev"):
+        (made.root / name).mkdir(parents=True)
+        (made.root / name / "file").touch()
+    return made
+
+
+@dataclass
+class Begun:
+    """An experiment in a folder, as a command begins it."""
+
+    folder: Path
+    space: Workspace
+    notes: list[str]
+    baselines: int = 0
+
+    def run(
+        self, key: object = "key", baseline: Observation = WRONG, error: Exception | None = None
+    ) -> Journal:
+        """Begin it, test the baseline and one change, and stop, end, or fail."""
+
+        def tested() -> Observation:
+            self.baselines += 1
+            return baseline
+
+        with experiment.begun(self.folder, key, self.space, "triage", tested, silent=False) as begun:
+            for name, seen in ((BASELINE, baseline), ("a", Observation(Verdict.GOOD))):
+                if begun.known(name) is None:
+                    begun.add(name, seen)
+            if error:
+                raise error
+            begun.end("well")
+        return begun
+
+    def stopped(self, error: Exception | None = None, **more: Any) -> None:
+        """Begin it, and come to an error."""
+        error = error or KilledError()
+        with pytest.raises(type(error)):
+            self.run(error=error, **more)
+
+
+@pytest.fixture
+def begun(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> Begun:
+    notes: list[str] = []
+    monkeypatch.setattr(console, "note", notes.append)
+    return Begun(space.root / "triage" / "k", space, notes)
+
+
+def test_a_run_that_was_stopped_is_taken_up_once_its_baseline_is_as_before(begun: Begun) -> None:
+    begun.stopped()
+    begun.stopped(InterruptedRunError("^C"))
+    known = begun.run(baseline=replace(WRONG, figures="at 0x7f", seconds=9.0))
+    assert known.seen[BASELINE] == [WRONG]
+    assert begun.baselines == 2, "once for each run that goes on"
+    assert [note.partition(":")[0] for note in begun.notes] == [
+        "2 tests of a run that was stopped are known"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"key": "another"}, "other inputs"),
+        ({"baseline": replace(WRONG, verdict=Verdict.GOOD)}, "with nothing changed, the result is not"),
+        ({"baseline": replace(WRONG, failure=Failure("signal", "SIGSEGV"))}, "with nothing changed"),
+        ({"baseline": replace(WRONG, code="beef")}, "with nothing changed"),
+    ],
+)
+@pytest.mark.parametrize("place", ["home/triage/k", "out"])
+def test_where_it_cannot_be_sure_it_begins_anew_and_says_so(
+    begun: Begun, tmp_path: Path, more: dict[str, Any], why: str, place: str
+) -> None:
+    begun.folder = tmp_path / place
+    begun.stopped()
+    (begun.folder / "left by a test").touch()
+    new = begun.run(**more)
+    assert new.seen[BASELINE] == [more.get("baseline", WRONG)]
+    assert [note for note in begun.notes if note.startswith("it begins anew: ") and why in note]
+    assert (begun.folder / "left by a test").exists() == (place == "out"), "a user's folder loses nothing"
+    if place == "out":
+        with pytest.raises(UsageError, match="the folder of --out is not empty"):
+            begun.run(key="a third one")
+
+
+def test_what_ended_by_an_error_begins_anew(begun: Begun) -> None:
+    begun.stopped(FactError("the program compiles no kernel"))
+    known = journal.read(begun.folder / journal.FILE)
+    assert known is not None
+    assert known.ended
+    begun.run()
+    assert begun.baselines == 0
+    assert begun.notes == []
+
+
+def test_a_run_without_results_is_no_news(begun: Begun) -> None:
+    Journal(begun.folder / journal.FILE, "another").begin()
+    begun.run()
+    assert begun.notes == []
+
+
+def test_two_commands_do_not_share_a_journal(begun: Begun) -> None:
+    begun.stopped()
+    with experiment.begun(
+        begun.folder, "key", begun.space, "passes.knockout", lambda: WRONG, silent=False
+    ) as other:
+        assert other.count == 0
+
+
+def test_each_test_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    for name in ("a", "a-2", "a-3"):
+        assert experiment.fresh(tmp_path / "a") == tmp_path / name
+        (tmp_path / name).mkdir()
+
+
+@pytest.mark.parametrize("name", ["triage/k", "passes/knockout/program"])
+def test_what_an_earlier_run_left_is_removed(space: Workspace, name: str) -> None:
+    assert name in emptied(space.root / name, space).shell()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["envs", "envs/dev", "triage", "passes/knockout", "triage/../envs", "triage/k/../../envs"],
+)
+def test_other_folders_of_the_workspace_are_not(space: Workspace, name: str) -> None:
+    with pytest.raises(UsageError, match="the folder of --out is not empty"):
+        emptied(space.root / name, space)
+
+
+def test_a_link_to_another_folder_is_not_followed(space: Workspace) -> None:
+    (space.root / "triage" / "link").symlink_to(space.root / "envs")
+    with pytest.raises(UsageError, match="the folder of --out is not empty"):
+        emptied(space.root / "triage" / "link", space)
+
+
+def test_an_empty_folder_elsewhere_is_taken_as_it_is(space: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    assert emptied(tmp_path / "out", space).steps == ()
+    assert emptied(tmp_path / "not there", space).steps == ()

@@ -1,0 +1,186 @@
+"""What a test depends on: a change of any of it is seen, and what does not matter is not."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.core.plan import digest
+from tritonsmith.facts import python_env
+from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.lab import inputs
+from tritonsmith.lab.triage.program import CommandSubject
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A user's: a script, a package of kernels, and what the script writes."""
+    for name in ("script.py", "kernels/add.py", "kernels/config.json", "tests/test_add.py", "out/log"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1")
+    return tmp_path
+
+
+def key(folder: Path, *argv: str) -> str:
+    """The key of a command there."""
+    words = argv or (sys.executable, "script.py")
+    return digest(CommandSubject(words, Path(sys.executable), folder, folder / "out").key)
+
+
+def write(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text("22")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        write("script.py"),
+        write("kernels/add.py"),
+        write("kernels/config.json"),
+        write("new.py"),
+        lambda folder: (folder / "kernels" / "add.py").unlink(),
+    ],
+)
+def test_a_change_of_what_a_command_reads(folder: Path, change: Callable[[Path], object]) -> None:
+    before = key(folder)
+    assert key(folder) == before
+    change(folder)
+    assert key(folder) != before
+
+
+@pytest.mark.parametrize("name", ["out/log", "out/copy.py", "result.txt", "kernels/.hidden.py.swp"])
+def test_what_it_writes_is_no_input(folder: Path, name: str) -> None:
+    before = key(folder)
+    (folder / name).write_text("22")
+    assert key(folder) == before
+
+
+def test_a_file_before_colons_is_read(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    file = tmp_path_factory.mktemp("elsewhere") / "test_k.py"
+    file.write_text("1")
+    argv = (sys.executable, "-m", "pytest", f"{file}::test_add")
+    before = key(folder, *argv)
+    file.write_text("22")
+    assert key(folder, *argv) != before
+
+
+def test_where_it_runs_and_its_variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key(folder)
+    assert key(folder / "kernels") != before
+    monkeypatch.setenv("SHLVL", "7")
+    monkeypatch.setenv("SSH_CONNECTION", "another")
+    assert key(folder) == before
+    monkeypatch.setenv("TRITON_F32_DEFAULT", "ieee")
+    assert key(folder) != before
+
+
+def test_a_program_that_a_variable_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "ptxas"
+    program.write_text("1")
+    monkeypatch.setenv("TRITON_PTXAS_PATH", str(program))
+    before = inputs.environment()
+    assert inputs.environment() == before
+    program.write_text("22")
+    assert inputs.environment() != before
+
+
+def test_modules_that_pythonpath_leads_to(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.setenv("PYTHONPATH", str(elsewhere))
+    before = key(folder)
+    (elsewhere / "helper.py").write_text("1")
+    assert key(folder) != before
+
+
+def test_a_tree_that_is_too_large_is_never_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert key(folder) == key(folder)
+    monkeypatch.setattr(inputs, "_MOST", 3)
+    assert key(folder) != key(folder)
+
+
+def test_environments_and_caches_below_are_passed_over(folder: Path) -> None:
+    before = key(folder)
+    for mark in ("CACHEDIR.TAG", "pyvenv.cfg"):
+        (folder / mark[:5] / "lib").mkdir(parents=True)
+        (folder / mark[:5] / mark).touch()
+        (folder / mark[:5] / "lib" / "a.py").touch()
+    assert key(folder) == before
+
+
+@pytest.fixture
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment whose Triton is installed from a checkout: one of its folders is a link."""
+    site, package = tmp_path / "env/lib/python3.11/site-packages", tmp_path / "clone/python/triton"
+    for place in (site / "triton-3.7.0.dist-info", site / "torch-2.9.0.dist-info", package / "_C"):
+        place.mkdir(parents=True)
+    backend = tmp_path / "clone/third_party/nvidia/backend"
+    backend.mkdir(parents=True)
+    (package / "backends").mkdir()
+    (package / "backends" / "nvidia").symlink_to(backend)
+    for file in (
+        package / "__init__.py",
+        package / "_C/libtriton.so",
+        backend / "compiler.py",
+        backend / "ptxas",
+    ):
+        file.write_text("1")
+    (site / "__editable___triton_3_7_0_finder.py").write_text(f"MAPPING = {{'triton': {str(package)!r}}}\n")
+    found = PythonEnv(
+        tmp_path / "env/bin/python", "3.11.0", Path(), False, site, "linux-x86_64", path=(site,)
+    )
+    monkeypatch.setattr(python_env, "read", lambda _python: found)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "clone/python/triton/_C/libtriton.so",
+        "clone/third_party/nvidia/backend/compiler.py",
+        "clone/third_party/nvidia/backend/ptxas",
+        "clone/python/triton/language.py",
+    ],
+)
+def test_a_triton_that_is_installed_from_a_checkout(prefix: Path, name: str) -> None:
+    python = prefix / "env/bin/python"
+    before = inputs.python(python)
+    assert inputs.python(python) == before
+    (prefix / name).write_text("22")
+    assert inputs.python(python) != before
+
+
+def test_another_release_of_what_is_installed(prefix: Path) -> None:
+    python, site = prefix / "env/bin/python", prefix / "env/lib/python3.11/site-packages"
+    before = inputs.python(python)
+    (site / "torch-2.9.0.dist-info").rename(site / "torch-2.9.1.dist-info")
+    assert inputs.python(python) != before
+
+
+def test_an_editable_triton_by_a_line_of_a_pth_file(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = prefix / "env/bin/python"
+    found = PythonEnv(
+        python, "3.11.0", Path(), False, prefix, "linux-x86_64", path=(prefix / "clone/python",)
+    )
+    monkeypatch.setattr(python_env, "read", lambda _python: found)
+    before = inputs.python(python)
+    (prefix / "clone/third_party/nvidia/backend/ptxas").write_text("22")
+    assert inputs.python(python) != before
+
+
+def test_the_python_of_a_script(tmp_path: Path) -> None:
+    script = tmp_path / "pytest"
+    script.write_text(f"#!{sys.executable}\n")
+    known = inputs.program(script)
+    assert isinstance(known, tuple)
+    assert known[2] == [inputs.python(Path(sys.executable))]
+    assert inputs.program(Path(os.devnull)) == (os.devnull, None, [])
+
+
+def test_what_is_no_python_is_never_the_same(tmp_path: Path) -> None:
+    assert inputs.python(tmp_path / "python") != inputs.python(tmp_path / "python")
