@@ -40,8 +40,8 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan.steps import pack
 from tritonsmith.core.plan.steps.pack import Unpack
-from tritonsmith.doctor import changes, history, like, saved_report, since
-from tritonsmith.doctor.context import DoctorContext
+from tritonsmith.doctor import history, saved_report, snapshot
+from tritonsmith.doctor.check import DoctorContext
 from tritonsmith.facts import (
     checkout,
     cmake_cache,
@@ -422,12 +422,12 @@ def test_reports_and_histories_of_the_doctor(tmp_path: Path) -> None:
 
         def look() -> None:
             read = saved_report.read(report)
-            text = like.resolve(read, subject).env_file(read)
+            text = saved_report.resolve(read, subject).env_file(read)
             assert set(tomllib.loads(text)) == {"triton", "python"}
-            changes.table(changes.between(read.setup, setup), read.title, "now").as_json()
+            snapshot.changes_table(snapshot.between(read.setup, setup), read.title, "now").as_json()
 
         refused(look, number=number)
-        refused(since.answer, "last-good", subject, setup, number=number)
+        refused(history.answer_since, "last-good", subject, setup, number=number)
         history.keep(subject, (), setup)
 
 

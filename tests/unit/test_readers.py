@@ -33,7 +33,7 @@ _KNOWN = {
     "build/includes_build.py": _RESULT,
     "build/merge_compile_commands.py": _RESULT,
     "core/configs.py": _PACKAGE,
-    "doctor/issue_report.py": _ANSWER,
+    "doctor/report.py": _ANSWER,
     "build/editors/container.py": _PACKAGE,
     "build/editors/jsonc.py": "one text or number between quotes, found by a pattern",
     "build/editors/neovim.py": _PACKAGE,

@@ -201,9 +201,9 @@ def _passes() -> list[str]:
 
 
 def _checks() -> list[str]:
-    from tritonsmith.doctor import registry  # noqa: PLC0415
+    from tritonsmith.doctor import run  # noqa: PLC0415
 
-    ids = [check.id for check in registry.ALL]
+    ids = [check.id for check in run.ALL]
     return sorted({*ids, *(one.partition(".")[0] for one in ids)})
 
 

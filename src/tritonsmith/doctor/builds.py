@@ -13,9 +13,18 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts, unfinished_build
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Link, Move, locks
-from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, NotApplicableError, Status, error, note, ok, skipped, warning
+from tritonsmith.doctor.check import (
+    DoctorContext,
+    Finding,
+    NotApplicableError,
+    Status,
+    check,
+    error,
+    note,
+    ok,
+    skipped,
+    warning,
+)
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import cmake_cache, filesystems, llvm_tree
 from tritonsmith.facts import libtriton as libtriton_file

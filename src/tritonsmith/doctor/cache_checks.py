@@ -17,11 +17,18 @@ from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries, SeenEntry
 from tritonsmith.core.ui import units as formats
-from tritonsmith.doctor.caches import in_use
-from tritonsmith.doctor.caches import stale as caches_stale
-from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, NotApplicableError, note, ok, skipped, warning
+from tritonsmith.doctor.caches import filters
+from tritonsmith.doctor.caches import filters as caches_stale
+from tritonsmith.doctor.check import (
+    DoctorContext,
+    Finding,
+    NotApplicableError,
+    check,
+    note,
+    ok,
+    skipped,
+    warning,
+)
 from tritonsmith.facts import cache_roots, filesystems, installed_tritons, triton_cache, triton_metadata
 from tritonsmith.facts.triton_cache import CacheEntry, Content
 
@@ -74,7 +81,7 @@ def stale(subject: DoctorContext) -> Iterator[Finding]:
     part = _part(entries, total)
     if not installed:
         raise NotApplicableError(f"no Triton installed to compare with; entry names: {eras}{part}")
-    verdicts = Counter(caches_stale.judge(entry, installed) for entry in entries)
+    verdicts = Counter(caches_stale.staleness(entry, installed) for entry in entries)
     versions = ", ".join(sorted({triton.version for triton in installed}))
     unknown = f", {verdicts['unknown']} undecided" if verdicts["unknown"] else ""
     text = f"{verdicts['stale']} of {len(entries)} by another Triton than {versions}{unknown}; {eras}{part}"
@@ -238,7 +245,7 @@ def _mending(content: Content, now: float) -> RemoveEntries | None:
 
 def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
     """Yield the whole entry if it has an empty file or is an unfinished bundle; else its temporary files."""
-    if (entry.empty or not entry.era) and not in_use.reason(entry, None, now):
+    if (entry.empty or not entry.era) and not filters.reason_to_keep(entry, None, now):
         yield SeenEntry(entry.name, entry.changed)
         return
     old = now - _limits()["leftover-hours"] * _HOUR
@@ -247,7 +254,7 @@ def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
             changed = os.lstat(f"{entry.path}/{name}").st_mtime_ns
         except OSError:  # finished meanwhile
             continue
-        if changed / _NANOSECONDS < old or in_use.abandoned(pid, changed, now):
+        if changed / _NANOSECONDS < old or filters.is_abandoned(pid, changed, now):
             yield SeenEntry(f"{entry.name}/{name}", changed)
 
 

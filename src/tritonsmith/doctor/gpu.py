@@ -7,17 +7,28 @@ from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.ui.units import age
 from tritonsmith.core.versions import version_key
-from tritonsmith.doctor import env_vars
-from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
-from tritonsmith.facts import gpus
+from tritonsmith.doctor import history, variables
+from tritonsmith.doctor.check import (
+    DoctorContext,
+    Finding,
+    NotApplicableError,
+    check,
+    error,
+    note,
+    ok,
+    skipped,
+    warning,
+)
+from tritonsmith.facts import gpus, kernel_log, machine
 from tritonsmith.facts.gpus import Driver, Gpu
+from tritonsmith.facts.nvidia_smi import SmiGpu
 from tritonsmith.facts.variables import covers
 from tritonsmith.wheels import ptxas as registry
 
@@ -59,7 +70,7 @@ def devices(subject: DoctorContext) -> Iterator[Finding]:
         yield note(
             f"CUDA_VISIBLE_DEVICES is {_HIDDEN[hidden]}",
             affects="programs started from this shell see no NVIDIA GPU",
-            commands=(env_vars.unset("CUDA_VISIBLE_DEVICES"),),
+            commands=(variables.unset_command("CUDA_VISIBLE_DEVICES"),),
         )
     if not gpu_facts.all and not gpu_facts.nvidia and not gpu_facts.amd:
         yield note(
@@ -146,7 +157,7 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
     target = f"sm_{capability.replace('.', '')}"
     if version_key(capability) < version_key(oldest):
         return warning(
-            f"{target}, and {env_vars.triton(version)} supports compute capability {oldest} and newer",
+            f"{target}, and {variables.triton_name(version)} supports compute capability {oldest} and newer",
             affects="some kernels do not compile for it, and nothing is tested on it",
             remedy="use an older Triton, or another GPU",
         )
@@ -185,11 +196,11 @@ def _refused(version: str, ptxas: _Ptxas) -> Finding | None:
     for row in configs.load("gpus")["nvidia"]["newest-cuda"]:
         if covers(version, "0", row["until"]) and major > row["major"]:
             return error(
-                f"{env_vars.triton(version)} does not accept ptxas of CUDA {ptxas.release}",
+                f"{variables.triton_name(version)} does not accept ptxas of CUDA {ptxas.release}",
                 str(ptxas.path),
                 affects="no kernel compiles: 'Triton only support CUDA 10.0 or higher'",
                 remedy=f"a ptxas of CUDA {row['major']}",
-                commands=(env_vars.unset(ptxas.variable),),
+                commands=(variables.unset_command(ptxas.variable),),
             )
     return None
 
@@ -268,11 +279,133 @@ def _family(version: str, name: str) -> Finding:
     rows = [row for row in families if any(fnmatchcase(name, pattern) for pattern in row["arch"])]
     for row in rows:
         if covers(version, row["since"], row.get("until", "")):
-            return ok(f"{name} ({row['name']}), supported by {env_vars.triton(version)}")
+            return ok(f"{name} ({row['name']}), supported by {variables.triton_name(version)}")
     later = rows and not covers(version, rows[0]["since"])
     since = f"; supported since {rows[0]['since']}" if later else ""
     return error(
-        f"{name}: not supported by {env_vars.triton(version)}{since}",
+        f"{name}: not supported by {variables.triton_name(version)}{since}",
         affects='kernels stop with "unsupported target" (triton#8992)',
         remedy="use a Triton that supports it, or another GPU",
     )
+
+
+# Group `gpu`, second half: faulty, slowed or reset-pending GPUs, and errors in the log.
+
+_NO_NVIDIA_DRIVER = "no NVIDIA driver"
+_XIDS = "https://docs.nvidia.com/deploy/xid-errors/"
+
+
+@check("gpu.memory", "ECC errors and remapped rows of NVIDIA GPUs")
+def memory(subject: DoctorContext) -> Iterator[Finding]:
+    """Check memory errors; the texts tell whether a counter survives a restart or the driver's reload."""
+    yield from _signs(subject, "gpu.memory", "no uncorrectable memory error, no failed repair")
+
+
+@check("gpu.reset", "resets that NVIDIA GPUs wait for")
+def reset(subject: DoctorContext) -> Iterator[Finding]:
+    """Find pending resets; such a GPU may still compute, with parts that are known to be bad."""
+    if isinstance(subject.smi, str) and subject.gpus.of("nvidia") and not subject.smi.startswith("no "):
+        yield warning(
+            subject.smi,
+            affects="a GPU may hang or be lost",
+            remedy="run it by hand: nvidia-smi -q; if it hangs, too, restart the machine",
+        )
+        return
+    for gpu in _gpus(subject):
+        lost = gpu.anywhere(configs.load("gpu-health")["unreadable"]["lost"])
+        if lost:
+            yield error(
+                f"{gpu.name}: nvidia-smi says {lost!r} instead of values",
+                affects="no kernel runs on it",
+                remedy="end the programs that use it, then `sudo nvidia-smi --gpu-reset -i ID`, or restart",
+            )
+    yield from _signs(subject, "gpu.reset", "no reset is pending")
+
+
+@check("gpu.throttle", "what slows NVIDIA GPUs down at this moment")
+def throttle(subject: DoctorContext) -> Iterator[Finding]:
+    """Find reasons for throttling, which show only while a program runs."""
+    yield from _signs(subject, "gpu.throttle", "nothing slows it down at this moment")
+
+
+@check("gpu.xid", "errors (Xid) that NVIDIA's driver reported since the start of the machine")
+def xid(subject: DoctorContext) -> Iterator[Finding]:
+    """Report Xids; one of a program is usual after an illegal access, one of the GPU outlasts the program."""
+    if not subject.gpus.nvidia:
+        raise NotApplicableError(_NO_NVIDIA_DRIVER)
+    text = kernel_log.read()
+    if text is None:
+        raise NotApplicableError("this user may not read the kernel's log: sudo dmesg | grep Xid")
+    table: dict[str, Any] = configs.load("gpu-health")["xid"]
+    counts = Counter(kernel_log.xids(text.splitlines()))
+    for (number, bus), count in counts.items():
+        row = table.get(str(number), {"by": "", "says": "not in tritonsmith's table"})
+        make = warning if row["by"] == "gpu" else note
+        yield make(
+            f"Xid {number} on {bus}{f', {count} times' if count > 1 else ''}: {row['says']}",
+            affects="the GPU, its link or its driver failed, as a rule; results since then are in doubt"
+            if row["by"] == "gpu"
+            else "the program that met it was stopped",
+            remedy=f"{_XIDS} says what to do; they stay in the log until the next start",
+        )
+    if not counts:
+        yield ok("no Xid in what the kernel's log holds")
+
+
+@check("gpu.uptime", "how long NVIDIA's driver and the machine run")
+def uptime(subject: DoctorContext) -> Iterator[Finding]:
+    """Report a driver change without a restart, after which programs still use the old driver's libraries."""
+    driver, up = subject.gpus.nvidia, machine.uptime()
+    if not driver or up is None:
+        raise NotApplicableError(_NO_NVIDIA_DRIVER if not driver else "the uptime cannot be read")
+    text = f"driver {driver.version or 'unknown'}, machine up {age(up)}"
+    try:
+        change = history.driver_since(history.read(subject.env.history), driver.version)
+    except SmithError:
+        change = None  # `doctor` reports a damaged history
+    if change is None:
+        yield ok(f"{text}; the history of this environment knows no change of the driver")
+    elif change.seconds < up:
+        yield note(
+            f"{text}; the driver changed {age(change.seconds)} ago (history), without a restart since",
+            affects="programs that run since before that have the old driver's libraries",
+            remedy="restart those programs, or the machine",
+        )
+    else:
+        yield ok(f"{text}; the driver changed {age(change.seconds)} ago (history)")
+
+
+def _gpus(subject: DoctorContext) -> tuple[SmiGpu, ...]:
+    """Return the values of nvidia-smi.
+
+    Raises:
+        NotApplicableError: there is no driver, or no answer.
+    """
+    if not subject.gpus.nvidia:
+        raise NotApplicableError(_NO_NVIDIA_DRIVER)
+    if isinstance(subject.smi, str):
+        raise NotApplicableError(subject.smi)
+    return subject.smi
+
+
+def _signs(subject: DoctorContext, name: str, fine: str) -> Iterator[Finding]:
+    rows = [row for row in configs.load("gpu-health")["sign"] if row["check"] == name]
+    for gpu in _gpus(subject):
+        values = [(row, gpu.value(*row["paths"])) for row in rows]
+        findings = [_finding(gpu, row, value) for row, value in values if _is_bad(value, row["bad"])]
+        if findings:
+            yield from findings
+        elif any(value for _, value in values):
+            yield ok(f"{gpu.name}: {fine}")
+        else:
+            yield skipped(f"{gpu.name}: its driver does not tell")
+
+
+def _is_bad(value: str, bad: list[str]) -> bool:
+    number = value.split(maxsplit=1)[0] if value else ""
+    return value in bad or (">0" in bad and number.isdecimal() and int(number) > 0)
+
+
+def _finding(gpu: SmiGpu, row: dict[str, Any], value: str) -> Finding:
+    text = f"{gpu.name}: {row['says'].format(value=value)}"
+    return Finding(row["status"], text, affects=row["affects"], remedy=row.get("remedy", ""))

@@ -8,9 +8,17 @@ from pathlib import Path
 
 from tritonsmith.build.jobs import bound
 from tritonsmith.core import configs
-from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
+from tritonsmith.doctor.check import (
+    DoctorContext,
+    Finding,
+    NotApplicableError,
+    check,
+    error,
+    note,
+    ok,
+    skipped,
+    warning,
+)
 from tritonsmith.facts import filesystems, git
 from tritonsmith.facts import machine as machines
 

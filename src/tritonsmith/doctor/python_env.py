@@ -11,9 +11,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan.steps import uninstall
 from tritonsmith.core.versions import version_key
-from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, error, note, ok, skipped, warning
+from tritonsmith.doctor.check import DoctorContext, Finding, check, error, note, ok, skipped, warning
 from tritonsmith.doctor.python_triton import installing, sources
 from tritonsmith.facts import distributions, eras, import_resolution, untracked_files
 from tritonsmith.facts.distributions import Distribution

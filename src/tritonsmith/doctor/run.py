@@ -1,26 +1,104 @@
-"""The use case behind `doctor`: choose environment, interpreter and checks, and apply the fixes."""
+"""The checks in display order, and the use case behind `doctor`: choose some, run them, apply their fixes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tritonsmith import __version__
+from tritonsmith.core import configs
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.envs.schema import Settings
-from tritonsmith.core.errors import UsageError
+from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.ui import console
-from tritonsmith.doctor import finding, history, registry, snapshot
-from tritonsmith.doctor import since as sinces
-from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding
-from tritonsmith.doctor.since import SinceAnswer
+from tritonsmith.doctor import (
+    builds,
+    gpu,
+    history,
+    machine,
+    python_env,
+    python_triton,
+    snapshot,
+    sources,
+    tools,
+    variables,
+)
+from tritonsmith.doctor import cache_checks as caches
+from tritonsmith.doctor.check import Check, DoctorContext, Finding, findings_as_json
+from tritonsmith.doctor.history import SinceAnswer
 from tritonsmith.doctor.snapshot import Snapshot
+
+UNREADABLE = "env.file"  # stands for a check: the env file could not be read, so none ran
+
+
+def checks_of(*modules: ModuleType) -> tuple[Check, ...]:
+    """Return the checks that modules define, in the order of their definition."""
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Check))
+
+
+ALL = (
+    *checks_of(machine),
+    *tools.PROGRAMS,
+    *checks_of(
+        tools,
+        sources,
+        builds,
+        python_env,
+        python_triton,
+        caches,
+        variables,
+        gpu,
+    ),
+)
+
+
+def explanation(name: str) -> str:
+    """Return the Markdown of docs/doctor.md about a check, or about each check of a group.
+
+    Raises:
+        UsageError: there is no such check.
+    """
+    text = configs.page("doctor")
+    if name == UNREADABLE:
+        anchor = f'<a id="{name.replace(".", "")}"></a>'
+        return text.partition(anchor)[2].partition("\n\n")[0]
+    sections = re.split(r"^(?=##)", text, flags=re.MULTILINE)
+    heads = tuple(f"### {check.id}\n" for check in chosen_checks((name,), deep=True))
+    return "".join(section for section in sections if section.startswith(heads)).rstrip()
+
+
+def chosen_checks(only: Iterable[str] = (), *, deep: bool = False) -> tuple[Check, ...]:
+    """Return the checks to run.
+
+    Args:
+        only: ids (`tools.cmake`) or groups (`tools`); empty for all.
+        deep: include those that start programs. A check that `only` names by its id runs anyway.
+
+    Raises:
+        UsageError: there is no such check.
+    """
+    names = tuple(only)
+    known = {check.id for check in ALL} | {check.group for check in ALL}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no such check: {name!r}", hints=did_you_mean(name, known))
+    if not names:
+        return tuple(check for check in ALL if deep or not check.deep)
+    return tuple(
+        check for check in ALL if check.id in names or (check.group in names and (deep or not check.deep))
+    )
+
+
+def run_checks(subject: DoctorContext, checks: Iterable[Check]) -> tuple[Finding, ...]:
+    """Run checks, in order."""
+    return tuple(finding for check in checks for finding in check(subject))
+
 
 _DEFAULT = "dev"
 
@@ -69,7 +147,7 @@ class Examination:
     def as_json(self) -> dict[str, Any]:
         """Return the output of `doctor --json` (docs/doctor.md)."""
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        document: dict[str, Any] = finding.as_json(self.findings)
+        document: dict[str, Any] = findings_as_json(self.findings)
         document |= {"tritonsmith": __version__, "when": when, "env": self.env}
         document |= {"setup": self.setup} if self.setup is not None else {}
         return document | ({"since": self.since.as_json()} if self.since else {})
@@ -91,13 +169,13 @@ def examined(
         UsageError, SmithError: nothing is known of the time that `since` names.
     """
     if since:
-        sinces.check(since)
-    findings = registry.examine(subject, chosen)
+        history.check_since(since)
+    findings = run_checks(subject, chosen)
     if not whole and not since:
         return Examination(subject.settings.name, findings)
     setup = snapshot.read(subject)
     try:
-        answer = sinces.answer(since, subject, setup) if since else None
+        answer = history.answer_since(since, subject, setup) if since else None
     finally:  # a history that is too short for an answer must still begin now
         problem = history.keep(subject, findings, setup, deep=deep) if whole and not subject.python else ""
         if problem:
@@ -107,7 +185,7 @@ def examined(
 
 def examine(chosen: Settings) -> tuple[Finding, ...]:
     """Check the machine and one environment, without running anything in it."""
-    return examined(DoctorContext(chosen, workspace.default()), registry.chosen()).findings
+    return examined(DoctorContext(chosen, workspace.default()), chosen_checks()).findings
 
 
 def mending(findings: tuple[Finding, ...]) -> Plan:

@@ -12,11 +12,11 @@ from tritonsmith.build.triton import source as triton_source
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError
-from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import (
+from tritonsmith.doctor.check import (
+    DoctorContext,
     Finding,
     NotApplicableError,
+    check,
     error,
     note,
     of_error,

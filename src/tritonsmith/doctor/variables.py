@@ -3,15 +3,105 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith.doctor import env_vars, variable_conflicts
-from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, NotApplicableError, note, ok, skipped, warning
+from tritonsmith.core.command_line import command
+from tritonsmith.core.ui import redact
+from tritonsmith.doctor.check import (
+    DoctorContext,
+    Finding,
+    NotApplicableError,
+    check,
+    note,
+    ok,
+    skipped,
+    warning,
+)
 from tritonsmith.facts import cmake_cache, eras, variables
 from tritonsmith.facts.variables import TritonVariable
+
+# The variables that are set, and how findings show them; the group `gpu` uses them, too.
+
+BY_HAND = "a manual `pip install` (`invoke install-triton` sets or removes what setup.py reads)"
+_SHORT = 40  # maximum length of a value on the screen
+
+
+def given_variables(subject: DoctorContext) -> list[tuple[TritonVariable, str]]:
+    """Return the variables that are set and that this version reads, in the table's order, with values."""
+    rows = variables.table().values()
+    version = subject.triton_version
+    return [
+        (row, subject.environ[row.name])
+        for row in rows
+        if subject.environ.get(row.name) and row.exists(version) and not row.is_inert(version)
+    ]
+
+
+def variables_on(subject: DoctorContext) -> dict[str, TritonVariable]:
+    """Return the given variables that are on: a true flag, or any other value that is not a clear no."""
+    version = subject.triton_version
+    return {
+        row.name: row
+        for row, value in given_variables(subject)
+        if (row.kind == "flag" and variables.is_true(row, value, version))
+        or (row.kind != "flag" and value.lower() not in ("0", "off", "false"))
+    }
+
+
+def dumping_variables(subject: DoctorContext) -> list[TritonVariable]:
+    """Return the variables that dump something while a kernel is compiled."""
+    return [row for row in variables_on(subject).values() if row.effect == "dump"]
+
+
+def run_time_folder(subject: DoctorContext, name: str, default: str) -> Path:
+    """Return a run-time folder of Triton: the one that a variable names, else one in `.triton`."""
+    rows, version = variables.table(), subject.triton_version
+    if subject.environ.get(name) and rows[name].exists(version):
+        return Path(subject.environ[name])
+    home = subject.environ.get("HOME", "")
+    if rows["TRITON_HOME"].exists(version):
+        home = subject.environ.get("TRITON_HOME", home)
+    return Path(home) / ".triton" / default
+
+
+def has_entries(path: Path) -> bool:
+    """Report whether the folder exists and is not empty."""
+    try:
+        with os.scandir(path) as entries:
+            return next(entries, None) is not None
+    except OSError:
+        return False
+
+
+def triton_name(version: str) -> str:
+    """Return the name and version: `Triton 3.5.0`; the newest known version if none is given."""
+    return f"Triton {version}" if version else f"Triton {eras.releases()[-1].version} (the newest known)"
+
+
+def affected_runs(row: TritonVariable | None) -> str:
+    """Return the builds or runs that a variable affects."""
+    return BY_HAND if row and "build" in row.at and "run" not in row.at else "every run of Triton"
+
+
+def assignment(subject: DoctorContext, name: str) -> str:
+    """Return `NAME=value`, with a long value shortened."""
+    return f"{name}={short_value(redact.variable(name, subject.environ[name]))}"
+
+
+def short_value(value: str) -> str:
+    """Return a value for a line of text, without secrets, quoted where needed."""
+    value = redact.hidden(value)  # before it is cut, which could remove the @ after a password
+    return shlex.quote(value if len(value) <= _SHORT else f"{value[: _SHORT - 3]}...")
+
+
+def unset_command(name: str) -> str:
+    """Return the command that unsets a variable."""
+    return f"unset {shlex.quote(name)}"
+
+
+# Group `variables`: environment variables of Triton's build and of Triton at run time.
 
 _TRUE_FOR_CMAKE = {"1", "ON", "YES", "TRUE", "Y"}
 
@@ -26,8 +116,8 @@ def known(subject: DoctorContext) -> Iterator[Finding]:
     ours = [name for name in names if not owners.get(name)]
     problems = {name: _problem(subject, name, in_tree) for name in ours}
     yield from filter(None, problems.values())
-    if read := [env_vars.shown(subject, name) for name, problem in problems.items() if not problem]:
-        yield ok(f"{env_vars.triton(subject.triton_version)} reads {', '.join(read)}")
+    if read := [assignment(subject, name) for name, problem in problems.items() if not problem]:
+        yield ok(f"{triton_name(subject.triton_version)} reads {', '.join(read)}")
     if foreign:
         yield ok(f"of other software: {', '.join(foreign)}")
     if not names:
@@ -39,14 +129,14 @@ def _problem(subject: DoctorContext, name: str, in_tree: frozenset[str]) -> Find
     if name in eras.option_names() and name not in variables.table():
         return _cmake_option(subject, name)
     if row and row.is_inert(version):
-        why = f"{env_vars.triton(version)} does not read it"
+        why = f"{triton_name(version)} does not read it"
         if row.still:
-            why = f"in {env_vars.triton(version)} only {row.still} read it, not Python"
+            why = f"in {triton_name(version)} only {row.still} read it, not Python"
         return None if row.unless in subject.environ else _useless(subject, row, name, why)
     if name in in_tree or (row and row.exists(version)):
         return None
     if row:
-        why = f"only Triton {row.span} reads it, this is {env_vars.triton(version)}"
+        why = f"only Triton {row.span} reads it, this is {triton_name(version)}"
         return _useless(subject, row, name, why)
     return _unknown(subject, name)
 
@@ -54,24 +144,24 @@ def _problem(subject: DoctorContext, name: str, in_tree: frozenset[str]) -> Find
 def _useless(subject: DoctorContext, row: TritonVariable, name: str, why: str) -> Finding:
     better = variables.instead(name)
     return warning(
-        f"{env_vars.shown(subject, name)}: {why}",
+        f"{assignment(subject, name)}: {why}",
         affects=f"without effect: {row.what}",
         remedy=f"set instead: {better}" if better else "unset it, or use a Triton that reads it",
-        commands=(env_vars.unset(name),),
+        commands=(unset_command(name),),
     )
 
 
 def _cmake_option(subject: DoctorContext, name: str) -> Finding:
     return warning(
-        f"{env_vars.shown(subject, name)}: a CMake option, not read from the environment",
+        f"{assignment(subject, name)}: a CMake option, not read from the environment",
         affects="it has no effect",
         remedy="pass it on to CMake",
-        commands=(f"export TRITON_APPEND_CMAKE_ARGS=-D{name}=...", env_vars.unset(name)),
+        commands=(f"export TRITON_APPEND_CMAKE_ARGS=-D{name}=...", unset_command(name)),
     )
 
 
 def _unknown(subject: DoctorContext, name: str) -> Finding:
-    shown = env_vars.shown(subject, name)
+    shown = assignment(subject, name)
     if meant := variables.nearest(name):
         return warning(
             f"{shown}: no Triton reads it; did you mean {meant}?",
@@ -89,9 +179,9 @@ def empty(subject: DoctorContext) -> Iterator[Finding]:
     harmful = {name: effect for name, effect in effects.items() if effect and not effect.good}
     for name, effect in harmful.items():
         yield warning(
-            f"{name} is empty: in {env_vars.triton(subject.triton_version)} that {effect.does}",
-            affects=env_vars.whom(variables.find(name)),
-            commands=(env_vars.unset(name),),
+            f"{name} is empty: in {triton_name(subject.triton_version)} that {effect.does}",
+            affects=affected_runs(variables.find(name)),
+            commands=(unset_command(name),),
         )
     good = [f"{name} is empty, which {effect.does}" for name, effect in effects.items() if effect]
     if not harmful:
@@ -106,20 +196,19 @@ def values(subject: DoctorContext) -> Iterator[Finding]:
 
 def _misread(subject: DoctorContext) -> Iterator[Finding]:
     version = subject.triton_version
-    for row, value in env_vars.given(subject):
+    for row, value in given_variables(subject):
         if row.kind == "flag" and row.effect != "build-type" and not variables.is_plain(row, value, version):
             taken = ", ".join(variables.true_values(row, version))
             yield warning(
-                f"{env_vars.shown(subject, row.name)}:"
-                f" {env_vars.triton(version)} accepts only {taken} as true",
+                f"{assignment(subject, row.name)}: {triton_name(version)} accepts only {taken} as true",
                 affects=f"it counts as off for at least one reader: {row.what}",
                 commands=(f"export {row.name}=1",),
             )
         if row.kind == "number" and not value.strip().lstrip("+-").isdigit():
             yield warning(
-                f"{env_vars.shown(subject, row.name)} is not a number",
-                affects=f"{env_vars.whom(row)}: {row.what}",
-                commands=(env_vars.unset(row.name),),
+                f"{assignment(subject, row.name)} is not a number",
+                affects=f"{affected_runs(row)}: {row.what}",
+                commands=(unset_command(row.name),),
             )
 
 
@@ -130,7 +219,7 @@ def paths(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _wrong_paths(subject: DoctorContext) -> Iterator[Finding]:
-    for row, value in env_vars.given(subject):
+    for row, value in given_variables(subject):
         separator = {"files": ":", "folders": ";"}.get(row.kind)
         for part in value.split(separator) if separator else [value]:
             why = _path_problem(row, part) if part else ""
@@ -138,9 +227,9 @@ def _wrong_paths(subject: DoctorContext) -> Iterator[Finding]:
                 yield warning(
                     f"{row.name} names {part}: {why}",
                     part,
-                    affects=f"{env_vars.whom(row)}: {row.what}",
+                    affects=f"{affected_runs(row)}: {row.what}",
                     remedy="correct it, or unset it",
-                    commands=(env_vars.unset(row.name),),
+                    commands=(unset_command(row.name),),
                 )
 
 
@@ -160,22 +249,22 @@ def _path_problem(row: TritonVariable, text: str) -> str:
 @check("variables.contradictory", "variables that contradict or need each other")
 def contradictory(subject: DoctorContext) -> Iterator[Finding]:
     """Find variables that conflict although each is fine alone."""
-    yield from list(variable_conflicts.find(subject)) or [ok("no contradictions")]
+    yield from list(_conflicts(subject)) or [ok("no contradictions")]
 
 
 @check("variables.cached-away", "dumps that do not appear for cached kernels")
 def cached_away(subject: DoctorContext) -> Iterator[Finding]:
     """Find dumps that do not appear."""
     # Dumps come from compiling; the second run loads the kernel from the cache and prints nothing.
-    dumps = env_vars.dumps(subject)
+    dumps = dumping_variables(subject)
     if not dumps:
         raise NotApplicableError("no dump is requested")
     names = ", ".join(row.name for row in dumps)
-    if "TRITON_ALWAYS_COMPILE" in env_vars.on(subject):
+    if "TRITON_ALWAYS_COMPILE" in variables_on(subject):
         yield ok(f"{names}, and every kernel is recompiled")
         return
-    folder = env_vars.folder(subject, "TRITON_CACHE_DIR", "cache")
-    if not env_vars.has_entries(folder):
+    folder = run_time_folder(subject, "TRITON_CACHE_DIR", "cache")
+    if not has_entries(folder):
         yield ok(f"{names}, and the cache is empty", folder)
         return
     always = variables.table()["TRITON_ALWAYS_COMPILE"].exists(subject.triton_version)
@@ -200,13 +289,13 @@ def debug(subject: DoctorContext) -> Iterator[Finding]:
     if "DEBUG" not in subject.environ:
         yield skipped("DEBUG is not set")
     elif not variables.is_true(variables.table()["DEBUG"], subject.environ["DEBUG"], subject.triton_version):
-        yield ok(f"{env_vars.shown(subject, 'DEBUG')} is not a value that setup.py reads as true")
+        yield ok(f"{assignment(subject, 'DEBUG')} is not a value that setup.py reads as true")
     else:
         yield warning(
-            f"{env_vars.shown(subject, 'DEBUG')}: setup.py builds Triton's Debug type",
-            affects=f"{env_vars.BY_HAND}: linking needs far more memory (triton#4249), and compiles are slow",
+            f"{assignment(subject, 'DEBUG')}: setup.py builds Triton's Debug type",
+            affects=f"{BY_HAND}: linking needs far more memory (triton#4249), and compiles are slow",
             remedy="unset it if it is meant for another program",
-            commands=(env_vars.unset("DEBUG"),),
+            commands=(unset_command("DEBUG"),),
         )
 
 
@@ -215,8 +304,8 @@ def left_on(subject: DoctorContext) -> Iterator[Finding]:
     """Find variables that change every kernel, or the cost of compiling."""
     suffers = variables.left_on()
     left = [
-        note(env_vars.shown(subject, name), affects=suffers[name], commands=(env_vars.unset(name),))
-        for name in env_vars.on(subject)
+        note(assignment(subject, name), affects=suffers[name], commands=(unset_command(name),))
+        for name in variables_on(subject)
         if name in suffers
     ]
     yield from left or [ok("none on")]
@@ -233,9 +322,9 @@ def sticky(subject: DoctorContext) -> Iterator[Finding]:
         raise NotApplicableError("no CMake cache of a pip build that could remember a variable")
     kept = [
         warning(
-            f"{name} is not set now, but was: {env_vars.short(cache.get(name))}",
+            f"{name} is not set now, but was: {short_value(cache.get(name))}",
             str(cache.file),
-            affects=f"{env_vars.BY_HAND}: it continues to use the old value",
+            affects=f"{BY_HAND}: it continues to use the old value",
             remedy="set it to an empty value once, or delete the cache file",
             commands=(f"export {name}={default}",),
         )
@@ -258,3 +347,98 @@ def _same(value: str, default: str) -> bool:
     if default in ("ON", "OFF"):
         return not value or (value.upper() in _TRUE_FOR_CMAKE) is (default == "ON")
     return value == default
+
+
+# The check `variables.contradictory`: variables that conflict although each is fine alone.
+
+
+def _conflicts(subject: DoctorContext) -> Iterator[Finding]:
+    """Find variables that conflict although each is fine alone."""
+    for look in (_build_types, _offline, _build_dir, _llvm_debug, _override, _interpreted, _alone):
+        yield from look(subject)
+
+
+def _build_types(subject: DoctorContext) -> Iterator[Finding]:
+    rows = [row for row in variables_on(subject).values() if row.effect == "build-type"]
+    if len(rows) > 1:
+        yield warning(
+            f"{', '.join(assignment(subject, row.name) for row in rows)}: several build types",
+            affects=f"{BY_HAND}: the first wins, {rows[0].what}",
+            commands=tuple(unset_command(row.name) for row in rows[1:]),
+        )
+
+
+def _offline(subject: DoctorContext) -> Iterator[Finding]:
+    if "TRITON_OFFLINE_BUILD" not in variables_on(subject):
+        return
+    missing = [name for name in ("LLVM_SYSPATH", "JSON_SYSPATH") if not subject.environ.get(name)]
+    if missing:
+        yield warning(
+            f"TRITON_OFFLINE_BUILD without {' and '.join(missing)}",
+            affects=f"{BY_HAND}: fails with a RuntimeError (triton#4461, triton#10540)",
+            remedy="set both, and NVIDIA's tools: without TRITON_PTXAS_PATH they are silently left out",
+            commands=tuple(f"export {name}=..." for name in missing),
+        )
+
+
+def _build_dir(subject: DoctorContext) -> Iterator[Finding]:
+    named = subject.environ.get("TRITON_BUILD_DIR", "")
+    cache = cmake_cache.read(Path(named)) if named and subject.checkout else None
+    source = cache.get("CMAKE_HOME_DIRECTORY") if cache else ""
+    if cache and source and subject.checkout and Path(source) != subject.checkout.root:
+        yield warning(
+            f"TRITON_BUILD_DIR={named} was configured for {source}, not for {subject.checkout.root}",
+            str(cache.file),
+            affects=f"{BY_HAND}: CMake fails, or the worktrees overwrite each other's build",
+            remedy="use one build folder per worktree",
+            commands=(unset_command("TRITON_BUILD_DIR"),),
+        )
+
+
+def _llvm_debug(subject: DoctorContext) -> Iterator[Finding]:
+    names = [name for name in variables_on(subject) if "LLVM_DEBUG" in name]
+    built = (subject.receipt("build-triton") or {}).get("build_type", "")
+    reasons = []
+    if subject.llvm and not subject.llvm.assertions:
+        reasons.append(f"the LLVM in {subject.llvm.prefix} has no assertions")
+    if built in ("Release", "RelWithDebInfo", "MinSizeRel"):
+        reasons.append(f"Triton's build type is {built}")
+    if names and reasons:
+        yield warning(
+            f"{', '.join(names)}, but {' and '.join(reasons)}",
+            affects="LLVM_DEBUG is compiled out there, so nothing is printed",
+            remedy="use an LLVM with assertions, and a build type of Triton with assertions",
+            commands=(command("setup-mlir", env=subject.named),),
+        )
+
+
+def _override(subject: DoctorContext) -> Iterator[Finding]:
+    if "TRITON_KERNEL_OVERRIDE" not in variables_on(subject):
+        return
+    folder = run_time_folder(subject, "TRITON_OVERRIDE_DIR", "override")
+    if not has_entries(folder):
+        yield warning(
+            "TRITON_KERNEL_OVERRIDE is on, but there are no kernels to override with",
+            str(folder),
+            affects="kernels are compiled as usual",
+            remedy="dump once (TRITON_KERNEL_DUMP=1 TRITON_ALWAYS_COMPILE=1), copy the kernel's folder there",
+            commands=(unset_command("TRITON_KERNEL_OVERRIDE"),),
+        )
+
+
+def _interpreted(subject: DoctorContext) -> Iterator[Finding]:
+    dumps = dumping_variables(subject)
+    if dumps and "TRITON_INTERPRET" in variables_on(subject):
+        yield warning(
+            f"TRITON_INTERPRET=1 with {', '.join(row.name for row in dumps)}",
+            affects="nothing is compiled, so nothing is dumped",
+            commands=(unset_command("TRITON_INTERPRET"),),
+        )
+
+
+def _alone(subject: DoctorContext) -> Iterator[Finding]:
+    on = variables_on(subject)
+    for row, _ in given_variables(subject):
+        partner = variables.needs().get(row.name)
+        if partner and partner not in on:
+            yield note(f"{assignment(subject, row.name)} does nothing without {partner}", remedy=row.what)

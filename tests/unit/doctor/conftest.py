@@ -14,9 +14,7 @@ from tests.unit.facts import fakes
 from tritonsmith.core.envs import receipts
 from tritonsmith.core.envs.schema import Settings
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding
+from tritonsmith.doctor.check import Check, DoctorContext, Finding
 from tritonsmith.facts.machine import Machine
 
 GIB = 1 << 30

@@ -23,10 +23,10 @@ from tritonsmith.core.errors import InterruptedRunError, StepError
 from tritonsmith.core.plan import Link, Plan, Step, locks
 from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.ui.progress import PhaseProgress
-from tritonsmith.doctor import builds, registry
+from tritonsmith.doctor import builds
 from tritonsmith.doctor import run as doctor_run
-from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import DoctorContext
+from tritonsmith.doctor.check import Check, DoctorContext
+from tritonsmith.doctor.run import checks_of
 
 HEADER = "include/llvm/Support/VCSRevision.h"
 NAME = "compile_commands.json"
@@ -43,7 +43,7 @@ def mend(subject: DoctorContext, plan: Plan) -> None:
     Runner(subject.space.root / "log", PhaseProgress(live=False, silent=True)).run(plan)
 
 
-@pytest.mark.parametrize("check", registry.of(builds), ids=lambda check: check.id)
+@pytest.mark.parametrize("check", checks_of(builds), ids=lambda check: check.id)
 def test_nothing_built_is_nothing_to_say(subject: DoctorContext, check: Check) -> None:
     assert only(check, subject).status == "not applicable"
 

@@ -22,9 +22,8 @@ from tritonsmith.core.plan.runner import Runner
 from tritonsmith.core.plan.steps.cache_entries import TRASH
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.doctor import cache_checks as caches
-from tritonsmith.doctor import registry, run
-from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import DoctorContext
+from tritonsmith.doctor import run
+from tritonsmith.doctor.check import Check, DoctorContext
 
 Limits = Callable[..., None]
 
@@ -59,7 +58,7 @@ def gone() -> int:
     return process.pid
 
 
-@pytest.mark.parametrize("check", registry.of(caches)[:4], ids=lambda check: check.id)
+@pytest.mark.parametrize("check", run.checks_of(caches)[:4], ids=lambda check: check.id)
 def test_no_cache_yet(subject: DoctorContext, root: Path, check: Check) -> None:
     assert only(check, subject).status == "not applicable"
     root.rmdir()

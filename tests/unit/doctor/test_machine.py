@@ -15,7 +15,7 @@ from tests.unit.facts.fakes import mounts
 from tests.unit.facts.test_machine import fake
 from tritonsmith.core.envs.schema import LlvmSettings, Settings, ToolchainSettings, TritonSettings
 from tritonsmith.doctor import machine
-from tritonsmith.doctor.context import DoctorContext
+from tritonsmith.doctor.check import DoctorContext
 from tritonsmith.facts import ccache
 from tritonsmith.facts import machine as machines
 

@@ -11,12 +11,10 @@ from tests.unit.doctor.conftest import only
 from tests.unit.facts import fakes
 from tests.unit.facts.installs import checkout, editable, install, put, python_of, site_of, triton
 from tritonsmith.core.envs.schema import Settings, TritonSettings
-from tritonsmith.doctor import python_env, python_triton, registry
-from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding
+from tritonsmith.doctor import python_env, python_triton, run
+from tritonsmith.doctor.check import Check, DoctorContext, Finding
 
-STATIC = tuple(check for check in registry.of(python_env, python_triton) if not check.deep)
+STATIC = tuple(check for check in run.checks_of(python_env, python_triton) if not check.deep)
 
 
 @pytest.fixture
@@ -39,7 +37,7 @@ def worst_of(check: Check, subject: DoctorContext) -> Finding:
     return found
 
 
-@pytest.mark.parametrize("check", registry.of(python_env, python_triton), ids=lambda check: check.id)
+@pytest.mark.parametrize("check", run.checks_of(python_env, python_triton), ids=lambda check: check.id)
 def test_without_an_interpreter(subject: DoctorContext, check: Check) -> None:
     subject.interpreter = None
     subject.packages = None
@@ -55,7 +53,11 @@ def test_a_good_environment(subject: DoctorContext, env: Path, check: Check) -> 
         assert not found.commands
 
 
-@pytest.mark.parametrize("check", registry.of(python_env, python_triton), ids=lambda check: check.id)
+@pytest.mark.parametrize(
+    "check",
+    [check for check in run.checks_of(python_env, python_triton) if check is not python_triton.compiles],
+    ids=lambda check: check.id,
+)
 def test_a_program_that_is_no_python(subject: DoctorContext, check: Check) -> None:
     subject.python, subject.packages = Path("/bin/ls"), None
     found = only(check, subject)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +17,10 @@ from tests.unit.doctor.test_python_env import see
 from tests.unit.facts import elf, fakes
 from tests.unit.facts.installs import checkout, editable, install, put, python_of, site_of, triton
 from tritonsmith.core.envs.schema import Settings, TritonSettings
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.doctor import python_triton
-from tritonsmith.doctor.context import DoctorContext
+from tritonsmith.doctor import python_triton as deep
+from tritonsmith.doctor.check import DoctorContext
 from tritonsmith.facts import python_env
 
 WHEEL_371 = "1f126a6dea50d185c0781743a667390037ae88bd"  # configs/pytorch-pins.toml
@@ -349,3 +353,128 @@ def test_a_ptxas_that_a_variable_names(subject: DoctorContext, env: Path) -> Non
 def test_no_ptxas(subject: DoctorContext, env: Path) -> None:
     assert only(python_triton.ptxas, see(subject, env)).status == "not applicable"
     assert python_of(env).triton_owners == ()
+
+
+# `triton_kernels` beside a Triton, in every way that it may be installed.
+
+FITS = "import triton\n@triton.jit\ndef f(): pass\n"
+AHEAD = "import triton\nfrom triton.tools.ragged_tma import load_ragged\n"
+
+
+@pytest.fixture
+def kernels_env(subject: DoctorContext) -> Path:
+    """An environment with a Triton that has `jit`."""
+    prefix = subject.cwd / "an env"
+    triton(site_of(prefix))
+    put(site_of(prefix), {"triton/__init__.py": "__version__ = '3.5.0'\ndef jit(f): return f\n"})
+    return prefix
+
+
+def kernels(prefix: Path, text: str, name: str = "triton_kernels", **more: str) -> None:
+    files = {"triton_kernels/__init__.py": "", "triton_kernels/matmul.py": text}
+    install(site_of(prefix), name, "1.0.0", files, more=more)
+
+
+def test_without_it(subject: DoctorContext, kernels_env: Path) -> None:
+    found = only(python_triton.triton_kernels, see(subject, kernels_env))
+    assert (found.status, found.seen) == ("not applicable", "no triton_kernels installed")
+
+
+def test_without_a_triton(subject: DoctorContext) -> None:
+    kernels(subject.cwd / "bare", FITS)
+    assert only(python_triton.triton_kernels, see(subject, subject.cwd / "bare")).status == "not applicable"
+
+
+def test_one_that_fits(subject: DoctorContext, kernels_env: Path) -> None:
+    kernels(kernels_env, FITS)
+    found = only(python_triton.triton_kernels, see(subject, kernels_env))
+    assert (found.status, found.seen) == ("ok", "triton_kernels 1.0.0 uses only names that Triton 3.5.0 has")
+
+
+def test_one_that_does_not(subject: DoctorContext, kernels_env: Path) -> None:
+    url = {
+        "url": "https://x",
+        "vcs_info": {"vcs": "git", "requested_revision": "main", "commit_id": "0" * 40},
+    }
+    kernels(kernels_env, AHEAD, **{"direct_url.json": json.dumps(url)})
+    found = only(python_triton.triton_kernels, see(subject, kernels_env))
+    assert found.status == "error"
+    assert found.seen == "triton_kernels 1.0.0 (main) uses what Triton 3.5.0 lacks: triton.tools"
+    assert "matmul.py:2" in found.affects
+    (pip,) = found.commands
+    assert "triton@v3.5.0#subdirectory=python/triton_kernels" in pip
+
+
+def test_a_call_that_would_fail_is_a_warning(subject: DoctorContext, kernels_env: Path) -> None:
+    kernels(kernels_env, "import triton\ndef f(): triton.gone()\n")
+    found = only(python_triton.triton_kernels, see(subject, kernels_env))
+    assert (found.status, found.affects) == ("warning", "these calls fail: matmul.py:2 f")
+
+
+def test_that_of_another_package_is_named_after_it(subject: DoctorContext, kernels_env: Path) -> None:
+    kernels(kernels_env, AHEAD, "sgl_kernel")
+    found = only(python_triton.triton_kernels, see(subject, kernels_env))
+    assert found.seen.startswith("triton_kernels of sgl-kernel 1.0.0 uses")
+
+
+def test_vllms_own(subject: DoctorContext, kernels_env: Path) -> None:
+    place = "vllm/third_party/triton_kernels"
+    put(site_of(kernels_env), {f"{place}/__init__.py": "", f"{place}/matmul.py": AHEAD})
+    kernels(kernels_env, FITS)
+    fine, wrong = python_triton.triton_kernels(see(subject, kernels_env))
+    assert (fine.status, wrong.status) == ("ok", "error")
+    assert wrong.seen.startswith("triton_kernels in vllm uses")
+    assert wrong.commands == ("invoke pins --package vllm",)
+
+
+def test_an_editable_one(subject: DoctorContext, kernels_env: Path) -> None:
+    source = subject.cwd / "src" / "triton_kernels"
+    put(source, {"__init__.py": AHEAD})
+    hook = "__editable___triton_kernels_1_0_0_finder.py"
+    put(
+        site_of(kernels_env),
+        {hook: f"MAPPING: dict[str, str] = {{'triton_kernels': {str(source)!r}}}\nNAMESPACES = {{}}\n"},
+    )
+    found = only(python_triton.triton_kernels, see(subject, kernels_env))
+    assert (found.status, found.where) == ("error", str(source))
+
+
+def test_beside_a_triton_that_has_none(subject: DoctorContext) -> None:
+    old = subject.cwd / "old"
+    triton(site_of(old), version="3.3.1")
+    kernels(old, AHEAD)
+    found = only(python_triton.triton_kernels, see(subject, old))
+    assert found.remedy == "remove it: triton_kernels needs Triton 3.4 or later"
+    assert not found.commands
+
+
+# The good state, with a real Triton, is in tests/integration/test_up.py.
+
+
+@pytest.fixture
+def python_compile_subject(tmp_path: Path) -> DoctorContext:
+    """A real Python environment without pip."""
+    venv = tmp_path / "a venv"
+    subprocess.run((sys.executable, "-m", "venv", "--without-pip", venv), check=True)
+    space = Workspace(tmp_path / "space")
+    return DoctorContext(Settings("dev"), space, python=venv / "bin" / "python", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("version", ["", "2.1.0"])
+def test_nothing_that_could_compile(
+    python_compile_subject: DoctorContext, tmp_path: Path, version: str
+) -> None:
+    if version:
+        install(site_of(tmp_path / "a venv"), "triton", version, {"triton/__init__.py": ""})
+    (found,) = deep.compiles(python_compile_subject)
+    assert (found.status, found.check) == ("not applicable", "python.compile")
+
+
+def test_a_triton_that_does_not_load(python_compile_subject: DoctorContext, tmp_path: Path) -> None:
+    broken = "raise ImportError('libtriton.so: undefined symbol: PyX')\n"
+    install(site_of(tmp_path / "a venv"), "triton", "3.5.0", {"triton/__init__.py": broken})
+    (found,) = deep.compiles(python_compile_subject)
+    assert found.status == "error"
+    assert "Triton 3.5.0 does not compile vector-add for cuda:80:32" in found.seen
+    assert "undefined symbol: PyX" in found.seen
+    assert found.commands

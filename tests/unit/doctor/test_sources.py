@@ -13,7 +13,7 @@ from tests.unit.facts.fakes import git
 from tritonsmith.core import configs
 from tritonsmith.core.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.doctor import sources
-from tritonsmith.doctor.context import DoctorContext
+from tritonsmith.doctor.check import DoctorContext
 
 HEADER = "include/llvm/Support/VCSRevision.h"
 WHOLE = (

@@ -6,10 +6,8 @@ import pytest
 
 from tests.unit.doctor.conftest import leave, only
 from tests.unit.facts import fakes
-from tritonsmith.doctor import registry, variables
-from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding
+from tritonsmith.doctor import run, variables
+from tritonsmith.doctor.check import Check, DoctorContext, Finding
 from tritonsmith.doctor.variables import contradictory
 from tritonsmith.facts import checkout
 from tritonsmith.facts.python_env import PythonEnv
@@ -47,15 +45,15 @@ def statuses(found: list[Finding]) -> list[str]:
 
 
 def test_a_plain_environment_is_fine(subject: DoctorContext) -> None:
-    seen = [found.status for check in registry.of(variables) for found in check(subject)]
+    seen = [found.status for check in run.checks_of(variables) for found in check(subject)]
     assert set(seen) == {"ok", "not applicable"}
 
 
 def test_ids_and_titles() -> None:
-    ids = [check.id for check in registry.of(variables)]
+    ids = [check.id for check in run.checks_of(variables)]
     assert len(set(ids)) == len(ids) == 9
     assert all(name.startswith("variables.") for name in ids)
-    assert not any(check.deep for check in registry.of(variables))
+    assert not any(check.deep for check in run.checks_of(variables))
 
 
 # --- known

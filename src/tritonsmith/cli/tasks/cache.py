@@ -116,7 +116,7 @@ def clear_cache(
     import os
 
     from tritonsmith.core.envs import workspace
-    from tritonsmith.doctor.caches import clear, summary
+    from tritonsmith.doctor.caches import clear, list_
     from tritonsmith.facts import cache_roots, triton_processes
 
     wanted, root = _filters(which), which.root
@@ -150,12 +150,12 @@ def clear_cache(
     _tell(prepared, [] if root else [found for found in every if found not in roots])
     if dry_run or not prepared.plan.steps:
         return
-    if not output.agreed(f"Clear {summary.total(prepared.doomed)}?", yes=yes):
+    if not output.agreed(f"Clear {list_.total_text(prepared.doomed)}?", yes=yes):
         raise SmithError("nothing was cleared")
     clear.execute(prepared)
-    console.out().print(f"cleared {summary.total(prepared.doomed)}", markup=False)
+    console.out().print(f"cleared {list_.total_text(prepared.doomed)}", markup=False)
     if there := clear.stayed(prepared):
-        console.note(f"still there, or there again: {summary.total(there)}; a program compiles them now")
+        console.note(f"still there, or there again: {list_.total_text(there)}; a program compiles them now")
 
 
 def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
@@ -254,8 +254,8 @@ def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
 
 def _show_listing(found: CacheListing, *, filtered: bool) -> None:
     from tritonsmith.core.ui import tables
+    from tritonsmith.doctor.caches import list_
     from tritonsmith.doctor.caches import list_ as use_case
-    from tritonsmith.doctor.caches import summary
 
     rows = [use_case.cells(row, found.now) for row in found.rows]
     if rows:
@@ -269,7 +269,7 @@ def _show_listing(found: CacheListing, *, filtered: bool) -> None:
     head = ["cache", "entries", "size", "folder", "from"]
     console.out().print(tables.plain("caches", head, totals, right=["entries", "size"]))
     for content in found.contents:
-        output.notes(summary.strangers(content))
+        output.notes(list_.strangers_text(content))
     _undecided(found.undecided)
 
 
@@ -281,27 +281,27 @@ def _total(content: Content) -> list[str]:
 
 def _show_plan(prepared: PreparedClear) -> None:
     from tritonsmith.core.ui import tables
-    from tritonsmith.doctor.caches import summary
+    from tritonsmith.doctor.caches import list_
 
     if not prepared.doomed:
         console.out().print("nothing to clear", markup=False)
         return
-    rows = summary.by_kernel(prepared.doomed, _GROUPS)
+    rows = list_.kernels_text(prepared.doomed, _GROUPS)
     head = ["cache", "kernel", "entries", "size"]
     console.out().print(tables.plain("to delete", head, rows, right=["entries", "size"]))
     for content in prepared.contents:
         going = [entry for entry in prepared.doomed if entry.root is content.root]
         if going:
-            text = f"{summary.total(going)} of {content.total} in {content.root.real}"
+            text = f"{list_.total_text(going)} of {content.total} in {content.root.real}"
             console.out().print(f"{text} ({content.root.source})", markup=False)
 
 
 def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
-    from tritonsmith.doctor.caches import summary
+    from tritonsmith.doctor.caches import list_
 
-    output.notes(summary.kept(prepared.in_use))
+    output.notes(list_.kept_text(prepared.in_use))
     for content in prepared.contents:
-        output.notes(summary.strangers(content))
+        output.notes(list_.strangers_text(content))
     _undecided(prepared.undecided)
     if names := [f"{root.label} ({root.path})" for root in others]:
         console.note(f"not inspected: {', '.join(names)}; invoke cache.list shows them")

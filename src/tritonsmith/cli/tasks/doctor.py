@@ -22,28 +22,28 @@ def compare(
     json: bool = JSON,
 ) -> None:
     """Compare two machines or times, by reports of `invoke doctor --json`."""
-    from tritonsmith.doctor import changes, saved_report
+    from tritonsmith.doctor import saved_report, snapshot
 
     one, two = saved_report.read(report), saved_report.read(other)
-    found = changes.between(one.setup, two.setup)
+    found = snapshot.between(one.setup, two.setup)
     checks = saved_report.verdicts(one, two)
     if json:
         console.out().print_json(
             data={
                 "report": one.title,
                 "other": two.title,
-                "changes": changes.as_json(found),
+                "changes": snapshot.changes_as_json(found),
                 "checks": checks,
             }
         )
         return
     if found:
-        console.out().print(changes.table(found, one.title, two.title))
+        console.out().print(snapshot.changes_table(found, one.title, two.title))
     else:
         console.out().print("nothing the doctor tracks differs", markup=False)
     if checks:
         console.out().print(saved_report.table(checks, one.title, two.title))
-    output.notes((*one.remarks, *two.remarks, *changes.not_compared(one.setup, two.setup)))
+    output.notes((*one.remarks, *two.remarks, *snapshot.not_compared(one.setup, two.setup)))
 
 
 @task(tables=True)
@@ -64,48 +64,49 @@ def run(
 ) -> None:
     """Diagnose the environment; exit 1 if a check fails."""
     from tritonsmith.core.errors import ConfigError, UsageError
-    from tritonsmith.doctor import finding, registry
+    from tritonsmith.doctor import check
     from tritonsmith.doctor import report as screen
     from tritonsmith.doctor import run as use_case
+    from tritonsmith.doctor.run import ALL, UNREADABLE, chosen_checks, explanation
 
     if (fix and (json or report or since)) or (report and since):
         raise UsageError(
             "--fix, --report and --since show different things, and --fix no JSON: use one at a time"
         )
     if explain:
-        console.write(registry.explained(explain))
+        console.write(explanation(explain))
         return
-    chosen = registry.chosen(only, deep=deep)
+    chosen = chosen_checks(only, deep=deep)
     if list:
-        console.out().print(screen.listing(registry.ALL if not only else chosen))
+        console.out().print(screen.listing(ALL if not only else chosen))
         return
     try:
         subject = use_case.subject(env, str(python or ""))
     except ConfigError as error:
         if not json:
             raise
-        console.out().print_json(data=finding.as_json((finding.of_error(error, registry.UNREADABLE),)))
+        console.out().print_json(data=check.findings_as_json((check.of_error(error, UNREADABLE),)))
         raise Exit(code=error.exit_code) from None
     examination = use_case.examined(subject, chosen, deep=deep, since=since, whole=not (only or fix))
     found = examination.findings
     if json:
         console.out().print_json(data=examination.as_json())
     elif report:
-        from tritonsmith.doctor import issue_report
+        from tritonsmith.doctor.report import for_issue
 
-        console.write(issue_report.render(subject, found, deep=deep))
+        console.write(for_issue(subject, found, deep=deep))
     elif not fix or not dry_run:
         console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none'}")
         _print(examination, whole=bool(only))
     mended = fix and _mend(subject, use_case.mending(found), dry_run=dry_run, yes=yes)
     left = tuple(one for one in found if not (mended and one.fix))
-    if not (fix and dry_run) and finding.worst(left) in ("error", "crashed"):
+    if not (fix and dry_run) and check.worst(left) in ("error", "crashed"):
         raise Exit(code=1)
 
 
 def _print(examination: Any, *, whole: bool) -> None:
     """The findings; for `--since` the differences, and what is wrong now."""
-    from tritonsmith.doctor import changes, report
+    from tritonsmith.doctor import report, snapshot
 
     since, found = examination.since, examination.findings
     if not since:
@@ -113,7 +114,7 @@ def _print(examination: Any, *, whole: bool) -> None:
         console.out().print(f"\n{report.counts(found)}", markup=False)
         return
     if since.found:
-        console.out().print(changes.table(since.found, since.then, "now"))
+        console.out().print(snapshot.changes_table(since.found, since.then, "now"))
     else:
         console.out().print(f"nothing the doctor tracks has changed since then ({since.then})", markup=False)
     output.notes(since.remarks)

@@ -107,20 +107,20 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _table(pytorch: str, package: str, *, json: bool) -> None:
-    from tritonsmith.doctor.pins import json_format, report
+    from tritonsmith.doctor.pins import report
     from tritonsmith.facts import package_pins, pytorch_pins
 
     if package:
         found = package_pins.find(package)
         if json:
-            console.out().print_json(data=json_format.packages(found))
+            console.out().print_json(data=report.packages_json(found))
         else:
             console.out().print(report.packages(found))
         return
     if pytorch:
         match = pytorch_pins.find(pytorch)
         if json:
-            console.out().print_json(data=json_format.one(match.release, match.note))
+            console.out().print_json(data=report.release_json(match.release, match.note))
             return
         if match.note:
             console.note(match.note)
@@ -128,7 +128,7 @@ def _table(pytorch: str, package: str, *, json: bool) -> None:
         return
     rows = pytorch_pins.releases()
     if json:
-        console.out().print_json(data=json_format.table(rows))
+        console.out().print_json(data=report.table_json(rows))
         return
     console.out().print(report.table(rows))
     _print(report.remarks(rows))
@@ -139,7 +139,7 @@ def _table(pytorch: str, package: str, *, json: bool) -> None:
 
 def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json: bool, dry_run: bool) -> None:
     from tritonsmith.core.envs import workspace
-    from tritonsmith.doctor.pins import json_format, read_upstream, report
+    from tritonsmith.doctor.pins import read_upstream, report
     from tritonsmith.facts import pytorch_pins
 
     version = _version(pytorch) if pytorch else ""
@@ -150,7 +150,7 @@ def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json:
         return
     reading = read_upstream.read(where, wanted, space, _clone(source))
     if json:
-        console.out().print_json(data=json_format.live(reading))
+        console.out().print_json(data=report.live_json(reading))
         return
     named = version or wanted.removeprefix("v")
     row = next((row for row in pytorch_pins.releases() if row.version == named), None)
@@ -159,7 +159,7 @@ def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json:
 
 def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, dry_run: bool) -> None:
     from tritonsmith.core.envs import workspace
-    from tritonsmith.doctor.pins import json_format, read_upstream, update_table
+    from tritonsmith.doctor.pins import read_upstream, report, update_table
     from tritonsmith.facts import pytorch_pins
 
     file = update_table.target()
@@ -180,7 +180,7 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
         return
     update_table.execute(plan, space)
     if json:
-        console.out().print_json(data=json_format.update(file, revision.changes, missing))
+        console.out().print_json(data=report.update_json(file, revision.changes, missing))
         return
     _print(revision.changes)
     _print(
@@ -190,7 +190,7 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
 
 def _installed(env: str, python: Path | None, *, json: bool) -> None:
     from tritonsmith.core.envs import settings, workspace
-    from tritonsmith.doctor.pins import installed_torch, json_format, report
+    from tritonsmith.doctor.pins import installed_torch, report
 
     if python:
         path = python
@@ -205,7 +205,7 @@ def _installed(env: str, python: Path | None, *, json: bool) -> None:
             )
     found = installed_torch.read(path)
     if json:
-        console.out().print_json(data=json_format.installed(found))
+        console.out().print_json(data=report.installed_json(found))
     else:
         _print(report.installed(found))
 
@@ -218,11 +218,11 @@ def _of_clone(triton: str, branch: str, clone: Path, *, json: bool) -> None:
 
 
 def _holders(commit: str, clone: Path, *, json: bool) -> None:
-    from tritonsmith.doctor.pins import json_format, releases_with, report
+    from tritonsmith.doctor.pins import releases_with, report
 
     found = releases_with.find(commit, clone)
     if json:
-        console.out().print_json(data=json_format.holders(found))
+        console.out().print_json(data=report.holders_json(found))
     else:
         _print(report.holders(found))
         console.out().print(report.holdings(found))
@@ -260,11 +260,11 @@ def _nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None
 
 
 def _picks(branch: str, clone: Path, *, json: bool) -> None:
-    from tritonsmith.doctor.pins import json_format, picks, report
+    from tritonsmith.doctor.pins import picks, report
 
     found = picks.find(branch, clone)
     if json:
-        console.out().print_json(data=json_format.picks(found))
+        console.out().print_json(data=report.picks_json(found))
         return
     _print(report.picked(found))
     console.out().print(report.picks(found))

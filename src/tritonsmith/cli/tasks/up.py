@@ -77,10 +77,10 @@ def _like(path: Path, env: str) -> tuple[Settings, Plan]:
     from tritonsmith.core.envs import settings, workspace
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.plan import Write
-    from tritonsmith.doctor import like, run, saved_report
+    from tritonsmith.doctor import run, saved_report
 
     report = saved_report.read(path)
-    found = like.resolve(report, run.subject("wheel"))
+    found = saved_report.resolve(report, run.subject("wheel"))
     name, folder = env or found.name, workspace.default().like
     taken = next((file for known, file, _ in settings.available() if known == name), None)
     if not re.fullmatch(r"\w[\w.+-]*", name) or (taken and taken.parent != folder):

@@ -12,9 +12,8 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.steps.cache_entries import RemoveEntries, SeenEntry, check_root
-from tritonsmith.doctor.caches import filters, in_use
-from tritonsmith.doctor.caches.filters import Filters
-from tritonsmith.doctor.caches.in_use import Living
+from tritonsmith.doctor.caches import filters
+from tritonsmith.doctor.caches.filters import Filters, Living
 from tritonsmith.facts import triton_cache
 from tritonsmith.facts.cache_roots import Root, RootKind
 from tritonsmith.facts.installed_tritons import InstalledTriton
@@ -87,9 +86,11 @@ def prepare(
     now = time.time() if now is None else now
     contents = tuple(triton_cache.scan(root) for root in roots)
     chosen = filters.choose((e for content in contents for e in content.entries), wanted, installed, now)
-    reasons = [(entry, in_use.reason(entry, living, now)) for entry in chosen.entries]
+    reasons = [(entry, filters.reason_to_keep(entry, living, now)) for entry in chosen.entries]
     doomed = tuple(entry for entry, why in reasons if not why)
-    steps = tuple(step for content in contents if (step := _step(content, doomed, in_use.grace(living))))
+    steps = tuple(
+        step for content in contents if (step := _step(content, doomed, filters.grace_time(living)))
+    )
     plan = Plan(
         "clear Triton's cache",
         steps,

@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Literal
+
+import psutil
 
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
-from tritonsmith.doctor.caches import stale as caches_stale
-from tritonsmith.facts import triton_metadata
+from tritonsmith.core.versions import version_key
+from tritonsmith.facts import triton_cache, triton_metadata
 from tritonsmith.facts.installed_tritons import InstalledTriton
-from tritonsmith.facts.triton_cache import CacheEntry
+from tritonsmith.facts.triton_cache import CacheEntry, Era
+from tritonsmith.facts.triton_processes import TritonProcess
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _NANOSECONDS = 1_000_000_000
@@ -130,6 +134,94 @@ def _stale(entries: Iterable[CacheEntry], installed: tuple[InstalledTriton, ...]
             why="none in the tool's environments, in the active one, or for Python on PATH",
             hints=["activate an environment with Triton", "or select by age: --older-than 30d"],
         )
-    verdicts = [(entry, caches_stale.judge(entry, installed)) for entry in entries]
+    verdicts = [(entry, staleness(entry, installed)) for entry in entries]
     stale = tuple(entry for entry, verdict in verdicts if verdict == "stale")
     return Chosen(stale, sum(verdict == "unknown" for _, verdict in verdicts))
+
+
+# The judgement whether the Triton that made an entry is still installed.
+
+Verdict = Literal["stale", "current", "unknown"]
+
+
+def staleness(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Verdict:
+    """Judge by the version in the metadata, or, if there is none, by the form of the name.
+
+    Another build of the same version looks the same: entries that a rebuild orphaned are `current`.
+    """
+    if version := triton_metadata.read(entry).version:
+        return "current" if any(_same(version, triton.version) for triton in installed) else "stale"
+    era = triton_cache.era_of(entry)
+    if era is None:
+        return "unknown"
+    return "unknown" if any(_may_spell(triton, era) for triton in installed) else "stale"
+
+
+def _may_spell(triton: InstalledTriton, era: Era) -> bool:
+    """Report whether a Triton may use an era's names; a checkout may use those of the next release."""
+    ahead = triton.checkout and version_key(triton.version) < version_key(era.since)
+    return ahead or era.holds(triton.version)
+
+
+def _same(one: str, other: str) -> bool:
+    return one.partition("+")[0] == other.partition("+")[0]
+
+
+# Entries that a compile may still need. Triton takes no lock, so processes and times decide.
+
+Living = tuple[TritonProcess, ...] | None
+_SHOWN = 60  # characters of a command line
+
+
+def reason_to_keep(entry: CacheEntry, living: Living, now: float) -> str:
+    """Return why an entry must be kept at a time (seconds since 1970); empty if it may be deleted."""
+    limits = configs.load("triton-cache")["in-use"]
+    age = now - entry.changed / _NANOSECONDS  # negative after the clock was set back: counts as new
+    for _, pid in entry.temporary:
+        if _lives(pid, entry.changed):
+            return f"process {pid} is writing to it"
+    if entry.temporary or entry.kind == "unfinished":
+        return f"unfinished, and changed {max(age, 0):.0f} s ago" if age < limits["unfinished"] else ""
+    if living is None:
+        return f"made {max(age, 0):.0f} s ago" if age < limits["finished"] else ""
+    users = _users(entry, living)
+    if users and age < limits["finished"]:
+        return f"made {max(age, 0):.0f} s ago, and {_named(users[0])} has Triton loaded"
+    if users and entry.era in limits["folder-made-once"]:
+        return f"{_named(users[0])} has a Triton loaded that fails if an entry's folder is deleted"
+    return ""
+
+
+def _users(entry: CacheEntry, living: tuple[TritonProcess, ...]) -> list[TritonProcess]:
+    """Return processes whose Triton uses names of this form."""
+    era = triton_cache.era_of(entry)
+    return [process for process in living if era is None or not process.version or era.holds(process.version)]
+
+
+def grace_time(living: Living) -> float:
+    """Return the seconds that readers get between removing an index and the rest."""
+    return 0.0 if living == () else float(configs.load("triton-cache")["in-use"]["grace"])
+
+
+def _named(process: TritonProcess) -> str:
+    return f"process {process.pid} ({process.command[:_SHOWN]})"
+
+
+def is_abandoned(pid: int, changed: int, now: float) -> bool:
+    """Report whether an unfinished write is abandoned.
+
+    Args:
+        pid: process id of the writer, on this machine or on another one that shares the cache.
+        changed: time of the last write, in nanoseconds since 1970.
+        now: seconds since 1970.
+    """
+    limit = configs.load("triton-cache")["in-use"]["unfinished"]
+    return now - changed / _NANOSECONDS >= limit and not _lives(pid, changed)
+
+
+def _lives(pid: int, changed: int) -> bool:
+    """Report whether an unfinished file's writer is alive, and not another process with the same number."""
+    try:
+        return psutil.Process(pid).create_time() <= changed / _NANOSECONDS + 1  # a second for clock ticks
+    except psutil.Error:
+        return False

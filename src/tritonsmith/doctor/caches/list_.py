@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.ui import units as formats
+from tritonsmith.core.ui.units import entries, size
 from tritonsmith.doctor.caches import filters
 from tritonsmith.doctor.caches.filters import Filters
 from tritonsmith.facts import triton_cache, triton_metadata
@@ -230,3 +232,53 @@ def files(folder: Path) -> list[EntryFile]:
             what = rows[stage]["about"] if stage else ""
         listed.append(EntryFile(path.name, path.lstat().st_size, stage, what))
     return sorted(listed, key=lambda file: (order.get(file.stage, len(order)), file.name))
+
+
+# Text output for caches: sums, and the entries that are kept, with reasons.
+
+_SHOWN = 5  # names in a sentence
+
+
+def total_text(found: Iterable[CacheEntry]) -> str:
+    """Return a sum in words: `12 entries, 3.4 MiB`."""
+    sizes = [entry.bytes for entry in found]
+    return f"{entries(len(sizes))}, {size(sum(sizes))}"
+
+
+def kernels_text(found: Sequence[CacheEntry], limit: int) -> list[list[str]]:
+    """Return rows of cache, kernel, entries and size, the largest first; one more row sums up the rest."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for entry in found:
+        name = entry.kernel or f"({entry.kind})"
+        groups.setdefault((entry.root.label, name), []).append(entry.bytes)
+    largest = sorted(groups.items(), key=lambda group: -sum(group[1]))
+    rows = [[*names, str(len(sizes)), size(sum(sizes))] for names, sizes in largest[:limit]]
+    if rest := largest[limit:]:
+        counts = [len(sizes) for _, sizes in rest]
+        whole = sum(sum(sizes) for _, sizes in rest)
+        rows.append(["", f"... {len(rest)} more kernels", str(sum(counts)), size(whole)])
+    return rows
+
+
+def kept_text(in_use: Iterable[tuple[CacheEntry, str]]) -> Iterator[str]:
+    """Yield messages about entries that are kept because they may be in use."""
+    reasons = list(in_use)
+    if not reasons:
+        return
+    entry, why = reasons[0]
+    more = "; ..." if len(reasons) > 1 else ""
+    entries = total_text(item for item, _ in reasons)
+    yield f"kept, in use: {entries} ({entry.kernel or entry.name}: {why}{more})"
+
+
+def strangers_text(content: Content) -> Iterator[str]:
+    """Yield messages about folders that are not entries, and about unreadable caches."""
+    if not content.readable:
+        yield f"cannot read {content.root.path}"
+    if not content.strangers:
+        return
+    reasons = Counter(why for _, why in content.strangers)
+    names = [name for name, _ in content.strangers]
+    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    why = ", ".join(reason for reason, _ in reasons.most_common(_SHOWN))
+    yield f"not entries, skipped: {len(names)} in {content.root.real}: {shown} ({why})"

@@ -1,8 +1,11 @@
-"""Text output: the table of releases, one release in detail, and readings of other sources."""
+"""Output of `pins`: the table of releases, one release in detail, readings of other sources; and `--json`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
@@ -318,3 +321,103 @@ def packages(found: Iterable[PackageRelease]) -> Grid:
 
 def _short(commit: str) -> str:
     return commit[:_SHORT] or UNKNOWN
+
+
+# The forms of `pins --json`, which docs/pins.md documents.
+
+SCHEMA = 1
+
+
+def table_json(releases: Iterable[PyTorchRelease]) -> dict[str, Any]:
+    """Return all releases, the meaning of the grades, and the wheel names of all eras."""
+    return {
+        **_head("table"),
+        "releases": [release_table(release) for release in releases],
+        "grades": pytorch_pins.grades(),
+        "wheel_names": [asdict(name) for name in pytorch_pins.wheel_names()],
+    }
+
+
+def release_json(release: PyTorchRelease, note: str) -> dict[str, Any]:
+    """Return one release."""
+    return {**_head("release"), "note": note, "release": release_table(release)}
+
+
+def live_json(reading: Reading) -> dict[str, Any]:
+    """Return the pins of a commit of PyTorch."""
+    return {**_head("live"), **asdict(reading), "pins": [_nulls(asdict(pin)) for pin in reading.pins]}
+
+
+def update_json(file: Path, changes: Iterable[str], missing: Iterable[str]) -> dict[str, Any]:
+    """Return the changes to the table."""
+    return {**_head("update"), "file": str(file), "changes": list(changes), "missing": list(missing)}
+
+
+def installed_json(found: InstalledTorch) -> dict[str, Any]:
+    """Return a torch and its Triton."""
+    return {
+        **_head("installed"),
+        "python": str(found.python),
+        "torch": _nulls(asdict(found.torch)) if found.torch else None,
+        "triton": [_nulls(asdict(owner)) for owner in found.owners],
+        "agrees": found.agrees,
+        "reasons": list(found.reasons),
+        "release": release_table(found.release) if found.release else None,
+    }
+
+
+def holders_json(found: Holders) -> dict[str, Any]:
+    """Return the releases that have a commit."""
+    return {
+        **_head("holders"),
+        "commit": found.commit,
+        "subject": found.subject,
+        "committed": found.committed,
+        "pins": [
+            {
+                "release": holding.release,
+                "where": holding.where,
+                "pin": holding.pin or None,
+                "relation": holding.standing.relation,
+                "holds": holding.standing.holds,
+                "why": holding.standing.why,
+            }
+            for holding in found.holdings
+        ],
+    }
+
+
+def picks_json(found: Picks) -> dict[str, Any]:
+    """Return a release branch, and its commits since its branch point."""
+    return {
+        **_head("picks"),
+        "branch": found.branch,
+        "tip": found.tip,
+        "main": found.main,
+        "branch_point": found.point,
+        "picks": [{name: value or None for name, value in asdict(pick).items()} for pick in found.picks],
+    }
+
+
+def packages_json(found: Iterable[PackageRelease]) -> dict[str, Any]:
+    """Return the releases of a package, and the torch that each requires."""
+    return {**_head("packages"), "releases": [asdict(package) for package in found]}
+
+
+def release_table(release: PyTorchRelease) -> dict[str, Any]:
+    """Return a release: its channels, its wheel, and the wheel names."""
+    return {
+        "pytorch": release.version,
+        **{where: _nulls(asdict(pin)) if pin else None for where, pin in release.own_pins.items()},
+        "llvms_differ": release.llvms_differ,
+        "wheel_names": [asdict(name) for name in pytorch_pins.wheel_names(release.version)],
+    }
+
+
+def _nulls(table: dict[str, Any]) -> dict[str, Any]:
+    """Replace empty texts, which mean unknown, by null."""
+    return {key: None if value == "" else value for key, value in table.items()}
+
+
+def _head(kind: str) -> dict[str, Any]:
+    return {"schema": SCHEMA, "kind": kind}

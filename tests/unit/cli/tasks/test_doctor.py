@@ -15,7 +15,7 @@ from tritonsmith import __version__
 from tritonsmith.cli.tasks import output
 from tritonsmith.core.envs import receipts, workspace
 from tritonsmith.core.errors import SmithError
-from tritonsmith.doctor import registry
+from tritonsmith.doctor import run
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_json(smith: Smith, free: float, code: int, monkeypatch: pytest.MonkeyPa
 
 def test_everything_as_json(smith: Smith) -> None:
     report = json.loads(smith("doctor", "--json").out)
-    assert {row["id"] for row in report["findings"]} == {check.id for check in registry.ALL if not check.deep}
+    assert {row["id"] for row in report["findings"]} == {check.id for check in run.ALL if not check.deep}
     assert "crashed" not in {row["status"] for row in report["findings"]}
     assert report["setup"]["python"] == ""
     assert (report["env"], report["tritonsmith"]) == ("dev", __version__)
@@ -78,7 +78,7 @@ def test_the_screen(smith: Smith, free: float, code: int, monkeypatch: pytest.Mo
 def test_the_list(smith: Smith) -> None:
     answer = smith("doctor", "--list")
     assert (answer.code, answer.err) == (0, "")
-    named = {check.id: check for check in registry.ALL}
+    named = {check.id: check for check in run.ALL}
     lines = [line.split() for line in answer.out.splitlines()]
     listed = {line[0]: "--deep" in line for line in lines if line and line[0] in named}
     assert list(listed.items()) == [(name, check.deep) for name, check in named.items()]
@@ -99,7 +99,7 @@ def test_the_documentation_of_a_check(smith: Smith) -> None:
 def test_the_documentation_of_a_group(smith: Smith) -> None:
     answer = smith("doctor", "--explain", "gpu")
     heads = [line.removeprefix("### ") for line in answer.out.splitlines() if line.startswith("#")]
-    assert heads == [check.id for check in registry.ALL if check.group == "gpu"]
+    assert heads == [check.id for check in run.ALL if check.group == "gpu"]
 
 
 def test_the_documentation_of_a_check_that_is_misspelt(smith: Smith) -> None:

@@ -66,8 +66,8 @@ from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.doctor import changes, registry, saved_report
 from tritonsmith.doctor import report as doctor
+from tritonsmith.doctor import run, saved_report, snapshot
 from tritonsmith.inspect.layouts import report as layouts
 from tritonsmith.inspect.layouts.banks import BankAccess
 from tritonsmith.inspect.layouts.converted import ConvertedLayout
@@ -570,7 +570,7 @@ def _setups(_: World) -> list[Grid]:
     }
     checks = [{"id": "variables.contradictory", "then": "not applicable", "now": "not run"}]
     return [
-        changes.table(changes.between(then, now), "last good, 2026-11-20 14:30", "now"),
+        snapshot.changes_table(snapshot.between(then, now), "last good, 2026-11-20 14:30", "now"),
         saved_report.table(checks, "laptop.json 2026-11-20", "cluster.json 2026-11-21"),
     ]
 
@@ -614,7 +614,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "clear-cache": _clear,
     "debug-library": _library,
     "doctor.compare": _setups,
-    "doctor.run": lambda world: [doctor.listing(registry.ALL), *_setups(world)],
+    "doctor.run": lambda world: [doctor.listing(run.ALL), *_setups(world)],
     "env-triton": _phases,
     "env.explain": _run("env.explain", "--env", "debug"),
     "env.list": _run("env.list"),

@@ -10,10 +10,9 @@ import pytest
 from tests.unit.doctor.caches import made
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan.steps.cache_entries import TRASH, RemoveEntries
-from tritonsmith.doctor.caches import clear, summary
+from tritonsmith.doctor.caches import clear, list_
 from tritonsmith.doctor.caches.clear import PreparedClear
-from tritonsmith.doctor.caches.filters import Filters
-from tritonsmith.doctor.caches.in_use import Living
+from tritonsmith.doctor.caches.filters import Filters, Living
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_processes import TritonProcess
 
@@ -37,7 +36,7 @@ def test_everything_that_is_an_entry_goes_and_nothing_else(root: Path) -> None:
     assert sorted(path.name for path in root.iterdir()) == ["notes.txt", "project"]
     assert len(prepared.doomed) == 6
     assert clear.stayed(prepared) == ()
-    (sentence,) = summary.strangers(prepared.contents[0])
+    (sentence,) = list_.strangers_text(prepared.contents[0])
     assert "skipped: 2" in sentence
     assert "notes.txt" in sentence
 
@@ -77,9 +76,9 @@ def test_entries_in_use_stay_and_are_told(root: Path) -> None:
     old = made.kernel(root, "old")
     prepared = prepare(root, living=BUSY)
     assert [entry.name for entry in prepared.doomed] == [old.name]
-    (sentence,) = summary.kept(prepared.in_use)
+    (sentence,) = list_.kept_text(prepared.in_use)
     assert sentence.startswith("kept, in use: 2 entries")
-    assert list(summary.kept(())) == []
+    assert list(list_.kept_text(())) == []
 
 
 def test_readers_are_given_time_while_somebody_compiles(root: Path) -> None:
@@ -132,13 +131,13 @@ def test_a_summary_by_kernel(root: Path) -> None:
     for kernel in ("softmax", "relu", "norm"):
         made.kernel(root, kernel)
     made.folder(root, "base32", "empty")
-    rows = summary.by_kernel(prepare(root).doomed, 2)
+    rows = list_.kernels_text(prepare(root).doomed, 2)
     assert rows[0][:3] == ["named", "matmul", "4"]
     assert rows[-1][:3] == ["", "... 3 more kernels", "3"]
-    assert ["named", "(unfinished)", "1", "0 B"] in summary.by_kernel(prepare(root).doomed, 9)
+    assert ["named", "(unfinished)", "1", "0 B"] in list_.kernels_text(prepare(root).doomed, 9)
 
 
 def test_a_cache_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     prepared = clear.prepare([Root("jit", tmp_path / "file", "x")], Filters(), living=())
-    assert list(summary.strangers(prepared.contents[0])) == [f"cannot read {tmp_path / 'file'}"]
+    assert list(list_.strangers_text(prepared.contents[0])) == [f"cannot read {tmp_path / 'file'}"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core.errors import FactError
-from tritonsmith.doctor.pins import installed_torch, json_format, report
+from tritonsmith.doctor.pins import installed_torch, report
 from tritonsmith.doctor.pins.installed_torch import Owner, Torch, judge
 from tritonsmith.facts import distributions, pytorch_pins
 
@@ -222,7 +222,7 @@ def test_a_triton_without_torch(site: Path, version: str, commit: str, known_by:
     assert "  torch   none\n" in text
     assert f"  commit  {commit or 'unknown'}" in text
     assert f"pins --triton {commit or version}" in text
-    assert json_format.installed(found)["torch"] is None
+    assert report.installed_json(found)["torch"] is None
 
 
 def test_a_triton_that_pip_installed_from_a_repository(site: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.repositories import Made, Maker
 from tritonsmith.core.errors import FactError
-from tritonsmith.doctor.pins import json_format, picks, report
+from tritonsmith.doctor.pins import picks, report
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +47,7 @@ def test_each_commit_has_its_original_or_none(triton: tuple[Made, dict[str, str]
         ("3.8.0", "", ""),
     ]
     assert "5 commits since, 3 of them known on main, 2 not" in list(report.picked(found))
-    assert json.loads(json.dumps(json_format.picks(found)))["picks"][-1]["original"] is None
+    assert json.loads(json.dumps(report.picks_json(found)))["picks"][-1]["original"] is None
 
 
 def test_without_the_branch_or_main_it_is_an_error(

@@ -10,6 +10,7 @@ from tests.unit.repositories import Made, Maker, Text
 from tritonsmith.core.errors import FactError
 from tritonsmith.doctor.pins import releases_with
 from tritonsmith.doctor.pins.releases_with import Holders, Standing, undecided
+from tritonsmith.facts import git_history
 
 
 def row(version: str, pinned: str, wheel: str = "", **more: Any) -> dict[str, Any]:
@@ -309,3 +310,46 @@ def test_other_lines_with_its_title_after_a_revert_leave_it_open(line: Line, tab
     line.pinned(table)
     why = f"{other[:10]} has its title, after {undo[:10]} reverted it"
     assert line.standings(fix) == {"reworked": Standing("undecided", why, doubt=True)}
+
+
+# The same change and its reverse, by lines.
+
+pytestmark = pytest.mark.unit
+
+OLD, NEW = {"a.cpp": "one\ntwo\nthree\n"}, {"a.cpp": "one\n2\nthree\n"}
+
+
+def find(triton: Made, commit: str, *tips: str) -> tuple[frozenset[str], frozenset[str]]:
+    with git_history.opened(triton.path) as repository:
+        return releases_with._same_changes(repository, commit, tips)
+
+
+def test_the_same_and_the_reverse(triton: Made) -> None:
+    start = triton.commit("start", OLD)
+    change = triton.commit("change", NEW)
+    back = triton.commit("back", OLD)
+    triton.commit("other", {"b.cpp": "x"})
+    last = triton.commit("last", NEW)
+    assert find(triton, change, last, "0" * 40) == (frozenset({last}), frozenset({back}))
+    assert find(triton, back, last) == (frozenset(), frozenset({last}))
+    assert find(triton, change, start) == (frozenset(), frozenset())
+
+
+def test_what_comes_before_and_what_changes_nothing(triton: Made) -> None:
+    triton.commit("start", OLD)
+    first = triton.commit("change", NEW)
+    triton.commit("back", OLD)
+    second = triton.commit("change again", NEW)
+    empty = triton.commit("nothing")
+    assert find(triton, second, empty) == (frozenset(), frozenset())  # what is before it is not asked for
+    assert find(triton, first, empty)[0] == {second}
+    assert find(triton, empty, second) == (frozenset(), frozenset())
+
+
+def test_a_root_and_other_settings_of_git(triton: Made) -> None:
+    triton.git("config", "diff.noprefix", "true")
+    triton.git("config", "diff.mnemonicPrefix", "true")
+    root = triton.commit("root", OLD)
+    gone = triton.commit("gone", {"a.cpp": None})
+    back = triton.commit("back", OLD)
+    assert find(triton, root, back) == (frozenset({back}), frozenset({gone}))

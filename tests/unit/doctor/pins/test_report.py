@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tritonsmith.doctor.pins import json_format, report
+from tritonsmith.doctor.pins import report
 from tritonsmith.doctor.pins.installed_torch import InstalledTorch, Owner, Torch
 from tritonsmith.doctor.pins.read_upstream import LivePin, Reading
 from tritonsmith.doctor.pins.releases_with import Holders, Holding, Standing
@@ -161,12 +161,12 @@ def test_holders() -> None:
 
 def test_every_json_has_a_schema_and_can_be_written() -> None:
     forms = [
-        json_format.table(RELEASES),
-        json_format.one(release("2.9.1"), ""),
-        json_format.live(READING),
-        json_format.installed(found(None, None)),
-        json_format.holders(HOLDERS),
-        json_format.update(Path("/x"), ["a"], []),
+        report.table_json(RELEASES),
+        report.release_json(release("2.9.1"), ""),
+        report.live_json(READING),
+        report.installed_json(found(None, None)),
+        report.holders_json(HOLDERS),
+        report.update_json(Path("/x"), ["a"], []),
     ]
     for form in forms:
         again = json.loads(json.dumps(form))
@@ -176,13 +176,13 @@ def test_every_json_has_a_schema_and_can_be_written() -> None:
 
 
 def test_what_is_unknown_is_null() -> None:
-    row = json_format.release_table(release("2.15.0"))
+    row = report.release_table(release("2.15.0"))
     assert row["cuda"]["commit"] is None
     assert row["wheel"]["commit"] is None
     assert row["llvms_differ"] is None
-    assert json_format.release_table(release("2.2.0"))["xpu"] is None
-    assert json_format.live(READING)["pins"][2]["version"] is None
-    pins = json_format.holders(HOLDERS)["pins"]
+    assert report.release_table(release("2.2.0"))["xpu"] is None
+    assert report.live_json(READING)["pins"][2]["version"] is None
+    pins = report.holders_json(HOLDERS)["pins"]
     assert pins[2] == {
         "release": "2.9.0",
         "where": "cuda",

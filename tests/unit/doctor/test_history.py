@@ -11,9 +11,8 @@ import pytest
 from tritonsmith.core import configs
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import locks
-from tritonsmith.doctor import changes, history, saved_report, since, snapshot
-from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, error, note
+from tritonsmith.doctor import history, saved_report, snapshot
+from tritonsmith.doctor.check import DoctorContext, Finding, error, note
 from tritonsmith.doctor.history import HistoryEntry
 from tritonsmith.facts.gpus import Driver, Gpu, Gpus
 
@@ -136,33 +135,33 @@ def test_another_run_that_writes_is_no_trouble(subject: DoctorContext) -> None:
 
 def test_a_ptxas_above_the_driver(subject: DoctorContext) -> None:
     then = {"ptxas": "12.8", "driver": "570.1", "driver-cuda": "12.8", "torch-cuda": "12.8"}
-    (one,) = changes.between(then, {**then, "ptxas": "13.4"})
+    (one,) = snapshot.between(then, {**then, "ptxas": "13.4"})
     assert one.title == "ptxas"
     assert one.means.startswith("newer than the driver's CUDA 12.8")
-    (two,) = changes.between({**then, "ptxas": "13.4", "driver-cuda": "13.0"}, {**then, "ptxas": "13.4"})
+    (two,) = snapshot.between({**then, "ptxas": "13.4", "driver-cuda": "13.0"}, {**then, "ptxas": "13.4"})
     assert (two.what, two.means.partition(":")[0]) == ("driver-cuda", "ptxas 13.4")
-    (three,) = changes.between(then, {**then, "ptxas": "12.9"})
+    (three,) = snapshot.between(then, {**then, "ptxas": "12.9"})
     assert "does not load" not in three.means
     assert subject.named == "dev"
 
 
 def test_a_version_without_digits_is_not_above_another() -> None:
-    found = changes.between({"ptxas": "12.8", "driver-cuda": "12.8"}, {"ptxas": "²", "driver-cuda": "12.8"})
+    found = snapshot.between({"ptxas": "12.8", "driver-cuda": "12.8"}, {"ptxas": "²", "driver-cuda": "12.8"})
     assert "newer than" not in found[0].means
 
 
 def test_facts_of_another_version_of_the_tool_are_no_difference() -> None:
     then, now = {"triton": "3.4.0", "phase-of-the-moon": "full"}, {"triton": "3.4.0", "ptxas": "12.8"}
-    assert changes.between(then, now) == ()
-    assert changes.not_compared(then, now) == (
+    assert snapshot.between(then, now) == ()
+    assert snapshot.not_compared(then, now) == (
         "only one side knows, so not compared: phase-of-the-moon, ptxas",
     )
-    assert changes.between({"x": "1"}, {"x": "2"})[0].title == "x"
+    assert snapshot.between({"x": "1"}, {"x": "2"})[0].title == "x"
 
 
 def test_variables_and_gone_facts() -> None:
     then = {"gpu": "H200", "$TRITON_ALWAYS_COMPILE": "1", "$TRITON_FOO": "(set)", "$CC": "gcc"}
-    found = {one.what: one.means for one in changes.between(then, {"gpu": ""})}
+    found = {one.what: one.means for one in snapshot.between(then, {"gpu": ""})}
     assert "Xid 79" in found["gpu"]
     assert found["$TRITON_ALWAYS_COMPILE"] == "compiles in spite of what is stored"
     assert "no Triton knows" in found["$TRITON_FOO"]
@@ -175,7 +174,7 @@ def test_variables_and_gone_facts() -> None:
 @pytest.mark.parametrize("asked", ["last-goo", "no-file.json", "2026-13-01", "", "9" * 40])
 def test_what_since_cannot_mean(asked: str) -> None:
     with pytest.raises(UsageError, match="--since cannot be"):
-        since.check(asked)
+        history.check_since(asked)
 
 
 def test_the_last_good_setup_and_a_date(subject: DoctorContext) -> None:
@@ -184,17 +183,17 @@ def test_the_last_good_setup_and_a_date(subject: DoctorContext) -> None:
         ENTRY,
         replace(ENTRY, when="2026-11-10T12:00:00+00:00", worst="error", setup={"triton": "3.5.0"}),
     )
-    answer = since.answer("last-good", subject, {"triton": "3.6.0"})
+    answer = history.answer_since("last-good", subject, {"triton": "3.6.0"})
     assert answer.then.startswith("last good, 2026-11-01")
     assert [(one.then, one.now) for one in answer.found] == [("3.4.0", "3.6.0")]
-    later = since.answer("2026-11-11", subject, {"triton": "3.6.0"})
+    later = history.answer_since("2026-11-11", subject, {"triton": "3.6.0"})
     assert [one.then for one in later.found] == ["3.5.0"]
-    early = since.answer("2026-10-01", subject, {"triton": "3.6.0"})
+    early = history.answer_since("2026-10-01", subject, {"triton": "3.6.0"})
     assert ([one.then for one in early.found], "the history begins on" in early.remarks[0]) == (
         ["3.4.0"],
         True,
     )
-    same = since.answer("last-good", subject, {"triton": "3.4.0"})
+    same = history.answer_since("last-good", subject, {"triton": "3.4.0"})
     assert same.found == ()
     assert "(error)" in same.remarks[0]
 
@@ -202,7 +201,7 @@ def test_the_last_good_setup_and_a_date(subject: DoctorContext) -> None:
 def test_an_environment_that_never_was_good(subject: DoctorContext) -> None:
     write(subject.env.history, replace(ENTRY, worst="crashed"))
     with pytest.raises(SmithError, match="never found environment dev without an error") as raised:
-        since.answer("last-good", subject, {})
+        history.answer_since("last-good", subject, {})
     assert "--since '2026-11-01" in raised.value.hints[0]
 
 

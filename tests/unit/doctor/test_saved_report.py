@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core.errors import SmithError
-from tritonsmith.doctor import like, saved_report
-from tritonsmith.doctor.context import DoctorContext
+from tritonsmith.doctor import saved_report
+from tritonsmith.doctor.check import DoctorContext
 
 PYTHON = platform.python_version()
 
@@ -23,8 +23,8 @@ def report(folder: Path, **setup: str) -> Path:
     return path
 
 
-def resolved(subject: DoctorContext, **setup: str) -> like.LikeReport:
-    return like.resolve(saved_report.read(report(subject.cwd, **setup)), subject)
+def resolved(subject: DoctorContext, **setup: str) -> saved_report.LikeReport:
+    return saved_report.resolve(saved_report.read(report(subject.cwd, **setup)), subject)
 
 
 def test_what_can_be_had_exactly(subject: DoctorContext) -> None:
@@ -78,6 +78,6 @@ def test_a_hostile_report_adds_no_line_to_the_env_file(subject: DoctorContext) -
     path = report(subject.cwd, triton='3.4.0"\n[llvm]', python='3.11"\n', torch='2.8.0+x"\n')
     path.write_text(path.read_text().replace("2026-11-20T", "\\n[llvm]\\n"))
     seen = saved_report.read(path)
-    text = like.resolve(seen, subject).env_file(seen)
+    text = saved_report.resolve(seen, subject).env_file(seen)
     assert "\n[llvm]" not in text
     assert tomllib.loads(text)["triton"] == {"wheel": "3.4.0"}
