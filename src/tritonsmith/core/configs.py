@@ -23,8 +23,7 @@ def data_dir(name: str) -> Path:
     In a checkout (and in an editable install of one) it is the top-level folder of that name; in a
     wheel it is inside the package.
     """
-    in_checkout = _REPOSITORY / name
-    return in_checkout if in_checkout.is_dir() else _PACKAGE / "_data" / name
+    return _shipped(_REPOSITORY, name)
 
 
 def load(name: str) -> dict[str, Any]:
@@ -33,7 +32,7 @@ def load(name: str) -> dict[str, Any]:
     Raises:
         FileNotFoundError: no such file ships with the tool, which is a bug.
     """
-    return _parsed(data_dir("configs") / f"{name}.toml")
+    return _parsed(data_dir("configs"), name)
 
 
 def page(name: str) -> str:
@@ -54,7 +53,16 @@ def made(kind: type[T], row: Mapping[str, Any]) -> T:
     return kind(**{name: values[name] for name in kind.__dataclass_fields__ if name in values})
 
 
+# Both are asked for in the innermost loops, of a reader of YAML for example: neither may look at the disk again.
+
+
 @cache
-def _parsed(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
+def _shipped(repository: Path, name: str) -> Path:
+    in_checkout = repository / name
+    return in_checkout if in_checkout.is_dir() else _PACKAGE / "_data" / name
+
+
+@cache
+def _parsed(folder: Path, name: str) -> dict[str, Any]:
+    with (folder / f"{name}.toml").open("rb") as file:
         return tomllib.load(file)
