@@ -52,8 +52,8 @@ def _copy(number: str, slot: str, name: str) -> str:
 """  # noqa: E501 - as it is printed
 
 
-# As LOOP, with two buffers: the next row is copied while this one is added. It takes six turns at most: what depends
-# on the order shows itself in the first ones, and each test runs some 80 of these loops.
+# As LOOP, with two buffers: the next row is copied while this one is added. It takes six turns at most:
+# what depends on the order shows itself in the first ones, and each test runs some 80 of these loops.
 PIPELINED = (
     module(
         f"""\
