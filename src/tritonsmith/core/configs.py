@@ -53,7 +53,7 @@ def made(kind: type[T], row: Mapping[str, Any]) -> T:
     return kind(**{name: values[name] for name in kind.__dataclass_fields__ if name in values})
 
 
-# Both are asked for in innermost loops, such as those of a reader of YAML: neither may look at the disk again.
+# Both are asked for in innermost loops, such as one over the keys of a YAML file: they read no disk twice.
 
 
 @cache
