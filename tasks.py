@@ -1,4 +1,4 @@
-"""What Invoke reads: the namespace, and how the help of a task looks."""
+"""The tasks that Invoke reads, and the program that parses their command line."""
 
 from invoke.program import Program
 
@@ -9,7 +9,24 @@ with interruptible():
     from tritonsmith.cli.tasks import namespace, task
 
 task.end_with_reader()
-# Invoke has no hook for the help of a task, and its own neither names words nor the kinds of values.
-setattr(Program, "print_task_help", SmithProgram.print_task_help)  # noqa: B010 - a type checker refuses it
+
+
+_parse_tasks = Program.parse_tasks
+
+
+def _adopt(program: Program) -> None:
+    """Continue the run of Invoke, which has just loaded this file, as `tritonsmith` would; it has no hook.
+
+    Invoke itself knows neither the modes of a command nor a help that names words and kinds of values.
+    """
+    setattr(Program, "parse_tasks", _parse_tasks)  # noqa: B010 - a type checker refuses an assignment
+    program.__class__ = SmithProgram
+    program.collection = program.scoped_collection = (
+        namespace  # of which Invoke took a copy, less its methods
+    )
+    program.parse_tasks()
+
+
+setattr(Program, "parse_tasks", _adopt)  # noqa: B010
 
 __all__ = ["namespace"]

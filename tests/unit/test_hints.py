@@ -21,17 +21,19 @@ from invoke.parser.context import ParserContext
 import tritonsmith
 from tests import documented
 from tests.documented import DocumentedCommand
+from tritonsmith.cli import modes
 from tritonsmith.cli.tasks import namespace
 from tritonsmith.cli.tasks.option_task import from_argv
 from tritonsmith.core import command_line
 
 _SOURCES = Path(tritonsmith.__file__).parent
 _REPOSITORY = Path(__file__).parents[2]
-_NAMES = "|".join(map(re.escape, sorted(namespace.task_names, key=len, reverse=True)))
+_NAMES = "|".join(map(re.escape, sorted(namespace.every, key=len, reverse=True)))
 _ARGUMENT = r"(?: (?:--?[a-z]|[A-Z]{1,}\b|-- )| prints | makes | shows | lists | reads )"
 _BARE = re.compile(rf"(?<![\w./-])(?<!invoke )(?<!docker )(?:{_NAMES}){_ARGUMENT}")
 _OTHER = re.compile(rf"(?:tritonsmith|bootstrap) (?:{_NAMES})\b")
 _FLAGGED = re.compile(rf"invoke ({_NAMES})\b([^,;:()]*)")
+_TABLES = (Path("cli/modes.py"), Path("cli/tasks/start_page.py"))  # of how commands are typed
 _KEPT = {  # what a file or a lock says, for whoever reads it
     "tritonsmith kernel.compile",
     "tritonsmith kernel.compile ",
@@ -50,9 +52,18 @@ def _trees() -> Iterator[tuple[Path, ast.Module]]:
         yield path.relative_to(_SOURCES), ast.parse(path.read_text(encoding="utf-8"))
 
 
+def _calls_of_command(tree: ast.Module) -> Iterator[ast.Call]:
+    """The calls of `command_line.command`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "command":
+            yield node
+
+
 def _texts() -> Iterator[tuple[str, str]]:
-    """Every string of the sources that is no docstring, with its place."""
+    """Every string of the sources for users, with its place: no docstring, nor a table of modes."""
     for path, tree in _trees():
+        if path in _TABLES:
+            continue
         nodes = list(ast.walk(tree))
         docs = {
             id(node.body[0].value)
@@ -61,6 +72,7 @@ def _texts() -> Iterator[tuple[str, str]]:
             and node.body
             and isinstance(node.body[0], ast.Expr)
         }
+        docs |= {id(call.args[0]) for call in _calls_of_command(tree)}
         for node in nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
                 yield f"{path}:{node.lineno}", node.value
@@ -80,8 +92,16 @@ def test_every_flag_in_a_text_is_one_of_its_task() -> None:
         for flag in re.findall(r"(?<!\S)--[a-z-]+", rest)
     ]
     assert len(flagged) > 40
-    flags = {task: _context(task).flag_names() for _, task, _ in flagged}
-    assert [each for each in flagged if each[2] not in flags[each[1]]] == []
+    assert [each for each in flagged if each[2] not in _flags(each[1])] == []
+
+
+def _flags(command: str) -> set[str]:
+    """The flags of a command and of its modes."""
+    tasks = {command, *(mode.task for mode in modes.MODES if mode.command == command)}
+    selecting = {mode.by.partition(" ")[0] for mode in modes.of_command(command)}
+    return selecting.union(
+        *(ParserContext("", args=namespace.every[task].arguments([])).flag_names() for task in tasks)
+    )
 
 
 def test_no_value_is_put_into_a_command_by_hand() -> None:
@@ -107,8 +127,7 @@ def test_every_command_that_is_written_can_be_parsed() -> None:
         (f"{path}:{node.lineno}", node)
         for path, tree in _trees()
         if "from tritonsmith.core.command_line import command" in map(ast.unparse, tree.body)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "command"
+        for node in _calls_of_command(tree)
     ]
     assert len(calls) > 40
     assert [(place, why) for place, call in calls if (why := _why_not(call))] == []
@@ -116,20 +135,23 @@ def test_every_command_that_is_written_can_be_parsed() -> None:
 
 def _why_not(call: ast.Call) -> str:
     """Why Invoke does not accept a call of `command_line.command`, with samples for its values."""
-    task, *words = (one.value if isinstance(one, ast.Constant) else "build-triton" for one in call.args)
+    task = call.args[0].value if isinstance(call.args[0], ast.Constant) else "build-triton"
+    words = [word.value if isinstance(word, ast.Constant) else "sample" for word in call.args[1:]]
     flags = {
         str(one.arg): one.value.value if isinstance(one.value, ast.Constant) else "x" for one in call.keywords
     }
+    line = shlex.split(command_line.command(str(task), *words, **flags).removeprefix("invoke"))
+    return _not_taken(line) and _not_taken([*line, "--", "python"])  # some hints end before the program
+
+
+def _not_taken(line: list[str]) -> str:
+    """Why Invoke does not accept a command line; empty if it does."""
+    name, *words = modes.resolved(line)
     try:
-        from_argv(namespace[str(task)], shlex.split(command_line.arguments(*words, **flags)))
+        from_argv(namespace.every[name], words[: words.index("--") if "--" in words else None])
     except (KeyError, ParseError) as error:
         return repr(error)
     return ""
-
-
-def _context(task: str) -> ParserContext:
-    """What Invoke parses the command line of a task with."""
-    return ParserContext(task, args=namespace[task].get_arguments())
 
 
 def test_every_command_of_the_docs_can_be_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,10 +164,11 @@ def test_every_command_of_the_docs_can_be_parsed(monkeypatch: pytest.MonkeyPatch
 def _wrong_with(command: DocumentedCommand, monkeypatch: pytest.MonkeyPatch) -> str:
     """Why Invoke does not accept a command."""
     monkeypatch.setattr(sys, "argv", ["tritonsmith", *command.words])
+    name, *words = modes.resolved(command.words)
     try:
-        context = _context(command.words[0])
+        context = ParserContext(name, args=namespace.every[name].get_arguments())
         if command.complete:
-            Parser([context]).parse_argv(list(command.words))
+            Parser([context]).parse_argv([name, *words])
     except (KeyError, ParseError, ValueError) as error:
         return repr(error)
     return ""
@@ -156,7 +179,7 @@ def _wrong_with(command: DocumentedCommand, monkeypatch: pytest.MonkeyPatch) -> 
     [
         ("invoke kernel.compil matmul.py", "compil"),
         ("invoke kernel.compile matmul.py --sweeep num_warps=4", "--sweeep"),
-        ("invoke passes.report", "required positional"),
+        ("invoke passes.list", "required positional"),
     ],
 )
 def test_a_command_that_is_wrong_is_seen(

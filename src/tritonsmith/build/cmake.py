@@ -92,7 +92,7 @@ def configure(
 
 
 def keep_graph(build: Path, *, phase: str) -> tuple[Copy, ...]:
-    """Return the steps that keep Ninja's graph of a successful build, for `build.explain` to compare."""
+    """Return the steps that keep Ninja's graph of a successful build, for `build-triton --explain`."""
     kept = build / BUILT_FOLDER
     files = ("build.ninja", "CMakeFiles/rules.ninja")
     return tuple(Copy(build / name, kept / name, phase=phase) for name in files)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tritonsmith import __version__
+from tritonsmith.cli import modes
 from tritonsmith.core import untrusted
 
 FILE = "completion.json"  # in the workspace
@@ -88,11 +89,14 @@ def typed(argv: Sequence[str]) -> list[str]:
 
 def candidates(words: Sequence[str]) -> Iterable[str]:
     """What may stand in the place of the last word; nothing where files are to be offered."""
-    *before, last = words[1:] or [""]
+    *typed_before, last = words[1:] or [""]
     tasks = _flags_of_tasks()
+    before = modes.resolved(typed_before)
     name = next((word for word in before if word in tasks), "")
     if not name:
-        return sorted(tasks) if not last.startswith("-") else ["--help", "--list", "--version"]
+        hidden = {mode.task for mode in modes.MODES} - {mode.command for mode in modes.MODES}
+        names = sorted(tasks.keys() - hidden)
+        return names if not last.startswith("-") else ["--help", "--list", "--version"]
     flags = tasks[name]
     flag, equals, part = last.partition("=")
     asked, start = (flag, part) if equals else (before[-1], last)
@@ -100,7 +104,9 @@ def candidates(words: Sequence[str]) -> Iterable[str]:
     if option:
         return _values(option, start, before)
     if last.startswith("-"):
-        return sorted(each for one in flags for each in one.spellings)
+        selecting = {mode.by.partition(" ")[0] for mode in modes.of_command(name)}
+        found = {each for one in flags for each in one.spellings}
+        return sorted(found | {flag for flag in selecting if flag.startswith("--") and flag != "--"})
     number = _words(before[before.index(name) + 1 :], flags)
     word = next(islice((one for one in flags if one.word), number, None), None)
     return _values(word, last, before) if word else ()
@@ -149,12 +155,11 @@ def _declared() -> Flags:
     from tritonsmith.cli.tasks.option_task import WIDE  # noqa: PLC0415
 
     return {
-        each: tuple(
-            Flag(one.flag, one.placeholder, one.word, one.kind == "bool | None")
-            for one in (*namespace[name].options, WIDE)
+        name: tuple(
+            Flag(option.flag, option.placeholder, option.word, option.kind == "bool | None")
+            for option in (*task.options, WIDE)
         )
-        for name, aliases in namespace.task_names.items()
-        for each in (name, *aliases)
+        for name, task in namespace.every.items()
     }
 
 

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from invoke.program import Program
 from invoke.vendor.lexicon import Lexicon
 
 from tritonsmith import __version__
-from tritonsmith.cli import completion
+from tritonsmith.cli import completion, modes
 from tritonsmith.cli.tasks import namespace, start_page
 from tritonsmith.cli.tasks import task as tasks_task
 from tritonsmith.cli.tasks.option_task import WIDE, command_line
@@ -62,6 +61,11 @@ class SmithProgram(Program):
         if self.args.complete.value:
             completion.main(sys.argv[1:])
             raise Exit
+        for old, usage in modes.old_names(self.core.unparsed):
+            console.note(f"{old} is now: invoke {usage}")
+        rest = ["--"] if "--" in self.argv else []  # Invoke has put what follows aside
+        line = modes.resolved([*self.core.unparsed, *rest])
+        self.core.unparsed = line[: len(line) - len(rest)]
         with _usage_errors():
             super().parse_tasks()
             for flag in self.core_via_tasks.args.values():
@@ -70,9 +74,7 @@ class SmithProgram(Program):
 
     def print_task_help(self, name: str) -> None:
         """Print the help of a task; see `invoke.Program`."""
-        task = namespace[name]
-        known = next((one for one in namespace.task_names if namespace[one] is task), name)
-        for line in start_page.help_of(name, task, start_page.EXAMPLES[known]):
+        for line in start_page.help_of(namespace[name]):
             console.write(line)
 
     def no_tasks_given(self) -> None:
@@ -95,22 +97,27 @@ def _usage_errors() -> Iterator[None]:
 def _explained(error: ParseError) -> tuple[str, Sequence[str]]:
     """What is wrong with a command line, and what to try."""
     name = error.context.name if error.context else None
-    page = f"its options: invoke --help {name}" if name else "all flags: invoke --help"
+    task = namespace.every[name] if name else None
+    mode = modes.of_task(name or "")
+    page = "all flags: invoke --help"
+    if name:
+        page = f"its options: invoke {mode.selected} --help" if mode else f"its options: invoke --help {name}"
+    typed = mode.selected if mode else name
     if match := re.match(r"No idea what '(.+)' is", str(error)):
         wrong = _unknown_flag(name) or match[1]
         if wrong.startswith("-"):
             return f"unknown flag {wrong}", (*_like_flag(wrong, name), page)
         if name is None:
             return f"unknown task {wrong!r}", _like_task(wrong)
-        return f"{name} does not take the argument {wrong!r}", (*_as_a_flag(wrong, name), page)
-    if name and (match := re.match(r"Flag <Argument: ([\w-]+)", str(error))) and "needed value" in str(error):
-        flag = next(one for one in namespace[name].options if one.flag == f"--{match[1]}")
+        return f"{typed} does not take the argument {wrong!r}", (*_as_a_flag(wrong, name), page)
+    if task and (match := re.match(r"Flag <Argument: ([\w-]+)", str(error))) and "needed value" in str(error):
+        flag = next(option for option in task.options if option.flag == f"--{match[1]}")
         return f"{flag.flag} needs a value: {flag.usage}", (page,)
-    if name and "did not receive required positional arguments" in str(error):
+    if task and "did not receive required positional arguments" in str(error):
         names = set(re.findall(r"'([\w-]+)'", str(error).replace("_", "-")))
-        missing = [one for one in namespace[name].options if one.word and one.flag[2:] in names]
-        hints = [f"{one.placeholder}: {one.about}" for one in missing]
-        return f"{name} needs {' and '.join(one.placeholder for one in missing)}", (*hints, page)
+        missing = [option for option in task.options if option.word and option.flag[2:] in names]
+        hints = [f"{option.placeholder}: {option.about}" for option in missing]
+        return f"{typed} needs {' and '.join(option.placeholder for option in missing)}", (*hints, page)
     return str(error), (page,)
 
 
@@ -124,8 +131,7 @@ def _unknown_flag(name: str | None) -> str:
 
 
 def _like_task(wrong: str) -> Sequence[str]:
-    names = namespace.task_names
-    near, *rest = did_you_mean(wrong, {*names, *chain.from_iterable(names.values())})
+    near, *rest = did_you_mean(wrong, {*namespace.every, *modes.RENAMED})
     return (near, "all tasks: invoke --list") if rest else (near,)
 
 
@@ -139,7 +145,9 @@ def _like_flag(wrong: str, name: str | None) -> Iterator[str]:
     if wrong == "--source" and any(one.flag == "--env" for one in options):
         yield f"{name} reads the checkout that it runs in, or that of an environment: cd DIR, or --env ENV"
         return
-    others = [one for one in namespace.task_names if wrong in (each.flag for each in namespace[one].options)]
+    others = [
+        name for name, task in namespace.every.items() if wrong in (option.flag for option in task.options)
+    ]
     if others:
         yield f"{wrong} is a flag of {', '.join(others[:_FEW])}{' ...' if others[_FEW:] else ''}"
         return

@@ -66,7 +66,7 @@ def prepare(argv: Sequence[str], surgery: Surgery, python: Path | None, space: W
     """
     work = space.root / "passes" / ".run" / str(os.getpid())
     request = work / "request.json"
-    asked_by = command("passes.run")
+    asked_by = command("passes.replay")
     step, site = watched_program.prepare(argv, python, "operate", request, work, asked_by)
     content = {"schema": 1, "results": str(work / "results"), "surgery": surgery.request()}
     before = (
@@ -91,7 +91,7 @@ def execute(prepared: PreparedProgram, space: Workspace) -> ProgramRun:
     try:
         code = watched_program.run(prepared.step, space, _TASK, log)
         if code:
-            watched_program.check_triton(prepared.step, command("passes.run", env="wheel"))
+            watched_program.check_triton(prepared.step, command("passes.replay", env="wheel"))
         texts = [untrusted.read_text(path) for path in sorted((prepared.work / "results").glob("*.jsonl"))]
         return ProgramRun(tuple(json.loads(line) for text in texts for line in text.splitlines()), code)
     finally:
@@ -122,7 +122,7 @@ def check(made: ProgramRun) -> None:
     if not compiled:
         hints = [
             "check that it launches a Triton kernel, and that its Python is not started with -I or -E",
-            f"or name the interpreter: {command('passes.run', env='wheel')}{watched_program.EXAMPLE}",
+            f"or name the interpreter: {command('passes.replay', env='wheel')}{watched_program.EXAMPLE}",
         ]
         raise SmithError("the program compiled no kernel with this surgery", hints=hints)
     if all(row["unmet"] for row in compiled):

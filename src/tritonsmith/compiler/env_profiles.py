@@ -1,4 +1,4 @@
-"""Choose debug variables for `ir-env`: named sets, as one version of Triton supports them.
+"""Choose debug variables for `passes.dump --print-env`: named sets, as one version of Triton supports them.
 
 The sets are `configs/ir-profiles.toml`; what each variable does is `configs/triton-variables.toml`.
 """
@@ -71,7 +71,7 @@ def chosen(names: Iterable[str]) -> tuple[Profile, ...]:
     rows = known()
     for name in names:
         if name not in rows:
-            hints = [*did_you_mean(name, rows), "invoke ir-env lists the profiles"]
+            hints = [*did_you_mean(name, rows), "invoke passes.dump --print-env lists the profiles"]
             raise UsageError(f"no profile {name!r}", hints=hints)
     return tuple(rows[name] for name in names)
 

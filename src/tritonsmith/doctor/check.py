@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts
 from tritonsmith.core.envs.schema import Settings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
@@ -86,7 +87,7 @@ class Finding:
     @property
     def docs(self) -> str:
         """The command that prints the check's documentation, in a checkout and from an installed wheel."""
-        return f"invoke doctor --explain {self.check}"
+        return command("doctor", explain=self.check)
 
 
 class NotApplicableError(Exception):

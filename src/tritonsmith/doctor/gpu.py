@@ -186,7 +186,7 @@ def _other(ptxas: _Ptxas, cuda: str) -> str:
     """Return the command that selects another ptxas; no package has one older than CUDA 12."""
     if version_key(cuda) < version_key(configs.load("toolchain")["ptxas"]["oldest"]):
         return f"export {ptxas.variable}=/usr/local/cuda-{cuda}/bin/ptxas"
-    return command("toolchain.ptxas", cuda)
+    return command("up --ptxas", cuda)
 
 
 def _refused(version: str, ptxas: _Ptxas) -> Finding | None:

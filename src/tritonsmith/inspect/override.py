@@ -1,4 +1,4 @@
-"""Change a stage of a kernel by hand, and show the effect on the stages after it: `ir-override`.
+"""Change a stage of a kernel by hand, and show the effect on the stages after it: `kernel.override`.
 
 Triton's own TRITON_KERNEL_DUMP and TRITON_KERNEL_OVERRIDE do the work: the same command runs twice, and in
 the second run the files in the override folder replace the compiler's results.
@@ -111,7 +111,7 @@ def first(bench: OverrideRun) -> tuple[Dumped, ...]:
     if not stages:
         hints = [
             "check that the command compiles a kernel",
-            "invoke ir-env stages -- COMMAND shows what the command writes",
+            "invoke passes.dump --print-env stages -- COMMAND shows what the command writes",
         ]
         raise FactError("no stage was dumped", where=bench.folder("before", "dump"), hints=hints)
     return stages
@@ -184,7 +184,7 @@ def editor(environ: Mapping[str, str], *, terminal: bool = True) -> tuple[str, .
         )
     words = named or next(((name,) for name in ("vi", "nano") if process.which(name)), ())
     if not words:
-        raise FactError("no editor found", hints=["EDITOR=nano invoke ir-override ...", "--edited FILE"])
+        raise FactError("no editor found", hints=["EDITOR=nano invoke kernel.override ...", "--edited FILE"])
     return words
 
 

@@ -17,7 +17,7 @@ _OPEN = "ttgir"  # the stage that is not folded
 
 
 class ResourcesView(Mapping[str, Value]):
-    """The resources of a kernel: its values by the keys of `kernel.resources --json`."""
+    """The resources of a kernel: its values by the keys of `kernel.compile --resources --json`."""
 
     def __init__(self, measured: Measured) -> None:
         self._measured = measured

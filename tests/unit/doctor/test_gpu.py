@@ -176,7 +176,7 @@ def test_a_driver_that_is_too_old_is_told_its_number(subject: DoctorContext) -> 
     nvidia(subject, B200)
     found = only(gpu.driver, subject)
     assert "580 or newer" in found.remedy
-    assert found.commands == ("invoke toolchain.ptxas 12.8",)
+    assert found.commands == ("invoke up --ptxas 12.8",)
     nvidia(subject, B200, driver=Driver("470.256.02", "11.4"))
     said = "export TRITON_PTXAS_BLACKWELL_PATH=/usr/local/cuda-11.4/bin/ptxas"  # which no package has
     assert only(gpu.driver, subject).commands == (said,)
@@ -217,7 +217,7 @@ def test_what_an_unknown_name_ends_with(subject: DoctorContext) -> None:
     nvidia(subject, SPARK)
     found = only(gpu.arch, subject)
     assert "Value 'sm_121a' is not defined" in found.affects
-    assert found.commands == ("invoke toolchain.ptxas 12.9",)
+    assert found.commands == ("invoke up --ptxas 12.9",)
 
 
 def test_a_ptxas_that_a_variable_names(subject: DoctorContext, tmp_path: Path) -> None:

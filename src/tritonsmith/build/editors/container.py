@@ -130,7 +130,7 @@ def _dockerfile(inputs: Inputs, base: str, major: str) -> str:
     wheels = f"cmake=={inputs.tools.cmake_version}" + (f" ninja=={ninja.version}" if ninja else " ninja")
     url = configs.load("bisect")["upstream"]["page"]
     return f"""\
-# Written by tritonsmith: {command("container", env=inputs.env.name)}
+# Written by tritonsmith: {command("editor --container", env=inputs.env.name)}
 FROM debian:{base}
 RUN apt-get update && apt-get install -y --no-install-recommends {packages} && rm -rf /var/lib/apt/lists/*
 RUN test "$({config} --version)" = {inputs.llvm.version}

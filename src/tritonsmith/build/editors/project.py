@@ -191,7 +191,7 @@ def read(env: str, space: Workspace, stop_in: str) -> EditorProject:
     if stop_in and where is None:
         hints = [command("explain", list="passes")]
         raise FactError(f"no pass {stop_in!r} in this checkout", where=root, hints=hints)
-    packages = f"install it: {command('system.packages', need='editor')} has its package"
+    packages = f"install it: {command('doctor --packages', need='editor')} has its package"
     remedies = {
         "triton-opt": command("build-triton", env=env, target="triton-opt"),
         "triton-lsp": command("build-triton", env=env, target="triton-lsp"),

@@ -1,1 +1,1 @@
-"""`build.explain`: the reasons for what the next build will rebuild."""
+"""`build-triton --explain`: the reasons for what the next build will rebuild."""

@@ -1,4 +1,4 @@
-"""`build.explain`: explain what the next build will rebuild, and why. Read-only."""
+"""`build-triton --explain`: explain what the next build will rebuild, and why. Read-only."""
 
 from __future__ import annotations
 

@@ -95,6 +95,6 @@ def following(made: PreparedPass, space: Workspace, *, llvm: bool) -> tuple[tupl
             "print",
             f"{tool} {test} -{argument} -cse --mlir-print-ir-before-all -o /dev/null 2> {argument}.log",
         ),
-        ("record", command("passes.import", f"{argument}.log", out=dump)),
+        ("record", command("passes.dump --from-log", f"{argument}.log", out=dump)),
         ("replay", command("passes.replay", dump, argument, env=made.env)),
     )

@@ -75,7 +75,7 @@ def following(request: PluginRequest, folder: Path) -> tuple[tuple[str, str], ..
     version = request.triton or f"$({shlex.quote(str(python))} -c 'import triton; print(triton.__version__)')"
     source = shlex.quote(str(request.source)) if request.source else _SOURCE
     triton = request.triton or str(python)
-    headers = [("headers", command("worktree.add", f"v{request.triton}"))] if request.triton else []
+    headers = [("headers", command("worktree add", f"v{request.triton}"))] if request.triton else []
     if request.triton:
         headers += [("", command("setup-mlir", env=f"wt-v{request.triton}"))]
     configure = (

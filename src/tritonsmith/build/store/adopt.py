@@ -1,4 +1,4 @@
-"""`store.adopt` and `store.forget`: register an existing LLVM in the store, and unregister it.
+"""`store.import --in-place` and `store --forget`: register an existing LLVM in the store, and unregister it.
 
 The owner may change it: its state is recorded, and an LLVM in another state is not used.
 """
@@ -43,7 +43,7 @@ def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[S
     known, notes = _known(tree)
     before = next((entry for entry in store.entries() if _is(entry, tree)), None)
     if before and name and name != before.name:
-        hints = [f"`{command('store.forget', before.name)}` removes it from the store"]
+        hints = [f"`{command('store --forget', before.name)}` removes it from the store"]
         raise UsageError(
             f"this LLVM is already in the store as {before.name}", where=tree.prefix, hints=hints
         )

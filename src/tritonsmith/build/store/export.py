@@ -58,7 +58,7 @@ def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) ->
     # Otherwise the damage would first be noticed on another machine.
     if broken := verify.problems(entry, quick=True):
         hints = [
-            f"`{command('store.verify', name=entry.name)}` lists all problems",
+            f"`{command('store --verify', name=entry.name)}` lists all problems",
             "`invoke setup-mlir` repairs a build",
         ]
         raise FactError(f"{entry.name} is damaged", where=entry.path, why=broken[0], hints=hints)

@@ -1,4 +1,4 @@
-"""`store.verify`: check that a tree matches its manifest and is undamaged."""
+"""`store --verify`: check that a tree matches its manifest and is undamaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ci-replay`: run the steps of a job that need no GPU in a clone, and compare them with a CI log."""
+"""`test-triton --ci`: run the steps of a job that need no GPU in a clone, and compare them with a CI log."""
 
 from __future__ import annotations
 
@@ -88,9 +88,7 @@ def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
     answer = git_reader.look(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", files=True)
     if answer is None or answer.code:
         why = answer.err if answer else "git does not respond"
-        raise FactError(
-            "ci-replay runs steps in a clone, and git cannot tell what to clone", where=root, why=why
-        )
+        raise FactError("a replay runs in a clone, and git cannot tell what to clone", where=root, why=why)
     names = dict.fromkeys(name for name in answer.out.split("\0") if name and os.path.lexists(root / name))
     listing, packed = dest.with_suffix(".files"), dest.with_suffix(".tar")
     # Neither hooks nor a file system monitor that the user configured may run.
@@ -157,7 +155,7 @@ def variables(
         scratch: folder for the stubs, and for the steps' home.
         root: the clone in which they run.
     """
-    refuse = '#!/bin/sh\necho "$(basename "$0"): ci-replay changes nothing in the system" >&2\nexit 126\n'
+    refuse = '#!/bin/sh\necho "$(basename "$0"): a replay changes nothing in the system" >&2\nexit 126\n'
     bin_ = scratch / "bin"
     files.make_folder(bin_)
     for name in ("home", "tmp"):

@@ -182,7 +182,7 @@ def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> P
             why=f"at {existing.ref} ({existing.commit[:_SHOWN]})",
             hints=[
                 "give this one another name: --name NAME",
-                f"or remove that one: {command('worktree.remove', name)}",
+                f"or remove that one: {command('worktree remove', name)}",
             ],
         )
     if not existing:
@@ -254,7 +254,7 @@ def _branch(request: WorktreeRequest, clone: TritonClone, *, again: bool) -> tup
     exists = bool(git_worktrees.commit_of(repository, f"refs/heads/{name}"))
     current = "" if git_worktrees.is_bare(repository) else git_worktrees.branch_of(repository)
     if request.branch and exists and not again:
-        hints = [f"to check it out: {command('worktree.add', name)}", "or give a new branch another name"]
+        hints = [f"to check it out: {command('worktree add', name)}", "or give a new branch another name"]
         raise UsageError(f"the branch {name!r} exists already", where=clone.repository, hints=hints)
     trees = git_worktrees.linked(clone.repository)
     taken = {current, *(tree.branch for tree in trees)}

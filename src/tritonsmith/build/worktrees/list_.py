@@ -86,7 +86,7 @@ def _unusable(record: WorktreeRecord) -> str:
     if not Path(record.repository).is_dir():
         return f"its clone {record.repository} is gone"
     if record.partial.exists():
-        return "it was only partly added or removed: `invoke worktree.add` or `worktree.remove` finishes that"
+        return "it was only partly added or removed: `invoke worktree add` or `worktree remove` finishes that"
     return "its folder is gone" if not record.folder.exists() else f"not a worktree of {record.repository}"
 
 

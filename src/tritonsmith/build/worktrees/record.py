@@ -117,7 +117,7 @@ def find(space: Workspace, name: str) -> WorktreeRecord:
     for record in known.values():
         if name == record.name or ("/" in name and place == record.folder):
             return record
-    hints = did_you_mean(name, known) if known else ("there is none yet: `invoke worktree.add REF`",)
+    hints = did_you_mean(name, known) if known else ("there is none yet: `invoke worktree add REF`",)
     raise UsageError(f"no worktree named {name!r}", where=space.worktrees, hints=hints)
 
 

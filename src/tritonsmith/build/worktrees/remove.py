@@ -102,7 +102,7 @@ def check(prepared: PreparedRemoval, record: WorktreeRecord) -> None:
             why=git_worktrees.shown(prepared.losses),
             hints=[
                 "commit and push it, or keep commits by a branch: git branch NAME COMMIT",
-                f"to lose it deliberately: {command('worktree.remove', record.name, discard=True)}",
+                f"to lose it deliberately: {command('worktree remove', record.name, discard=True)}",
             ],
         )
 

@@ -4,8 +4,9 @@ import gc
 from typing import Any
 
 from invoke.collection import Collection
-from invoke.tasks import Task
+from invoke.parser.context import ParserContext
 
+from tritonsmith.cli import modes
 from tritonsmith.cli.tasks import bisect, corpus, doctor, store, worktree
 from tritonsmith.cli.tasks.blame import blame
 from tritonsmith.cli.tasks.build_explain import explain as explain_build
@@ -38,6 +39,7 @@ from tritonsmith.cli.tasks.kernel_show import show_ as kernel_show
 from tritonsmith.cli.tasks.kernel_study import study as kernel_study
 from tritonsmith.cli.tasks.layout import layout
 from tritonsmith.cli.tasks.link_compile_commands import link_compile_commands
+from tritonsmith.cli.tasks.option_task import OptionTask
 from tritonsmith.cli.tasks.pass_new import new as pass_new
 from tritonsmith.cli.tasks.passes_check import check as passes_check
 from tritonsmith.cli.tasks.passes_diff import diff as passes_diff
@@ -71,103 +73,131 @@ from tritonsmith.cli.tasks.watch import watch
 gc.set_threshold(50_000)
 
 
-class _Group(Collection):
-    """A group of tasks that also finds tasks by their aliases; tasks are listed under their names."""
+class Commands(Collection):
+    """The commands, and the tasks that carry out their modes, which are not listed.
 
-    def __init__(self, *tasks: Task[Any], aliased: dict[str, Task[Any]], **named: Task[Any]) -> None:
-        super().__init__(*tasks, **named)
-        self._aliased = aliased
+    Attributes:
+        every: all tasks, by their names.
+    """
+
+    def __init__(self, commands: dict[str, OptionTask], modes_of_commands: dict[str, OptionTask]) -> None:
+        super().__init__()
+        self.every = {**commands, **modes_of_commands}
+        for name, task in self.every.items():
+            task.typed = name
+        self.tasks.update(commands)  # `add_task` would make a collection of each part of a name with a dot
+
+    def to_contexts(self, ignore_unknown_help: bool | None = None) -> list[ParserContext]:
+        """See `invoke.Collection`."""
+        contexts = []
+        for name, task in self.every.items():
+            old_names = [old for old, new in modes.RENAMED.items() if new == name]
+            arguments = task.get_arguments(ignore_unknown_help=ignore_unknown_help)
+            contexts.append(ParserContext(name=name, aliases=old_names, args=arguments))
+        return contexts
+
+    def subcollection_from_path(self, path: str) -> Collection:
+        """See `invoke.Collection`: `--list passes` lists the commands that begin with `passes.`."""
+        members = {name: task for name, task in self.tasks.items() if name.startswith(f"{path}.")}
+        if not members:
+            raise KeyError(path)
+        group = Collection(path)
+        group.tasks.update({name.removeprefix(f"{path}."): task for name, task in members.items()})
+        return group
 
     def task_with_config(self, name: str | None) -> tuple[Any, dict[str, Any]]:
-        """See `invoke.Collection`."""
-        found = self._aliased.get(name or "")
-        return (found, self.configuration()) if found else super().task_with_config(name)
+        """See `invoke.Collection`; an old name is taken, too."""
+        task = self.every.get(modes.RENAMED.get(name or "", name or ""))
+        return (task, self.configuration()) if task else super().task_with_config(name)
 
 
-_bisect = Collection(bisect.resume, bisect.status, bisect.log, bisect.skip)
-_bisect.add_task(bisect.run, default=True)  # `invoke bisect`
-bisect.run.group = "bisect"
-_doctor = Collection(doctor.compare)
-_doctor.add_task(doctor.run, default=True)  # `invoke doctor`
-doctor.run.group = "doctor"
-
-namespace = Collection(
-    up,
-    setup_mlir,
-    build_triton,
-    install_triton,
-    link_compile_commands,
-    debug_library,
-    watch,
-    rehearse,
-    blame,
-    triage,
-    test_triton,
-    ci_replay,
-    run_,
-    layout,
-    pipeline,
-    explain_,
-    editor_,
-    container,
-    pins,
-    env_triton,
-    purge_wheels,
-    clear_cache,
-    ir_env,
-    ir_override,
-    test,
-    lint,
-    benchmark,
-    bisect=_bisect,
-    build=Collection(explain=explain_build),
-    cache=_Group(list=caches, show=cache_show, aliased={"clear": clear_cache}),
-    corpus=Collection(corpus.add, corpus.remove, list=corpus.listing),
-    doctor=_doctor,
-    env=_Group(allow=allow, explain=explain_env, list=listing, aliased={"install-triton": env_triton}),
-    kernel=Collection(
-        kernel_aot,
-        kernel_capture,
-        kernel_compare,
-        kernel_compile,
-        kernel_lint,
-        kernel_profile,
-        kernel_reduce,
-        kernel_resources,
-        kernel_show,
-        kernel_study,
-        inline_ptx,
-    ),
-    passes=_Group(
-        passes_diff,
-        passes_dump,
-        passes_check,
-        passes_find,
-        passes_import,
-        passes_isolate,
-        passes_knockout,
-        passes_reduce,
-        passes_replay,
-        passes_report,
-        passes_run,
-        passes_show,
-        list=passes_list,
-        aliased={"env": ir_env, "override": ir_override},
-    ),
-    plugin=Collection(plugin_check),
-    store=Collection(
-        store.verify,
-        store.gc,
-        store.adopt,
-        store.forget,
-        store.export,
-        store.import_,
-        list=store.listing,
-    ),
-    system=Collection(packages=packages),
-    toolchain=Collection(ptxas),
-    worktree=Collection(worktree.add, worktree.remove, list=worktree.listing),
-    **{"pass": Collection(pass_new)},
+namespace = Commands(
+    {
+        "up": up,
+        "doctor": doctor.run,
+        "env": listing,
+        "pins": pins,
+        "env-triton": env_triton,
+        "purge-wheels": purge_wheels,
+        "cache.list": caches,
+        "clear-cache": clear_cache,
+        "setup-mlir": setup_mlir,
+        "build-triton": build_triton,
+        "install-triton": install_triton,
+        "link-compile-commands": link_compile_commands,
+        "debug-library": debug_library,
+        "watch": watch,
+        "test-triton": test_triton,
+        "run": run_,
+        "worktree": worktree.listing,
+        "explain": explain_,
+        "pass.new": pass_new,
+        "plugin.check": plugin_check,
+        "editor": editor_,
+        "store": store.listing,
+        "store.gc": store.gc,
+        "store.export": store.export,
+        "store.import": store.import_,
+        "kernel.compile": kernel_compile,
+        "kernel.show": kernel_show,
+        "kernel.lint": kernel_lint,
+        "kernel.profile": kernel_profile,
+        "kernel.capture": kernel_capture,
+        "kernel.export": kernel_aot,
+        "kernel.override": ir_override,
+        "compare": kernel_compare,
+        "bisect": bisect.run,
+        "blame": blame,
+        "triage": triage,
+        "knockout": passes_knockout,
+        "reduce": kernel_reduce,
+        "passes.dump": passes_dump,
+        "passes.list": passes_list,
+        "passes.show": passes_show,
+        "passes.diff": passes_diff,
+        "passes.replay": passes_replay,
+        "passes.check": passes_check,
+        "passes.isolate": passes_isolate,
+    },
+    {
+        "toolchain.ptxas": ptxas,
+        "doctor.compare": doctor.compare,
+        "system.packages": packages,
+        "env.explain": explain_env,
+        "env.allow": allow,
+        "cache.show": cache_show,
+        "build.explain": explain_build,
+        "ci-replay": ci_replay,
+        "worktree.add": worktree.add,
+        "worktree.remove": worktree.remove,
+        "pipeline": pipeline,
+        "container": container,
+        "store.verify": store.verify,
+        "store.forget": store.forget,
+        "store.adopt": store.adopt,
+        "kernel.resources": kernel_resources,
+        "layout": layout,
+        "kernel.inline-ptx": inline_ptx,
+        "corpus.add": corpus.add,
+        "corpus.list": corpus.listing,
+        "corpus.remove": corpus.remove,
+        "kernel.study": kernel_study,
+        "rehearse": rehearse,
+        "bisect.resume": bisect.resume,
+        "bisect.status": bisect.status,
+        "bisect.log": bisect.log,
+        "bisect.skip": bisect.skip,
+        "passes.reduce": passes_reduce,
+        "passes.import": passes_import,
+        "ir-env": ir_env,
+        "passes.find": passes_find,
+        "passes.report": passes_report,
+        "passes.run": passes_run,
+        # For those who change this tool: CONTRIBUTING.md.
+        "test": test,
+        "lint": lint,
+        "benchmark": benchmark,
+    },
 )
 
 __all__ = ["namespace"]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tritonsmith.lab.compare.inputs import ComparedKernel
 
 _NAME = word("bisect, by the beginning of its name; the last one if omitted", "")
-_INDENT = 2  # of the command in the answer of bisect.status
+_INDENT = 2  # of the command in the answer of bisect --status
 _TESTS = "tests"  # in the folder of a bisect
 _LLVM_SOURCE = flag("clone of LLVM, to search its commits if the culprit is a bump", None)
 _EXPLAIN = flag("print what each candidate is expected to cost, and test nothing", default=False)
@@ -186,7 +186,7 @@ def _go_on(session: BisectSession, scheduler: str, jobs: int | None, *, explain:
         try:
             answer = bisect.run()
         except KeyboardInterrupt:
-            hints = [f"{command('bisect.resume', session.folder.name)} goes on from there"]
+            hints = [f"{command('bisect --resume', session.folder.name)} goes on from there"]
             raise InterruptedRunError("interrupted; what was tested is kept", hints=hints) from None
         parted = _parted(bisect, answer, silent=json)
         answer, llvm = _in_llvm(bisect, answer, parted)
@@ -202,7 +202,7 @@ def _go_on(session: BisectSession, scheduler: str, jobs: int | None, *, explain:
         console.out().print(f"  page: {page}", markup=False)
         console.write("\n" + report.upstream(bisect.session, answer, passes))
     if not answer.step.decided:
-        hints = ["what skipped them stands above: bisect.status has it, too"]
+        hints = ["the reason is printed above, and by `invoke bisect --status`"]
         raise UndecidedError(report.verdict(answer), hints=hints)
 
 

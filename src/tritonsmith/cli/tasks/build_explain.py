@@ -1,4 +1,4 @@
-"""`build.explain`: what the next build will rebuild, and why."""
+"""`build-triton --explain`: what the next build will rebuild, and why."""
 
 from __future__ import annotations
 

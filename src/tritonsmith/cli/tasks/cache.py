@@ -98,7 +98,7 @@ def show(
         console.note(f"compile it again, with every stage: {command('kernel.compile', from_cache=found)}")
 
 
-@task(tables=True, name="clear-cache", aliases=["cache.clear"])
+@task(tables=True, name="clear-cache")
 def clear_cache(
     context: Any,
     which: EntryOptions,
@@ -106,7 +106,7 @@ def clear_cache(
     inductor: bool = flag("also the kernels in TorchInductor's cache", default=False),
     envs: bool = flag("also the caches of the tool's environments", default=False),
     all: bool = flag("all of these, and Triton's other default caches", default=False),  # noqa: A002 - the flag's name
-    rehearsed: bool = flag("only what rehearse keeps: kernels of each Triton", default=False),
+    rehearsed: bool = flag("only what compare keeps: kernels of each Triton", default=False),
     bisected: bool = flag("only what bisect keeps: answers, libraries, builds", default=False),
     override: bool = flag("also the overrides, which are written by hand; --all keeps them", default=False),
     yes: bool = YES,
@@ -218,7 +218,7 @@ def _show_rehearsed(found: Iterable[KeptResults]) -> None:
 
     rows = [[one.folder.name, str(one.kernels), formats.size(one.bytes), str(one.folder)] for one in found]
     head = ["Triton", "kernels", "size", "folder"]
-    console.out().print(tables.plain("kept by rehearse", head, rows, right=["kernels", "size"]))
+    console.out().print(tables.plain("kept by compare", head, rows, right=["kernels", "size"]))
 
 
 def _filters(which: EntryOptions) -> Filters:

@@ -1,4 +1,4 @@
-"""`ci-replay`: steps of a job of upstream's CI that need no GPU."""
+"""`test-triton --ci`: steps of a job of upstream's CI that need no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`env.list`, `env.explain`, `env.allow`: list and explain environments, and allow their env files."""
+"""`env` and `env --allow`: list and explain environments, and allow their env files."""
 
 from __future__ import annotations
 

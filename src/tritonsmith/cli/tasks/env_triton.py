@@ -12,7 +12,7 @@ from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
 from tritonsmith.core.ui import console
 
 
-@task(tables=True, name="env-triton", aliases=["env.install-triton"])
+@task(tables=True, name="env-triton")
 def env_triton(
     context: Any,
     pytorch: str = again(PYTORCH, "the installed one"),

@@ -1,4 +1,4 @@
-"""`ir-env`: the debug variables of one version of Triton, for a shell or for a command."""
+"""`passes.dump --print-env`: the debug variables of one version of Triton, for a shell or for a command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.errors import UsageError
 
 
-@task(tables=True, name="ir-env", aliases=["passes.env"])
+@task(tables=True, name="ir-env")
 def ir_env(
     context: Any,
     profile: CommaList = word("sets of variables: nvidia,timing (none: list them)", ()),
@@ -62,7 +62,10 @@ def _list(*, json: bool, idle: bool) -> None:
     from tritonsmith.core.ui import console, tables
 
     if not idle:
-        hints = ["invoke ir-env nvidia -- python script.py; invoke ir-env lists them"]
+        hints = [
+            "invoke passes.dump --print-env nvidia -- python script.py",
+            "invoke passes.dump --print-env lists them",
+        ]
         raise UsageError("no profile is given", hints=hints)
     every = env_profiles.known().values()
     if json:

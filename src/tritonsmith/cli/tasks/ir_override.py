@@ -1,4 +1,4 @@
-"""`ir-override`: change a stage of a kernel by hand, and compile on from there."""
+"""`kernel.override`: change a stage of a kernel by hand, and compile on from there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tritonsmith.ir.normalize.diff import Diff
 
 
-@task(tables=True, name="ir-override", aliases=["passes.override"])
+@task(tables=True, name="override")
 def ir_override(
     context: Any,
     what: KernelOptions,
@@ -44,8 +44,8 @@ def ir_override(
     _, program = command_line()
     if bool(program) == bool(kernel):
         hints = [
-            "invoke ir-override matmul.py --signature ... --stage ttgir",
-            "invoke ir-override -- python script.py",
+            "invoke kernel.override matmul.py --signature ... --stage ttgir",
+            "invoke kernel.override -- python script.py",
         ]
         raise UsageError("name a kernel's file, or a command after --", hints=hints)
     (wanted,) = parse_stages([stage])

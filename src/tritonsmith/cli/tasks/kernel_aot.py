@@ -1,4 +1,4 @@
-"""`kernel.aot`: compile kernels ahead of time, as C."""
+"""`kernel.export`: compile kernels ahead of time, as C."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _here() -> tuple[Target, ...]:
         return tuple(targets.of_gpus(gpus.read()))[:1]
     except FactError as error:
         hints = ["--target h100", "--target mi300x", "--target cuda:90,hip:gfx942"]
-        what = "kernel.aot compiles for this machine's GPU, and there is none: give a target"
+        what = "kernel.export compiles for this machine's GPU, and there is none: give a target"
         raise UsageError(what, why=error.why, hints=hints) from None
 
 

@@ -1,4 +1,4 @@
-"""`kernel.compare`: compare kernels of two compilers, options or targets."""
+"""`compare`: compare kernels of two compilers, options or targets."""
 
 from __future__ import annotations
 

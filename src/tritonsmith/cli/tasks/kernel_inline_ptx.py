@@ -1,4 +1,4 @@
-"""`kernel.inline-ptx`: a kernel's PTX as inline assembly."""
+"""`kernel.export --as ptx`: a kernel's PTX as inline assembly."""
 
 from __future__ import annotations
 

@@ -262,9 +262,7 @@ def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel,
 
     if not kernel:
         if what != CompileOptions():
-            raise UsageError(
-                "no kernel is given, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
-            )
+            raise UsageError("no kernel is given, so nothing is compiled", hints=["invoke compare A B FILE"])
         return ()
     if listed := kernels_file.named(kernel):
         path, name = listed

@@ -1,4 +1,4 @@
-"""`kernel.reduce`: the source of a kernel made small while a symptom stays."""
+"""`reduce`: the source of a kernel made small while a symptom stays."""
 
 from __future__ import annotations
 

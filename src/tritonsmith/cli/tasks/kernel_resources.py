@@ -1,4 +1,4 @@
-"""`kernel.resources`: show the resources of compiled kernels, without a GPU."""
+"""`kernel.compile --resources`: show the resources of compiled kernels, without a GPU."""
 
 from __future__ import annotations
 

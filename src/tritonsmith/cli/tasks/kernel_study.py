@@ -1,4 +1,4 @@
-"""`kernel.study`: compare the resources of kernels over targets and versions of Triton."""
+"""`compare --triton A,B`: compare the resources of kernels over targets and versions of Triton."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 from invoke.tasks import Task
 
+from tritonsmith.cli import modes
 from tritonsmith.cli.tasks import option_fields
 from tritonsmith.cli.tasks.option_fields import Option
 from tritonsmith.core.command_line import flag_of
@@ -32,11 +33,11 @@ class OptionTask(Task[Any]):
 
     Attributes:
         tables: it prints some, and so it takes `--wide`.
-        group: the group whose name alone means this task, too; empty for most.
+        typed: its name in a command line; empty for a task of no namespace.
     """
 
     tables = False
-    group = ""
+    typed = ""
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
@@ -46,9 +47,8 @@ class OptionTask(Task[Any]):
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:  # noqa: ARG002 - Invoke's
         """The arguments, for the command line of this process."""
         words, _ = command_line()
-        names = {name.rpartition(".")[2] for name in (self.name, *self.aliases)} | {self.group} - {""}
-        places = (place for place, one in enumerate(words) if one.rpartition(".")[2] in names)
-        return self.arguments(words[next(places, len(words)) + 1 :])
+        place = words.index(self.typed) if self.typed in words else len(words)
+        return self.arguments(words[place + 1 :])
 
     def arguments(self, words: Sequence[str]) -> list[Argument]:
         """The arguments, for a command line: the words after the task's name and before `--`."""
@@ -94,8 +94,11 @@ def _argument(option: Option, name: str, about: str, *, positional: bool = False
 
 
 def command_line() -> tuple[list[str], list[str]]:
-    """The words before and after `--`; Invoke joins the latter, and loses their quotes."""
-    words = sys.argv[1:]
+    """Return the words before and after `--`, of which Invoke joins the latter, and loses their quotes.
+
+    A command with a mode is named by the task of that mode.
+    """
+    words = modes.resolved(sys.argv[1:])
     at = words.index("--") if "--" in words else len(words)
     return words[:at], words[at + 1 :]
 

@@ -75,7 +75,7 @@ SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "", va
 # Dumps of passes
 NUMBER = word("pass: its number in passes.list, or its name if it ran once", value="PASS")
 MAYBE_NUMBER = again(NUMBER, default="")
-FOLDER = word("folder that passes.dump or passes.import wrote", value="DIR")
+FOLDER = word("folder that passes.dump wrote", value="DIR")
 DUMPED_KERNEL = flag("kernel of the dump, if it has several", "", value="KERNEL")
 REDUCE_TIMEOUT = flag(
     "seconds to reduce; the best so far is kept", None, unset="600", example="seconds, --timeout 120"

@@ -1,4 +1,4 @@
-"""`passes.find`: show which passes add, duplicate or remove a text."""
+"""`passes.show --find`: show which passes add, duplicate or remove a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`passes.import`: import a saved log."""
+"""`passes.dump --from-log`: import a saved log."""
 
 from __future__ import annotations
 

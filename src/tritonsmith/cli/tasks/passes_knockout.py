@@ -1,4 +1,4 @@
-"""`passes.knockout`: compile a kernel without each of its passes."""
+"""`knockout`: compile a kernel without each of its passes."""
 
 from __future__ import annotations
 

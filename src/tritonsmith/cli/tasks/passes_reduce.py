@@ -1,4 +1,4 @@
-"""`passes.reduce`: reduce a file on which a pass fails."""
+"""`reduce`: reduce a file on which a pass fails."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _wrong_pass(
     if chosen.python is None:
         raise _no_bindings()
     answer = check.check(dump, one, chosen.python, space)
-    several = f"one pass is reduced at a time: {command('passes.reduce', 'FILE', '--pass', 'NAME')}"
+    several = f"one pass is reduced at a time: {command('reduce', 'FILE', '--pass', 'NAME')}"
     if answer.culprit is None or len(answer.culprit.suspects) > 1:
         error = UndecidedError if answer.culprit or answer.open else SmithError
         raise error(report.verdict(answer), where=dump.folder, hints=answer.reasons or [several])

@@ -1,4 +1,4 @@
-"""`passes.report`: write a dump as one HTML file."""
+"""`passes.show --page`: write a dump as one HTML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`passes.run`: run a program whose kernels are compiled without some passes."""
+"""`passes.replay -- COMMAND`: run a program whose kernels are compiled without some passes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(
 
     surgery = what.surgery()
     if surgery is None:
-        example = command("passes.run", set_llvm="disable-lsr")
+        example = command("passes.replay", set_llvm="disable-lsr")
         hints = [f"{example}{watched_program.EXAMPLE}"]
         raise UsageError("nothing of the compile is to be changed", hints=hints)
     _, argv = command_line()

@@ -1,4 +1,4 @@
-"""`rehearse`: what another Triton would break, before it is installed."""
+"""`compare --from A --to B`: what another Triton would break, before it is installed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _listed(kernels: str, corpus: Path | None) -> tuple[Path, str]:
     if corpus:
         raise UsageError("a kernels file and --corpus contradict each other", hints=["omit one of them"])
     if (named := kernels_file.named(kernels)) is None:
-        hints = ["invoke rehearse captured.toml --from 3.6.0 --to 3.9.0"]
+        hints = ["invoke compare captured.toml --from 3.6.0 --to 3.9.0"]
         raise UsageError(f"{kernels!r} is not a kernels file", hints=hints)
     return named
 

@@ -1,4 +1,4 @@
-"""The tables of `store.list` and `store.gc`."""
+"""The tables of `store` and `store.gc`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`system.packages`: print the distribution's packages for a purpose."""
+"""`doctor --packages`: print the distribution's packages for a purpose."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import functools
 import io
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from tritonsmith.core.plan.stopping import stoppable
 def task(
     *,
     name: str | None = None,
-    aliases: Iterable[str] = (),
     tables: bool = False,
     reads_outputs: bool = False,
 ) -> Callable[[Callable[..., Any]], OptionTask]:
@@ -30,7 +29,6 @@ def task(
 
     Args:
         name: if it is not the body's.
-        aliases: other whole names.
         tables: it prints some, and so it takes `--wide`.
         reads_outputs: it compiles into folders and reads them: no other run may write there until it ends.
     """
@@ -54,7 +52,7 @@ def task(
                 raise crash_report.end(error) from None
             return result
 
-        made = OptionTask(guarded, name=name, aliases=tuple(aliases), positional=(), auto_shortflags=False)
+        made = OptionTask(guarded, name=name, positional=(), auto_shortflags=False)
         made.tables = tables
         return made
 

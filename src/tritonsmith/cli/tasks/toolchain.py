@@ -1,4 +1,4 @@
-"""`toolchain.ptxas`: another ptxas beside the one that a Triton brings along."""
+"""`up --ptxas`: another ptxas beside the one that a Triton brings along."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ptxas(
             console.out().print(f"{row['version']}  {row['path']}".rstrip(), markup=False)
         return
     if not version:
-        hints = ["invoke toolchain.ptxas 13.0", "invoke toolchain.ptxas --list"]
+        hints = ["invoke up --ptxas 13.0", "invoke up --ptxas --list"]
         raise UsageError("no version is given", hints=hints)
     wanted = registry.prepare(registry.resolve(version, python), space, machine.read(), python)
     if dry_run:

@@ -17,7 +17,7 @@ from tritonsmith.core.errors import UsageError, did_you_mean
 @task()
 def watch(
     context: Any,
-    run: str = flag("task to run, with its arguments: 'kernel.resources matmul.py'", ""),
+    run: str = flag("task to run, with its arguments: 'kernel.compile matmul.py'", ""),
     lit: str | None = flag("lit tests to run: a regular expression of their names", None),
     env: str = again(ENV, "dev", default=""),
     source: Path | None = flag("checkout to watch, instead of the current one", None),
@@ -93,6 +93,7 @@ def _parse(text: str) -> tuple[list[str], dict[str, Any]]:
     """
     from invoke.exceptions import ParseError
 
+    from tritonsmith.cli import modes
     from tritonsmith.cli.tasks import namespace
 
     try:
@@ -100,11 +101,12 @@ def _parse(text: str) -> tuple[list[str], dict[str, Any]]:
     except ValueError as error:
         raise UsageError(f"--run cannot be {text!r}", why=str(error)) from None
     words = words[words[:1] in (["invoke"], ["tritonsmith"], ["./bootstrap"]) :]
+    words = modes.resolved(words)
     name = words[0] if words else ""
     if name == "watch":
         raise UsageError("watch cannot watch itself")
-    if name not in namespace.task_names:
-        raise UsageError(f"--run names no task: {name!r}", hints=did_you_mean(name, namespace.task_names))
+    if name not in namespace.every:
+        raise UsageError(f"--run names no task: {name!r}", hints=did_you_mean(name, namespace.every))
     given = words[1 : words.index("--")] if "--" in words else words[1:]
     try:
         return words, option_task.from_argv(namespace[name], given)

@@ -75,7 +75,7 @@ def listing(context: Any, json: bool = JSON) -> None:
     elif found:
         listed(found, now)
     else:
-        console.out().print(console.typed("no worktrees yet: invoke worktree.add REF"), markup=False)
+        console.out().print(console.typed("no worktrees yet: invoke worktree add REF"), markup=False)
 
 
 def listed(found: Sequence[WorktreeRow], now: float) -> None:

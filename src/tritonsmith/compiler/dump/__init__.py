@@ -1,1 +1,1 @@
-"""`passes.dump` and `passes.import`: the IR before each pass, split into files with an index."""
+"""`passes.dump`: the IR before each pass, split into files with an index."""

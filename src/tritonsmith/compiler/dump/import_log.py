@@ -1,4 +1,4 @@
-"""`passes.import`: split a saved log."""
+"""`passes.dump --from-log`: split a saved log."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def read(
         space.claim()
     name = source if source == "-" else str(Path(source).expanduser().absolute())
     if source != "-" and not Path(name).exists():
-        hints = ["check the path; to read standard input: invoke passes.import -"]
+        hints = ["check the path; to read standard input: invoke passes.dump --from-log -"]
         raise FactError("cannot read this log", where=source, why="no such file", hints=hints)
     if source != "-" and Path(name).is_dir():
         dumped = (Path(name) / FILE).is_file()
         hints = [f"to read a dump folder: {command('passes.list', source)}"] if dumped else []
         raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)
     if source != "-" and not Path(name).is_file():
-        hints = ["to read what a program prints: PROGRAM 2>&1 | invoke passes.import -"]
+        hints = ["to read what a program prints: PROGRAM 2>&1 | invoke passes.dump --from-log -"]
         raise FactError(
             "cannot read this log", where=source, why="a pipe or a device, not a file", hints=hints
         )

@@ -119,7 +119,7 @@ class DumpedKernel:
 
 @dataclass(frozen=True)
 class DumpIndex:
-    """An output folder of `passes.dump` or `passes.import`.
+    """An output folder of `passes.dump`.
 
     Attributes:
         folder: its path.
@@ -212,7 +212,9 @@ def read(folder: Path) -> DumpIndex:
         _check(index)
         return replace(index, reproducers=tuple(index.reproducers))
     except FileNotFoundError as error:
-        hints = ["`invoke passes.dump --out DIR` or `invoke passes.import FILE --out DIR` creates one"]
+        hints = [
+            "`invoke passes.dump --out DIR` or `invoke passes.dump --from-log FILE --out DIR` creates one"
+        ]
         why = "the run that began it was killed" if (folder / UNFINISHED).is_file() else None
         what = "this folder is not a dump: its index is missing"
         raise FactError(what, where=path, why=why, hints=hints) from error

@@ -1,4 +1,4 @@
-"""Pair dumps into passes: one definition for `passes.dump`, `passes.list`, `passes.find` and `passes.report`.
+"""Pair dumps into passes: the one definition for `passes.dump`, `passes.list` and `passes.show`.
 
 A dump is one text that was printed. A pass is one run of a pass: on three functions it runs three times.
 Texts printed before and after it are two dumps of one pass; texts that a pass prints while it runs, and

@@ -289,7 +289,7 @@ def _prepared(
     before += [MakeDir(out / import_log.REPRODUCERS, phase="prepare")] if choices.reproducers else []
     before += [record]
     joined = " ".join(map(shlex.quote, streams))
-    note = f"while the command runs: cat {joined} | {command('passes.import', '-', out=out)}"
+    note = f"while the command runs: cat {joined} | {command('passes.dump --from-log', '-', out=out)}"
     clear = (Remove((work,), space.root, phase="clear"),)
     plans = (Plan(title, tuple(before)), Plan(title, steps), Plan(title, clear, (note,)))
     return PreparedDump(*plans, out, work, _set(choices, out), space.log(_TASK))

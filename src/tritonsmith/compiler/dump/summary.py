@@ -1,4 +1,4 @@
-"""The summary of a dump, shown after `passes.dump` and `passes.import`."""
+"""The summary of a dump, shown after `passes.dump`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Ask for consent to the programs that an env file in a source tree runs.
 
 An untrusted tree may contain an env file that names an interpreter, a compiler, or sources whose CMake files
-a build runs. The file is used only after the user has seen and allowed these values (`env.allow`); a change
+a build runs. The file is used only after the user has seen and allowed these values (`env --allow`); a change
 of these values needs consent again. Env files elsewhere belong to the user.
 """
 
@@ -60,7 +60,7 @@ def check(file: Path, table: Mapping[str, Any], space: Workspace, around: Iterab
             where=file,
             why="\n".join(f"{key} = {value!r}" for key, value in values.items()),
             hints=[
-                f"if you trust these values: {command('env.allow', file)}",
+                f"if you trust these values: {command('env --allow', file)}",
                 "or set other values by flags, with an environment of your own: invoke env.list",
             ],
         )

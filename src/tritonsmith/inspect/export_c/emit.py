@@ -1,4 +1,4 @@
-"""Export compiled kernels as C sources, and check them with a C compiler: `kernel.aot`."""
+"""Export compiled kernels as C sources, and check them with a C compiler: `kernel.export`."""
 
 from __future__ import annotations
 

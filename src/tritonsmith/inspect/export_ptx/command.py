@@ -1,4 +1,4 @@
-"""Export a compiled kernel as inline assembly: `kernel.inline-ptx`."""
+"""Export a compiled kernel as inline assembly: `kernel.export --as ptx`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`passes.list`, `passes.find`, `passes.diff` and `passes.show`: views of a dump."""
+"""`passes.list`, `passes.diff` and `passes.show`: views of a dump."""

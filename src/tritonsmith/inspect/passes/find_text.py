@@ -1,4 +1,4 @@
-"""Find the passes that add, duplicate or remove a text: `passes.find`."""
+"""Find the passes that add, duplicate or remove a text: `passes.show --find`."""
 
 from __future__ import annotations
 

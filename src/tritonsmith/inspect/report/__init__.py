@@ -1,1 +1,1 @@
-"""`passes.report`: a dump as one HTML file that needs no network and no server."""
+"""`passes.show --page`: a dump as one HTML file that needs no network and no server."""

@@ -1,1 +1,1 @@
-"""`kernel.resources`: tables and pictures of registers, spills and occupancy, also of a cache's kernels."""
+"""`kernel.compile --resources`: tables and plots of registers, spills and occupancy, also of a cache."""

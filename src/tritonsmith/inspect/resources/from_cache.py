@@ -124,7 +124,7 @@ def _found(read: Sequence[Known]) -> Measured:
     if arrays:
         notes.append(
             f"{len(arrays)} kernels keep arrays in local memory, which only ptxas distinguishes from spills: "
-            "invoke kernel.resources --from-cache ENTRY --target ... recompiles an entry"
+            "invoke kernel.compile --resources --from-cache ENTRY --target ... recompiles an entry"
         )
     good.sort(key=lambda row: (row.kernel, row.target, row.options, row.point))
     return Measured(tuple(good), (*notes, *measure.told(good)))

@@ -111,7 +111,7 @@ def of(
     wanted = (targets[vendor],) if vendor else tuple(targets.values())
     found = LlvmRange(before.pin, culprit.pin, wanted)
     if clone is None:
-        more = command("bisect.resume", llvm_source="CLONE")
+        more = command("bisect --resume", llvm_source="CLONE")
         return replace(found, note=f"{more} with a clone of LLVM narrows them down and tests them")
     try:
         history = llvm_history.read(clone, found.old, found.new, found.targets)

@@ -58,7 +58,7 @@ class BisectTexts:
 
     Attributes:
         what: a stage (`ptx`, `llir`), or a pass.
-        stage: what language both are in, as `kernel.compare` calls it; `mlir` for a pass. Its normal form is
+        stage: what language both are in, as `compare` calls it; `mlir` for a pass. Its normal form is
             shown: names of values, and places in sources, are no difference.
         good: the text of the good one.
         bad: the text of the bad one.

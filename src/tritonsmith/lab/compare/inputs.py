@@ -114,7 +114,7 @@ def prepare(
         raise UsageError(
             f"no kernel is given for {labels}",
             hints=[
-                "give a file: invoke kernel.compare A B matmul.py:matmul --signature ...",
+                "give a file: invoke compare A B matmul.py:matmul --signature ...",
                 "or give two output folders",
             ],
         )

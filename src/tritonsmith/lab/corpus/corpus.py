@@ -26,8 +26,8 @@ from tritonsmith.core.plan import Copy, Plan, RemoveWritten, Step, Write, files,
 
 FILE = "kernels.toml"
 SOURCES = "sources"
-_HEAD = """A corpus of kernels: `corpus.add` writes this file, `rehearse` compiles what it lists.
-`kernel.compare` and `kernel.study` take it, too. The sources are copies."""
+_HEAD = """A corpus of kernels, which `invoke compare --corpus-add` writes and every mode of `invoke compare`
+takes. The sources are copies."""
 _PHASE = "corpus"
 _BYTECODE = "__pycache__"  # what Python adds beside modules that a compile imports
 
@@ -170,7 +170,7 @@ def empty(corpus: Corpus) -> UsageError:
     return UsageError(
         "this corpus has no kernels yet",
         where=corpus.folder,
-        hints=[f"{command('corpus.add', 'captured.toml')} adds those of a list: docs/rehearse.md"],
+        hints=[f"{command('compare --corpus-add', 'captured.toml')} adds those of a list: docs/rehearse.md"],
     )
 
 

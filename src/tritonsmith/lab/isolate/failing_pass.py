@@ -155,9 +155,7 @@ def _until(seen: KernelPasses) -> tuple[PassLink, ...]:
             f"{failed} failed, and it is not an MLIR pass with a dumped input",
             where=seen.index.folder,
             why=seen.kernel.error[:2000] or None,
-            hints=[
-                "invoke passes.reduce FILE -- command {} reduces with any command that checks for the failure"
-            ],
+            hints=["invoke reduce FILE -- command {} reduces with any command that checks for the failure"],
         )
     last = same[-1].dump.number
     found = tuple(link for link in own if link.dump.number <= last)

@@ -113,7 +113,7 @@ def stages_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:
 def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
     """Terms such as `spills>0` of the kernel's binary: each with the value and whether it holds.
 
-    They are those of kernel.compare's --fail-on, without a change.
+    They are those of compare's --fail-on, without a change.
 
     Raises:
         UsageError: a term makes no sense, or is about a change.

@@ -1,1 +1,1 @@
-"""`passes.knockout`: each pass of a kernel's pipelines left out in turn."""
+"""`knockout`: each pass of a kernel's pipelines left out in turn."""

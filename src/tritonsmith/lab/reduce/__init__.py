@@ -1,1 +1,1 @@
-"""`passes.reduce`: IR on which a pass fails, made small while it fails the same way."""
+"""`reduce`: IR on which a pass fails, made small while it fails the same way."""

@@ -1,4 +1,4 @@
-"""`passes.reduce`: shrink a file on which passes fail while they fail in the same way."""
+"""`reduce`: shrink a file on which passes fail while they fail in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`passes.reduce --when wrong`: passes that change what the functions of a file compute."""
+"""`reduce --when wrong`: passes that change what the functions of a file compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answers of `passes.reduce`."""
+"""The answers of `reduce`."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class RehearsalFinding:
     @property
     def differences(self) -> str:
         """The command that shows what differs in the stages; nothing is compiled again."""
-        return command("kernel.compare", self.folders[0], self.folders[1], diff=True)
+        return command("compare", self.folders[0], self.folders[1], diff=True)
 
     def search(self, file: Path, a: CompilerSpec, b: CompilerSpec) -> str:
         """The command that finds who did it: the commit; the release, where `bisect` has no question for it.
@@ -88,7 +88,7 @@ class RehearsalFinding:
                 "bisect", good=a.label, bad=b.label, kernel=kernel, when=self.limit, target=self.target
             )
         tritons = ",".join((a.label, *between(a, b), b.label))
-        return command("kernel.study", kernel, triton=tritons, target=self.target)
+        return command("compare", kernel, triton=tritons, target=self.target)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def parse_side(text: str, flag: str) -> CompilerSpec:
         UsageError: nothing of these, or more than that.
     """
     if not text:
-        raise UsageError(f"{flag} is missing", hints=["invoke rehearse --from 3.6.0 --to 3.9.0"])
+        raise UsageError(f"{flag} is missing", hints=["invoke compare --from 3.6.0 --to 3.9.0"])
     side = spec.parse(text)
     if side.folder or side.targets or side.options:
         hints = ["a version, an environment or an interpreter: --from 3.6.0 --to debug"]

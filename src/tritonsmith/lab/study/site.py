@@ -51,7 +51,7 @@ def check(folder: Path) -> None:
     page = folder / PAGE
     if page.exists() and _MARK not in untrusted.text_if_any(page):
         hints = ["choose another folder: --site DIR"]
-        raise UsageError("--site has a page that kernel.study did not write", where=page, hints=hints)
+        raise UsageError("this folder has a page that `--site` did not write", where=page, hints=hints)
 
 
 def write(cells: Sequence[StudyCell], folder: Path) -> Path:

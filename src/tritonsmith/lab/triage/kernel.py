@@ -266,7 +266,7 @@ class KernelSubject:
         figures = next((text for kind, text in refused if kind == shown), str(shown))
         failing, notes = _failed_in(made), _place(made)
         if shown.kind == _NO_LAUNCH:
-            notes = ("it compiles, and the GPU cannot launch the code: kernel.resources has the table",)
+            notes = ("it compiles, and this GPU cannot launch it: see `invoke kernel.compile --resources`",)
         return Observation(symptom, figures, failure=shown, code=code, notes=notes, failed_in=failing)
 
 

@@ -1,4 +1,4 @@
-"""`passes.knockout -- python script.py`: a program without each pass in turn, right or wrong."""
+"""`knockout -- python script.py`: a program without each pass in turn, right or wrong."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _other(variant: TriageVariant, triton: str, own: OwnPtxas, version: str) -> 
     except InterruptedRunError:
         raise
     except SmithError as error:
-        hints = [f"{command('toolchain.ptxas', wanted)} gets it"]
+        hints = [f"{command('up --ptxas', wanted)} gets it"]
         raise FactError(f"no ptxas {wanted} is available", why=error.what, hints=hints) from error
     return found
 

@@ -37,7 +37,7 @@ def test_the_folder(smith: Smith, tmp_path: Path, words: tuple[str, ...]) -> Non
         if path.suffix == ".py":
             ast.parse(text)
     assert 'STAGE = "ttgir"' in (folder / "hoist_loads.py").read_text()
-    assert "invoke worktree.add v3.9.0" in answer.out
+    assert "invoke worktree add v3.9.0" in answer.out
     assert f"-DTRITON_SOURCE={tmp_path / 'triton'}" in answer.out
     assert f"'{folder}/build/libhoist_loads.so' --wheel 3.9.0" in answer.out
     assert smith(*words, "--source", str(tmp_path / "triton")).code == 0  # nothing has changed since

@@ -34,20 +34,20 @@ _FEW = 4  # tasks
 _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text mean the same
     "--against": ["passes.check", "passes.diff", "passes.report"],
     "--by": ["kernel.profile", "layout"],
-    "--check": ["kernel.aot", "passes.knockout triage"],
+    "--check": ["kernel.export", "knockout triage"],
     "--all": ["clear-cache", "explain", "kernel.compile", "passes.replay"],
     "--backend": ["passes.dump", "pipeline"],
     "--base": ["build-triton", "test-triton"],
     "--changed": ["passes.list", "test-triton"],
     "--build-type": ["build-triton install-triton", "setup-mlir"],
     "--debug": ["build-triton install-triton", "passes.replay"],
-    "--diff": ["ir-override", "kernel.compare"],
-    "--explain": ["bisect.resume bisect.run", "doctor.run"],
+    "--diff": ["compare", "kernel.override"],
+    "--explain": ["bisect bisect.resume", "doctor"],
     "--wheel": ["build-triton", "pass.new plugin.check"],
     "--folder": ["passes.check"],
-    "--nightlies": ["bisect.run", "pins"],
+    "--nightlies": ["bisect", "pins"],
     "--file": ["debug-library", "env.allow", "passes.import", "passes.reduce"],
-    "--fail-on": ["kernel.compare rehearse", "kernel.lint"],
+    "--fail-on": ["compare rehearse", "kernel.lint"],
     "--force": ["build-triton install-triton setup-mlir", "editor", "store.import"],
     "--from-cache": ["kernel.compile kernel.lint kernel.show passes.dump", "kernel.resources"],
     "--from": ["blame rehearse", "passes.replay"],
@@ -57,11 +57,11 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--kernel": [
         "blame",
         "cache.list clear-cache",
+        "compare",
         "corpus.remove",
         "ir-env",
-        "ir-override",
-        "kernel.compare",
-        "kernel.compile kernel.reduce passes.knockout",
+        "kernel.compile knockout reduce",
+        "kernel.override",
         "kernel.profile",
         "passes.diff",
         "passes.dump",
@@ -69,12 +69,12 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--kernels": ["corpus.add kernel.study", "rehearse"],
     "--lit": ["test-triton", "watch"],
     "--layouts": ["passes.diff", "passes.show"],
-    "--list": ["ci-replay", "debug-library", "doctor.run", "explain", "passes.check", "toolchain.ptxas"],
+    "--list": ["ci-replay", "debug-library", "doctor", "explain", "passes.check", "toolchain.ptxas"],
     "--open": ["explain", "passes.report"],
-    "--llvm": ["build.explain", "passes.dump", "passes.knockout", "system.packages"],
+    "--llvm": ["build.explain", "knockout", "passes.dump", "system.packages"],
     "--name": [
         "benchmark",
-        "ir-override",
+        "kernel.override",
         "pass.new",
         "store.adopt",
         "store.export store.forget",
@@ -83,23 +83,23 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "worktree.remove",
     ],
     "--older-than": ["cache.list clear-cache", "store.gc"],
-    "--only": ["doctor.run", "test"],
+    "--only": ["doctor", "test"],
     "--option": ["passes.isolate passes.reduce passes.replay"],
     "--out": [],  # a folder or a file, of many tasks each
     "--pass": ["debug-library", "editor", "passes.reduce"],
     "--path": ["passes.show", "store.adopt", "watch", "worktree.add"],
-    "--point": ["kernel.aot", "kernel.inline-ptx", "kernel.show"],
+    "--point": ["kernel.export", "kernel.inline-ptx", "kernel.show"],
     "--python": ["passes.import"],
     "--plugin": ["pass.new", "plugin.check"],
     "--ref": ["pins", "worktree.add"],
     "--regex": ["passes.find", "passes.isolate"],
-    "--report": ["doctor.compare", "doctor.run"],
+    "--report": ["doctor", "doctor.compare"],
     "--root": ["cache.list clear-cache", "cache.show"],
     "--sanitizer": ["build-triton", "run"],
-    "--signature": ["kernel.aot"],
+    "--signature": ["kernel.export"],
     "--source": [
-        "bisect.run",
-        "kernel.aot",
+        "bisect",
+        "kernel.export",
         "kernel.inline-ptx",
         "kernel.study",
         "passes.isolate passes.replay",
@@ -109,7 +109,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "store.import",
         "watch",
     ],
-    "--stage": ["ir-override", "kernel.compare", "kernel.compile", "kernel.show"],
+    "--stage": ["compare", "kernel.compile", "kernel.override", "kernel.show"],
     "--target": [
         "build-triton build.explain debug-library setup-mlir",
         "cache.list clear-cache",
@@ -118,14 +118,14 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--timeout": ["passes.check", "passes.isolate passes.reduce"],
     "--to": ["blame rehearse", "passes.diff"],
     "--triton": ["ir-env", "kernel.study", "pins", "pipeline"],
-    "--llvm-source": ["bisect.resume bisect.run", "debug-library setup-mlir"],
-    "--when": ["bisect.run kernel.reduce triage", "passes.isolate", "passes.reduce"],
+    "--llvm-source": ["bisect bisect.resume", "debug-library setup-mlir"],
+    "--when": ["bisect reduce triage", "passes.isolate", "passes.reduce"],
 }
 
 
 def _declared() -> Iterator[tuple[str, Option]]:
-    for name in namespace.task_names:
-        for option in (*namespace[name].options, WIDE):
+    for name in namespace.every:
+        for option in (*namespace.every[name].options, WIDE):
             yield name, option
 
 
@@ -141,9 +141,9 @@ def test_each_help_text_is_written_once() -> None:
     assert several == _MEANINGS
 
 
-@pytest.mark.parametrize("name", sorted(namespace.task_names))
+@pytest.mark.parametrize("name", sorted(namespace.every))
 def test_a_help_text_is_one_short_line(name: str) -> None:
-    for option in namespace[name].options:
+    for option in namespace.every[name].options:
         assert 0 < len(option.help) <= _WIDTH, option
         assert "\n" not in option.help
         assert not option.help.endswith("."), option
@@ -186,9 +186,18 @@ def _read(**given: object) -> dict[str, Any]:
 
 def test_what_is_not_given() -> None:
     assert _read() == {
-        "text": "t", "maybe": None, "switch": False, "pair": None, "number": None, "seconds": None,
-        "path": None, "file": None, "commas": (), "each": (), "both": (),
-    }  # fmt: skip
+        "text": "t",
+        "maybe": None,
+        "switch": False,
+        "pair": None,
+        "number": None,
+        "seconds": None,
+        "path": None,
+        "file": None,
+        "commas": (),
+        "each": (),
+        "both": (),
+    }
 
 
 @pytest.mark.parametrize(
@@ -276,7 +285,7 @@ def test_no_task_takes_a_word_for_a_number(name: str, option: Option) -> None:
     """Told before the task looks at anything else: the body is called as Invoke calls it."""
     for text in ("abc", "-1", "1e400", "9" * 400):
         with pytest.raises(Exit) as caught:
-            namespace[name].body(None, **{option.name: text})
+            namespace.every[name].body(None, **{option.name: text})
         assert caught.value.code == 2
         assert f"{option.flag} cannot be" in str(caught.value.message)
         assert "number: " in str(caught.value.message)
@@ -285,6 +294,8 @@ def test_no_task_takes_a_word_for_a_number(name: str, option: Option) -> None:
 def test_no_flag_is_converted_by_invoke() -> None:
     """Its own conversion ends in a traceback."""
     kinds = {
-        (name, one.name): one.kind for name in namespace.task_names for one in namespace[name].get_arguments()
+        (name, one.name): one.kind
+        for name in namespace.every
+        for one in namespace.every[name].get_arguments()
     }
     assert {place: kind for place, kind in kinds.items() if kind in (int, float)} == {}

@@ -12,20 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from invoke.exceptions import ParseError
 
-from tests.unit.cli.tasks.conftest import Smith
 from tritonsmith.cli.tasks import namespace
 from tritonsmith.cli.tasks.option_fields import Option, OutFile, flag, word
 from tritonsmith.cli.tasks.option_task import OptionTask, from_argv, to_argv
 from tritonsmith.cli.tasks.task import task
-
-_ALIASES = {
-    "bisect": "bisect.run",
-    "cache.clear": "clear-cache",
-    "doctor": "doctor.run",
-    "env.install-triton": "env-triton",
-    "passes.env": "ir-env",
-    "passes.override": "ir-override",
-}
 
 
 def _values(option: Option, texts: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
@@ -57,9 +47,9 @@ _NO_LIST = dict.fromkeys(map(ord, ",;"), "_")
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-@pytest.mark.parametrize("name", sorted(namespace.task_names))
+@pytest.mark.parametrize("name", sorted(namespace.every))
 def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
-    made: OptionTask = namespace[name]
+    made: OptionTask = namespace.every[name]
     taken = {flag for one in made.arguments([]) for flag in (f"--{one.names[0]}", *one.names)}
     # Invoke takes a value that is called like a flag of the task for that flag, however it is written
     texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).filter(
@@ -77,7 +67,7 @@ def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     assert from_argv(made, to_argv(made, values)) == values
 
 
-@pytest.mark.parametrize("name", sorted(namespace.task_names))
+@pytest.mark.parametrize("name", sorted(namespace.every))
 def test_what_has_its_default_is_not_written(name: str) -> None:
     made: OptionTask = namespace[name]
     words = [option for option in made.options if option.default is MISSING]
@@ -97,6 +87,9 @@ def sample(
     json: bool = flag("f", default=False),
 ) -> None:
     """Nothing."""
+
+
+sample.typed = "sample"
 
 
 @pytest.mark.parametrize(
@@ -125,9 +118,9 @@ def test_words_that_may_be_left_out(words: list[str], positional: list[str]) -> 
 @pytest.mark.parametrize(
     ("argv", "positional"),
     [
-        (["some.sample", "DIR", "12"], ["folder", "number"]),
+        (["sample", "DIR", "12"], ["folder", "number"]),
         (["--echo", "sample", "DIR", "12", "--", "python", "script.py"], ["folder", "number"]),
-        (["some.sample", "DIR", "--", "--help"], ["folder"]),
+        (["sample", "DIR", "--", "--help"], ["folder"]),
         (["doctor", "--only", "tools"], ["folder"]),
     ],
 )
@@ -150,28 +143,3 @@ def test_a_command_line_that_the_task_does_not_take() -> None:
 def test_a_word_that_looks_like_a_flag_is_named() -> None:
     assert to_argv(sample, {"folder": "-x", "number": "12"}) == ["--folder=-x", "--number", "12"]
     assert to_argv(sample, {"folder": "DIR", "to": "14"}) == ["DIR", "--to", "14"]
-
-
-@pytest.mark.parametrize(("alias", "name"), _ALIASES.items())
-def test_both_names_are_one_task(smith: Smith, alias: str, name: str) -> None:
-    assert alias in namespace.task_names[name]
-    assert namespace[alias] is namespace[name]
-    pages = [smith("--help", one).out.replace(one, "") for one in (alias, name)]
-    assert pages[0] == pages[1]
-    assert f"  {name} ({alias})" in smith("--list").out
-    assert smith(alias, "--no-such-flag").code == smith(name, "--no-such-flag").code == 2
-
-
-def test_no_other_task_has_an_alias() -> None:
-    assert {alias for aliases in namespace.task_names.values() for alias in aliases} == set(_ALIASES)
-
-
-def test_a_task_runs_by_its_alias(smith: Smith) -> None:
-    answer = smith("passes.env", "no-such-profile")
-    assert (answer.code, "no-such-profile" in answer.err) == (2, True)
-
-
-def test_a_group_that_means_its_task_takes_the_tasks_words(smith: Smith) -> None:
-    said = [smith(name, "nowhere.py:kernel", "--bad", "3.9.0") for name in ("bisect", "bisect.run")]
-    assert said[0] == said[1]
-    assert "No idea what" not in said[0].err

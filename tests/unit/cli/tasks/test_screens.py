@@ -601,7 +601,7 @@ def _profile(_: World) -> Iterable[Grid]:
 
 SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "bisect.resume": _bisect_costs,
-    "bisect.run": _bisect_costs,
+    "bisect": _bisect_costs,
     "bisect.status": _bisect_status,
     "blame": _blame,
     "explain": _explain,
@@ -614,17 +614,17 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "clear-cache": _clear,
     "debug-library": _library,
     "doctor.compare": _setups,
-    "doctor.run": lambda world: [doctor.listing(run.ALL), *_setups(world)],
+    "doctor": lambda world: [doctor.listing(run.ALL), *_setups(world)],
     "env-triton": _phases,
     "env.explain": _run("env.explain", "--env", "debug"),
-    "env.list": _run("env.list"),
+    "env": _run("env.list"),
     "install-triton": _stages,
     "ir-env": _run("ir-env"),
-    "ir-override": _override,
-    "kernel.aot": _aot,
+    "kernel.override": _override,
+    "kernel.export": _aot,
     "kernel.capture": _capture,
     "corpus.list": _corpus,
-    "kernel.compare": _compare,
+    "compare": _compare,
     "kernel.compile": lambda world: compiles.table(world.compiled()),
     "kernel.lint": _lint,
     "kernel.profile": _profile,
@@ -637,9 +637,9 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "passes.check": _passes_check,
     "passes.find": _passes("find"),
     "passes.import": _overview,
-    "kernel.reduce": _kernel_reduce,
+    "reduce": _kernel_reduce,
     "passes.isolate": _reduce,
-    "passes.knockout": _knockout,
+    "knockout": _knockout,
     "passes.list": _passes("list"),
     "editor": _editor,
     "pass.new": _pass_new,
@@ -653,10 +653,10 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "rehearse": _rehearse,
     "setup-mlir": _phases,
     "store.gc": _store_gc,
-    "store.list": _store_list,
+    "store": _store_list,
     "up": _stages,
     "worktree.add": _phases,
-    "worktree.list": _worktree_list,
+    "worktree": _worktree_list,
 }
 
 
@@ -686,8 +686,8 @@ def test_every_table_of_every_task_fits(
 def test_no_task_that_prints_tables_is_forgotten() -> None:
     with_tables = {
         name
-        for name in namespace.task_names
-        if any(one.name == WIDE.name for one in namespace[name].get_arguments(ignore_unknown_help=True))
+        for name in namespace.every
+        if any(one.name == WIDE.name for one in namespace.every[name].get_arguments(ignore_unknown_help=True))
     }
     assert with_tables == set(SAMPLES)
 

@@ -13,13 +13,14 @@ import pytest
 
 from tests.unit.cli.tasks.conftest import Smith
 from tests.unit.facts import fakes
+from tritonsmith.cli import modes
 from tritonsmith.cli.tasks import namespace, output
 from tritonsmith.cli.tasks.option_task import from_argv
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.plan import MakeDir, Plan, Write
 
 
-@pytest.mark.parametrize("name", sorted(namespace.task_names))
+@pytest.mark.parametrize("name", sorted(namespace.every))
 def test_every_flag_is_explained(name: str) -> None:
     task = namespace[name]
     assert task.__doc__
@@ -43,8 +44,8 @@ def test_every_flag_is_explained(name: str) -> None:
         (["setup-mlir", "--provider", "soruce"], "did you mean 'source'?"),
         (["setup-mlir", "--jobs", "many"], "--jobs cannot be 'many'"),
         (["build-triton", "--build-type", "Dbg"], "did you mean 'Debug'?"),
-        (["system.packages", "--need", "biuld"], "did you mean 'build'?"),
-        (["system.packages", "--manager", "atp"], "did you mean 'apt'?"),
+        (["doctor", "--packages", "--need", "biuld"], "did you mean 'build'?"),
+        (["doctor", "--packages", "--manager", "atp"], "did you mean 'apt'?"),
         (["doctor", "--only", "tools.cmaek"], "did you mean 'tools.cmake'?"),
         (["doctor", "--only", "machine,buidls"], "did you mean 'builds'?"),
         (["doctor", "--only", "machnie", "--list"], "did you mean 'machine'?"),
@@ -61,12 +62,12 @@ def test_every_flag_is_explained(name: str) -> None:
             "unknown flag --signatur\n  - did you mean '--signature'?",
         ),
         (["kernel.compile", "--signatur", "x"], "unknown flag --signatur\n"),
-        (["env.explain", "debug"], "did you mean --env debug?"),
-        (["pipeline", "a100"], "did you mean --target a100?"),
+        (["pins", "debug"], "pins does not take the argument 'debug'"),
+        (["explain", "--pipeline", "a100"], "did you mean --target a100?"),
         (["setup-mlir", "/"], "did you mean --source /?"),
-        (["ci-replay", "--source", "/"], "cd DIR, or --env ENV"),
-        (["ir-env", "--target", "a100"], "--target is a flag of"),
-        (["passes.reduce", "dump", "--pattern", "x"], "--pattern is a flag of passes.isolate\n"),
+        (["test-triton", "--ci", "--source", "/"], "cd DIR, or --env ENV"),
+        (["passes.dump", "--print-env", "--target", "a100"], "--target is a flag of"),
+        (["reduce", "dump.mlir", "--pattern", "x"], "--pattern is a flag of passes.isolate\n"),
         (["passes.diff"], "passes.diff needs DIR\n"),
         (["up", "--dry"], "did you mean '--dry-run'?"),
         (["pins", "--list"], "unknown flag --list\n"),
@@ -87,17 +88,18 @@ def test_a_list_of_all_tasks_is_no_answer_to_a_wrong_one(smith: Smith) -> None:
     assert "known names: " in smith("zzzzzzzz").err
 
 
-@pytest.mark.parametrize("name", sorted(namespace.task_names))
+@pytest.mark.parametrize("name", sorted(namespace.every))
 def test_help_has_a_usage_an_example_that_works_and_placeholders(smith: Smith, name: str) -> None:
     shown = smith("--help", name).out
     usage, *rest = shown.splitlines()
-    assert usage.startswith(f"Usage: invoke {name} ")
-    example = shlex.split(rest[rest.index("Example:") + 1].strip().removeprefix("invoke"))
+    mode = modes.of_task(name)
+    assert usage.startswith(f"Usage: invoke {mode.usage if mode else name} ")
+    example = modes.resolved(shlex.split(rest[rest.index("Example:") + 1].strip().removeprefix("invoke")))
     assert example[0] == name
     words = example[1 : example.index("--") if "--" in example else None]
     from_argv(namespace[name], [word for word in words if word not in (">", "log.txt")])
     for option in namespace[name].options:
-        assert option.usage in (usage if option.word else shown)
+        assert option.usage in (usage if option.word and not mode else shown)
         assert option.word or not option.placeholder or f"{option.flag} {option.placeholder}" in shown
         assert bool(option.placeholder) == (not option.kind.startswith("bool"))
 
@@ -108,7 +110,7 @@ def test_help_has_a_usage_an_example_that_works_and_placeholders(smith: Smith, n
         ["kernel.show", "mm.py:mm"],
         ["passes.list", "dump"],
         ["explain", "doctor"],
-        ["kernel.compare", "3.4.0"],
+        ["compare", "3.4.0"],
     ],
 )
 def test_help_may_follow_the_words_of_a_task(smith: Smith, words: list[str]) -> None:
@@ -167,7 +169,7 @@ def test_what_every_program_answers(smith: Smith, argv: list[str]) -> None:
     assert all(name in answer.out for name in wanted)
 
 
-@pytest.mark.parametrize("name", ["kernel.compile", "kernel.inline-ptx", "store.adopt", "debug-library"])
+@pytest.mark.parametrize("name", ["kernel.compile", "kernel.export", "store.export", "debug-library"])
 def test_help_is_no_value_of_a_positional_argument(name: str) -> None:
     argv = [str(Path(sys.executable).with_name("tritonsmith")), name, "--help"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -73,7 +73,7 @@ def test_what_a_checkout_names_to_run_needs_consent(tree: Path, key: str) -> Non
     with pytest.raises(ConfigError, match="is not allowed yet") as caught:
         settings.load(str(file))
     assert caught.value.why == f"{key} = {VALUES[key]}".replace('"', "'")
-    assert f"invoke env.allow {file}" in caught.value.hints[0]
+    assert f"invoke env --allow {file}" in caught.value.hints[0]
     assert settings.load(str(file), only_shown=True).name == "mine"
     allow(file)
     assert settings.load(str(file)).name == "mine"

@@ -53,7 +53,7 @@ def test_without_a_clone_there_is_the_comparison_and_what_to_give() -> None:
     assert found
     url, more = found.lines()
     assert url.endswith(f"https://github.com/llvm/llvm-project/compare/{'a' * 40}...{'b' * 40}")
-    assert "invoke bisect.resume --llvm-source CLONE" in more
+    assert "invoke bisect --resume --llvm-source CLONE" in more
     assert found.as_json()["commits"] is None
 
 

@@ -153,4 +153,4 @@ def test_each_finding_has_the_commands_that_go_on() -> None:
     assert shlex.split(spilled.search(Path("/c/kernels.toml"), old, own)) == [
         "invoke", "kernel.study", "/c/kernels.toml:k", "--triton", "3.7.0,debug", "--target", "cuda:90:32",
     ]  # fmt: skip
-    assert found.differences == "invoke kernel.compare /out /out --diff"
+    assert found.differences == "invoke compare /out /out --diff"

@@ -93,7 +93,7 @@ def test_a_page_of_somebody_else_stays(tmp_path: Path) -> None:
     site.write(cells_of(), tmp_path / "site")
     site.check(tmp_path / "site")
     (tmp_path / "index.html").write_text("<h1>Mine</h1>")
-    with pytest.raises(UsageError, match=r"a page that kernel\.study did not write"):
+    with pytest.raises(UsageError, match=r"a page that `--site` did not write"):
         site.check(tmp_path)
     with pytest.raises(UsageError, match="is a file"):
         site.check(tmp_path / "index.html")

@@ -288,7 +288,7 @@ def _told(step: Pack) -> Iterator[None]:
             "cannot pack this tree",
             where=step.dest,
             why=str(error),
-            hints=["a build may be running in the tree, or was stopped: check with `invoke store.verify`"],
+            hints=["a build may be running in the tree, or was stopped: check with `invoke store --verify`"],
         ) from error
 
 

@@ -1,1 +1,1 @@
-"""`kernel.reduce`: the Python source of a kernel made small while a symptom stays."""
+"""`reduce`: the Python source of a kernel made small while a symptom stays."""

@@ -1,4 +1,4 @@
-"""`kernel.reduce`: shrink the source of a kernel while a symptom stays, and write a file that shows it."""
+"""`reduce`: shrink the source of a kernel while a symptom stays, and write a file that shows it."""
 
 from __future__ import annotations
 

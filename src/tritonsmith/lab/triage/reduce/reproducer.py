@@ -104,7 +104,7 @@ def _commands(symptom: Symptom, asked: CompileRequest) -> Iterator[str]:
         yield command("passes.check", *words)
         return
     if len(texts) < len(symptom.terms):
-        yield command("kernel.resources", *words)
+        yield command("kernel.compile --resources", *words)
     for stage in dict.fromkeys(one.stage for one in texts):
         yield command("kernel.show", *words, "--stage", stage)
     if not symptom.terms:
