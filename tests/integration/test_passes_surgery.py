@@ -64,7 +64,7 @@ def test_a_program_whose_python_has_no_triton(smith: Smith) -> None:
     )
     done = smith("passes.run", "--skip-pass", "cse", "--", sys.executable, "needs.py", code=1)
     assert "the program needs triton, which its Python does not have" in done.error
-    assert "passes.run --env wheel -- python script.py" in done.error
+    assert "passes.replay --env wheel -- python script.py" in done.error
 
 
 def test_a_program_compiles_without_a_pass(smith: Smith) -> None:

@@ -77,7 +77,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def typed(argv: Sequence[str]) -> list[str]:
-    """The words before the cursor, the program's name first; the last one may be empty.
+    """Return the words before the cursor, the program's name first; the last word may be empty.
 
     Args:
         argv: after the program's name: `--complete -- LINE`; zsh and fish give the line in words.
@@ -88,7 +88,7 @@ def typed(argv: Sequence[str]) -> list[str]:
 
 
 def candidates(words: Sequence[str]) -> Iterable[str]:
-    """What may stand in the place of the last word; nothing where files are to be offered."""
+    """Return what may complete the last word; nothing where the shell should offer files."""
     *typed_before, last = words[1:] or [""]
     tasks = _flags_of_tasks()
     before = modes.resolved(typed_before)
@@ -113,7 +113,7 @@ def candidates(words: Sequence[str]) -> Iterable[str]:
 
 
 def _words(before: Sequence[str], flags: Iterable[Flag]) -> int:
-    """The number of words that are no flags, nor values of flags."""
+    """Count the words that are neither flags nor values of flags."""
     valued = {one.name for one in flags if one.value}
     return sum(
         not one.startswith("-") and last not in valued
@@ -122,7 +122,7 @@ def _words(before: Sequence[str], flags: Iterable[Flag]) -> int:
 
 
 def _flags_of_tasks() -> Flags:
-    """The flags of each task, by its names; from the workspace if no task has changed since."""
+    """Return the flags of each task by its name; from the workspace if no task has changed since."""
     home = os.environ.get("TRITONSMITH_HOME")
     folder = Path(home).expanduser() if home else None
     if folder is None:
@@ -144,7 +144,7 @@ def _flags_of_tasks() -> Flags:
 
 
 def _state() -> str:
-    """A text that changes with the files of the tasks."""
+    """Return a text that changes whenever a file of the tasks does."""
     with os.scandir(_TASKS) as entries:
         times = sorted(f"{one.name} {one.stat().st_mtime_ns}" for one in entries if one.name.endswith(".py"))
     return "\n".join((__version__, str(_TASKS), *times))
@@ -164,14 +164,14 @@ def _declared() -> Flags:
 
 
 def gpus() -> list[str]:
-    """Names that `--target` takes."""
+    """Return the names of GPUs that `--target` takes."""
     from tritonsmith.core import configs  # noqa: PLC0415
 
     return sorted({"native", "all", *configs.load("gpu-targets")["targets"]})
 
 
 def _values(option: Flag, start: str, before: Sequence[str]) -> Iterable[str]:
-    """The values of an option; of one with commas, after those that are typed already."""
+    """Yield the values of an option; after a comma, with the values that are already typed in front."""
     done, comma, _ = start.rpartition(",")
     known = _KNOWN.get(option.value)
     values = known() if known else []
@@ -181,7 +181,7 @@ def _values(option: Flag, start: str, before: Sequence[str]) -> Iterable[str]:
 
 
 def _dumped(word: str) -> list[str]:
-    """The names of the passes of a dump; empty if the word is no folder of one."""
+    """Return the names of the passes of a dump; none if the word is not the folder of a dump."""
     from tritonsmith.compiler.dump import index  # noqa: PLC0415
     from tritonsmith.core.errors import SmithError  # noqa: PLC0415
 

@@ -95,7 +95,7 @@ def _usage_errors() -> Iterator[None]:
 
 
 def _explained(error: ParseError) -> tuple[str, Sequence[str]]:
-    """What is wrong with a command line, and what to try."""
+    """Explain what is wrong with a command line, and return hints on what to try."""
     name = error.context.name if error.context else None
     task = namespace.every[name] if name else None
     mode = modes.of_task(name or "")
@@ -122,7 +122,7 @@ def _explained(error: ParseError) -> tuple[str, Sequence[str]]:
 
 
 def _unknown_flag(name: str | None) -> str:
-    """The first flag that the task does not have; Invoke may have taken it for the value of a word."""
+    """Return the first flag that the task does not have; Invoke may have taken it for the value of a word."""
     if name is None:
         return ""
     known = {one.flag for one in (*namespace[name].options, WIDE)} | {"--help"}
@@ -136,7 +136,7 @@ def _like_task(wrong: str) -> Sequence[str]:
 
 
 def _like_flag(wrong: str, name: str | None) -> Iterator[str]:
-    """The nearest flag of the task; or else the tasks that have the flag."""
+    """Yield the task's nearest flag, or else the tasks that have the flag."""
     if name is None:
         return
     options = (*namespace[name].options, WIDE)
@@ -157,7 +157,7 @@ def _like_flag(wrong: str, name: str | None) -> Iterator[str]:
 
 
 def _as_a_flag(wrong: str, name: str) -> Iterator[str]:
-    """How to give a stray word that is an environment, a GPU or a folder; or else the nearest task."""
+    """Yield the flag for a stray word that is an environment, a GPU or a folder; or else the nearest task."""
     from tritonsmith.core.envs import settings  # noqa: PLC0415 - `invoke --list` does without
 
     values = {one.placeholder: one for one in reversed(namespace[name].options) if not one.word}

@@ -207,7 +207,7 @@ def _go_on(session: BisectSession, scheduler: str, jobs: int | None, *, explain:
 
 
 def _bisect(session: BisectSession, scheduler: str, jobs: int | None, *, silent: bool) -> TritonBisect:
-    """The bisect of a question, which may be another process's."""
+    """Return the bisect of a question, which another process may be running."""
     from tritonsmith.core.envs import settings, workspace
     from tritonsmith.lab.bisect import ends
     from tritonsmith.lab.bisect.build import CommitBuilds
@@ -232,7 +232,7 @@ def _bisect(session: BisectSession, scheduler: str, jobs: int | None, *, silent:
 
 
 def _parted(bisect: TritonBisect, answer: BisectAnswer, *, silent: bool) -> PartingPass | None:
-    """Where the compiles of a kernel by both sides of the step part; None for a command or a test."""
+    """Find where compiles of a kernel before and after the culprit diverge; None for a command or test."""
     from tritonsmith.lab.bisect import culprit
 
     session, question = bisect.session, bisect.session.question
@@ -247,7 +247,7 @@ def _parted(bisect: TritonBisect, answer: BisectAnswer, *, silent: bool) -> Part
 def _in_llvm(
     bisect: TritonBisect, answer: BisectAnswer, parted: PartingPass | None
 ) -> tuple[BisectAnswer, dict[str, Any] | None]:
-    """The answer with what the commits of LLVM say, and all of that as JSON; None where no pin moved."""
+    """Return the answer extended by LLVM's commits, and its JSON; None where LLVM's pin did not move."""
     from dataclasses import replace
 
     from tritonsmith.lab.bisect import llvm_range, report
@@ -279,7 +279,7 @@ def _in_llvm(
 
 
 def _page(bisect: TritonBisect, answer: BisectAnswer, parted: PartingPass | None) -> Path:
-    """Write the page; for a kernel, with its code by both sides of the step."""
+    """Write the page; for a kernel, with its code before and after the culprit."""
     from tritonsmith.lab.bisect import findings, page
     from tritonsmith.lab.bisect.predicate import kernel_compiles
 
@@ -364,14 +364,14 @@ def _options(question: BisectQuestion) -> CompileOptions:
 
 
 def _absolute(text: str, separator: str = ":") -> str:
-    """FILE or FILE:NAME with the file absolute; MODULE:NAME stays."""
+    """Make the file of FILE or FILE:NAME absolute; leave MODULE:NAME alone."""
     head, found, tail = text.partition(separator)
     path = Path(head).expanduser().absolute()
     return f"{path}{found}{tail}" if text and path.exists() else text
 
 
 def _content(question: BisectQuestion) -> str:
-    """Digest of all files that are tested; what commits have of their own does not change."""
+    """Return a digest of all files under test; files of the commits themselves cannot change."""
     from tritonsmith.compiler import source_tree
     from tritonsmith.core.plan import digest
 
@@ -395,7 +395,7 @@ def _is_url(source: str) -> bool:
 
 
 def _clone(question: BisectQuestion) -> Path | None:
-    """The user's clone, or the tool's own of a URL, fetched or not; None if none is named."""
+    """Return the user's clone, or this tool's clone of a URL, fetched or not; None if none is named."""
     from tritonsmith.build.worktrees import add
     from tritonsmith.core.envs import workspace
 
@@ -405,7 +405,7 @@ def _clone(question: BisectQuestion) -> Path | None:
 
 
 def _fetch(question: BisectQuestion) -> None:
-    """Bring the tool's own clone up to date; one that is there will do if that fails."""
+    """Update this tool's own clone; if that fails, the clone as it is will do."""
     from tritonsmith.build.worktrees import add
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import SmithError

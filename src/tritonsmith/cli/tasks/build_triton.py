@@ -141,7 +141,7 @@ def _check_includes(check: IncludeCheck, env: str, *, dry_run: bool) -> None:
 
 
 def build_settings(how: BuildOptions) -> dict[str, Any]:
-    """The settings that the flags override, by name; None for those that they do not.
+    """Return the settings by name; None for those that no flag overrides.
 
     Raises:
         UsageError: two flags contradict each other.

@@ -189,7 +189,7 @@ def _clear_kept(
     yes: bool,
     dry_run: bool,
 ) -> None:
-    """Show what a command keeps, and remove it while nobody else may use it."""
+    """Show the results that a command keeps, and remove them under their lock."""
     from tritonsmith.core.envs import workspace
 
     if dry_run:
@@ -234,7 +234,7 @@ def _filters(which: EntryOptions) -> Filters:
 
 
 def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
-    """The installed Tritons, if a filter needs them."""
+    """Return the installed Tritons if a filter needs them."""
     import os
     from pathlib import Path
 

@@ -29,7 +29,7 @@ _REFUSED = frozenset(  # by the machine, whatever we do
 
 
 def end(error: BaseException) -> BaseException:
-    """The exception of Invoke to raise instead, with a message and an exit code."""
+    """Return Invoke's exception to raise instead, with a message and an exit code."""
     said_by_rich = isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
     if isinstance(error, BrokenPipeError) or said_by_rich:  # `| head` has read enough
         _drop_output()
@@ -52,14 +52,14 @@ def end(error: BaseException) -> BaseException:
 
 
 def _of_notebooks(text: str) -> str:
-    """Name the cell and its line where a file was made from a notebook."""
+    """Name the notebook's cell and line in place of the file that was made from it."""
     if module := sys.modules.get("tritonsmith.compiler.notebook"):
         return str(module.told(text))
     return text
 
 
 def _foreseen(error: BaseException) -> SmithError | None:
-    """The error for an exception that is caused by the machine or a wrong name; None for a bug."""
+    """Return the error for an exception that the machine or a wrong name has caused; None for a bug."""
     if isinstance(error, OSError) and error.errno in _REFUSED:
         said = error.strerror or str(error)
         hints = ["check the owner and the permissions: `ls -ld`"] if error.filename else []

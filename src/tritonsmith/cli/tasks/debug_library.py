@@ -132,7 +132,7 @@ def _tell(outcome: DebugLibraryOutcome) -> None:
 
 
 def next_words(outcome: DebugLibraryOutcome) -> str:
-    """A gdb command with a breakpoint in a requested file, else in a requested library, else in any."""
+    """Return a gdb command with a breakpoint in a requested file, else a requested library, else in any."""
     from tritonsmith.compiler.debugger_init import GDB
 
     named = [op.library.sources for op in outcome.operations if op.library.name in outcome.fresh]

@@ -105,7 +105,7 @@ def run(
 
 
 def _print(examination: Any, *, whole: bool) -> None:
-    """The findings; for `--since` the differences, and what is wrong now."""
+    """Print the findings; for `--since`, the differences and what is wrong now."""
     from tritonsmith.doctor import report, snapshot
 
     since, found = examination.since, examination.findings
@@ -122,7 +122,7 @@ def _print(examination: Any, *, whole: bool) -> None:
 
 
 def _mend(subject: Any, plan: Any, *, dry_run: bool, yes: bool) -> bool:
-    """Show the plan, ask, and apply the fixes; returns whether they were applied."""
+    """Show the plan, ask, and apply the fixes; return whether they were applied."""
     from tritonsmith.core.envs import session
 
     if not plan.steps:

@@ -51,7 +51,7 @@ def editor_(
 
 
 def table(root: str, files: tuple[MergedFile, ...]) -> Grid:
-    """What happens to each file."""
+    """Return the table of what happens to each file."""
     from tritonsmith.core.ui import tables
 
     return tables.plain(root, ["", "file"], [[one.change, one.name] for one in files])

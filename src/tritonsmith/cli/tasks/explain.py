@@ -72,7 +72,7 @@ def _list(rows: list[AtlasAnswer], what: str, root: Path, *, json: bool) -> None
 
 
 def _root(source: str, env: str, python: Path | None) -> Path:
-    """The checkout; with --env or --python, or where there is none, the installed Triton."""
+    """Return the checkout; with --env or --python, or without a checkout, the installed Triton."""
     import os
 
     from tritonsmith.build.triton import commands
@@ -125,7 +125,7 @@ def _of_installed(site: Path) -> Path:
 
 
 def _llvms(named: str, env: str) -> list[Path]:
-    """The one that is named; else that of the environment, and those of the system."""
+    """Yield the LLVM that is named; else the environment's and the system's."""
     from tritonsmith.atlas import tablegen
     from tritonsmith.core.envs import receipts, settings, workspace
     from tritonsmith.facts import llvm_tree

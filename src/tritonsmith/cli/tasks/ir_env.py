@@ -77,7 +77,7 @@ def _list(*, json: bool, idle: bool) -> None:
 
 
 def _version(env: str, python: Path | None) -> str:
-    """The version of the selected Triton; without one the newest release, with a note."""
+    """Return the version of the selected Triton; without one, the newest release, and print a note."""
     import os
 
     from tritonsmith.core.envs import settings, workspace

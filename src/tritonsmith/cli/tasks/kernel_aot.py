@@ -86,13 +86,13 @@ def aot(
 
 
 def _as_upstream(backend: BackendOptions, sweep: Sequence[str]) -> BackendOptions:
-    """The options, with upstream's number of warps unless something sets another."""
+    """Add upstream's default number of warps unless an option or sweep sets another."""
     swept = any(one.startswith(("num_warps", "autotune")) for one in (*sweep, *backend.option))
     return backend if swept or backend.num_warps else replace(backend, num_warps=_WARPS)
 
 
 def _here() -> tuple[Target, ...]:
-    """The target of this machine's GPU.
+    """Return the target of this machine's GPU.
 
     Raises:
         UsageError: there is none.

@@ -64,7 +64,7 @@ def compile_(
 
 
 def _with_ptxas(where: Toolchain, wanted: str, *, dry_run: bool) -> Toolchain:
-    """The toolchain with another ptxas, which is installed if need be."""
+    """Return the toolchain with another ptxas, which is installed if necessary."""
     from tritonsmith.compiler import wheel_env
     from tritonsmith.wheels import ptxas
 

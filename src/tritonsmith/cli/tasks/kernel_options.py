@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolchainOptions:
-    """Selects the Triton that compiles."""
+    """The Triton that compiles."""
 
     env: str = WHEEL_ENV
     python: Path | None = PYTHON
     timeout: int | None = TIMEOUT
 
     def toolchain(self, *wanted: CompileRequest) -> Toolchain:
-        """The toolchain of a compile; one compile at a time by default.
+        """Return the toolchain of a compile, with one job by default.
 
         Args:
             wanted: the requests: their errors are reported before a missing Triton.
@@ -62,7 +62,7 @@ class ToolchainOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolOptions(ToolchainOptions):
-    """Selects the Triton that compiles, and the number of jobs."""
+    """The Triton that compiles, and the number of jobs."""
 
     jobs: int | None = JOBS
 
@@ -76,7 +76,7 @@ class BackendOptions:
     option: tuple[str, ...] = BACKEND_OPTION
 
     def of_backend(self) -> dict[str, Any]:
-        """Name to value; those of `--option` win over the others.
+        """Return the options by name; those of `--option` win over the others.
 
         Raises:
             UsageError: one of them makes no sense.
@@ -104,7 +104,7 @@ class KernelOptions(BackendOptions):
         from_cache: str = "",
         by: ToolchainOptions | None = None,
     ) -> CompileRequest:
-        """The compile request: `requests` where one kernel is taken.
+        """Return the compile request, where a command takes a single kernel; see `requests`.
 
         Raises:
             SmithError: a flag makes no sense, or a kernels file lists several kernels and none is named.
@@ -125,7 +125,7 @@ class KernelOptions(BackendOptions):
         from_cache: str = "",
         by: ToolchainOptions | None = None,
     ) -> tuple[CompileRequest, ...]:
-        """The compile requests: one, or those of a kernels file.
+        """Return the compile requests: one, or those of a kernels file.
 
         Args:
             kernel: FILE[:KERNEL], MODULE:KERNEL, or a kernels file; empty with `from_cache`.
@@ -168,7 +168,7 @@ class KernelOptions(BackendOptions):
         return (replace(flags, file=file, kernel=name, targets=flags.targets or default),)
 
     def flags(self, stages: Iterable[str] = ()) -> CompileRequest:
-        """What the flags ask for, of no kernel in particular; without targets if none is given.
+        """Return a request for no kernel in particular; without targets if no flag gives one.
 
         Raises:
             UsageError: one of them makes no sense.
@@ -212,7 +212,7 @@ class SurgeryOptions:
     ptxas_option: tuple[str, ...] = PTXAS_OPTION
 
     def surgery(self) -> Surgery | None:
-        """What they ask for; None if nothing.
+        """Return the changes to the pipelines; None if there are none.
 
         Raises:
             UsageError: one is neither a pass nor an option.
@@ -231,7 +231,7 @@ class CompileOptions(SurgeryOptions, KernelOptions):
 
 
 def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) -> Sequence[ListedKernel]:
-    """The entries of a kernels file for the Triton that compiles; notes say which files have changed."""
+    """Return the entries of a kernels file for the Triton that compiles, and note files that have changed."""
     from tritonsmith.compiler import spec
     from tritonsmith.compiler.kernels import kernels_file
     from tritonsmith.core.ui import console
@@ -251,7 +251,7 @@ def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) ->
 
 
 def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
-    """What several Tritons compile: a kernel, or those of a kernels file; nothing without one.
+    """Return the kernels that several Tritons compile: one, or those of a kernels file; none without either.
 
     Raises:
         SmithError: one of them makes no sense, or flags of a compile without a kernel.
@@ -274,7 +274,7 @@ def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel,
 
 
 def target_of(stage: str) -> str:
-    """The default target for a stage."""
+    """Return the default target for a stage."""
     from tritonsmith.compiler import targets
 
     nvidia, amd = targets.default()
@@ -282,7 +282,7 @@ def target_of(stage: str) -> str:
 
 
 def parse_stages(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of stages, in lower case.
+    """Return the names of stages in lower case.
 
     Raises:
         UsageError: no version has such a stage.
@@ -299,6 +299,6 @@ def parse_stages(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def folder_of(kernel: str) -> Path | None:
-    """The folder that is given instead of a kernel."""
+    """Return the folder that is given instead of a kernel."""
     folder = Path(kernel).expanduser().absolute() if kernel else None
     return folder if folder and folder.is_dir() else None

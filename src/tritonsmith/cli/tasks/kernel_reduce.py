@@ -125,7 +125,7 @@ def _subject(
 
 
 def _out(out: OutFile | None, file: Path, name: str) -> Path:
-    """The file to write.
+    """Return the file to write.
 
     Raises:
         UsageError: it is the source.

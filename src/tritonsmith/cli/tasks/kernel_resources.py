@@ -83,7 +83,7 @@ def _compiled_before(folder: Path) -> Measured:
 def _compiled_now(
     asked: Sequence[CompileRequest], where: Toolchain, out: Path | None, *, silent: bool, dry_run: bool
 ) -> Measured | None:
-    """Compile first; None if only the plan was printed."""
+    """Compile the kernels; return None if only the plan was printed."""
     from dataclasses import replace
 
     from tritonsmith.compiler import run

@@ -89,7 +89,7 @@ def study(
 
 
 def _sides(words: Iterable[str]) -> list[CompilerSpec]:
-    """The Tritons of a study; other kinds of sides are not allowed."""
+    """Return the Tritons of a study, which takes no other kind of side."""
     from tritonsmith.compiler import spec
     from tritonsmith.core.errors import UsageError
 

@@ -48,7 +48,7 @@ def flag(about: str, default: Any, **more: Any) -> Any:
 
 
 def again(declared: Any, unset: str = "", *, default: Any = None) -> Any:
-    """A shared declaration with another default for one task.
+    """Repeat a shared declaration with another default for one task.
 
     Args:
         declared: what `flag` or `word` returned.
@@ -73,7 +73,7 @@ class OutFile:
     text: str
 
     def path(self, name: str) -> Path:
-        """The file; named `name` in a folder that exists, or whose path ends with a slash."""
+        """Return the file; `name` in it if the path is a folder or ends with a slash."""
         path = Path(self.text).expanduser().absolute()
         return path / name if self.text.endswith("/") or path.is_dir() else path
 
@@ -150,7 +150,7 @@ class Option:
 
     @property
     def repeated(self) -> bool:
-        """Whether the flag may be repeated."""
+        """Report whether the flag may be repeated."""
         return self.kind in ("tuple[str, ...]", "CommaLists")
 
     def read(self, given: Any) -> Any:
@@ -180,7 +180,7 @@ class Option:
 
 
 def options_of(body: Callable[..., object]) -> tuple[Option, ...]:
-    """The options that a task's body declares: its parameters and the fields of its dataclasses, in order."""
+    """Return the options that a task's body declares: parameters and fields of dataclasses, in order."""
     _context, *parameters = inspect.signature(body).parameters.values()
     namespace = inspect.unwrap(body).__globals__
     found: list[Option] = []
@@ -199,7 +199,7 @@ def options_of(body: Callable[..., object]) -> tuple[Option, ...]:
 
 
 def bind(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a task's body, from the values that Invoke has parsed.
+    """Convert the values that Invoke has parsed into the arguments of a task's body.
 
     Raises:
         UsageError: a value is not a number, or both flags of a pair are given.

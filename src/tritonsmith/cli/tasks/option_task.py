@@ -45,13 +45,13 @@ class OptionTask(Task[Any]):
         return option_fields.options_of(inspect.unwrap(self.body))
 
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:  # noqa: ARG002 - Invoke's
-        """The arguments, for the command line of this process."""
+        """Return the arguments for the command line of this process."""
         words, _ = command_line()
         place = words.index(self.typed) if self.typed in words else len(words)
         return self.arguments(words[place + 1 :])
 
     def arguments(self, words: Sequence[str]) -> list[Argument]:
-        """The arguments, for a command line: the words after the task's name and before `--`."""
+        """Return the arguments for a command line: the words after the task's name and before `--`."""
         options = (*self.options, *([WIDE] if self.tables else ()))
         place = next((index for index, word in enumerate(words) if word in _HELP), None)
         given = self._given_words(words[:place])
@@ -65,7 +65,7 @@ class OptionTask(Task[Any]):
         return found
 
     def _given_words(self, words: Sequence[str]) -> set[str]:
-        """Names of the options that are given as words."""
+        """Return the names of the options that are given as words."""
         if not words:
             return set()
         valued = {one.flag for one in self.options if not one.kind.startswith("bool")}
@@ -104,7 +104,7 @@ def command_line() -> tuple[list[str], list[str]]:
 
 
 def to_argv(task: OptionTask, values: Mapping[str, Any]) -> list[str]:
-    """The words and flags that pass these arguments to a task's body, without the task's name.
+    """Return the words and flags that pass these arguments to a task's body, without the task's name.
 
     `values` are by the names of the body's parameters; missing ones have their defaults.
     """
@@ -118,7 +118,7 @@ def to_argv(task: OptionTask, values: Mapping[str, Any]) -> list[str]:
 
 
 def _flat(options: Iterable[Option], values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
-    """Sort words first."""
+    """Yield each option with its value, words first."""
     for option in sorted(options, key=lambda one: not one.word):
         if option.group in values:
             yield option, getattr(values[option.group], option.name)
@@ -127,7 +127,7 @@ def _flat(options: Iterable[Option], values: Mapping[str, Any]) -> Iterator[tupl
 
 
 def from_argv(task: OptionTask, words: Sequence[str]) -> dict[str, Any]:
-    """The arguments of a task's body, as Invoke would parse the words after its name.
+    """Return the arguments of a task's body as Invoke would parse the words after its name.
 
     Raises:
         ParseError: the task does not take them.

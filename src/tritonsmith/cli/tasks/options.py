@@ -99,7 +99,7 @@ class BuildOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayerOptions:
-    """Selects the program that runs the passes of a dump."""
+    """The program that runs the passes of a dump."""
 
     env: str = again(ANY_ENV, "the dump's")
     python: Path | None = again(PYTHON, "the dump's")
@@ -111,7 +111,7 @@ class ReplayerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryOptions:
-    """Selects entries of Triton's caches."""
+    """The entries of Triton's caches that a command is about."""
 
     kernel: str = flag("only kernels whose name matches this glob: 'matmul_*'", "")
     target: str = flag("only this target: cuda:90, hip:gfx942, or a GPU such as h100", "", value="GPU")
@@ -125,7 +125,7 @@ class EntryOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions:
-    """Selects the store."""
+    """The store."""
 
     store: str = flag("folder of the store, instead of the environment's", "")
     env: str = ENV

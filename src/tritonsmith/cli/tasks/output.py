@@ -28,7 +28,7 @@ _WORTH_A_TABLE = 1.0  # seconds; what was done already takes some tenths
 
 
 def plan(what: Plan, rest: str = "", *, about: Iterable[str] = ()) -> None:
-    """Print a plan as a shell script that begins with a summary; on a terminal, of a long one only that.
+    """Print a plan as a shell script below its summary; a terminal shows only the summary of a long plan.
 
     Verbatim: rich would expand tabs. As bytes: names of files need not be UTF-8. Secrets are hidden, and the
     script says so.
@@ -65,7 +65,7 @@ def plan(what: Plan, rest: str = "", *, about: Iterable[str] = ()) -> None:
 
 
 def time_of(what: Plan, receipt: Path, measured: float | None = None) -> list[str]:
-    """The line of a plan's summary that says how long its open phases took before; none if that is unknown.
+    """Yield the line of a summary with the time that the open phases took before, if that is known.
 
     Args:
         what: the plan.
@@ -91,7 +91,7 @@ def time_of(what: Plan, receipt: Path, measured: float | None = None) -> list[st
 
 
 def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
-    """Print the plan of a compile; of very many points only a summary, as comments, unless `everything`."""
+    """Print the plan of a compile; for very many points only a summary, in comments, unless `everything`."""
     from tritonsmith.compiler import points
 
     if everything or len(what.wanted) <= _MANY:
@@ -103,7 +103,7 @@ def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
 
 
 def json(what: object, *, indent: int | None = 2) -> None:
-    """Print JSON verbatim: kernels, IR and options in it stay what they are.
+    """Print JSON verbatim, so that kernels, IR and options in it are not changed.
 
     JSON of the tool's own places goes through `console.out().print_json`, which hides secrets.
     """
@@ -141,7 +141,7 @@ def done(what: str, running: Session, following: str = "") -> None:
 
 
 def unusual(env: str) -> str:
-    """The environment for the next command; empty for the one that commands take by themselves."""
+    """Return the environment for the next command; empty if it is the commands' default."""
     return env if env != ENV.default else ""
 
 

@@ -84,7 +84,7 @@ def _next(commands: tuple[tuple[str, str], ...]) -> None:
 
 
 def table(root: Path, design: NewPass) -> Grid:
-    """The files of a pass, new ones and changed ones."""
+    """Return the table of a pass's files, new and changed."""
     from tritonsmith.core.ui import tables
 
     rows = [["new", file] for file, _ in design.written]

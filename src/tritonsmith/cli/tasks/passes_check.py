@@ -92,7 +92,7 @@ def check(
 
 
 def _require_fitting(is_dump: bool, kernel: str, *, compiled: bool, against: str) -> None:
-    """Check that the flags are about what is checked, a dump or a kernel.
+    """Check that the flags fit the subject: a dump or a kernel.
 
     Raises:
         UsageError: they are not.
@@ -111,7 +111,7 @@ def _require_fitting(is_dump: bool, kernel: str, *, compiled: bool, against: str
 
 
 def _list(source: str, *, alone: bool, json: bool) -> None:
-    """Print which operations are known: of all, or of a checkout."""
+    """Print which operations are known, of all or of those in a checkout."""
     from dataclasses import asdict
 
     from tritonsmith.build.triton import commands
@@ -137,7 +137,7 @@ def _list(source: str, *, alone: bool, json: bool) -> None:
 
 
 def _judge(made: DumpIndex, answer: CheckAnswer) -> None:
-    """End with the exit code of the answer.
+    """Exit with the code of the answer.
 
     Raises:
         SmithError: something changes the result.

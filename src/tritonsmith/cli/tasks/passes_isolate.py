@@ -98,7 +98,7 @@ def isolate(
 
 
 def _tell(found: Isolated, reduced: Reduced | None, folder: Path) -> None:
-    """Print the answer; a failure that is not the dump's is an error instead."""
+    """Print the answer; a failure that differs from the dump's is an error."""
     from tritonsmith.core.ui import console
     from tritonsmith.lab.isolate import report
     from tritonsmith.lab.reduce import report as reduce_report
@@ -115,7 +115,7 @@ def _tell(found: Isolated, reduced: Reduced | None, folder: Path) -> None:
 
 
 def _different(found: Isolated, tool: Replayer, folder: Path) -> SmithError:
-    """Make the error for a failure that is not the dump's: what was asked for is not reproduced."""
+    """Return the error for a failure that differs from the dump's, which was not reproduced."""
     from tritonsmith.core.errors import SmithError
     from tritonsmith.lab.isolate import report
 
@@ -176,7 +176,7 @@ def _held(
 
 
 def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:
-    """The first pass that changes what the kernel computes."""
+    """Find the first pass that changes the kernel's result."""
     from tritonsmith.check import predicate
     from tritonsmith.compiler.dump import select
     from tritonsmith.compiler.replay import replayer

@@ -69,7 +69,7 @@ def knockout(
 
 
 def _of_program(argv: Sequence[str], check: str, by: PoolOptions, out: Path | None, *, json: bool) -> None:
-    """A program, run without each pass of its kernels."""
+    """Run a program without each pass of its kernels in turn."""
     from tritonsmith.cli.tasks import output
     from tritonsmith.cli.tasks.triage import command_subject
     from tritonsmith.compiler import output_lock

@@ -110,7 +110,7 @@ def _print(found: Reduced, to: Path, *, json: bool) -> None:
 
 
 def _is_wrong(when: str, command: Sequence[str]) -> bool:
-    """Whether `--when wrong` is asked for."""
+    """Report whether `--when wrong` is given."""
     from tritonsmith.check import predicate
     from tritonsmith.core.errors import UsageError
 
@@ -144,7 +144,7 @@ def _runnable(program: str) -> None:
 def _wrong_pass(
     dump: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions
 ) -> tuple[str, PassRunner]:
-    """The first pass of a dump that changes the result, and what it is given."""
+    """Return the first pass of a dump that changes the result, and its input."""
     from tritonsmith.check import check, report
     from tritonsmith.compiler.dump import select
     from tritonsmith.compiler.replay import replayer
@@ -198,7 +198,7 @@ def _no_bindings() -> SmithError:
 def _way(
     pipeline: str, space: Workspace, path: Path, by: ReplayerOptions, *, wrong: bool = False
 ) -> PassRunner:
-    """The program that runs the passes of a file."""
+    """Return the program that runs the passes of a file."""
     from tritonsmith.compiler.dump.index import DumpIndex
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.lab.reduce import pass_runner

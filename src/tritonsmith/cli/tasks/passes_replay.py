@@ -91,7 +91,7 @@ def replay(
 
 
 def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | None, *, quiet: bool) -> None:
-    """Print the result of a single job; an error if the job failed, or if its output differs."""
+    """Print the result of a single job; raise if the job failed or its output differs."""
     from tritonsmith.compiler.replay import report, run, verdict
     from tritonsmith.core.errors import SmithError
     from tritonsmith.core.ui import console, recording

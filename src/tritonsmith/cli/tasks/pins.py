@@ -278,7 +278,7 @@ def _some_clone(source: Path | None) -> Path:
 
 
 def _version(text: str) -> str:
-    """A release that is in the table, or too new for the table."""
+    """Return a release that is in the table, or newer than the table."""
     import re
 
     from tritonsmith.facts import pytorch_pins
@@ -293,7 +293,7 @@ def _version(text: str) -> str:
 
 
 def _clone(source: Path | None) -> Path | None:
-    """The clone of Triton that a flag names, or that contains the current folder."""
+    """Return the clone of Triton that a flag names, or that contains the current folder."""
     from tritonsmith.facts import checkout
 
     if source:

@@ -71,7 +71,7 @@ def purge_wheels(
 
 
 def _nothing_built() -> str:
-    """Why there is nothing to remove from: no virtual environment is active, and the default has none yet."""
+    """Explain why nothing can be removed: no virtual environment is active, and the default has none yet."""
     from tritonsmith.doctor import run
 
     subject = run.subject(_DEFAULT)
@@ -101,7 +101,7 @@ def _interpreter(env: str, python: Path | None) -> PythonEnv:
 
 
 def _counted(survey: Survey) -> Iterator[str]:
-    """What goes, and how much: a line for each distribution, the largest first."""
+    """Yield a line for each distribution to remove, with its size, the largest first."""
     for row in sorted(survey.rows, key=lambda row: -row.size):
         yield f"removes {_printable(row.title)}: {row.files:,} files, {row.size / _MIB:,.0f} MiB"
 

@@ -71,7 +71,7 @@ def rehearse(
 
 
 def _listed(kernels: str, corpus: Path | None) -> tuple[Path, str]:
-    """The kernels file, and the name of one kernel of it."""
+    """Return the kernels file, and the name of one of its kernels."""
     from tritonsmith.compiler.kernels import kernels_file
     from tritonsmith.core.errors import UsageError
     from tritonsmith.lab.corpus import corpus as of_corpus

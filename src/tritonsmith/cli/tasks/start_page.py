@@ -135,7 +135,7 @@ _HEAD = max(map(len, GROUPS)) + 4
 
 
 def lines() -> Iterator[str]:
-    """The page, at most 40 lines of at most 80 columns."""
+    """Yield the start page: at most 40 lines of at most 80 columns."""
     yield f"tritonsmith {__version__}: for people who hack on the Triton GPU compiler."
     yield "Builds LLVM/MLIR at the pin and a Debug Triton, compiles kernels for any GPU"
     yield "(none required), records the IR before every pass, diagnoses environments."

@@ -218,7 +218,7 @@ def _run(task_name: str, plan: Plan) -> None:
 
 
 def _store(which: StoreOptions) -> Store:
-    """The selected store: by flag, by the env file, or the workspace's."""
+    """Return the store that a flag or the env file selects, or the workspace's."""
     from tritonsmith.build.store.store import open_store
     from tritonsmith.core.envs import settings, workspace
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def listed(found: StoreListing) -> None:
-    """The table of entries and their problems."""
+    """Return the table of entries and their problems."""
     from tritonsmith.core.ui import tables
 
     if found.rows:
@@ -33,7 +33,7 @@ def listed(found: StoreListing) -> None:
 
 
 def _cells(row: StoreRow, now: float) -> list[str]:
-    """The entry's name on its own line, for copying; below the name its description and users."""
+    """Return the cells of an entry: its name alone in a line, for copying; below it description and users."""
     lines = [row.entry.name]
     if have := row.entry.manifest:
         commit = f" {have.commit[:12]}{'+' if have.diff else ''}" if have.commit else ""
@@ -49,7 +49,7 @@ def _cells(row: StoreRow, now: float) -> list[str]:
 
 
 def to_delete(prepared: PreparedGc, found: StoreListing) -> None:
-    """Entries to delete and to keep, and the freed space."""
+    """Return the table of entries to delete and to keep, and the space that is freed."""
     from tritonsmith.core.ui import tables
 
     def cells(row: StoreRow, more: str) -> list[str]:

@@ -73,18 +73,18 @@ def _widen(wide: bool) -> None:
 
 
 def _heed_interrupts() -> None:
-    """A script's `tritonsmith TASK &` begins with SIGINT ignored, and so would every compiler it starts."""
+    """Handle SIGINT, which a script's `tritonsmith TASK &` ignores, and so would every compiler it starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def end_with_reader() -> None:
-    """Before any task runs, `--list | head` ends this process without a word: a shell shows 141."""
+    """Let a closed pipe end this process silently before any task runs, as in `--list | head`."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
 def _outlive_readers() -> None:
-    """A task has things to tidy up, and writes to children that may end: it ends by `crash_report`."""
+    """Raise an error at a closed pipe: a task has things to tidy up, and writes to children that may end."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
@@ -96,7 +96,7 @@ def _print_anything() -> None:
 
 
 def _write_bytecode() -> None:
-    """Invoke turns it off, for tasks.py: every module that a task imports would be compiled on every run."""
+    """Turn bytecode on, which Invoke turns off: every import would be compiled on every run."""
     sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
 
 

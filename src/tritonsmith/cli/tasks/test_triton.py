@@ -85,7 +85,7 @@ def test_triton(
 def _selection(
     tested: TestedBuild, asked: frozenset[SuiteName], paths: Sequence[str], base: str | None
 ) -> SuiteSelection:
-    """The tests: those of a change (`base` is not None), those that are named, or whole suites."""
+    """Return the tests: of a change (`base` is not None), by name, or whole suites."""
     if base is not None:
         if paths:
             raise UsageError("--changed and paths contradict each other", hints=["omit one of them"])

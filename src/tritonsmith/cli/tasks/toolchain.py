@@ -63,7 +63,7 @@ def ptxas(
 
 
 def _listed(python: Path, space: Workspace) -> list[dict[str, str]]:
-    """All versions that there are, with the path of those that are here."""
+    """Return all versions, with the paths of those that are installed."""
     from tritonsmith.core.versions import version_key
     from tritonsmith.facts import machine
     from tritonsmith.wheels import ptxas as registry

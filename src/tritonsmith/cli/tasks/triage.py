@@ -99,7 +99,7 @@ def command_subject(
     out: Path | None,
     place: str,
 ) -> CommandSubject:
-    """A command, its check, and where it runs; without `--out` each has a folder beside `place`."""
+    """Return the command under test, with its check; without `--out` its folder is beside `place`."""
     from tritonsmith.compiler import watched_program
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import digest

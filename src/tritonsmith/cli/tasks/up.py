@@ -73,7 +73,7 @@ def _need_wheel(chosen: Settings) -> None:
 
 
 def _like(path: Path, env: str) -> tuple[Settings, Plan]:
-    """The settings of the environment of a report, and a plan that keeps them as an env file."""
+    """Return the settings of a report's environment, and a plan that writes them as an env file."""
     from tritonsmith.core.envs import settings, workspace
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.plan import Write

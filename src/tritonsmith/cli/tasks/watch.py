@@ -86,7 +86,7 @@ def _path(text: str) -> Path:
 
 
 def _parse(text: str) -> tuple[list[str], dict[str, Any]]:
-    """The words of a task, and the arguments of its body.
+    """Return the words of a task and the arguments of its body.
 
     Raises:
         UsageError: there is no such task, or it does not take them.

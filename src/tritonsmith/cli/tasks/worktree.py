@@ -79,7 +79,7 @@ def listing(context: Any, json: bool = JSON) -> None:
 
 
 def listed(found: Sequence[WorktreeRow], now: float) -> None:
-    """The table of worktrees, and their problems."""
+    """Return the table of worktrees and their problems."""
     from tritonsmith.core.ui import tables, units
 
     head = ["worktree", "ref", "LLVM pin", "LLVM", "Triton", "size", "age"]

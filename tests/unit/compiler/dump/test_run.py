@@ -141,7 +141,7 @@ def test_the_plan_is_a_script_that_runs_the_program(tmp_path: Path) -> None:
     text = prepared.plan.shell()
     assert "MLIR_ENABLE_DUMP=1 TRITON_ALWAYS_COMPILE=1" in text
     assert "'my script.py' 'a b' 2> " in text
-    assert "passes.import" in text
+    assert "passes.dump --from-log" in text
 
 
 def test_the_run_acts_on_the_plan_that_a_dry_run_prints(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_log_is_a_file_or_standard_input(make, tmp_path: Path) -> None:  # typ
     make(tmp_path / "log")
     with pytest.raises(FactError, match="cannot read this log") as caught:
         import_log.read(str(tmp_path / "log"), tmp_path / "out")
-    assert "passes.import -" in caught.value.hints[0]
+    assert "passes.dump --from-log -" in caught.value.hints[0]
     assert not (tmp_path / "out").exists()
 
 

@@ -151,6 +151,6 @@ def test_each_finding_has_the_commands_that_go_on() -> None:
     assert "--when 'spills>+0' --target cuda:90:32" in spilled.search(Path("/c/kernels.toml"), old, new)
     own = spec.CompilerSpec("debug", env="debug")
     assert shlex.split(spilled.search(Path("/c/kernels.toml"), old, own)) == [
-        "invoke", "kernel.study", "/c/kernels.toml:k", "--triton", "3.7.0,debug", "--target", "cuda:90:32",
+        "invoke", "compare", "/c/kernels.toml:k", "--triton", "3.7.0,debug", "--target", "cuda:90:32",
     ]  # fmt: skip
     assert found.differences == "invoke compare /out /out --diff"

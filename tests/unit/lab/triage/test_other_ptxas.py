@@ -135,7 +135,7 @@ def test_without_a_package_index_it_says_how_to_get_it(
     seen = tested("an older ptxas")
     assert seen.verdict is Verdict.SKIP
     assert seen.why.startswith("no ptxas 12.8.93 is available: pip failed; ")
-    assert seen.why.endswith("toolchain.ptxas 12.8.93 gets it")
+    assert seen.why.endswith("up --ptxas 12.8.93 gets it")
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_another_ptxas_agrees_with_no_optimizations_by_its_own() -> None:
     assert found.text == "ptxas, 13.5.37 instead of 12.9.86, 12.8.93 instead of 12.9.86"
     said = "a newer ptxas: 13.5.37 instead of 12.9.86: the same PTX"
     assert any(one.startswith(said) for one in found.reasons)
-    assert "toolchain.ptxas 13.5.37 prints the variables that make this Triton run it" in found.next
+    assert "up --ptxas 13.5.37 prints the variables that make this Triton run it" in found.next
 
 
 def test_two_causes_are_not_decided() -> None:
