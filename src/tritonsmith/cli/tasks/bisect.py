@@ -140,7 +140,7 @@ def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
     for line in continued(console.typed(report.repeat(found.question)), console.out().width - _INDENT):
         console.out().print(f"{'':<{_INDENT}}{line}", markup=False)
     console.out().print(report.tested(found) if found.tested else "nothing tested yet")
-    console.out().print(found.answer or "not over: invoke bisect.resume", markup=False)
+    console.out().print(found.answer or "not over: invoke bisect --resume", markup=False)
 
 
 @task()

@@ -162,7 +162,7 @@ class DumpIndex:
         try:
             return untrusted.read_bytes(self.path(dump), untrusted.OURS)
         except OSError as error:
-            hints = ["recreate the folder with invoke passes.dump or invoke passes.import"]
+            hints = ["recreate the folder with `invoke passes.dump`"]
             why = error.strerror or str(error)
             raise FactError(
                 "cannot read a file of this dump", where=self.path(dump), why=why, hints=hints

@@ -159,7 +159,7 @@ def locked(folder: Path, purpose: str) -> Iterator[None]:
     Raises:
         LockedError: another process works at it.
     """
-    hints = ["wait for it to end: invoke bisect.status"]
+    hints = ["wait for it to end: invoke bisect --status"]
     with locks.hold(folder / "lock", purpose=purpose, busy=f"at the bisect {folder.name}", hints=hints):
         yield
 
