@@ -349,7 +349,7 @@ def test_a_file_that_is_gone_is_named(made: DumpIndex) -> None:
         with pytest.raises(FactError) as caught:
             one()
         assert str(made.path(dump)) in str(caught.value)
-        assert "recreate the folder with invoke passes.dump" in str(caught.value)
+        assert "recreate the folder with `invoke passes.dump`" in str(caught.value)
 
 
 def test_lines_that_end_as_on_windows_are_shown_as_lines(tmp_path: Path) -> None:
