@@ -42,16 +42,7 @@ from tritonsmith.core.plan.steps import pack
 from tritonsmith.core.plan.steps.pack import Unpack
 from tritonsmith.doctor import history, saved_report, snapshot
 from tritonsmith.doctor.check import DoctorContext
-from tritonsmith.facts import (
-    checkout,
-    cmake_cache,
-    distributions,
-    editables,
-    git,
-    import_resolution,
-    llvm_tree,
-    untracked_files,
-)
+from tritonsmith.facts import checkout, cmake_cache, distributions, git, installed_tritons, llvm_tree
 
 COUNT = int(os.environ.get("TRITONSMITH_FUZZ", "0"))
 SEED = int(os.environ.get("TRITONSMITH_FUZZ_SEED", "0"))
@@ -556,11 +547,11 @@ def test_records_and_their_neighbours(tmp_path: Path) -> None:
                     one.editable.package.is_dir()
             distributions.owners(found)
             distributions.leftovers(site)
-            untracked_files.read(site, found)
-            editables.forsaken(site, ())
-            import_resolution.find(
-                [site, *editables.pth_folders(site / "easy-install.pth")],
-                import_resolution.finders([site], found),
+            installed_tritons.orphans(site, found)
+            distributions.forsaken_hooks(site, ())
+            installed_tritons.resolve_import(
+                [site, *distributions.pth_folders(site / "easy-install.pth")],
+                installed_tritons.import_finders([site], found),
             )
 
         assert not refused(look, number=number)

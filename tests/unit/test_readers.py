@@ -38,9 +38,9 @@ _KNOWN = {
     "build/editors/jsonc.py": "one text or number between quotes, found by a pattern",
     "build/editors/neovim.py": _PACKAGE,
     "core/envs/receipts.py": "what it has just made",
-    "facts/nvidia_smi.py": _ANSWER,
+    "facts/gpus.py": _ANSWER,
     "facts/python_env.py": _ANSWER,
-    "facts/triton_processes.py": "/proc",
+    "facts/installed_tritons.py": "/proc",
     "inspect/export_c/variant_source.py": _PACKAGE,
     "lab/blame/pipeline.py": _RESULT,
     "compiler/capture/recorded.py": _RESULT,
@@ -116,7 +116,7 @@ def _reads(call: ast.Call) -> bool:
     words = [ast.unparse(word) for word in (*call.args, *(word.value for word in call.keywords))]
     if whole in _PARSERS:
         return True
-    if owner.rpartition(".")[2] in ("untrusted", "source", "editables"):  # which call `untrusted`
+    if owner.rpartition(".")[2] in ("untrusted", "source"):  # which call `untrusted`
         return False
     if name in ("read_text", "read_bytes"):
         return bool(owner)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonsmith.atlas.place import Place
 from tritonsmith.atlas.source_files import SourceFiles, line_of
-from tritonsmith.facts import git_reader
+from tritonsmith.facts import git
 
 _TESTS = {"test", "tests", "unittest"}
 
@@ -76,7 +76,7 @@ def last_change(root: Path, place: Place, end: int = 0) -> LastChange | None:
     """Return the last commit that changed lines, or a whole file; None where git knows none."""
     form = "--format=%h%x09%cs%x09%an%x09%s"
     where = (f"-L{place.line},{end}:{place.file}", "-s") if end else ("--", place.file)
-    answer = git_reader.look(root, "log", "-1", form, *where)
+    answer = git.look(root, "log", "-1", form, *where)
     if answer is None or answer.code or not answer.out:
         return None
     parts = answer.out.splitlines()[0].split("\t", 3)

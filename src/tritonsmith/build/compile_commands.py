@@ -10,7 +10,7 @@ from typing import Literal
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Link, Move, Plan, Run
-from tritonsmith.facts import filesystems
+from tritonsmith.facts import machine
 
 PHASE = "compile commands"
 NAME = "compile_commands.json"
@@ -62,6 +62,6 @@ def plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
     merged = env.path / NAME
     merge = (sys.executable, "-m", "tritonsmith.build.merge_compile_commands", "--output", str(merged))
     steps = [Run((*merge, *map(str, databases)), cwd=env.path, phase=PHASE)]
-    backup = filesystems.free_name(place.path, ".backup")
+    backup = machine.free_name(place.path, ".backup")
     moved = (Move(place.path, backup, phase=PHASE),) if place.state == "file" else ()
     return Plan(f"link {place.path}", (*steps, *moved, Link(place.path, merged, phase=PHASE)))

@@ -26,7 +26,7 @@ from tritonsmith.doctor.check import (
     warning,
 )
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import cmake_cache, filesystems, llvm_tree
+from tritonsmith.facts import cmake_cache, llvm_tree, machine
 from tritonsmith.facts import libtriton as libtriton_file
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.cmake_cache import CmakeCache
@@ -205,7 +205,7 @@ def _below(path: Path, prefix: Path) -> bool:
 
 def _aside(cache: CmakeCache) -> tuple[Move, ...]:
     """Make the next configure start from scratch; moving the cache back undoes this."""
-    beside = filesystems.free_name(cache.file, ".stale")
+    beside = machine.free_name(cache.file, ".stale")
     return (Move(cache.file, beside, phase="stale CMake caches"),)
 
 

@@ -29,7 +29,7 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
-from tritonsmith.facts import cache_roots, filesystems, installed_tritons, triton_cache, triton_metadata
+from tritonsmith.facts import cache_roots, installed_tritons, machine, triton_cache
 from tritonsmith.facts.triton_cache import CacheEntry, Content
 
 _GIB = float(1 << 30)
@@ -140,7 +140,7 @@ def dangling(subject: DoctorContext) -> Iterator[Finding]:
     entries = _newest(kernels)
     if not entries:
         raise NotApplicableError("no compiled kernel yet")
-    broken = [(entry, gone[0]) for entry in entries if (gone := triton_metadata.dangling(entry))]
+    broken = [(entry, gone[0]) for entry in entries if (gone := triton_cache.dangling_stages(entry))]
     others = len(everything) - len(kernels)
     part = _part(entries, sum(content.total for content in contents) - others)
     if not broken:
@@ -163,7 +163,7 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
     far = []
     kinds = set()
     for content in subject.caches:
-        system = filesystems.of(content.root.path)
+        system = machine.file_system_of(content.root.path)
         if system is None:
             continue
         kinds.add(system.kind)

@@ -18,24 +18,13 @@ from tritonsmith.core.envs.schema import Settings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import Step
-from tritonsmith.facts import (
-    cache_roots,
-    ccache,
-    gpus,
-    llvm_tree,
-    machine,
-    nvidia_smi,
-    python_env,
-    tools,
-    triton_cache,
-)
+from tritonsmith.facts import cache_roots, ccache, gpus, llvm_tree, machine, python_env, tools, triton_cache
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.ccache import Ccache
 from tritonsmith.facts.checkout import TritonCheckout
-from tritonsmith.facts.gpus import Gpus
+from tritonsmith.facts.gpus import Gpus, SmiError, SmiGpu, read_smi
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
-from tritonsmith.facts.nvidia_smi import SmiGpu
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Tool
 from tritonsmith.facts.triton_cache import Content
@@ -274,8 +263,8 @@ class DoctorContext:
     def smi(self) -> tuple[SmiGpu, ...] | str:
         """The values of nvidia-smi for each GPU, or the reason why there are none."""
         try:
-            return nvidia_smi.read()
-        except nvidia_smi.SmiError as error:
+            return read_smi()
+        except SmiError as error:
             return str(error)
 
     @cached_property

@@ -26,9 +26,8 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
-from tritonsmith.facts import gpus, kernel_log, machine
-from tritonsmith.facts.gpus import Driver, Gpu
-from tritonsmith.facts.nvidia_smi import SmiGpu
+from tritonsmith.facts import gpus, machine
+from tritonsmith.facts.gpus import Driver, Gpu, SmiGpu
 from tritonsmith.facts.variables import covers
 from tritonsmith.wheels import ptxas as registry
 
@@ -333,11 +332,11 @@ def xid(subject: DoctorContext) -> Iterator[Finding]:
     """Report Xids; one of a program is usual after an illegal access, one of the GPU outlasts the program."""
     if not subject.gpus.nvidia:
         raise NotApplicableError(_NO_NVIDIA_DRIVER)
-    text = kernel_log.read()
+    text = gpus.read_kernel_log()
     if text is None:
         raise NotApplicableError("this user may not read the kernel's log: sudo dmesg | grep Xid")
     table: dict[str, Any] = configs.load("gpu-health")["xid"]
-    counts = Counter(kernel_log.xids(text.splitlines()))
+    counts = Counter(gpus.xids(text.splitlines()))
     for (number, bus), count in counts.items():
         row = table.get(str(number), {"by": "", "says": "not in tritonsmith's table"})
         make = warning if row["by"] == "gpu" else note

@@ -19,7 +19,7 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
-from tritonsmith.facts import filesystems, git
+from tritonsmith.facts import git, machine
 from tritonsmith.facts import machine as machines
 
 _ELSEWHERE = {
@@ -177,7 +177,7 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
         "checkout": subject.checkout.root if subject.checkout else None,
         "compiler cache": subject.ccache.folder if subject.ccache else None,
     }
-    systems = {what: filesystems.of(path) for what, path in places.items() if path}
+    systems = {what: machine.file_system_of(path) for what, path in places.items() if path}
     remote = {what: system for what, system in systems.items() if system and system.network}
     for what, system in remote.items():
         yield warning(

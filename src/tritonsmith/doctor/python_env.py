@@ -13,9 +13,9 @@ from tritonsmith.core.plan.steps import uninstall
 from tritonsmith.core.versions import version_key
 from tritonsmith.doctor.check import DoctorContext, Finding, check, error, note, ok, skipped, warning
 from tritonsmith.doctor.python_triton import installing, sources
-from tritonsmith.facts import distributions, eras, import_resolution, untracked_files
+from tritonsmith.facts import distributions, eras, installed_tritons
 from tritonsmith.facts.distributions import Distribution
-from tritonsmith.facts.import_resolution import ResolvedImport
+from tritonsmith.facts.installed_tritons import ResolvedImport
 from tritonsmith.facts.python_env import PythonEnv
 
 _MIB = float(1 << 20)
@@ -110,7 +110,7 @@ def _orphaned(site: Path, python: PythonEnv, subject: DoctorContext) -> Iterator
             remedy="run the purge again: it restores the files, or continues",
             commands=_purge(subject),
         )
-    alone = untracked_files.read(
+    alone = installed_tritons.orphans(
         site, [distribution for distribution in python.distributions if distribution.site == site]
     )
     if alone.any:
@@ -172,15 +172,15 @@ def _leads(distribution: Distribution, subject: DoctorContext) -> Finding:
 def spec(subject: DoctorContext) -> Iterator[Finding]:
     """Resolve `import triton`: `sys.path`, `.pth` files and finders decide; the first folder wins."""
     python = subject.need_packages()
-    finders = import_resolution.finders(python.sites, python.distributions)
-    plain = import_resolution.find(python.path, finders)
+    finders = installed_tritons.import_finders(python.sites, python.distributions)
+    plain = installed_tritons.resolve_import(python.path, finders)
     yield _found(plain, subject)
     named = subject.environ.get("PYTHONPATH", "").split(os.pathsep)
     variable = tuple(subject.cwd / folder for folder in named if folder)
-    with_variable = import_resolution.find((*variable, *python.path), finders)
+    with_variable = installed_tritons.resolve_import((*variable, *python.path), finders)
     if with_variable and with_variable != plain:
         yield _shadow(with_variable, plain, "PYTHONPATH contains its parent", "unset PYTHONPATH")
-    here = import_resolution.find((subject.cwd, *variable, *python.path), finders)
+    here = installed_tritons.resolve_import((subject.cwd, *variable, *python.path), finders)
     if here and here != with_variable:
         yield _shadow(
             here,

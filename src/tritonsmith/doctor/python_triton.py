@@ -29,16 +29,7 @@ from tritonsmith.doctor.check import (
     warning,
 )
 from tritonsmith.doctor.pins import installed_torch as pairs
-from tritonsmith.facts import (
-    distributions,
-    editables,
-    import_resolution,
-    libtriton,
-    llvm_tree,
-    package_pins,
-    pytorch_pins,
-    tools,
-)
+from tritonsmith.facts import distributions, installed_tritons, libtriton, llvm_tree, pytorch_pins, tools
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.libtriton import Libtriton
@@ -157,7 +148,7 @@ def _unmet(owner: Distribution, line: str, installed: Distribution) -> Finding:
         str(owner.info),
         affects="its libraries are built for that torch, and its kernels were tested with that Triton",
         remedy=f"install {owner.name} with what it requires, or a release of it for {installed.title}",
-        commands=(command("pins", package=owner.name),) if owner.name in package_pins.names() else (),
+        commands=(command("pins", package=owner.name),) if owner.name in pytorch_pins.package_names() else (),
     )
 
 
@@ -313,8 +304,8 @@ def installed_ptxas(package: Path) -> tuple[Path, ...]:
 
 def package_of(python: PythonEnv) -> Path | None:
     """Return the folder that `import triton` finds in an interpreter; None without a complete package."""
-    finders = import_resolution.finders(python.sites, python.distributions)
-    resolved = import_resolution.find(python.path, finders)
+    finders = installed_tritons.import_finders(python.sites, python.distributions)
+    resolved = installed_tritons.resolve_import(python.path, finders)
     return resolved.folder if resolved and not resolved.namespace and resolved.folder.is_dir() else None
 
 
@@ -356,7 +347,7 @@ def _installed(python: PythonEnv) -> Iterator[Path]:
     finders = (
         hook for site in python.sites for hook in sorted(site.glob(f"__editable___{_NAME}_*_finder.py"))
     )
-    mapped = (editables.mapping(hook).get(_NAME) for hook in finders)
+    mapped = (distributions.finder_mapping(hook).get(_NAME) for hook in finders)
     own = (*(entry / _NAME for entry in python.path), *filter(None, mapped))
     for places in (own, *(tuple(entry / folder / _NAME for entry in python.path) for folder in _VENDORED)):
         if there := next((place for place in places if untrusted.is_file(place / "__init__.py")), None):
@@ -392,7 +383,9 @@ def _title(folder: Path, python: PythonEnv) -> str:
         return f"{_NAME} in {folder.parent.parent.name}"
     for distribution in python.distributions:
         record = (
-            editables.read_text(distribution.info / "RECORD") if distribution.site == folder.parent else ""
+            distributions.text_of_file(distribution.info / "RECORD")
+            if distribution.site == folder.parent
+            else ""
         )
         if distribution.name == distributions.normalised(_NAME):
             return f"{_NAME} {distribution.version}{_origin(distribution.info)}"

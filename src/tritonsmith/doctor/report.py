@@ -23,7 +23,7 @@ from tritonsmith.core.ui.tables import Grid
 from tritonsmith.doctor import redact as personal
 from tritonsmith.doctor.check import Check, DoctorContext, Finding, Status
 from tritonsmith.doctor.redact import Redactor
-from tritonsmith.facts import cpu, gpu_runtimes, tools, torch_install
+from tritonsmith.facts import gpus, machine, pytorch_pins, tools
 
 _MARKS: dict[Status, str] = {
     "ok": "✓",
@@ -215,7 +215,7 @@ def _rows(subject: DoctorContext, hide: Redactor, *, deep: bool) -> Iterator[tup
     yield "Variables", ", ".join(shown) or "none set"
     python = subject.packages
     yield "Packages", _picked(python.dists if python else ())
-    yield "Conda packages", _picked(gpu_runtimes.conda(python.prefix) if python else ())
+    yield "Conda packages", _picked(gpus.conda_runtimes(python.prefix) if python else ())
 
 
 def _picked(packages: Iterable[tuple[str, str]]) -> str:
@@ -252,7 +252,7 @@ def _triton(subject: DoctorContext) -> Iterator[tuple[str, str]]:
 
 def _torch(subject: DoctorContext, *, deep: bool) -> Iterator[tuple[str, str]]:
     python = subject.packages
-    torch = torch_install.read(python) if python else None
+    torch = pytorch_pins.read_torch(python) if python else None
     if python is None or torch is None:
         yield "PyTorch", "not installed"
         return
@@ -294,7 +294,7 @@ def _system(subject: DoctorContext) -> Iterator[tuple[str, str]]:
             name = host.os_id
     yield "OS", f"{name or platform.platform()}, kernel {platform.release()}, {host.arch}"
     yield "Libc", f"glibc {host.glibc or 'none'}, GLIBCXX_{host.glibcxx or 'none'}"
-    chip = cpu.read()
+    chip = machine.read_cpu()
     yield "CPU", f"{chip.model}, {host.cores} cores usable, {host.memory_gib:.1f} GiB"
     if chip.sockets:
         shape = f"sockets: {chip.sockets}, cores per socket: {chip.cores}, threads per core: {chip.threads}"
@@ -316,10 +316,10 @@ def _libraries(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     dists = subject.packages.dists if subject.packages else ()
     nvcc = tools.find("nvcc")
     toolkit = f"nvcc {nvcc.version or '?'}" if nvcc else ""
-    runtimes = (gpu_runtimes.wheels(dists, "cuda-runtime"), toolkit)
+    runtimes = (gpus.runtime_wheels(dists, "cuda-runtime"), toolkit)
     yield "CUDA runtime", ", ".join(filter(None, runtimes)) or "none found"
-    yield "cuDNN", gpu_runtimes.wheels(dists, "cudnn") or "no wheel of it (`--deep` queries torch)"
-    rocm = gpu_runtimes.rocm(Path(subject.environ.get("ROCM_PATH") or "/opt/rocm"))
+    yield "cuDNN", gpus.runtime_wheels(dists, "cudnn") or "no wheel of it (`--deep` queries torch)"
+    rocm = gpus.rocm(Path(subject.environ.get("ROCM_PATH") or "/opt/rocm"))
     yield "HIP runtime", f"{rocm.hip or 'none found'}{f', ROCm {rocm.version}' if rocm.version else ''}"
     yield "MIOpen", rocm.miopen or "none found"
     loading = subject.environ.get("CUDA_MODULE_LOADING")

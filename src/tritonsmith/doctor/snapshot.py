@@ -20,7 +20,7 @@ from tritonsmith.core.versions import version_key
 from tritonsmith.doctor import redact
 from tritonsmith.doctor.check import DoctorContext
 from tritonsmith.doctor.python_triton import installed_ptxas, package_of
-from tritonsmith.facts import gpu_runtimes, gpus, libtriton, torch_install, variables
+from tritonsmith.facts import gpus, libtriton, pytorch_pins, variables
 
 VARIABLE = "$"  # prefix of variables among the facts
 EMPTY = "(empty)"  # an empty variable
@@ -50,7 +50,7 @@ def _machine(subject: DoctorContext) -> Snapshot:
         "driver": nvidia.version if nvidia else "",
         "driver-cuda": nvidia.cuda if nvidia else "",
         "amd-driver": amd.version or "of the kernel" if amd else "",
-        "rocm": gpu_runtimes.rocm(Path(subject.environ.get("ROCM_PATH") or "/opt/rocm")).version,
+        "rocm": gpus.rocm(Path(subject.environ.get("ROCM_PATH") or "/opt/rocm")).version,
     }
 
 
@@ -65,7 +65,7 @@ def _python(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     python = subject.packages
     if not python:
         return
-    versions, package, torch = dict(python.dists), package_of(python), torch_install.read(python)
+    versions, package, torch = dict(python.dists), package_of(python), pytorch_pins.read_torch(python)
     owners = [(name, versions[name]) for name in python.triton_owners]
     yield "interpreter", str(python.executable)
     yield "python", python.version
@@ -79,8 +79,8 @@ def _python(subject: DoctorContext) -> Iterator[tuple[str, str]]:
         yield "torch", torch.version
         yield "torch-cuda", torch.cuda
         yield "torch-hip", torch.hip
-    yield "cuda-runtime", gpu_runtimes.wheels(python.dists, "cuda-runtime")
-    yield "cudnn", gpu_runtimes.wheels(python.dists, "cudnn")
+    yield "cuda-runtime", gpus.runtime_wheels(python.dists, "cuda-runtime")
+    yield "cudnn", gpus.runtime_wheels(python.dists, "cudnn")
 
 
 def _llvm_in(library: Path) -> str:

@@ -32,7 +32,7 @@ from tritonsmith.doctor.check import (
     skipped,
     warning,
 )
-from tritonsmith.facts import cmake_cache, eras, git, remote_storage, tools
+from tritonsmith.facts import ccache, cmake_cache, eras, git, tools
 from tritonsmith.facts import machine as machines
 from tritonsmith.facts.ccache import Ccache
 from tritonsmith.facts.tools import Tool
@@ -259,7 +259,7 @@ def remote(subject: DoctorContext) -> Iterator[Finding]:
     except ConfigError as failure:
         yield of_error(failure)
         return
-    answer = remote_storage.ask(cache.remote, write=cache.remote_write, timeout=_PATIENCE)
+    answer = ccache.ask_storage(cache.remote, write=cache.remote_write, timeout=_PATIENCE)
     limit = configs.load("resources")["ccache"]["remote-connect"]
     if answer.trouble:
         yield warning(
@@ -377,7 +377,7 @@ def icecc(subject: DoctorContext) -> Iterator[Finding]:
         return
     named = subject.environ.get("ICECC_TEST_SOCKET")
     sockets = [Path(name).expanduser() for name in ((named,) if named else _SOCKETS)]
-    if any(remote_storage.listens(path, timeout=_PATIENCE) for path in sockets if path.exists()):
+    if any(ccache.listens(path, timeout=_PATIENCE) for path in sockets if path.exists()):
         yield ok(f"icecc {program.version}, and its daemon answers".replace("  ", " "), program.path)
     else:
         yield warning(

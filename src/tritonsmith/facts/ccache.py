@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
+from tritonsmith.core import untrusted
 from tritonsmith.core.plan.process import capture
 
 _GIB = float(1 << 30)
@@ -89,3 +96,153 @@ def _size(values: Mapping[str, str], key: str) -> float:
     """Return a size in GiB from `5.0G` (to 4.7), `5.0 GB` or `5.0 GiB` (4.8 on); no unit means bytes."""
     match = re.match(r"([\d.]+)\s*([KMG]i?)?", values.get(key, "").replace("k", "K"))
     return float(match[1]) * _UNITS[match[2] or ""] / _GIB if match else 0.0
+
+
+# The inputs of ccache's keys, which it writes down for each compile under `CCACHE_DEBUG=1`; it changes
+# nothing else in that mode: https://ccache.dev/manual/4.7.5.html#_cache_debugging
+
+_INPUT = re.compile(r"^(?P<object>.+)\.(?P<time>\d{8}_\d{6}_\d{6})\.ccache-input-text$")
+_INPUT_PLAIN = re.compile(r"^(?P<object>.+)\.(?P<time>)ccache-input-text$")  # before 4.4
+_MODE = re.compile(r"^=== (.+) ===$")
+_KEYS = "### "
+_RESULT = re.compile(r"\] Result: (\w+)$", re.MULTILINE)
+_HITS = ("direct_cache_hit", "preprocessed_cache_hit")
+
+
+@dataclass(frozen=True)
+class Compile:
+    """One compile, as ccache saw it.
+
+    Attributes:
+        object: absolute path of the object file.
+        hit: whether the cache had it; None if it does not say (it was not cacheable).
+        inputs: section (`COMMON`), name (`cwd`), value; in the order in which they were hashed.
+    """
+
+    object: Path
+    hit: bool | None
+    inputs: tuple[tuple[str, str, str], ...]
+
+    def values(self, name: str) -> list[str]:
+        """Return all values of one name, from the first section that has it."""
+        section = next((where for where, key, _ in self.inputs if key == name), "")
+        return [value for where, key, value in self.inputs if key == name and where == section]
+
+
+def read_inputs(folder: Path) -> tuple[Compile, ...]:
+    """Return the last compile of each object in a folder that was `CCACHE_DEBUGDIR`."""
+    newest: dict[str, tuple[str, Path]] = {}
+    for path in _files(folder):
+        match = _INPUT.match(str(path)) or _INPUT_PLAIN.match(str(path))
+        if match and match["time"] >= newest.get(match["object"], ("", path))[0]:
+            newest[match["object"]] = (match["time"], path)
+    return tuple(
+        Compile(
+            Path("/") / Path(name).relative_to(folder),
+            _hit(path),
+            parse_inputs(untrusted.read_bytes(path).decode("utf-8", "replace")),
+        )
+        for name, (_, path) in sorted(newest.items())
+    )
+
+
+def parse_inputs(text: str) -> tuple[tuple[str, str, str], ...]:
+    """Return the inputs in one `ccache-input-text`."""
+    inputs: list[tuple[str, str, str]] = []
+    mode, name, lines = "", "", list[str]()
+    for line in [*text.splitlines(), "=== end ==="]:
+        match = _MODE.match(line)
+        if match or line.startswith(_KEYS):
+            if name:
+                inputs.append((mode, name, "\n".join(lines)))
+            name, lines = ("", []) if match else (line.removeprefix(_KEYS), [])
+            mode = match[1] if match else mode
+        elif name:
+            lines.append(line)
+    return tuple(inputs)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for root, _, names in os.walk(folder):
+        yield from (Path(root) / name for name in names if name.endswith("ccache-input-text"))
+
+
+def _hit(path: Path) -> bool | None:
+    log = path.with_name(path.name.replace("ccache-input-text", "ccache-log"))
+    results = set(_RESULT.findall(untrusted.text_if_any(log)))
+    if results.intersection(_HITS):
+        return True
+    return False if "cache_miss" in results else None
+
+
+# A remote storage that does not answer slows each compile down, so it is asked before a build.
+
+_REDIS_PORT = 6379
+_SERVER_ERROR = 500  # what a server answers from here on is its own trouble
+
+
+@dataclass(frozen=True)
+class StorageAnswer:
+    """The result of a check.
+
+    Attributes:
+        seconds: the time from the call to the answer.
+        trouble: why it cannot be used; empty if it can.
+    """
+
+    seconds: float
+    trouble: str = ""
+
+
+def ask_storage(remote: str, *, write: bool = False, timeout: float) -> StorageAnswer:
+    """Connect, and send a greeting.
+
+    Args:
+        remote: `redis://`, `http://` or `file://`, without a password.
+        write: whether this machine may write there; checked for a folder only.
+        timeout: seconds.
+    """
+    parts = urlsplit(remote)
+    start = time.monotonic()
+    try:
+        if parts.scheme == "file":
+            trouble = _folder(Path(parts.path), write=write)
+        elif parts.scheme == "redis":
+            trouble = _redis(parts, timeout)
+        else:
+            trouble = _http(parts, timeout)
+    except (OSError, HTTPException) as error:
+        trouble = str(error) or type(error).__name__
+    return StorageAnswer(time.monotonic() - start, trouble)
+
+
+def listens(path: Path, *, timeout: float) -> bool:
+    """Return whether a daemon answers on a Unix socket."""
+    with closing(socket.socket(socket.AF_UNIX)) as connection:
+        connection.settimeout(timeout)
+        return connection.connect_ex(str(path)) == 0
+
+
+def _folder(path: Path, *, write: bool) -> str:
+    if not path.is_dir():
+        return "no such folder"
+    mode = os.R_OK | os.X_OK | (os.W_OK if write else 0)
+    return "" if os.access(path, mode) else f"it may not be {'written to' if write else 'read'}"
+
+
+def _redis(parts: SplitResult, timeout: float) -> str:
+    address = (parts.hostname or "", parts.port or _REDIS_PORT)
+    with socket.create_connection(address, timeout) as connection:
+        connection.settimeout(timeout)
+        connection.sendall(b"PING\r\n")
+        answer = connection.recv(200).decode("utf-8", errors="replace").strip()
+    return "" if answer == "+PONG" else f"it answers {answer.lstrip('-+') or 'nothing'}"
+
+
+def _http(parts: SplitResult, timeout: float) -> str:
+    with closing(HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)) as connection:
+        connection.request("HEAD", parts.path or "/")
+        status = connection.getresponse().status
+    if status in (401, 403):
+        return f"it requires a login (HTTP {status})"
+    return f"it answers HTTP {status}" if status >= _SERVER_ERROR else ""

@@ -6,19 +6,144 @@ folders, as the standard for them says, and RECORDs are searched as bytes.
 
 from __future__ import annotations
 
+import ast
 import csv
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from tritonsmith.core import configs, untrusted
-from tritonsmith.facts import editables
-from tritonsmith.facts.editables import PACKAGE, Editable, read_text
+
+# Editable installs: their folders for `import triton`, and their hooks in the site folder.
+
+PACKAGE = "triton"
+EASY_INSTALL = "easy-install.pth"
+# Left by setuptools for the distribution `triton`, which may be gone since.
+_OURS = re.compile(rf"__editable__\.{PACKAGE}-\d.*\.pth|__editable___{PACKAGE}_\d.*_finder\.py")
+_COMMIT_HASH = re.compile(r"[0-9a-f]{7,40}")
+_MAPPING = re.compile(r"^MAPPING(?:\s*:[^=]+)?\s*=\s*(\{.*\})\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Editable:
+    """A distribution with its code elsewhere.
+
+    Attributes:
+        project: the folder that was installed; None where no file says so.
+        package: its folder for `import triton`, which may be missing; None for another package.
+        hooks: files of the site folder that lead there: `.pth` files, finders, egg-links.
+    """
+
+    project: Path | None
+    package: Path | None
+    hooks: tuple[Path, ...]
+
+
+def editable_of(site: Path, info: Path, record: bytes) -> Editable | None:
+    """Return the editable install whose `.pth` file a distribution's RECORD lists; None if there is none."""
+    if b".pth," not in record:
+        return None
+    text = record.replace(b"\0", b"?").decode("utf-8", "surrogateescape")
+    names = [line.split(",", 1)[0] for line in text.splitlines()]
+    hooks = tuple(site / name for name in names if "/" not in name and name.endswith((".pth", "_finder.py")))
+    return Editable(_project(info / "direct_url.json"), editable_package(hooks), hooks)
+
+
+def editable_of_link(link: Path) -> Editable:
+    """Return the editable install of an egg-link: `setup.py develop`, or pip before PEP 660."""
+    lines = text_of_file(link).splitlines()
+    folder = link.parent / lines[0].strip() if lines else None
+    if folder is None or not untrusted.fits(folder):
+        return Editable(None, None, (link,))
+    return Editable(folder, _inside(folder) or (folder / PACKAGE), (link,))
+
+
+def editable_package(hooks: Iterable[Path]) -> Path | None:
+    """Return the folder for `import triton` that finders or lines of `.pth` files lead to."""
+    for hook in hooks:
+        if hook.suffix == ".py":
+            folder = finder_mapping(hook).get(PACKAGE)
+        else:
+            folder = next(filter(None, map(_inside, pth_folders(hook))), None)
+        if folder:
+            return folder
+    return None
+
+
+def finder_mapping(finder: Path) -> dict[str, Path]:
+    """Return package to folder, as setuptools wrote it into a finder; empty if there is none to read."""
+    match = _MAPPING.search(text_of_file(finder))
+    try:
+        table = ast.literal_eval(match[1]) if match else {}
+    # The last two: nested too deeply.
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return {}
+    pairs = table.items() if isinstance(table, dict) else ()
+    folders = {str(name): Path(folder) for name, folder in pairs if isinstance(folder, str)}
+    return {name: folder for name, folder in folders.items() if untrusted.fits(folder)}
+
+
+def pth_folders(pth: Path) -> list[Path]:
+    """Return the folders that a `.pth` file adds to the path, existing or not."""
+    lines = (line.rstrip() for line in text_of_file(pth).splitlines())
+    return [pth.parent / line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
+
+
+def without_folder(pth: Path, folders: Sequence[Path]) -> str | None:
+    """Return a `.pth` file's text without the lines that lead to some folders; None if it has none."""
+    lines = text_of_file(pth).splitlines(keepends=True)
+    kept = [line for line in lines if not line.strip() or pth.parent / line.strip() not in folders]
+    return "".join(kept) if len(kept) < len(lines) else None
+
+
+def forsaken_hooks(site: Path, claimed: Iterable[Path]) -> tuple[Path, ...]:
+    """Return setuptools' hooks for `triton` in a site folder that no distribution claims any more."""
+    taken = set(claimed)
+    hooks = (path for path in site.glob("__editable__*") if _OURS.fullmatch(path.name))
+    return tuple(path for path in sorted(hooks) if path not in taken)
+
+
+def _inside(folder: Path) -> Path | None:
+    package = folder / PACKAGE
+    return package if untrusted.is_file(package / "__init__.py") else None
+
+
+def editable_commit(info: Path) -> str:
+    """Return the commit that pip installed a distribution from, if its source was a repository; or empty."""
+    try:
+        digits = untrusted.read_json(info / "direct_url.json")["vcs_info"]["commit_id"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return digits if isinstance(digits, str) and _COMMIT_HASH.fullmatch(digits) else ""
+
+
+def _project(direct_url: Path) -> Path | None:
+    try:
+        content = untrusted.read_json(direct_url)
+        url = urlsplit(content["url"])
+        place = Path(unquote(url.path).replace("\0", "\N{REPLACEMENT CHARACTER}"))
+        editable = content.get("dir_info", {}).get("editable")
+        return place if editable and untrusted.fits(place) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def text_of_file(path: Path) -> str:
+    """Return the text of a small file, empty if there is none; bytes that are no UTF-8 become surrogates."""
+    try:
+        text = untrusted.read_bytes(path).decode("utf-8", "surrogateescape")
+        return text.replace("\0", "\N{REPLACEMENT CHARACTER}")  # or a path from it could not be looked at
+    except OSError:
+        return ""
+
+
+# Distributions, editable or not, and who owns `triton/`.
 
 _BELOW = f"{PACKAGE}/".encode()
 _NAMED = re.compile(r"(?P<name>.+?)(?:-(?P<version>\d[^-]*)(?:-py\d.*)?)?")
@@ -91,9 +216,9 @@ def listed(distribution: Distribution) -> tuple[Path, list[str]]:
     """Return the folder that a distribution's list of files is relative to, and all its entries."""
     info = distribution.info
     if info.suffix == ".dist-info":
-        rows = _rows(read_text(info / "RECORD").splitlines())
+        rows = _rows(text_of_file(info / "RECORD").splitlines())
         return distribution.site, [row[0] for row in rows if row and row[0]]
-    return info, [line for line in read_text(info / "installed-files.txt").splitlines() if line]
+    return info, [line for line in text_of_file(info / "installed-files.txt").splitlines() if line]
 
 
 def _rows(lines: list[str]) -> list[list[str]]:
@@ -123,7 +248,7 @@ def required_triton(distribution: Distribution, python: str) -> str:
 
 def requirements(distribution: Distribution, python: str) -> Iterator[tuple[str, Requirement]]:
     """Yield its requirements on this Python (`3.11`) without extras, as written and parsed."""
-    metadata = read_text(distribution.info / "METADATA")
+    metadata = text_of_file(distribution.info / "METADATA")
     lines: list[str] = re.findall(r"^Requires-Dist:\s*(.+?)\s*$", metadata, re.MULTILINE)
     for line in lines:
         try:
@@ -171,12 +296,12 @@ def _dist_info(site: Path, stem: str) -> Distribution:
     name = normalised(name or stem)
     record = _read_bytes(info / "RECORD")
     how = _how_owned(info, record)
-    editable = editables.installed(site, info, record)
+    editable = editable_of(site, info, record)
     if not how and editable and editable.package:
         how = "editable"
     if not how and (editable or not record) and name in known_names():
         how = "name"
-    installer = read_text(info / "INSTALLER").strip() if how else ""
+    installer = text_of_file(info / "INSTALLER").strip() if how else ""
     return Distribution(name, version, site, info, how, installer, editable if how else None)
 
 
@@ -193,7 +318,7 @@ def _egg(info: Path, stem: str) -> Distribution:
 
 
 def _egg_link(link: Path, stem: str) -> Distribution:
-    editable = editables.linked(link)
+    editable = editable_of_link(link)
     name = normalised(stem)
     metadata = editable.project / f"{stem}.egg-info" if editable.project else link
     if _names_package(metadata):
@@ -215,12 +340,12 @@ def _how_owned(info: Path, record: bytes) -> str:
 def _names_package(info: Path) -> bool:
     """Return whether top_level.txt names the package; old ones name subpackages, too: `triton/_C`."""
     return any(
-        line.split("/", 1)[0].strip() == PACKAGE for line in read_text(info / "top_level.txt").splitlines()
+        line.split("/", 1)[0].strip() == PACKAGE for line in text_of_file(info / "top_level.txt").splitlines()
     )
 
 
 def _version_in(metadata: Path) -> str:
-    match = re.search(r"^Version:\s*(\S+)", read_text(metadata), re.MULTILINE)
+    match = re.search(r"^Version:\s*(\S+)", text_of_file(metadata), re.MULTILINE)
     return match[1] if match else ""
 
 

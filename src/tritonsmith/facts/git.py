@@ -1,4 +1,4 @@
-"""Read a git checkout: its HEAD, worktrees and branches, without GitPython, whose import takes 0.1 s.
+"""Read a git checkout: its HEAD, worktrees, branches and changes, without GitPython (0.1 s to import).
 
 HEAD comes from git's machine-readable output (`--format`, `--porcelain`), worktrees and branches from files.
 GitPython reads history, in `git_history.py`.
@@ -7,15 +7,85 @@ GitPython reads history, in `git_history.py`.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from tritonsmith.core import untrusted
+from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import process
-from tritonsmith.core.plan.process import CommandOutput
-from tritonsmith.facts import git_reader
+from tritonsmith.core.plan.process import CommandOutput, query
+
+# Git runs on an untrusted repository without starting programs that its settings name. A clone brings no
+# hooks or settings of others; an unpacked archive and a shared folder bring a whole `.git`. Its `config`
+# may name programs that git starts even for reading: a file system monitor, filters of `.gitattributes`,
+# hooks, and the transport that fetches contents which a partial clone lacks.
+
+# What git sets for the hooks and commands that it runs; each would lead to that repository instead.
+_ELSEWHERE = dict.fromkeys(
+    ("GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_WORK_TREE")
+)
+_OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}  # the first since git 2.45
+_QUIET = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "log.showSignature=false", "core.pager=cat")
+_PATIENCE = 60.0  # seconds; a large tree on a network's disk
+_OWN = ("local", "worktree")  # where a repository's own settings come from, what they include too
+_FILTER = re.compile(r"filter\.(.+)\.(?:clean|smudge|process)", re.DOTALL)
+_NO_FILTER = ("clean=", "smudge=", "process=", "required=false")
+# With one of these a fetch may start a program, write a file, or ask another server than the one named.
+_FETCHES = re.compile(
+    r"core\.(?:sshcommand|gitproxy|askpass)|(?:credential|http|protocol|url)\..*|remote\..*\.(?:vcs|uploadpack)",
+    re.DOTALL,
+)
+
+
+def look(root: Path, *arguments: str, files: bool = False) -> CommandOutput | None:
+    """Run a read-only git command.
+
+    Args:
+        root: top folder of the repository.
+        arguments: the command and its arguments.
+        files: whether the command compares contents of files, for which git would start filters.
+
+    Returns:
+        Its result; None if git is missing or takes too long.
+    """
+    settings = [*_QUIET]
+    if files:
+        keys = _own_keys(root)
+        names = {match[1] for key in keys or () if (match := _FILTER.fullmatch(key))}
+        if keys is None or any("=" in name for name in names):  # `-c` could not name it
+            return CommandOutput(128, "", "fatal: cannot determine which filters git would start")
+        settings += [f"filter.{name}.{off}" for name in sorted(names) for off in _NO_FILTER]
+    options = [word for setting in settings for word in ("-c", setting)]
+    argv = ("git", "--no-optional-locks", "--no-pager", "-C", str(root), *options, *arguments)
+    return query(argv, change=_ELSEWHERE | _OFFLINE, timeout=_PATIENCE)
+
+
+def environ(root: Path) -> dict[str, str]:
+    """Return the changes of the environment under which a library may read a repository by git.
+
+    Contents missing in a partial clone are fetched, unless the repository's own settings influence how.
+    """
+    settings = [setting.partition("=")[::2] for setting in _QUIET]
+    known = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    change = {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_COUNT": str(known + len(settings))}
+    for number, (key, value) in enumerate(settings, known):
+        change |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    keys = _own_keys(root)
+    return change if keys is not None and not any(map(_FETCHES.fullmatch, keys)) else change | _OFFLINE
+
+
+def _own_keys(root: Path) -> frozenset[str] | None:
+    """Return the keys of a repository's own configuration, with included files; None if git cannot tell."""
+    argv = ("git", "-C", str(root), "config", "--list", "--show-scope", "--name-only", "-z")  # git 2.26
+    answer = query(argv, change=_ELSEWHERE | _OFFLINE, timeout=_PATIENCE)
+    if answer is None or answer.code:
+        return None
+    words = answer.out.split("\0")
+    pairs = zip(words[::2], words[1::2], strict=False)
+    return frozenset(key for scope, key in pairs if scope in _OWN)
 
 
 @dataclass(frozen=True)
@@ -44,7 +114,7 @@ def head(root: Path, *, dirt: bool = True) -> GitHead:
     """
     if not (root / ".git").exists():
         return GitHead()
-    log = git_reader.look(root, "log", "-1", "--no-show-signature", "--format=%H %cI")
+    log = look(root, "log", "-1", "--no-show-signature", "--format=%H %cI")
     if log is None or log.code:
         return GitHead(problem=_problem(log))
     commit, _, date = log.out.partition(" ")
@@ -53,7 +123,7 @@ def head(root: Path, *, dirt: bool = True) -> GitHead:
         return state
     # `status` compares contents where only a time stamp changed; without the lock it writes nothing.
     compared = ("--porcelain", "--untracked-files=no", "--ignore-submodules=all")
-    status = git_reader.look(root, "status", *compared, files=True)
+    status = look(root, "status", *compared, files=True)
     if status is None or status.code:
         return replace(state, problem=_problem(status))
     return replace(state, dirty=bool(status.out))
@@ -62,7 +132,7 @@ def head(root: Path, *, dirt: bool = True) -> GitHead:
 def changes(root: Path) -> str:
     """Return a digest of the changes of tracked files against HEAD: 16 hex digits; empty if git fails."""
     compared = ("HEAD", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
-    diff = git_reader.look(root, "diff", *compared, files=True)
+    diff = look(root, "diff", *compared, files=True)
     return "" if diff is None or diff.code else hashlib.sha256(diff.out.encode()).hexdigest()[:16]
 
 
@@ -130,7 +200,7 @@ def has_object(root: Path, prefix: str) -> bool:
 
 
 def _output(root: Path, *arguments: str) -> str:
-    answer = git_reader.look(root, *arguments)
+    answer = look(root, *arguments)
     return answer.out if answer and answer.code == 0 else ""
 
 
@@ -139,3 +209,63 @@ def _problem(answer: CommandOutput | None) -> str:
         return "git does not respond" if process.which("git") else "no git on PATH"
     fatal = [line for line in answer.err.splitlines() if line.startswith("fatal: ")]
     return (fatal or [answer.err or f"git exited with {answer.code}"])[0]
+
+
+# The files that differ from the branch which a checkout will be merged into, or are uncommitted.
+
+_BASES = ("upstream/main", "origin/HEAD", "origin/main", "origin/master", "main", "master")
+
+
+@dataclass(frozen=True)
+class BranchChanges:
+    """The differences from that branch.
+
+    Attributes:
+        base: the branch, or `HEAD` where there is none and only uncommitted changes are known.
+        files: absolute paths of files that still exist, sorted.
+        deleted: absolute paths of deleted files.
+    """
+
+    base: str
+    files: tuple[Path, ...]
+    deleted: tuple[Path, ...] = ()
+
+
+def branch_changes(root: Path, base: str = "") -> BranchChanges:
+    """Compare the work tree with the commit at which its branch left `base`.
+
+    Args:
+        root: the checkout.
+        base: branch or commit; empty to search for upstream's main.
+
+    Raises:
+        FactError: git knows no such branch, or does not respond.
+    """
+    for name in (base,) if base else (*_BASES, "HEAD"):
+        commit = _said(root, "merge-base", "HEAD", "--", name) if not name.startswith("-") else None
+        if commit:
+            break
+    else:
+        raise FactError(
+            f"git finds nothing to compare with: {base or 'no branch, and no commit'}",
+            where=root,
+            hints=["name the branch that this one will be merged into: --base upstream/main"],
+        )
+    safe = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+    options = (*safe, "--name-only", "--relative", "--no-renames", "-z")
+    changed = _said(root, "diff", *options, "--diff-filter=d", commit, "--", files=True)
+    gone = _said(root, "diff", *options, "--diff-filter=D", commit, "--", files=True)
+    new = _said(root, "ls-files", "--others", "--exclude-standard", "-z")
+    if changed is None or new is None or gone is None:
+        raise FactError("git does not tell what changed", where=root)
+    found, deleted = _paths(root, changed, new), _paths(root, gone)
+    return BranchChanges(name, found, tuple(path for path in deleted if path not in found))
+
+
+def _paths(root: Path, *lists: str) -> tuple[Path, ...]:
+    return tuple(sorted({root / name for text in lists for name in text.split("\0") if name}))
+
+
+def _said(root: Path, *arguments: str, files: bool = False) -> str | None:
+    answer = look(root, *arguments, files=files)
+    return answer.out.strip() if answer and answer.code == 0 else None

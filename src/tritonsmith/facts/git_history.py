@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import git_reader
+from tritonsmith.facts import eras, git
 
 if TYPE_CHECKING:
     from git import Repo
+
 
 _LINK = 0o120000  # git's mode of a symbolic link
 _NO_SUCH_NAME = 1  # exit code of `git rev-parse --verify --quiet`; anything else is worse
@@ -43,7 +44,7 @@ def opened(path: Path) -> Iterator[Repo]:
             hints=["give the top folder of a clone"],
         ) from error
     with repository:
-        repository.git.update_environment(**git_reader.environ(path))
+        repository.git.update_environment(**git.environ(path))
         try:
             yield repository
         except GitError as error:
@@ -111,3 +112,97 @@ def llvm_at(repository: Repo, commit: str) -> str:
     setup = text_at(repository, commit, "python/setup.py") or ""
     match = re.search(r"llvm-[\d.]+-([0-9a-f]{12,40})\b", setup)
     return match[1] if match else ""
+
+
+# A clone's names of Triton's main and its release branches, and the commits of both.
+
+MAINS = ("upstream/main", "origin/main", "main")
+
+
+def release_line(release: str) -> str:
+    """Return the release line, `3.7` of `3.7.1`."""
+    return ".".join(release.split(".")[:2])
+
+
+def branch_names(release: str) -> tuple[str, ...]:
+    """Return the names that clones give the branch of a release or of its line."""
+    name = f"release/{release_line(release)}.x"
+    return f"upstream/{name}", f"origin/{name}", name
+
+
+def first_branch(repository: Repo, *candidates: str) -> tuple[str, str]:
+    """Return the first name that the clone has, and its commit; both empty if it has none."""
+    resolved = ((name, resolve(repository, name)) for name in candidates)
+    return next((pair for pair in resolved if pair[1]), ("", ""))
+
+
+def release_commit(release: str, repository: Repo) -> str:
+    """Return the commit of a release: its tag, or its branch's end for the last one; empty if unknown."""
+    wheels = next((row.wheels for row in eras.releases() if release in row.wheels), ())
+    branches = branch_names(release) if not wheels or release == wheels[-1] else ()
+    return first_branch(repository, f"refs/tags/v{release}", *branches)[1]
+
+
+def refuse_shallow(repository: Repo, clone: Path) -> None:
+    """Raise an error if history is cut off somewhere.
+
+    Raises:
+        FactError: history is cut off.
+    """
+    if is_shallow(repository):
+        raise FactError(
+            "this clone is shallow, so its history is incomplete",
+            where=clone,
+            hints=["fetch the rest: git fetch --unshallow", "or use another clone: --source PATH"],
+        )
+
+
+# References in a Triton commit's message: pull requests, picks and reverts.
+
+_OWN = re.compile(r"\(#(\d+)\)\s*$")
+_NUMBER = re.compile(r"#(\d+)")
+_REVERT = re.compile(r"\brevert", re.IGNORECASE)
+_AGAIN = re.compile(r"\bre-?(?:land|apply|introduc)", re.IGNORECASE)
+_PICKED = re.compile(r"cherry.picked from commit ([0-9a-f]{7,40})")
+_REVERTED = re.compile(r"\breverts\s+(?:commit\s+([0-9a-f]{7,40})|(?:[\w.-]+/[\w.-]+)?#(\d+))", re.IGNORECASE)
+
+TELLS = ("cherry.picked from commit", "[Rr]everts ")  # for `git log --grep`: bodies that say anything here
+
+
+def own_number(subject: str) -> str:
+    """Return the pull request that a subject ends with; empty if there is none."""
+    match = _OWN.search(subject)
+    return match[1] if match else ""
+
+
+def message_title(subject: str) -> str:
+    """Return a subject without the pull request that it ends with."""
+    return _OWN.sub("", subject).strip()
+
+
+def pull_numbers(subject: str) -> tuple[str, ...]:
+    """Return every pull request that a subject names."""
+    return tuple(_NUMBER.findall(subject))
+
+
+def reverts(subject: str) -> int:
+    """Return how often a subject says revert: twice for the revert of a revert."""
+    return len(_REVERT.findall(subject))
+
+
+def lands_again(subject: str) -> bool:
+    """Return whether a subject says that it lands a change once more."""
+    return _AGAIN.search(subject) is not None
+
+
+def picked_commits(body: str) -> tuple[str, ...]:
+    """Return the commits that it was picked from, as `git cherry-pick -x` writes them."""
+    return tuple(_PICKED.findall(body))
+
+
+def reverted_commits(body: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the commits, and the pull requests, that a body says it reverts."""
+    references = _REVERTED.findall(body)
+    return frozenset(commit for commit, _ in references if commit), frozenset(
+        number for _, number in references if number
+    )

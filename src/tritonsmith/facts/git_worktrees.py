@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import git_reader
+from tritonsmith.facts.git import look
 
 _UNDER_WAY = {
     "rebase-merge": "rebase",
@@ -105,7 +105,7 @@ class _Checkout:
         """
         places = (f"--git-dir={self.git}", f"--work-tree={self.files}")
         root = self.files if self.files.is_dir() else self.git
-        answer = git_reader.look(root, *places, *arguments, files=compares)
+        answer = look(root, *places, *arguments, files=compares)
         if answer is None or answer.code not in (0, none):
             why = answer.err.strip() if answer else "git does not respond"
             raise FactError("git cannot tell what this worktree has", where=self.files, why=why or None)
@@ -127,7 +127,7 @@ class _Checkout:
 
 def repository_of(folder: Path) -> Path | None:
     """Return the repository of a checkout, a worktree or a bare clone; None outside git."""
-    answer = git_reader.look(folder, "rev-parse", "--git-common-dir")
+    answer = look(folder, "rev-parse", "--git-common-dir")
     return untrusted.real(folder / answer.out) if answer and answer.code == 0 else None
 
 
@@ -152,7 +152,7 @@ def commit_of(repository: Path, name: str) -> str:
     """Return the commit of a branch (`origin`'s too), a tag or a hash; empty if there is none."""
     for candidate in () if name.startswith("-") else (name, f"refs/remotes/origin/{name}"):
         commit = f"{candidate}^{{commit}}"
-        answer = git_reader.look(repository, "rev-parse", "--verify", "--quiet", commit)
+        answer = look(repository, "rev-parse", "--verify", "--quiet", commit)
         if answer and answer.code == 0:
             return answer.out
     return ""
@@ -160,19 +160,19 @@ def commit_of(repository: Path, name: str) -> str:
 
 def is_bare(repository: Path) -> bool:
     """Return whether a repository has no main worktree."""
-    answer = git_reader.look(repository, "config", "--type=bool", "core.bare")
+    answer = look(repository, "config", "--type=bool", "core.bare")
     return bool(answer and answer.out == "true")
 
 
 def branch_of(root: Path) -> str:
     """Return the branch that HEAD is on; empty if it is detached."""
-    answer = git_reader.look(root, "symbolic-ref", "--quiet", "--short", "HEAD")
+    answer = look(root, "symbolic-ref", "--quiet", "--short", "HEAD")
     return answer.out if answer and answer.code == 0 else ""
 
 
 def stashes(folder: Path) -> int:
     """Return how many stashes the repository of a folder has; its worktrees share them."""
-    answer = git_reader.look(folder, "log", "-g", "--format=%H", "refs/stash", "--")
+    answer = look(folder, "log", "-g", "--format=%H", "refs/stash", "--")
     return len(answer.out.splitlines()) if answer and answer.code == 0 else 0
 
 

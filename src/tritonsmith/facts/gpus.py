@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from xml.etree import ElementTree as ET
 
 from tritonsmith.core import untrusted
+from tritonsmith.core.plan import process
 from tritonsmith.core.plan.process import capture
 from tritonsmith.core.untrusted import text_if_any
+from tritonsmith.facts.distributions import text_of_file
 
 _GIB = float(1 << 30)
 _NVIDIA_NODES = ("nvidiactl", "nvidia[0-9]*", "dxg")  # dxg: the Windows subsystem for Linux
@@ -240,3 +243,146 @@ def cuda_release(program: Path) -> str:
     except (OSError, ValueError):  # not there, not readable, empty
         pass
     return ""
+
+
+# The XML of `nvidia-smi -q -x`, read with care: drivers rename elements and omit values.
+
+_SMI_PATIENCE = 20.0  # seconds; a GPU that hangs makes it wait
+_UNTOLD = re.compile(
+    r"\[?(N/A|Not Supported|Unknown Error|Not Found|Requested functionality .*)?\]?", re.IGNORECASE
+)
+
+
+class SmiError(Exception):
+    """An unreadable answer of nvidia-smi; the text says why."""
+
+
+@dataclass(frozen=True)
+class SmiGpu:
+    """One GPU.
+
+    Attributes:
+        name: the product, and its place on the bus.
+        element: the GPU's part of the answer.
+    """
+
+    name: str
+    element: ET.Element
+
+    def value(self, *paths: str) -> str:
+        """Return the text of the first of these elements that has one; empty if none does."""
+        texts = ((self.element.findtext(path) or "").strip() for path in paths)
+        return next((text for text in texts if not _UNTOLD.fullmatch(text)), "")
+
+    def anywhere(self, texts: list[str]) -> str:
+        """Return the first text of any of its elements that holds one of these; empty if there is none."""
+        contents = (" ".join((element.text or "").split()) for element in self.element.iter())
+        return next((content for content in contents if any(text in content for text in texts)), "")
+
+
+def read_smi() -> tuple[SmiGpu, ...]:
+    """Ask nvidia-smi.
+
+    Raises:
+        SmiError: it is missing, fails, or does not answer in time.
+    """
+    program = process.which("nvidia-smi")
+    if not program:
+        raise SmiError("no nvidia-smi on PATH")
+    answer = process.query((program, "-q", "-x"), timeout=_SMI_PATIENCE)
+    if answer is None:
+        raise SmiError(f"nvidia-smi -q -x did not answer within {_SMI_PATIENCE:.0f} s")
+    if answer.code:
+        lines = (answer.out or answer.err).splitlines()
+        raise SmiError(f"nvidia-smi ends with {answer.code}: {lines[-1] if lines else 'no output'}")
+    return parse_smi(answer.out)
+
+
+def parse_smi(text: str) -> tuple[SmiGpu, ...]:
+    """Return the GPUs of an answer.
+
+    Raises:
+        SmiError: the text is not such an answer.
+    """
+    if "<!ENTITY" in text:
+        raise SmiError("nvidia-smi -q -x defines entities: refused")
+    try:
+        root = ET.fromstring(text)  # noqa: S314 - without entities, whose expansion is what is dangerous
+    except ET.ParseError as error:
+        raise SmiError(f"nvidia-smi -q -x is not XML: {error}") from error
+    return tuple(
+        SmiGpu(f"{(gpu.findtext('product_name') or 'GPU').strip()} at {gpu.get('id', 'unknown')}", gpu)
+        for gpu in root.findall("gpu")
+    )
+
+
+# Xids: the errors that NVIDIA's driver has written to the kernel's log since the machine started.
+
+# `NVRM: Xid (PCI:0000:06:00): 79, pid=1234, name=python3, GPU has fallen off the bus.`; some leave out PCI:
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]+)\): (\d+)\b")
+_SOURCES = (("dmesg",), ("journalctl", "--dmesg", "--boot", "--quiet", "--no-pager", "--output=cat"))
+_LOG_PATIENCE = 10.0  # seconds
+
+
+def read_kernel_log() -> str | None:
+    """Return the kernel's log; None if this user may not read it."""
+    for argv in _SOURCES:
+        text = process.capture(argv, timeout=_LOG_PATIENCE)
+        if text:
+            return text
+    return None
+
+
+def xids(lines: Iterable[str]) -> tuple[tuple[int, str], ...]:
+    """Return number and place on the bus of each event, in order; names of programs are left out."""
+    matches = (_XID.search(line) for line in lines)
+    return tuple((int(match[2]), match[1]) for match in matches if match)
+
+
+# Versions of the libraries between PyTorch and a GPU's driver, from files; none is loaded.
+
+
+@dataclass(frozen=True)
+class Rocm:
+    """A ROCm installation; texts are empty for missing parts.
+
+    Attributes:
+        version: version of ROCm as a whole.
+        hip: version of HIP's runtime.
+        miopen: version of MIOpen.
+    """
+
+    version: str = ""
+    hip: str = ""
+    miopen: str = ""
+
+
+def rocm(root: Path) -> Rocm:
+    """Return the ROCm in a folder, usually `/opt/rocm`, which may be missing."""
+    return Rocm(
+        version=text_of_file(root / ".info" / "version").strip(),
+        hip=_defined(root / "include" / "hip" / "hip_version.h", "HIP_VERSION"),
+        miopen=_defined(root / "include" / "miopen" / "version.h", "MIOPEN_VERSION"),
+    )
+
+
+def runtime_wheels(dists: Iterable[tuple[str, str]], library: str) -> str:
+    """Return NVIDIA's wheels of a library: `nvidia-cudnn-cu12 9.10.2.21`; CUDA 13 drops some `-cuNN`."""
+    pattern = re.compile(rf"nvidia-{library}(-cu\d+)?")
+    return ", ".join(f"{name} {version}" for name, version in dists if pattern.fullmatch(name))
+
+
+def conda_runtimes(prefix: Path) -> tuple[tuple[str, str], ...]:
+    """Return name and version of every package of a Conda environment; nothing for another prefix.
+
+    The names of its files tell both (`NAME-VERSION-BUILD.json`), so none is read.
+    """
+    stems = (path.stem.rsplit("-", 2) for path in sorted((prefix / "conda-meta").glob("*-*-*.json")))
+    return tuple((name, version) for name, version, _ in stems)
+
+
+def _defined(header: Path, prefix: str) -> str:
+    parts = dict(
+        re.findall(rf"^#define\s+{prefix}_(MAJOR|MINOR|PATCH)\s+(\d+)", text_of_file(header), re.MULTILINE)
+    )
+    return ".".join(parts[part] for part in ("MAJOR", "MINOR", "PATCH") if part in parts)

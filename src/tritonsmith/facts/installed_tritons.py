@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import distributions, python_env
+from tritonsmith.facts.distributions import PACKAGE, Distribution, finder_mapping, forsaken_hooks
 from tritonsmith.facts.python_env import PythonEnv
 
 _VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
@@ -122,3 +123,168 @@ def _active(environ: Mapping[str, str]) -> Iterator[Path]:
 
 def _public(version: str) -> str:
     return version.partition("+")[0]
+
+
+# Where `import triton` would lead, from the path and finders; nothing is imported.
+
+
+@dataclass(frozen=True)
+class ResolvedImport:
+    """The result of an import.
+
+    Attributes:
+        folder: the package's folder, or the module's file.
+        by: the entry of the path, or the finder, that provides it.
+        namespace: a folder without `__init__.py`: importing it gives an empty package.
+    """
+
+    folder: Path
+    by: Path
+    namespace: bool = False
+
+
+def resolve_import(path: Sequence[Path], finders: Iterable[Path] = ()) -> ResolvedImport | None:
+    """Resolve by the entries of the path in order, then by setuptools' finders of editable installs."""
+    spaces = []
+    for entry in path:
+        folder = entry / PACKAGE
+        if untrusted.is_file(folder / "__init__.py"):
+            return ResolvedImport(folder, entry)
+        if untrusted.is_file(module := entry / f"{PACKAGE}.py"):
+            return ResolvedImport(module, entry)
+        if untrusted.is_dir(folder):
+            spaces.append(ResolvedImport(folder, entry, namespace=True))
+    if spaces:
+        return spaces[0]
+    for finder in finders:
+        mapped = finder_mapping(finder).get(PACKAGE)
+        if mapped and untrusted.is_file(mapped / "__init__.py"):
+            return ResolvedImport(mapped, finder)
+    return None
+
+
+def import_finders(sites: Iterable[Path], distributions: Iterable[Distribution]) -> tuple[Path, ...]:
+    """Return the finders of editable installs, including those that no distribution owns any more."""
+    known = [
+        hook
+        for distribution in distributions
+        if distribution.editable
+        for hook in distribution.editable.hooks
+    ]
+    forsaken = [hook for site in sites for hook in forsaken_hooks(site, known)]
+    return tuple(hook for hook in (*known, *forsaken) if hook.suffix == ".py")
+
+
+# Files of `triton` in site folders that belong to no installed distribution.
+
+
+@dataclass(frozen=True)
+class Orphans:
+    """Files without an owner in a site folder.
+
+    Attributes:
+        site: the site folder.
+        files: files and links below `triton/`, or `triton` itself where it is a link.
+        leftovers: folders that an interrupted pip left: `~riton`, `~riton-3.5.0.dist-info`.
+        hooks: `.pth` files and finders of an editable install that is gone.
+        hollow: `triton` is a folder without a single file: an import of it works, and gives nothing.
+        size: bytes of all of them.
+    """
+
+    site: Path
+    files: tuple[Path, ...] = ()
+    leftovers: tuple[Path, ...] = ()
+    hooks: tuple[Path, ...] = ()
+    hollow: bool = False
+    size: int = 0
+
+    @property
+    def any(self) -> bool:
+        """Report whether there is anything."""
+        return bool(self.files or self.leftovers or self.hooks or self.hollow)
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """The files, hooks and leftover folders."""
+        return (*self.files, *self.hooks, *self.leftovers)
+
+    @property
+    def words(self) -> str:
+        """The orphans in a few words."""
+        copied = [path.name for path in self.files if path.suffix == ".so"]
+        parts = [
+            f"{PACKAGE}/ without a file in it" if self.hollow else "",
+            f"{len(self.files)} below {PACKAGE}/" if self.files else "",
+            f"copied in: {', '.join(copied)}" if copied else "",
+            f"left by an interrupted pip: {_names(self.leftovers)}" if self.leftovers else "",
+            f"of a removed editable install: {_names(self.hooks)}" if self.hooks else "",
+        ]
+        return "; ".join(filter(None, parts))
+
+
+def orphans(site: Path, installed: Iterable[Distribution]) -> Orphans:
+    """Find orphans in a site folder, beside the distributions installed in it.
+
+    Bytecode of an owned file is no orphan: Python may write it at any time.
+    """
+    owners = [owner for owner in distributions.owners(installed) if owner.site == site]
+    owned = {path for owner in owners for path in distributions.recorded(owner)}
+    folder = site / PACKAGE
+    present = tuple(distributions.files_below(folder))
+    files = tuple(sorted(path for path in present if path not in owned and _source(path) not in owned))
+    leftovers = distributions.leftovers(site)
+    claimed = [hook for owner in owners if owner.editable for hook in owner.editable.hooks]
+    hooks = forsaken_hooks(site, claimed)
+    orphans = Orphans(site, files, leftovers, hooks, hollow=untrusted.is_dir(folder) and not present)
+    size = sum(path.lstat().st_size for top in orphans.all for path in distributions.files_below(top))
+    return replace(orphans, size=size)
+
+
+def _names(paths: Iterable[Path]) -> str:
+    return ", ".join(path.name for path in paths)
+
+
+def _source(path: Path) -> Path | None:
+    """Return the source of `__pycache__/NAME.cpython-311.pyc`; None for other files."""
+    if path.suffix != ".pyc" or path.parent.name != "__pycache__":
+        return None
+    return path.parent.parent / f"{path.name.split('.', 1)[0]}.py"
+
+
+# Processes that have Triton loaded: they may be compiling into a cache, or reading from one.
+
+_LIBRARY = re.compile(rb"(/.*)/_C/libtriton[^/\n]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class TritonProcess:
+    """A process that has `libtriton` mapped.
+
+    Attributes:
+        pid: its id.
+        command: its command line.
+        version: version of its Triton; empty if it cannot be read.
+    """
+
+    pid: int
+    command: str
+    version: str = ""
+
+
+def living_processes(proc: Path = Path("/proc")) -> tuple[TritonProcess, ...] | None:
+    """Return such processes of this user on this machine; None where the system hides them (macOS)."""
+    if not (proc / "self" / "maps").exists():
+        return None
+    processes = []
+    for folder in proc.iterdir():
+        if not folder.name.isdecimal():
+            continue
+        try:
+            match = _LIBRARY.search((folder / "maps").read_bytes())
+            if match:
+                words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                version = version_of(Path(match[1].decode(errors="surrogateescape")))
+                processes.append(TritonProcess(int(folder.name), " ".join(filter(None, words)), version))
+        except OSError:  # it has ended, or is someone else's
+            continue
+    return tuple(sorted(processes, key=lambda process: process.pid))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import git_reader, triton_history
+from tritonsmith.facts import git, triton_history
 from tritonsmith.facts.triton_history import FileChange, TritonCommit
 
 _PROMISED = r"^(extensions\.partialclone|remote\..*\.promisor)$"
@@ -64,11 +64,11 @@ def read(clone: Path, old: str, new: str, targets: tuple[str, ...]) -> LlvmHisto
         FactError: the clone lacks a commit, or the earlier one is no ancestor of the later.
     """
     for commit in (old, new):
-        answer = git_reader.look(clone, "cat-file", "-e", f"{commit}^{{commit}}")
+        answer = git.look(clone, "cat-file", "-e", f"{commit}^{{commit}}")
         if answer is None or answer.code:
             hints = [f"git fetch {configs.load('bisect')['llvm']['page']} {commit}"]
             raise FactError(f"the clone of LLVM has no {commit[:12]}", where=clone, hints=hints)
-    answer = git_reader.look(clone, "merge-base", "--is-ancestor", old, new)
+    answer = git.look(clone, "merge-base", "--is-ancestor", old, new)
     if answer is None or answer.code:
         why = "a pin that moved back, that lies on a branch, or in a shallow clone"
         raise FactError(f"LLVM's {old[:12]} is not an ancestor of {new[:12]}", where=clone, why=why)
@@ -87,7 +87,7 @@ def read(clone: Path, old: str, new: str, targets: tuple[str, ...]) -> LlvmHisto
 
 def is_partial(clone: Path) -> bool:
     """Return whether a clone lacks contents of files, which git would fetch."""
-    answer = git_reader.look(clone, "config", "--get-regexp", _PROMISED)
+    answer = git.look(clone, "config", "--get-regexp", _PROMISED)
     return answer is not None and answer.code == 0
 
 
@@ -96,7 +96,7 @@ def files_of(clone: Path, commit: str, pass_name: str) -> tuple[str, ...]:
 
     `InstCombinePass` is in `llvm/lib/Transforms/InstCombine`, `cse` in `mlir/lib/Transforms/CSE.cpp`.
     """
-    answer = git_reader.look(clone, "ls-tree", "-r", "-z", "--name-only", commit, "llvm/lib", "mlir/lib")
+    answer = git.look(clone, "ls-tree", "-r", "-z", "--name-only", commit, "llvm/lib", "mlir/lib")
     plain = _plain(pass_name).removesuffix("pass")
     if answer is None or answer.code or not plain:
         return ()
@@ -135,3 +135,72 @@ def _commit(
         sources=len(sources),
         headers=sum(path.endswith(_HEADERS) for path in sources),
     )
+
+
+# The commits around a Triton checkout that moved its LLVM pin, and the files that each of them changed.
+
+_PIN_FILES = ("cmake/llvm-hash.txt", "cmake/llvm-info.json")
+_HEAD = "bump "  # before each commit
+_FORMAT = f"--format={_HEAD}%H %cs"
+_SIDES = 6  # commits to look at on each side of the checkout
+
+
+@dataclass(frozen=True)
+class Bump:
+    """A commit that changed the pin, and adapted the sources to that LLVM.
+
+    Attributes:
+        commit: 40 hex digits.
+        date: ISO 8601.
+        files: the files that it changed, as git names them; no added or removed ones.
+        distance: 0 for the bump to the checkout's own pin, and for the next one; 1 for those beyond.
+        after: whether HEAD lacks it still.
+    """
+
+    commit: str
+    date: str
+    files: tuple[str, ...]
+    distance: int
+    after: bool = False
+
+
+def bumps_around(root: Path) -> tuple[Bump, ...]:
+    """Return the bumps before and after HEAD, the nearest first; later ones as far as a branch here has them.
+
+    A root of the history is none, nor is the end of a shallow clone: there everything is new.
+    """
+    before = _bumps(root, f"-n{_SIDES}", "HEAD")
+    holding = ("for-each-ref", "--contains=HEAD", "--format=%(refname)")
+    branches = _said(root, *holding, "refs/remotes", "refs/heads", "refs/tags")
+    after: tuple[Bump, ...] = ()
+    for branch in _likely_main(branches.splitlines()):
+        after = _bumps(root, "--reverse", "--ancestry-path", f"HEAD..{branch}")[:_SIDES]
+        if after:
+            break
+    later = (replace(bump, after=True) for bump in after)
+    return tuple(sorted((*before, *later), key=lambda bump: bump.distance))
+
+
+def _likely_main(branches: list[str]) -> list[str]:
+    """Return branches that contain HEAD, upstream's first; few, because each costs a walk through history."""
+    return sorted(branches, key=lambda name: (not name.endswith(("/HEAD", "/main", "/master")), name))[:3]
+
+
+def _bumps(root: Path, *arguments: str) -> tuple[Bump, ...]:
+    modified = ("--diff-filter=M", "--name-only", "--full-diff", "--no-renames")
+    options = ("--no-show-signature", *modified, "-z", _FORMAT, *arguments)
+    told = _said(root, "log", *options, "--", *_PIN_FILES)
+    found: list[Bump] = []
+    for word in (one.strip("\n") for one in told.split("\0")):
+        if word.startswith(_HEAD):
+            commit, _, date = word.removeprefix(_HEAD).partition(" ")
+            found.append(Bump(commit, date, (), len(found)))
+        elif word and found:
+            found[-1] = replace(found[-1], files=(*found[-1].files, word))
+    return tuple(found)
+
+
+def _said(root: Path, *arguments: str) -> str:
+    """Return the output of git; empty if there is no repository, or git fails."""
+    answer = git.look(root, *arguments) if (root / ".git").exists() else None
+    return "" if answer is None or answer.code else answer.out

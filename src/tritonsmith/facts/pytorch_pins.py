@@ -10,8 +10,11 @@ from packaging.version import InvalidVersion, Version
 
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
-from tritonsmith.core.errors import UsageError
+from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.versions import version_key
+from tritonsmith.facts import distributions
+from tritonsmith.facts.distributions import text_of_file
+from tritonsmith.facts.python_env import PythonEnv
 
 CONFIG = "pytorch-pins"
 CHANNELS = ("cuda", "rocm", "xpu")  # those that the table has a row for
@@ -248,3 +251,109 @@ def _covers(name: WheelName, version: str) -> bool:
 def _release(row: dict[str, Any]) -> PyTorchRelease:
     pins = {where: configs.made(Pin, row[where]) for where in (*CHANNELS, WHEEL) if where in row}
     return configs.made(PyTorchRelease, {"version": row["pytorch"], "xpu": None, **pins})
+
+
+# Requirements of package releases (`configs/package-pins.toml`): their torch, and so their Triton.
+
+
+@dataclass(frozen=True)
+class PackageRelease:
+    """A release of a package.
+
+    Attributes:
+        package: `vllm`.
+        version: its version.
+        torch: the release of PyTorch that it requires, exactly.
+        source: the source of that requirement.
+        triton_kernels: the tag of Triton whose `triton_kernels` it contains; empty if none, or unknown.
+    """
+
+    package: str
+    version: str
+    torch: str
+    source: str
+    triton_kernels: str = ""
+
+
+def package_names() -> tuple[str, ...]:
+    """Return the packages of the table."""
+    return tuple(configs.load("package-pins")["package"])
+
+
+def find_package(text: str) -> tuple[PackageRelease, ...]:
+    """Return the releases of a package, newest first, or one of them: `vllm`, `vllm==0.26.0`.
+
+    Raises:
+        UsageError: the table has no such package or release.
+    """
+    name, _, version = text.partition("==")
+    table = configs.load("package-pins")["package"]
+    if name not in table:
+        raise UsageError(f"the table has no package {name!r}", hints=did_you_mean(name, table))
+    row = table[name]
+    kernels = row.get("triton-kernels", {})
+    every = tuple(
+        PackageRelease(name, key, torch, row["source"], kernels.get(key, ""))
+        for key, torch in row["torch"].items()
+    )
+    fitting = tuple(release for release in every if version in ("", release.version))
+    if not fitting:
+        hints = did_you_mean(version, [release.version for release in every])
+        raise UsageError(f"the table has no {name} {version}", hints=hints)
+    return fitting
+
+
+# The torch of an interpreter, from its metadata and its version.py; it is not imported.
+
+# `cuda: Optional[str] = '12.8'`; older releases write no annotation.
+_ASSIGNED = re.compile(r"^(\w+)\s*(?::[^=\n]*)?=\s*['\"]?([^'\"\n]*?)['\"]?\s*$", re.MULTILINE)
+_GIT_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+
+@dataclass(frozen=True)
+class Torch:
+    """An installed torch. Texts are empty where its version.py has nothing.
+
+    Attributes:
+        version: its version with the local part: `2.13.0+cpu`.
+        git_version: commit of PyTorch.
+        requires: its requirement of a Triton, as written; empty if it has none.
+        debug: `True` or `False`: whether it is a debug build.
+        cuda: the CUDA that it was built for; empty for none.
+        hip: the same of HIP.
+        xpu: the same of oneAPI's compiler.
+    """
+
+    version: str
+    git_version: str
+    requires: str
+    debug: str = ""
+    cuda: str = ""
+    hip: str = ""
+    xpu: str = ""
+
+
+def read_torch(packages: PythonEnv) -> Torch | None:
+    """Return the torch that an import would find; None if there is none.
+
+    A build that is on the path has a version.py, but no metadata.
+    """
+    installed = next(
+        (distribution for distribution in packages.distributions if distribution.name == "torch"), None
+    )
+    files = (entry / "torch" / "version.py" for entry in packages.path)
+    text = next((text_of_file(path) for path in files if path.is_file()), "")
+    assigned = {name: "" if value == "None" else value for name, value in _ASSIGNED.findall(text)}
+    version = installed.version if installed else assigned.get("__version__", "")
+    if not version:
+        return None
+    commit = assigned.get("git_version", "")
+    return Torch(
+        version=version,
+        git_version=commit if _GIT_COMMIT.fullmatch(commit) else "",
+        requires=distributions.required_triton(installed, packages.minor) if installed else "",
+        debug=assigned.get("debug", ""),
+        cuda=assigned.get("cuda", ""),
+        hip=assigned.get("hip", ""),
+        xpu=assigned.get("xpu", ""),
+    )

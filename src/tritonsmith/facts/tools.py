@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,3 +131,24 @@ def _unversioned(cxx: Tool | None) -> Tool | None:
 def _c_name(cxx: Path) -> str:
     name = cxx.name.replace("clang++", "clang").replace("g++", "gcc").replace("c++", "cc")
     return str(cxx.with_name(name))
+
+
+# Names of C++ are demangled by the first demangler on this machine.
+
+_MANGLED = re.compile(r"\b_Z\w+")
+_PROGRAMS = ("llvm-cxxfilt", "c++filt", "cxxfilt")
+
+
+def demangled_names(mangled: Sequence[str]) -> tuple[str, ...]:
+    """Return the names demangled; unchanged if no program is there, or it does not answer for each."""
+    candidates = (*_PROGRAMS, *versioned("llvm-cxxfilt"))
+    program = next(filter(None, map(process.which, candidates)), None)
+    lines = (process.capture((program, *mangled)) or "").splitlines() if program and mangled else []
+    return tuple(lines) if len(lines) == len(mangled) else tuple(mangled)
+
+
+def demangled_text(message: str) -> str:
+    """Return a message, such as a linker's, with the names in it demangled."""
+    mangled = tuple(dict.fromkeys(_MANGLED.findall(message)))
+    known = dict(zip(mangled, demangled_names(mangled), strict=True))
+    return _MANGLED.sub(lambda match: known[match[0]], message)

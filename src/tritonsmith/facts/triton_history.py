@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import commit_message, git_history, git_reader
+from tritonsmith.facts import git, git_history
 
 if TYPE_CHECKING:
     from git import Repo
@@ -75,7 +75,7 @@ class TritonCommit:
     @property
     def pull(self) -> int | None:
         """The pull request that the subject ends with; None if there is none."""
-        number = commit_message.own(self.subject)
+        number = git_history.own_number(self.subject)
         return int(number) if number else None
 
     @property
@@ -87,7 +87,7 @@ class TritonCommit:
     def named(self) -> tuple[int, ...]:
         """The other pull requests in the subject: those that this reverts, or lands again."""
         return tuple(
-            number for text in commit_message.numbers(self.subject) if (number := int(text)) != self.pull
+            number for text in git_history.pull_numbers(self.subject) if (number := int(text)) != self.pull
         )
 
     def concerns(self, vendor: Area) -> bool:
@@ -242,7 +242,7 @@ def log(clone: Path, *span: str) -> Iterator[tuple[_Head, list[FileChange]]]:
 
 
 def _output(clone: Path, *arguments: str) -> str:
-    answer = git_reader.look(clone, *arguments)
+    answer = git.look(clone, *arguments)
     if answer is None or answer.code:
         why = answer.err if answer else "git did not finish in time"
         raise FactError("git cannot list the history of this clone", where=clone, why=why)

@@ -14,8 +14,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from tritonsmith.core import untrusted
-from tritonsmith.facts import editables, python_env
-from tritonsmith.facts.editables import PACKAGE
+from tritonsmith.facts import distributions, python_env
+from tritonsmith.facts.distributions import PACKAGE
 
 # Variables of a terminal and of its session: they differ in the next window, and no compiler reads them.
 _SESSION = (
@@ -112,7 +112,7 @@ def python(executable: Path) -> object:
         folder for folder in known.path if folder not in known.sites and not (folder / "os.py").is_file()
     ]
     for finder in (path for site in known.sites for path in sorted(site.glob("__editable__*_finder.py"))):
-        elsewhere += editables.mapping(finder).values()
+        elsewhere += distributions.finder_mapping(finder).values()
     installed = [
         (str(path), _state(path.stat()))
         for site in known.sites

@@ -19,9 +19,8 @@ from tritonsmith.core.errors import OwnershipError, SmithError
 from tritonsmith.core.plan import Plan, Recover, Step, Uninstall
 from tritonsmith.core.plan.steps import uninstall
 from tritonsmith.core.plan.steps.uninstall import UninstallJournal
-from tritonsmith.facts import distributions, editables, import_resolution, untracked_files
-from tritonsmith.facts.distributions import Distribution
-from tritonsmith.facts.editables import EASY_INSTALL, PACKAGE
+from tritonsmith.facts import distributions, installed_tritons
+from tritonsmith.facts.distributions import EASY_INSTALL, PACKAGE, Distribution
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.wheels import venv
 
@@ -141,8 +140,8 @@ def recovery(python: PythonEnv, *, system: bool = False) -> Plan:
 
 def still_found(python: PythonEnv) -> Path | None:
     """Return the folder that `import triton` finds after a purge, which no distribution installed."""
-    finders = import_resolution.finders(python.sites, python.distributions)
-    resolved = import_resolution.find(python.path, finders)
+    finders = installed_tritons.import_finders(python.sites, python.distributions)
+    resolved = installed_tritons.resolve_import(python.path, finders)
     return resolved.folder if resolved else None
 
 
@@ -174,7 +173,7 @@ def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[PurgeRow, 
     site_files = _Site(site, _root(site, python), virtual=(python.prefix / "pyvenv.cfg").is_file())
     here = [distribution for distribution in python.distributions if distribution.site == site]
     owners = distributions.owners(here)
-    alone = untracked_files.read(site, here)
+    alone = installed_tritons.orphans(site, here)
     if not owners and not alone.any:
         return site_files, ()
     files_of = {owner.info: tuple(_files(owner, site_files.root)) for owner in owners}
@@ -241,7 +240,7 @@ def _step(site_files: _Site, python: PythonEnv) -> Step:
         if distribution.owns and distribution.info.suffix in (".egg-link", ".egg")
     ]
     easy = site_files.site / EASY_INSTALL
-    text = editables.without_folder(easy, [folder for folder in linked if folder]) if linked else None
+    text = distributions.without_folder(easy, [folder for folder in linked if folder]) if linked else None
     stamp = site_files.root / venv.STAMP
     journal = UninstallJournal(
         files=(*site_files.goes, *([stamp] if stamp.is_file() else [])),
@@ -300,7 +299,7 @@ def _check_sites(python: PythonEnv) -> None:
     for site in python.sites:
         linked = site not in own and site.absolute().is_relative_to(python.prefix.absolute())
         here = [distribution for distribution in python.distributions if distribution.site == site]
-        if linked and (distributions.owners(here) or untracked_files.read(site, here).any):
+        if linked and (distributions.owners(here) or installed_tritons.orphans(site, here).any):
             raise OwnershipError(
                 "its packages are outside this environment; nothing was removed",
                 where=site,

@@ -11,7 +11,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.plan.process import CommandOutput
 from tritonsmith.doctor import gpu, history, run
 from tritonsmith.doctor.check import Check, DoctorContext, Finding, ok
-from tritonsmith.facts import checkout, gpus, kernel_log, machine, nvidia_smi
+from tritonsmith.facts import checkout, gpus, machine
 from tritonsmith.facts.gpus import Driver, Gpu, Gpus, LibCuda
 from tritonsmith.facts.python_env import PythonEnv
 
@@ -434,7 +434,7 @@ def gpu_health_subject(subject: DoctorContext) -> DoctorContext:
 
 
 def given(gpu_health_subject: DoctorContext, text: str) -> DoctorContext:
-    gpu_health_subject.smi = nvidia_smi.parse(text)
+    gpu_health_subject.smi = gpus.parse_smi(text)
     return gpu_health_subject
 
 
@@ -505,8 +505,8 @@ def test_a_lost_gpu(gpu_health_subject: DoctorContext) -> None:
     "text", ["", "<a", "Failed to initialize NVML", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>']
 )
 def test_an_answer_that_is_none(text: str) -> None:
-    with pytest.raises(nvidia_smi.SmiError):
-        nvidia_smi.parse(text)
+    with pytest.raises(gpus.SmiError):
+        gpus.parse_smi(text)
 
 
 @pytest.mark.parametrize(
@@ -542,7 +542,7 @@ def test_without_a_driver_or_its_program(
 
 
 def test_xids(gpu_health_subject: DoctorContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_log, "read", lambda: LOG)
+    monkeypatch.setattr(gpus, "read_kernel_log", lambda: LOG)
     found = gpu.xid(gpu_health_subject)
     assert [(one.status, one.seen.partition(":")[0]) for one in found] == [
         ("note", "Xid 31 on 0000"),
@@ -551,9 +551,9 @@ def test_xids(gpu_health_subject: DoctorContext, monkeypatch: pytest.MonkeyPatch
     ]
     assert "2 times: the GPU has fallen off the bus" in found[1].seen
     assert "secret-program" not in str(found)
-    monkeypatch.setattr(kernel_log, "read", lambda: "nothing of the kind")
+    monkeypatch.setattr(gpus, "read_kernel_log", lambda: "nothing of the kind")
     assert only(gpu.xid, gpu_health_subject).status == "ok"
-    monkeypatch.setattr(kernel_log, "read", lambda: None)
+    monkeypatch.setattr(gpus, "read_kernel_log", lambda: None)
     assert only(gpu.xid, gpu_health_subject).status == "not applicable"
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import as_plain_user
+from tests.unit.facts.installs import put
 from tritonsmith.facts import gpus
-from tritonsmith.facts.gpus import Driver, Gpu, Gpus
+from tritonsmith.facts.gpus import Driver, Gpu, Gpus, Rocm
 
 GIB = 1 << 30
 NVRM = """NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build  (dvs@U16)
@@ -217,3 +218,37 @@ def test_the_release_of_a_program(tmp_path: Path, content: bytes, release: str) 
     assert gpus.cuda_release(tmp_path / "ptxas") == release
     assert gpus.cuda_release(tmp_path / "none") == ""
     assert gpus.cuda_release(tmp_path) == ""
+
+
+def test_rocm(tmp_path: Path) -> None:
+    hip = "#define HIP_VERSION_MAJOR 6\n#define HIP_VERSION_MINOR 4\n#define HIP_VERSION_PATCH 43482\n"
+    miopen = (
+        "#define MIOPEN_VERSION_MAJOR 3\n#define MIOPEN_VERSION_MINOR 4\n#define MIOPEN_VERSION_PATCH 0\n"
+    )
+    put(
+        tmp_path,
+        {
+            ".info/version": "6.4.0-47\n",
+            "include/hip/hip_version.h": hip,
+            "include/miopen/version.h": miopen,
+        },
+    )
+    assert gpus.rocm(tmp_path) == Rocm("6.4.0-47", "6.4.43482", "3.4.0")
+    assert gpus.rocm(tmp_path / "none") == Rocm()
+
+
+def test_wheels() -> None:
+    dists = (
+        ("nvidia-cuda-runtime", "13.0.96"),
+        ("nvidia-cudnn-cu12", "9.10.2.21"),
+        ("nvidia-cudnn-frontend", "1.0"),
+    )
+    assert gpus.runtime_wheels(dists, "cudnn") == "nvidia-cudnn-cu12 9.10.2.21"
+    assert gpus.runtime_wheels(dists, "cuda-runtime") == "nvidia-cuda-runtime 13.0.96"
+    assert gpus.runtime_wheels(dists, "cublas") == ""
+
+
+def test_conda(tmp_path: Path) -> None:
+    put(tmp_path, {"conda-meta/cuda-nvcc-12.4.1-0.json": "no JSON", "conda-meta/history": ""})
+    assert gpus.conda_runtimes(tmp_path) == (("cuda-nvcc", "12.4.1"),)
+    assert gpus.conda_runtimes(tmp_path / "none") == ()

@@ -8,8 +8,12 @@ import psutil
 import pytest
 
 from tests.unit.facts import fakes
+from tests.unit.facts.fakes import mounts
+from tests.unit.facts.installs import put
+from tritonsmith.core import configs
 from tritonsmith.core.versions import version_key
-from tritonsmith.facts import machine
+from tritonsmith.facts import machine as machines
+from tritonsmith.facts.machine import Cpu, FileSystem, file_system_of
 
 MIB = 1 << 20
 
@@ -45,8 +49,8 @@ def test_the_limit_of_a_cgroup(
 ) -> None:
     root = tmp_path / "cgroup"
     listing = fake(root, groups, own)
-    seen = machine.read(root, listing)
-    free = machine.read(tmp_path / "none", tmp_path / "none")
+    seen = machines.read(root, listing)
+    free = machines.read(tmp_path / "none", tmp_path / "none")
     assert seen.memory == (memory * MIB if memory else free.memory)
     assert seen.cores == (cores or free.cores)
     assert seen.granted == (memory * MIB if memory else None)
@@ -56,7 +60,7 @@ def test_the_limit_of_a_cgroup(
 def test_a_cgroup_that_grants_more_than_there_is(tmp_path: Path) -> None:
     there = psutil.virtual_memory().total
     listing = fake(tmp_path / "cgroup", {"": (str(4 * there), "max")}, "")
-    seen = machine.read(tmp_path / "cgroup", listing)
+    seen = machines.read(tmp_path / "cgroup", listing)
     assert (seen.memory, seen.granted) == (there, None)
 
 
@@ -78,12 +82,12 @@ def test_cgroups_of_version_1(tmp_path: Path, own: str) -> None:
     listing.write_text(
         f"12:pids:{own}\n4:memory:{own}\n3:cpu,cpuacct:{own}\n1:name=systemd:{own}\nnonsense\n"
     )
-    seen = machine.read(root, listing)
+    seen = machines.read(root, listing)
     assert (seen.memory, seen.granted, seen.cores) == (512 * MIB, 512 * MIB, 1)
 
 
 def test_this_machine(tmp_path: Path) -> None:
-    seen = machine.read(tmp_path, tmp_path / "none")
+    seen = machines.read(tmp_path, tmp_path / "none")
     assert (seen.system, seen.arch) == (platform.system(), platform.machine())
     assert seen.memory == psutil.virtual_memory().total
     assert 1 <= seen.cores <= (os.cpu_count() or 1)
@@ -94,22 +98,110 @@ def test_this_machine(tmp_path: Path) -> None:
 
 
 def test_disk_free_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
-    there, not_yet = machine.disk_free(tmp_path), machine.disk_free(tmp_path / "a" / "b")
+    there, not_yet = machines.disk_free(tmp_path), machines.disk_free(tmp_path / "a" / "b")
     assert there > 0
     assert not_yet == pytest.approx(there, rel=0.5)
 
 
 def test_the_newest_tag_of_a_libstdcxx(tmp_path: Path) -> None:
     library = fakes.libstdcxx(tmp_path, "3.4", "3.4.9", "3.4.30", "3.4.29", "DEBUG_MESSAGE_LENGTH")
-    assert machine.glibcxx_of(library) == "3.4.30"
+    assert machines.glibcxx_of(library) == "3.4.30"
     link = tmp_path / "link"
     link.symlink_to(library)
-    assert machine.glibcxx_of(link) == "3.4.30"
+    assert machines.glibcxx_of(link) == "3.4.30"
 
 
 def test_a_libstdcxx_that_is_none(tmp_path: Path) -> None:
-    assert machine.glibcxx_of(tmp_path / "gone") == ""
-    assert machine.glibcxx_of(tmp_path) == ""
-    assert machine.glibcxx_of(fakes.libstdcxx(tmp_path)) == ""
+    assert machines.glibcxx_of(tmp_path / "gone") == ""
+    assert machines.glibcxx_of(tmp_path) == ""
+    assert machines.glibcxx_of(fakes.libstdcxx(tmp_path)) == ""
     (tmp_path / "dangling").symlink_to("gone")
-    assert machine.glibcxx_of(tmp_path / "dangling") == ""
+    assert machines.glibcxx_of(tmp_path / "dangling") == ""
+
+
+FLAGS = "fpu sse2 sse4_2 avx avx2 avx512f amx_tile vaes smep"
+X86 = f"processor\t: 0\nmodel name\t: AMD EPYC: 9654\nflags\t\t: {FLAGS}\n\nprocessor\t: 1\n"
+ARM = "processor\t: 0\nFeatures\t: fp asimd sve sve2 sme\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n"
+
+
+def machine(root: Path, cpuinfo: str) -> tuple[Path, Path]:
+    """Two sockets of two cores with two threads each, and a node for each socket."""
+    files = {"cpuinfo": cpuinfo, "system/node/node0/x": "", "system/node/node1/x": ""}
+    for number in range(8):
+        topology = f"system/cpu/cpu{number}/topology"
+        core = number % 4
+        files[f"{topology}/physical_package_id"] = f"{core // 2}\n"
+        files[f"{topology}/thread_siblings_list"] = f"{core},{core + 4}\n"
+    for index, (level, size) in enumerate((("1", "32K"), ("1", "32K"), ("2", "1024K"), ("3", "32768K"))):
+        files[f"system/cpu/cpu0/cache/index{index}/level"] = f"{level}\n"
+        files[f"system/cpu/cpu0/cache/index{index}/size"] = f"{size}\n"
+    put(root, files)
+    return root / "cpuinfo", root / "system"
+
+
+def test_x86(tmp_path: Path) -> None:
+    vectors = ("amx_tile", "avx", "avx2", "avx512f", "sse4_2")
+    assert machines.read_cpu(*machine(tmp_path, X86)) == Cpu(
+        "AMD EPYC: 9654", 2, 2, 2, vectors, "1024K", "32768K", 2
+    )
+
+
+def test_arm_gives_numbers(tmp_path: Path) -> None:
+    found = machines.read_cpu(*machine(tmp_path, ARM))
+    assert found.model.endswith("implementer 0x41 part 0xd4f")
+    assert found.vectors == ("asimd", "sme", "sve", "sve2")
+
+
+def test_where_the_kernel_tells_nothing(tmp_path: Path) -> None:
+    found = machines.read_cpu(tmp_path / "cpuinfo", tmp_path / "system")
+    assert found == Cpu(found.model)
+    assert found.model
+
+
+def test_the_nearest_mount_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts(
+        monkeypatch, ("/", "ext4"), (tmp_path, "nfs4"), (tmp_path / "fast", "xfs"), (tmp_path / "fas", "cifs")
+    )
+    assert file_system_of(tmp_path / "a" / "b") == FileSystem("nfs4", tmp_path, network=True)
+    assert file_system_of(tmp_path / "fast" / "a") == FileSystem("xfs", tmp_path / "fast", network=False)
+    assert file_system_of(Path("/")) == FileSystem("ext4", Path("/"), network=False)
+
+
+def test_a_path_through_a_link_lies_where_the_link_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "far")
+    mounts(monkeypatch, ("/", "ext4"), (tmp_path / "far", "fuse.sshfs"))
+    seen = file_system_of(tmp_path / "link" / "not-yet")
+    assert seen == FileSystem("fuse.sshfs", tmp_path / "far", network=True)
+
+
+def test_the_last_of_two_at_one_place_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts(monkeypatch, ("/", "rootfs"), ("/", "ext4"), (tmp_path, "autofs"), (tmp_path, "nfs4"))
+    assert file_system_of(tmp_path / "x") == FileSystem("nfs4", tmp_path, network=True)
+    assert file_system_of(Path("/")) == FileSystem("ext4", Path("/"), network=False)
+
+
+def test_a_kernel_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts(monkeypatch)
+    assert file_system_of(tmp_path) is None
+
+
+@pytest.mark.parametrize("kind", configs.load("resources")["file-systems"]["network"])
+def test_every_network_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    mounts(monkeypatch, (tmp_path, kind))
+    seen = file_system_of(tmp_path)
+    assert seen is not None
+    assert seen.network
+
+
+def test_this_machine_of_filesystems(tmp_path: Path) -> None:
+    mounted = [Path(part.mountpoint) for part in psutil.disk_partitions(all=True)]
+    seen = file_system_of(tmp_path / "not-yet" / "made")
+    if any(tmp_path.is_relative_to(mount) for mount in mounted):  # in a chroot, nothing may hold it
+        assert seen is not None
+        assert tmp_path.is_relative_to(seen.mount)
+        assert seen.kind
+    else:
+        assert seen is None

@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 
+from tests.unit.facts.installs import install, python_of, site_of
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.versions import version_key
+from tritonsmith.doctor.pins import report
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.pytorch_pins import UNKNOWN, Pin, PyTorchRelease
+from tritonsmith.facts.pytorch_pins import UNKNOWN, Pin, PyTorchRelease, Torch
 
 RELEASES = {release.version: release for release in pytorch_pins.releases()}
 PINS = [
@@ -197,3 +200,59 @@ def test_every_key_of_the_file_is_read() -> None:
         assert set(row) <= {"pytorch", "cuda", "rocm", "xpu", "wheel"}
         for channel in ("cuda", "rocm", "xpu", "wheel"):
             assert set(row.get(channel, {})) <= names
+
+
+# The torch of releases of packages, in the real table.
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("name", pytorch_pins.package_names())
+def test_each_torch_is_a_release(name: str) -> None:
+    known = {one.version for one in pytorch_pins.releases()}
+    found = pytorch_pins.find_package(name)
+    assert len(found) > 10
+    assert {one.torch for one in found} <= known
+
+
+def test_one_release_and_its_triton() -> None:
+    (found,) = pytorch_pins.find_package("vllm==0.26.0")
+    assert found.torch == "2.11.0"
+    (row,) = report.packages([found]).as_json()["rows"]
+    assert [text for text, _ in row[:3]] == ["vllm 0.26.0", "2.11.0", "3.6.0"]
+
+
+@pytest.mark.parametrize(("text", "hint"), [("vlm", "vllm"), ("vllm==0.26", "0.26.0")])
+def test_what_is_not_there_is_an_error_with_the_nearest(text: str, hint: str) -> None:
+    with pytest.raises(UsageError) as error:
+        pytorch_pins.find_package(text)
+    assert any(hint in line for line in error.value.hints)
+
+
+def test_the_kernels_that_a_release_has_in_it() -> None:
+    found = {one.version: one.triton_kernels for one in pytorch_pins.find_package("vllm")}
+    assert (found["0.33.0"], found["0.20.2"], found["0.10.2"]) == ("v3.5.1", "v3.6.0", "")
+    (row,) = report.packages(pytorch_pins.find_package("vllm==0.33.0")).as_json()["rows"]
+    assert row[-1][0] == "v3.5.1"
+
+
+GIT = "cf30153c4c131c8164ee7798e5022d810682e2cb"
+
+
+def test_everything_that_it_tells(tmp_path: Path) -> None:
+    text = (
+        "from typing import Optional\n__version__ = '2.13.0+cu130'\ndebug = False\n"
+        f"cuda: Optional[str] = '13.0'\ngit_version = '{GIT}'\nhip: Optional[str] = None\n"
+        "xpu: Optional[str] = '20250201'\n"
+    )
+    install(site_of(tmp_path), "torch", "2.13.0+cu130", {"torch/version.py": text})
+    assert pytorch_pins.read_torch(python_of(tmp_path)) == Torch(
+        "2.13.0+cu130", GIT, "", "False", "13.0", "", "20250201"
+    )
+
+
+def test_none_and_one_that_says_little(tmp_path: Path) -> None:
+    assert pytorch_pins.read_torch(python_of(tmp_path)) is None
+    text = "__version__ = '2.0'\ngit_version = 'Unknown'\n"
+    install(site_of(tmp_path), "torch", "2.0", {"torch/version.py": text})
+    assert pytorch_pins.read_torch(python_of(tmp_path)) == Torch("2.0", "", "")

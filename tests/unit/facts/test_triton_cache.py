@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.doctor.caches import made
 from tritonsmith.core.plan.steps.cache_entries import TRASH
-from tritonsmith.facts import triton_cache, triton_metadata
+from tritonsmith.facts import triton_cache
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_cache import CacheEntry
 
@@ -196,7 +196,7 @@ def test_a_root_that_is_a_link_is_read_where_it_leads(root: Path) -> None:
 )
 def test_metadata_of_every_era(root: Path, era: str, version: str) -> None:
     made.kernel(root, era=era, num_warps=8, maxnreg=128)
-    told = triton_metadata.read(only(root))
+    told = triton_cache.read_metadata(only(root))
     assert (told.target, told.version) == ("cuda:90:32", version)
     assert dict(told.options) == {"num_warps": "8", "maxnreg": "128"}
 
@@ -204,45 +204,45 @@ def test_metadata_of_every_era(root: Path, era: str, version: str) -> None:
 def test_a_capability_in_2_2(root: Path) -> None:
     path = made.kernel(root, era="md5")
     (path / "vector_add.json").write_text('{"target": {"capability": 80}, "device_type": "cuda"}')
-    assert triton_metadata.read(only(root)).target == "cuda:80:32"
+    assert triton_cache.read_metadata(only(root)).target == "cuda:80:32"
 
 
 def test_backends_have_defaults_of_their_own(root: Path) -> None:
     made.kernel(root, target=("hip", "gfx942", 64))
-    assert triton_metadata.read(only(root)) == triton_metadata.Metadata("hip:gfx942:64", "3.9.0")
+    assert triton_cache.read_metadata(only(root)) == triton_cache.Metadata("hip:gfx942:64", "3.9.0")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '"x"', "{}", '{"target": null}'])
 def test_metadata_that_tell_nothing(root: Path, text: str) -> None:
     (made.kernel(root) / "vector_add.json").write_text(text)
-    assert triton_metadata.read(only(root)) == triton_metadata.Metadata()
+    assert triton_cache.read_metadata(only(root)) == triton_cache.Metadata()
 
 
 def test_stages_in_the_order_of_the_pipeline(root: Path) -> None:
     path = made.kernel(root)
     (path / "vector_add.npubin").write_text("x")
     (path / "vector_add.sass.tmp.pid_1_2").write_text("x")
-    assert triton_metadata.stages(only(root)) == ("source", *made.CUDA, "npubin")
+    assert triton_cache.entry_stages(only(root)) == ("source", *made.CUDA, "npubin")
     (path / "vector_add.llir").unlink()
-    assert "llir" not in triton_metadata.stages(only(root))
+    assert "llir" not in triton_cache.entry_stages(only(root))
 
 
 def test_stages_of_a_launcher_and_of_what_has_gone(root: Path) -> None:
     path = made.launcher(root)
-    assert triton_metadata.stages(only(root)) == ("so",)
+    assert triton_cache.entry_stages(only(root)) == ("so",)
     entry = triton_cache.scan(made.as_root(root)).entries[0]
     (path / "cuda_utils.so").unlink()
     path.rmdir()
     gone = CacheEntry(entry.root, entry.name, entry.era, "kernel", "k", 1, 1, 1)
-    assert triton_metadata.stages(gone) == ()
+    assert triton_cache.entry_stages(gone) == ()
 
 
 @pytest.mark.parametrize("era", made.ERAS)
 def test_an_index_dangles_when_a_file_is_gone(root: Path, era: str) -> None:
     path = made.kernel(root, era=era)
-    assert triton_metadata.dangling(only(root)) == ()
+    assert triton_cache.dangling_stages(only(root)) == ()
     (path / "vector_add.ttgir").unlink()
-    assert [Path(gone).name for gone in triton_metadata.dangling(only(root))] == ["vector_add.ttgir"]
+    assert [Path(gone).name for gone in triton_cache.dangling_stages(only(root))] == ["vector_add.ttgir"]
 
 
 @pytest.mark.parametrize(("era", "count"), [("md5", 0), ("sha256", 6), ("base64url", 6), ("base32", 7)])
@@ -250,4 +250,4 @@ def test_a_cache_that_was_moved_dangles_since_3_0(root: Path, era: str, count: i
     made.kernel(root, era=era)
     moved = Path(os.fspath(root.parent / "moved"))
     root.rename(moved)
-    assert len(triton_metadata.dangling(only(moved))) == count
+    assert len(triton_cache.dangling_stages(only(moved))) == count

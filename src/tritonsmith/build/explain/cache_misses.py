@@ -11,8 +11,8 @@ from pathlib import Path
 from tritonsmith.build.explain.reasons import RebuildReason
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.ui import word_diff
-from tritonsmith.facts import ccache_inputs
-from tritonsmith.facts.ccache_inputs import Compile
+from tritonsmith.facts import ccache
+from tritonsmith.facts.ccache import Compile
 
 _HINTS = ("build twice, before and after, each with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",)
 _WORDS = {  # https://github.com/ccache/ccache/blob/v4.7.5/src/ccache.cpp, `hash_common_info`
@@ -60,7 +60,7 @@ def explain(after: Path, before: Path) -> Misses:
 
 def _compiles(folder: Path) -> Mapping[str, Compile]:
     """Return compiles by the path of their object, relative to their common folder."""
-    compiles = ccache_inputs.read(folder)
+    compiles = ccache.read_inputs(folder)
     if not compiles:
         raise FactError("ccache recorded no compile here", where=folder, hints=_HINTS)
     top = os.path.commonpath([compile_.object.parent for compile_ in compiles])

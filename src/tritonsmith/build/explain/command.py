@@ -21,7 +21,7 @@ from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Copy, OutdateForeignOutput, Plan, Stamp, Step
 from tritonsmith.core.ui import word_diff
-from tritonsmith.facts import ninja_dry_run, ninja_graph, tools
+from tritonsmith.facts import ninja_graph, tools
 from tritonsmith.wheels import venv
 
 SCHEMA = 1
@@ -96,7 +96,7 @@ def of_llvm(env: EnvDir, targets: Sequence[str] = ()) -> Explanation:
     """
     receipt = receipts.read(env.receipt("setup-mlir")) or {}
     prefix, ninja = Path(str(receipt.get("prefix") or "")), tools.own("ninja")
-    if not receipt or not (prefix / ninja_dry_run.GRAPH).is_file() or ninja is None:
+    if not receipt or not (prefix / ninja_graph.GRAPH).is_file() or ninja is None:
         raise FactError(
             f"the LLVM of environment {env.name!r} is not built here",
             where=prefix if receipt else env.receipt("setup-mlir"),
@@ -113,9 +113,9 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
     Raises:
         FactError: Ninja does not answer.
     """
-    if not (build / ninja_dry_run.GRAPH).is_file():
+    if not (build / ninja_graph.GRAPH).is_file():
         return Explanation(build, (), (), (), RebuildTotals(0, 0, 0, 0.0, 0))
-    run = ninja_dry_run.read(ninja, build, targets)
+    run = ninja_graph.dry_run(ninja, build, targets)
     outputs = {reason.output for reason in run.reasons if reason.kind == "command"}
     before = ninja_graph.commands(build / cmake.BUILT_FOLDER, outputs) if outputs else {}
     after = ninja_graph.commands(build, outputs) if outputs else {}
@@ -132,7 +132,7 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
         (),
         tuple(reasons.regeneration(run, changed, short)),
         reasons.rows(run.reasons, before, after, changed, short),
-        reasons.totals(run, ninja_graph.outputs_by_description(build), ninja_dry_run.durations(build)),
+        reasons.totals(run, ninja_graph.outputs_by_description(build), ninja_graph.durations(build)),
     )
 
 
@@ -206,7 +206,7 @@ def _built_before(build: Path) -> tuple[str, ...]:
     """Return the libraries and programs that Ninja built here and that are still in its graph."""
     names = {
         name
-        for name in ninja_dry_run.durations(build)
+        for name in ninja_graph.durations(build)
         if not name.startswith("/") and (name.endswith(_ENDS) or name.startswith("bin/"))
     }
     return tuple(sorted(ninja_graph.commands(build, {name for name in names if (build / name).exists()})))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tritonsmith.core.ui import word_diff
 from tritonsmith.core.ui.units import age
-from tritonsmith.facts.ninja_dry_run import DryRun, Reason
+from tritonsmith.facts.ninja_graph import DryRun, Reason
 
 _BUILT = re.compile(
     r"(?:Building|Linking) \w+ (?:object|static library|shared library|shared module|executable) (.+)"

@@ -27,7 +27,8 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Step, download
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import lit_tests, llvm_tree, machine, tools
+from tritonsmith.facts import llvm_tree, machine, tools
+from tritonsmith.facts.checkout import lit_programs
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.wheels import venv
 
@@ -187,4 +188,4 @@ def _consumer(
         )
         return recipe.configure(inputs, env.probe, phase=closure.PHASE_PROBE, again=again), env.probe
 
-    return Consumer(configure, lit_tests.programs(checkout.root), closure.key(settings, checkout))
+    return Consumer(configure, lit_programs(checkout.root), closure.key(settings, checkout))

@@ -15,7 +15,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan.process import query
 from tritonsmith.core.versions import version_key
-from tritonsmith.facts import demangle, libtriton, shared_library
+from tritonsmith.facts import libtriton, shared_library, tools
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.shared_library import SharedLibrary
 
@@ -151,7 +151,7 @@ def _symbols(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
     taken = sum(name in theirs.exported for name in mine.missing)
     shows = any(name.startswith("_ZN4mlir") for name in theirs.strong)
     more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-    listed = "; ".join(demangle.names(missing[:_SHOWN])) + more
+    listed = "; ".join(tools.demangled_names(missing[:_SHOWN])) + more
     if not shows:
         why = "this libtriton hides its symbols: built without TRITON_EXT_ENABLED, as wheels before 3.7"
         yield PluginRow("symbols", f"{len(missing)} missing", "hidden", MISFIT, why)
@@ -168,7 +168,7 @@ def _symbols(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
     ids = [name for name in copies if "TypeIDResolver" in name]
     if copies:
         why = "LLVM or MLIR was linked into it: link it to libtriton only. " + "; ".join(
-            demangle.names(copies[:_SHOWN])
+            tools.demangled_names(copies[:_SHOWN])
         )
         yield PluginRow("copies of libtriton's code", str(len(copies)), "one", MISFIT, why)
     if ids:
@@ -302,4 +302,4 @@ def _tried(answers: dict[str, Any], release: PluginRelease, version: str) -> Ite
 def _error(answer: dict[str, Any]) -> str:
     """Return the error, with the first error lines of the output."""
     printed = re.findall(r"^.*(?:error|ERROR|Assertion).*$", answer["printed"], re.MULTILINE)
-    return demangle.text("\n".join([answer["error"], *(line.strip("\0 ") for line in printed[:3])]))
+    return tools.demangled_text("\n".join([answer["error"], *(line.strip("\0 ") for line in printed[:3])]))

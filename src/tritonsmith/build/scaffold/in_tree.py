@@ -20,7 +20,7 @@ from tritonsmith.build.scaffold import template
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Patch, Step, Write
-from tritonsmith.facts import git_reader
+from tritonsmith.facts import git
 
 PHASE = "files of the pass"
 _TOOL = "bin/RegisterTritonDialects.h"
@@ -122,7 +122,7 @@ def check_unchanged(root: Path, one: NewPass) -> None:
         FactError: git reports that a file differs from HEAD, or does not answer.
     """
     names = [name for name, _, _ in one.changed]
-    status = git_reader.look(root, "status", "--porcelain", "--", *names, files=True)
+    status = git.look(root, "status", "--porcelain", "--", *names, files=True)
     if status is None or status.code:
         why = status.err.strip() if status else "git does not answer"
         raise FactError("cannot tell which files have uncommitted changes", where=root, why=why)

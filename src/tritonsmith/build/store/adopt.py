@@ -16,7 +16,7 @@ from tritonsmith.build.store.store import PHASE, Store
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest
-from tritonsmith.facts import git, llvm_tree, ninja_dry_run, tools
+from tritonsmith.facts import git, llvm_tree, ninja_graph, tools
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 
@@ -91,7 +91,7 @@ def _why_a_part(build: Path) -> str:
     if ninja is None:
         return "no Ninja to check what is built"
     try:
-        left = ninja_dry_run.read(ninja.path, build, ("all",))
+        left = ninja_graph.dry_run(ninja.path, build, ("all",))
     except FactError as error:
         return f"Ninja cannot check the build ({error.why or error.what})"
     if left.regeneration:

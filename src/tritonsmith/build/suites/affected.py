@@ -19,7 +19,7 @@ from tritonsmith.build.suites.gtest import UnitTest
 from tritonsmith.build.suites.outcome import CONFIG, SUITES, SuiteName
 from tritonsmith.build.suites.selection import LIT, SuiteSelection, SuiteTree
 from tritonsmith.core import configs
-from tritonsmith.facts import lit_tests
+from tritonsmith.facts import checkout
 
 # A function at the left margin, in a namespace or not: other files may call it.
 _EXPORTED = re.compile(
@@ -110,7 +110,11 @@ def of_files(
 
 def _one(index: Index, tree: SuiteTree, file: str, affected: AffectedTests) -> str:
     text = index.tree.text(file) if file in index.tree.names else ""
-    if file.startswith(f"{LIT}/") and file.endswith((".mlir", ".ll", ".py")) and lit_tests.is_lit(file, text):
+    if (
+        file.startswith(f"{LIT}/")
+        and file.endswith((".mlir", ".ll", ".py"))
+        and checkout.is_lit_test(file, text)
+    ):
         affected.lit[file] = (0, 0)
         return "itself: a test of lit's"
     units = {unit for unit in gtest.units(tree.root, tree.backends) if file in unit.sources}

@@ -24,7 +24,7 @@ from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files, process
-from tritonsmith.facts import checkout, cmake_cache, lit_tests
+from tritonsmith.facts import checkout, cmake_cache
 from tritonsmith.wheels import torch_index
 
 TASK = "test-triton"
@@ -114,7 +114,7 @@ def find(env: str) -> TestedBuild:
     space = workspace.default()
     place = space.env(chosen.name)
     hints = [tool_command("build-triton", env=env, for_="tests")]
-    if not (place.build / LIT / lit_tests.SITE).is_file():
+    if not (place.build / LIT / checkout.LIT_SITE).is_file():
         what = f"environment {chosen.name!r} has no build of Triton with tests"
         raise FactError(what, where=place.build, hints=hints)
     cache = cmake_cache.read(place.build)

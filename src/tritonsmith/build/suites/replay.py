@@ -21,7 +21,8 @@ from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Link, MakeDir, Plan, Remove, Run, Step, Write, files, process
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.facts import checkout, git_reader, python_env
+from tritonsmith.facts import checkout, python_env
+from tritonsmith.facts.git import look
 
 StepWord = Literal["passed", "failed", "left out", "to run"]
 
@@ -85,7 +86,7 @@ def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
     Raises:
         FactError: the checkout is not under git.
     """
-    answer = git_reader.look(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", files=True)
+    answer = look(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", files=True)
     if answer is None or answer.code:
         why = answer.err if answer else "git does not respond"
         raise FactError("a replay runs in a clone, and git cannot tell what to clone", where=root, why=why)

@@ -11,7 +11,7 @@ from tritonsmith.build.suites.gtest import UnitTest
 from tritonsmith.build.suites.outcome import CONFIG, SuiteName
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import UsageError
-from tritonsmith.facts import lit_tests
+from tritonsmith.facts import checkout
 
 LIT = "test"  # the folder, and its twin in the build folder
 _PYTHON = "python/test"
@@ -143,7 +143,9 @@ class SuiteTree:
         return selection, rest
 
     def _lit(self, path: str) -> Iterator[str]:
-        if (self.root / path).is_file() and not lit_tests.is_lit(path, untrusted.read_text(self.root / path)):
+        if (self.root / path).is_file() and not checkout.is_lit_test(
+            path, untrusted.read_text(self.root / path)
+        ):
             raise UsageError("this is no lit test", where=self.root / path, hints=["lit reads RUN lines"])
         yield path
 

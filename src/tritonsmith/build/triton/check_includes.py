@@ -21,7 +21,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import StepError, UsageError
 from tritonsmith.core.plan import BuildObjects, MakeDir, Plan, Run
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.facts import branch_changes, ninja_deps
+from tritonsmith.facts import git, ninja_graph
 
 PHASE = "compile without precompiled headers"
 FOLDER = "tritonsmith-includes"
@@ -129,7 +129,7 @@ def prepare(
     inputs, request, warnings = commands.gather_checked(settings, space, located, force=force, again=again)
     if not inputs.precompiled:
         raise UsageError("this build has no precompiled headers, so no missing #include is hidden")
-    changes = branch_changes.read(inputs.checkout.root, base)
+    changes = git.branch_changes(inputs.checkout.root, base)
     changed = suspects.compiled_for(inputs.checkout.root, changes.files)
     receipt, last = commands.receipt_of(inputs, request), commands.last_settings(inputs.env)
     receipt = {} if receipt["settings"] == last else receipt
@@ -171,7 +171,7 @@ def explain(failure: CommandFailedError, check: IncludeCheck) -> StepError:
     """Return the error for all files that failed: the missing names, and the headers that declare them."""
     build, ninja = check.inputs.env.build, check.inputs.tools.ninja
     compiled = sorted(build.glob(f"CMakeFiles/{precompiled.PREFIX.lower()}_*.dir/*.pch"))
-    headers = ninja_deps.headers(ninja, build, (str(path.relative_to(build)) for path in compiled))
+    headers = ninja_graph.recorded_headers(ninja, build, (str(path.relative_to(build)) for path in compiled))
     failed = diagnose.failing(failure.output)
     lines: list[str] = []
     for _, error in failed:

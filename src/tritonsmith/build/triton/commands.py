@@ -33,7 +33,7 @@ from tritonsmith.core.plan import BuildObjects, Plan, digest, locks
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.ui import redact
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import eras, llvm_tree, machine, pin_history, probe_cache, python_env, tools
+from tritonsmith.facts import eras, llvm_history, llvm_tree, machine, probe_cache, python_env, tools
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.wheels import venv
@@ -175,7 +175,7 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
     ):
         return inputs, ()  # this LLVM worked before
     released = None if tree.commit else eras.llvm_branched(tree.major)
-    bumps = suspects.towards(pin_history.around(root), released)
+    bumps = suspects.towards(llvm_history.bumps_around(root), released)
     chosen = suspects.choose(root, bumps, inputs.settings.triton.targets)
     unknown = (
         "the history of this checkout does not show which files depend on the LLVM (a shallow clone?), "

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tritonsmith.core import configs
 from tritonsmith.core.envs.schema import TritonSettings
-from tritonsmith.facts import lit_tests
+from tritonsmith.facts import checkout
 
 
 def resolve(settings: TritonSettings, root: Path) -> tuple[str, ...]:
@@ -21,5 +21,5 @@ def resolve(settings: TritonSettings, root: Path) -> tuple[str, ...]:
     named: tuple[str, ...] = tuple(configs.load("triton-eras")["build-for"][settings.for_])
     if settings.for_ == "tests":
         programs = {path.stem for path in (root / "bin").glob("*.cpp")}
-        named += tuple(name for name in lit_tests.programs(root) if name in programs and name not in named)
+        named += tuple(name for name in checkout.lit_programs(root) if name in programs and name not in named)
     return named

@@ -12,7 +12,7 @@ from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import BuildObjects
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.facts.checkout import TritonCheckout
-from tritonsmith.facts.pin_history import Bump
+from tritonsmith.facts.llvm_history import Bump
 
 _SOURCES = (".c", ".cc", ".cpp")
 _HEADERS = (".h", ".hpp")

@@ -15,7 +15,7 @@ from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files, process
 from tritonsmith.core.ui import redact, tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.facts import lit_tests
+from tritonsmith.facts import checkout
 
 
 class WatchedTests:
@@ -35,9 +35,9 @@ class WatchedTests:
         if not program.is_file():
             hints = ["invoke build-triton installs it into the environment"]
             raise FactError("this environment has no lit", where=program, hints=hints)
-        if not (self._folder / lit_tests.SITE).is_file():
+        if not (self._folder / checkout.LIT_SITE).is_file():
             raise FactError(
-                "this build has no lit tests", where=self._folder, why=f"it has no {lit_tests.SITE}"
+                "this build has no lit tests", where=self._folder, why=f"it has no {checkout.LIT_SITE}"
             )
 
     def run(self, on_part: OnPart) -> RunOutcome:

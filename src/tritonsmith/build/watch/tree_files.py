@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonsmith.build.watch.named_paths import NamedPaths, matters
 from tritonsmith.build.watch.saves import WatchedFiles
-from tritonsmith.facts import git_reader
+from tritonsmith.facts import git
 
 
 class TreeFiles:
@@ -51,7 +51,7 @@ def of(root: Path, wanted: Callable[[Path], bool] = lambda _: True) -> WatchedFi
 
 
 def _listed(root: Path) -> frozenset[Path] | None:
-    answer = git_reader.look(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    answer = git.look(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if answer is None or answer.code:
         return None
     names = (Path(name) for name in answer.out.split("\0") if name)

@@ -410,7 +410,7 @@ def _fetch(question: BisectQuestion) -> None:
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import SmithError
     from tritonsmith.core.plan.git_remote import GitRemote
-    from tritonsmith.facts import git_reader
+    from tritonsmith.facts import git
 
     for flag_, url in (("--source", question.source), ("--nightlies", question.nightlies)):
         if GitRemote.of(url).env:
@@ -423,7 +423,7 @@ def _fetch(question: BisectQuestion) -> None:
     try:
         add.fetch(clone, space, "bisect")
     except SmithError as error:
-        known = git_reader.look(clone.repository, "for-each-ref", "--count=1")
+        known = git.look(clone.repository, "for-each-ref", "--count=1")
         if known is None or not known.out:
             raise
         console.note(f"{clone.repository} is used as it is: {error.what}")

@@ -117,7 +117,7 @@ def clear_cache(
 
     from tritonsmith.core.envs import workspace
     from tritonsmith.doctor.caches import clear, list_
-    from tritonsmith.facts import cache_roots, triton_processes
+    from tritonsmith.facts import cache_roots, installed_tritons
 
     wanted, root = _filters(which), which.root
     if rehearsed or bisected:
@@ -141,7 +141,7 @@ def clear_cache(
         raise UsageError("--root selects a single cache", hints=["omit --root, or the other flags"])
     every = cache_roots.find(os.environ, workspace.default())
     roots = (clear.named(root),) if root else clear.select(every, kinds)
-    living = triton_processes.living()
+    living = installed_tritons.living_processes()
     prepared = clear.prepare(roots, wanted, living=living, installed=_installed(which.stale))
     if dry_run:
         output.plan(prepared.plan)

@@ -108,10 +108,10 @@ def _print(lines: Iterable[str]) -> None:
 
 def _table(pytorch: str, package: str, *, json: bool) -> None:
     from tritonsmith.doctor.pins import report
-    from tritonsmith.facts import package_pins, pytorch_pins
+    from tritonsmith.facts import pytorch_pins
 
     if package:
-        found = package_pins.find(package)
+        found = pytorch_pins.find_package(package)
         if json:
             console.out().print_json(data=report.packages_json(found))
         else:

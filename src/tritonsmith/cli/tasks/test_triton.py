@@ -107,9 +107,9 @@ def _changed(tested: TestedBuild, asked: Iterable[SuiteName], base: str) -> Suit
     from tritonsmith.atlas.source_files import SourceFiles
     from tritonsmith.build.suites import affected
     from tritonsmith.core.ui import console
-    from tritonsmith.facts import branch_changes
+    from tritonsmith.facts import git
 
-    changes = branch_changes.read(tested.root, base)
+    changes = git.branch_changes(tested.root, base)
     names, gone = (
         [path.relative_to(tested.root).as_posix() for path in paths]
         for paths in (changes.files, changes.deleted)

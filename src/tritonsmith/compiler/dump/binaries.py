@@ -23,7 +23,7 @@ from tritonsmith.core import untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
-from tritonsmith.facts import installed_tritons, triton_cache, triton_metadata
+from tritonsmith.facts import installed_tritons, triton_cache
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_cache import CacheEntry
 from tritonsmith.ir import strip_locations
@@ -140,13 +140,13 @@ def of_cache(cache: Path, python: str, space: Workspace) -> list[Manifest]:
 
 def _point(entry: CacheEntry) -> Point:
     folder = Path(entry.path)
-    paths = {stage: folder / f"{entry.kernel}.{stage}" for stage in triton_metadata.stages(entry)}
+    paths = {stage: folder / f"{entry.kernel}.{stage}" for stage in triton_cache.entry_stages(entry)}
     stages = {
         stage: Stage(f"{entry.name}/{path.name}", path.stat().st_size, "")
         for stage, path in paths.items()
         if path.is_file()
     }
-    metadata = triton_metadata.read(entry)
+    metadata = triton_cache.read_metadata(entry)
     about = json.loads((folder / f"{entry.kernel}.json").read_bytes())
     return Point(entry.name, metadata.target, {}, {}, {}, dict(metadata.options), "ok", 0.0, stages, about)
 

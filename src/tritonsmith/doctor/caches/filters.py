@@ -13,10 +13,9 @@ import psutil
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.versions import version_key
-from tritonsmith.facts import triton_cache, triton_metadata
-from tritonsmith.facts.installed_tritons import InstalledTriton
+from tritonsmith.facts import triton_cache
+from tritonsmith.facts.installed_tritons import InstalledTriton, TritonProcess
 from tritonsmith.facts.triton_cache import CacheEntry, Era
-from tritonsmith.facts.triton_processes import TritonProcess
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _NANOSECONDS = 1_000_000_000
@@ -123,7 +122,7 @@ def _newest(entries: Iterable[CacheEntry], count: int) -> set[int]:
 
 
 def _fits(entry: CacheEntry, target: tuple[str, ...]) -> bool:
-    parts = triton_metadata.read(entry).target.split(":")
+    parts = triton_cache.read_metadata(entry).target.split(":")
     return tuple(parts[: len(target)]) == target
 
 
@@ -149,7 +148,7 @@ def staleness(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Verd
 
     Another build of the same version looks the same: entries that a rebuild orphaned are `current`.
     """
-    if version := triton_metadata.read(entry).version:
+    if version := triton_cache.read_metadata(entry).version:
         return "current" if any(_same(version, triton.version) for triton in installed) else "stale"
     era = triton_cache.era_of(entry)
     if era is None:

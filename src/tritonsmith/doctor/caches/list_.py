@@ -16,11 +16,10 @@ from tritonsmith.core.ui import units as formats
 from tritonsmith.core.ui.units import entries, size
 from tritonsmith.doctor.caches import filters
 from tritonsmith.doctor.caches.filters import Filters
-from tritonsmith.facts import triton_cache, triton_metadata
+from tritonsmith.facts import triton_cache
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.installed_tritons import InstalledTriton
-from tritonsmith.facts.triton_cache import CacheEntry, Content
-from tritonsmith.facts.triton_metadata import Metadata
+from tritonsmith.facts.triton_cache import CacheEntry, Content, Metadata
 
 SCHEMA = 1
 COLUMNS = ("kernel", "target", "Triton", "stages", "size", "age", "options", "cache", "entry")
@@ -80,7 +79,8 @@ def make(
     chosen = filters.choose((e for content in contents for e in content.entries), wanted, installed, now)
     newest = sorted(chosen.entries, key=lambda entry: -entry.changed)[: limit or None]
     rows = tuple(
-        CacheRow(entry, triton_metadata.read(entry), triton_metadata.stages(entry)) for entry in newest
+        CacheRow(entry, triton_cache.read_metadata(entry), triton_cache.entry_stages(entry))
+        for entry in newest
     )
     whole = sum(entry.bytes for entry in chosen.entries)
     return CacheListing(contents, rows, len(chosen.entries), whole, chosen.undecided, now)

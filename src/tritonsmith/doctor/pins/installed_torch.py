@@ -12,12 +12,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.facts import distributions, editables, libtriton, python_env, pytorch_pins, torch_install
-from tritonsmith.facts.distributions import Distribution
-from tritonsmith.facts.editables import PACKAGE
+from tritonsmith.facts import distributions, libtriton, python_env, pytorch_pins
+from tritonsmith.facts.distributions import PACKAGE, Distribution
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.facts.pytorch_pins import PyTorchRelease
-from tritonsmith.facts.torch_install import Torch
+from tritonsmith.facts.pytorch_pins import PyTorchRelease, Torch
 
 __all__ = ["InstalledTorch", "Owner", "Torch", "judge", "read", "release_of"]
 
@@ -76,7 +74,7 @@ def read(python: Path) -> InstalledTorch:
             why=None if python.exists() else "no such file",
             hints=["choose another: --python PATH, or an environment: --env NAME"],
         )
-    torch = torch_install.read(packages)
+    torch = pytorch_pins.read_torch(packages)
     if torch is None:
         return _without_torch(python, packages)
     owners = tuple(
@@ -109,7 +107,7 @@ def _described(distribution: Distribution) -> Owner:
     version = distribution.version
     commit, known_by = distributions.commit_in(version), ""
     if not commit:
-        commit, known_by = editables.commit(distribution.info), "direct_url.json"
+        commit, known_by = distributions.editable_commit(distribution.info), "direct_url.json"
     if not commit and distribution.name == "triton":
         rows = (row for row in pytorch_pins.releases() if row.cuda.version == version)
         row = next((row for row in rows if row.wheel.commit), None)

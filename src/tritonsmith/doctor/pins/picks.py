@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import commit_message, git_history, release_branches
+from tritonsmith.facts import git_history
 
 if TYPE_CHECKING:
     from git import Repo
@@ -72,13 +72,13 @@ def find(name: str, source: Path) -> Picks:
         FactError: there is no clone, it is shallow, or it lacks the branch or main.
     """
     with git_history.opened(source) as clone:
-        release_branches.refuse_shallow(clone, source)
-        names = name, f"upstream/{name}", *release_branches.names(name)
-        branch, tip = release_branches.first(clone, *names)
+        git_history.refuse_shallow(clone, source)
+        names = name, f"upstream/{name}", *git_history.branch_names(name)
+        branch, tip = git_history.first_branch(clone, *names)
         if not tip:
             hints = ["git fetch --all --tags", "use another clone: --source PATH"]
             raise FactError(f"this clone has no branch, tag or commit {name!r}", where=source, hints=hints)
-        main, head = release_branches.first(clone, *release_branches.MAINS)
+        main, head = git_history.first_branch(clone, *git_history.MAINS)
         bases = clone.merge_base(tip, head) if head else ()
         if not bases:
             what = f"{branch} and {main} have no common history" if head else "this clone has no main"
@@ -95,10 +95,10 @@ def _picks(clone: Repo, point: str, tip: str, main: str) -> list[Pick]:
     hashes = [commit for commit, *_ in on_main]
 
     def original(commit: str, subject: str, body: str) -> tuple[str, How]:
-        for text in commit_message.picked(body):
+        for text in git_history.picked_commits(body):
             if candidate_match := next((candidate for candidate in hashes if candidate.startswith(text)), ""):
                 return candidate_match, "names it"
-        keys = ((number, commit_message.reverts(subject)) for number in commit_message.numbers(subject))
+        keys = ((number, git_history.reverts(subject)) for number in git_history.pull_numbers(subject))
         known = next((by_pull[key] for key in keys if key in by_pull), "")
         if commit in same:
             return known, "same change"
@@ -114,11 +114,11 @@ def _by_pull(commits: list[list[str]]) -> dict[tuple[str, int], str]:
     """Return the commits by pull request number and number of reverts; mentions count as a fallback."""
     commit_of: dict[tuple[str, int], str] = {}
     for commit, _, subject, _ in commits:
-        for number in commit_message.numbers(subject):
-            commit_of.setdefault((number, commit_message.reverts(subject)), commit)
-    own = ((commit, subject, commit_message.numbers(subject)) for commit, _, subject, _ in commits)
+        for number in git_history.pull_numbers(subject):
+            commit_of.setdefault((number, git_history.reverts(subject)), commit)
+    own = ((commit, subject, git_history.pull_numbers(subject)) for commit, _, subject, _ in commits)
     commit_of |= {
-        (numbers[-1], commit_message.reverts(subject)): commit for commit, subject, numbers in own if numbers
+        (numbers[-1], git_history.reverts(subject)): commit for commit, subject, numbers in own if numbers
     }
     return commit_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import commit_message, git_history, pytorch_pins, release_branches
+from tritonsmith.facts import git_history, pytorch_pins
 from tritonsmith.facts.pytorch_pins import Pin
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def find(name: str, source: Path) -> Holders:
         FactError: there is no clone, it is shallow, or it lacks that commit.
     """
     with git_history.opened(source) as clone:
-        release_branches.refuse_shallow(clone, source)
-        main = release_branches.first(clone, *release_branches.MAINS)[1]
+        git_history.refuse_shallow(clone, source)
+        main = git_history.first_branch(clone, *git_history.MAINS)[1]
         commit = _commit(name, clone, main)
         if not commit:
             raise _lacks(name, source)
@@ -122,14 +122,14 @@ def find(name: str, source: Path) -> Holders:
 def _commit(name: str, clone: Repo, main: str) -> str:
     """Return the commit of a hash, tag, branch, pull request or release; empty if the clone lacks it."""
     if match := _RELEASE.fullmatch(name):
-        return release_branches.commit_of(match[1], clone)
+        return git_history.release_commit(match[1], clone)
     if match := _PULL_REQUEST.fullmatch(name):
         where = (main,) if main else ("--all",)
         merged = clone.git.log(
             "--no-show-signature", "-E", f"--grep=\\(#{match[1]}\\)$", "--format=%H %s", *where
         )
         lines = (line.split(" ", 1) for line in str(merged).splitlines())
-        return next((commit for commit, subject in lines if commit_message.own(subject) == match[1]), "")
+        return next((commit for commit, subject in lines if git_history.own_number(subject) == match[1]), "")
     return git_history.resolve(clone, name)
 
 
@@ -154,7 +154,7 @@ class _Asked:
         self._main = self._ancestors(main) if main else set()
         self._own: dict[str, str] = {}
         for ancestor in self._main:
-            self._own.setdefault(commit_message.own(self._graph[ancestor].subject), ancestor)
+            self._own.setdefault(git_history.own_number(self._graph[ancestor].subject), ancestor)
         self._older = self._ancestors(commit)
         self._known: dict[str, Standing] = {}
         self._bodies = _bodies(clone, tips)
@@ -221,10 +221,10 @@ class _Asked:
 
     def _namesake(self, later: set[str], copies: tuple[str, ...]) -> str:
         """Return another commit with the title of the requested one; empty if there is none."""
-        title = commit_message.title(self._graph[self._commit].subject)
+        title = git_history.message_title(self._graph[self._commit].subject)
         others = sorted(later - {*copies})
         return next(
-            (other for other in others if commit_message.title(self._graph[other].subject) == title), ""
+            (other for other in others if git_history.message_title(self._graph[other].subject) == title), ""
         )
 
     def _ancestors(self, commit: str) -> set[str]:
@@ -241,27 +241,29 @@ class _Asked:
     def _is_pick(self, commit: str) -> bool:
         """Report whether the messages tell that a commit has the change of the requested one."""
         original, possible = (
-            commit_message.picked(self._bodies.get(name, "")) for name in (self._commit, commit)
+            git_history.picked_commits(self._bodies.get(name, "")) for name in (self._commit, commit)
         )
         if any(self._commit.startswith(name) for name in possible) or any(
             commit.startswith(name) for name in original
         ):
             return True
         subjects = (self._graph[name].subject for name in (self._commit, commit))
-        mine, other = (commit_message.reverts(subject) for subject in subjects)
+        mine, other = (git_history.reverts(subject) for subject in subjects)
         return mine == other and not self._carries(commit).isdisjoint(self._carries(self._commit))
 
     def _carries(self, commit: str) -> set[str]:
         """Return the pull requests whose change a commit has, by its subject."""
         subject = self._graph[commit].subject
-        own = commit_message.own(subject)
-        others = set(commit_message.numbers(subject)) - {own}
-        if commit in self._main and not commit_message.lands_again(subject):
+        own = git_history.own_number(subject)
+        others = set(git_history.pull_numbers(subject)) - {own}
+        if commit in self._main and not git_history.lands_again(subject):
             return {own} - {""}
         if own in self._own and commit not in self._main:  # from main unchanged, or from another repository
-            return {own} if commit_message.title(self._graph[self._own[own]].subject) in subject else others
+            return (
+                {own} if git_history.message_title(self._graph[self._own[own]].subject) in subject else others
+            )
         for number in others & self._own.keys():  # the commit does not contain what these merely mention
-            others -= set(commit_message.numbers(self._graph[self._own[number]].subject)) - {number}
+            others -= set(git_history.pull_numbers(self._graph[self._own[number]].subject)) - {number}
         return ({own} | others) - {""}
 
     def _apart(self, others: set[str]) -> Standing:
@@ -309,8 +311,8 @@ class _Asked:
     def _targets(self, commit: str) -> tuple[frozenset[str], frozenset[str]]:
         """Return the commits, and the pull requests, that a commit reverts."""
         subject = self._graph[commit].subject
-        commits, pulls = commit_message.reverted(self._bodies.get(commit, ""))
-        often, named = commit_message.reverts(subject), commit_message.numbers(subject)
+        commits, pulls = git_history.reverted_commits(self._bodies.get(commit, ""))
+        often, named = git_history.reverts(subject), git_history.pull_numbers(subject)
         if not often:
             return commits, pulls
         quoted = named[:-1] or named
@@ -320,7 +322,7 @@ class _Asked:
         picked = {
             number
             for number, original in mains.items()
-            if commit_message.reverts(self._graph[original].subject) >= often  # a pick of that revert
+            if git_history.reverts(self._graph[original].subject) >= often  # a pick of that revert
         }
         return commits, pulls | frozenset(quoted) - picked
 
@@ -346,7 +348,7 @@ def _graph(clone: Repo, tips: Iterable[str]) -> dict[str, _Commit]:
 
 def _bodies(clone: Repo, tips: Iterable[str]) -> dict[str, str]:
     """Return the message bodies that name picked or reverted commits."""
-    grep = (f"--grep={text}" for text in commit_message.TELLS)
+    grep = (f"--grep={text}" for text in git_history.TELLS)
     log = clone.git.log(
         "--ignore-missing", "--no-show-signature", *grep, f"--format=%H{_FIELD}%b{_RECORD}", *tips
     )
@@ -364,7 +366,7 @@ def _files(clone: Repo, commits: Iterable[str]) -> dict[str, set[str]]:
 
 def _is_sure_revert(subject: str) -> bool:
     """Report whether a subject reverts all of a commit; a body also mentions partial reverts."""
-    reverting = commit_message.reverts(subject) or commit_message.lands_again(subject)
+    reverting = git_history.reverts(subject) or git_history.lands_again(subject)
     return bool(reverting) and "partial" not in subject.lower()
 
 

@@ -16,8 +16,15 @@ from tritonsmith.doctor.pins.picks import Picks
 from tritonsmith.doctor.pins.read_upstream import Reading
 from tritonsmith.doctor.pins.releases_with import Holders, Holding, undecided
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.package_pins import PackageRelease
-from tritonsmith.facts.pytorch_pins import CHANNELS, UNKNOWN, WHEEL, Pin, PyTorchRelease, WheelName
+from tritonsmith.facts.pytorch_pins import (
+    CHANNELS,
+    UNKNOWN,
+    WHEEL,
+    PackageRelease,
+    Pin,
+    PyTorchRelease,
+    WheelName,
+)
 
 _SHORT = 8  # digits, as in the `+git` suffix of a version
 _WIDE = 16

@@ -19,7 +19,7 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import MakeDir, Plan, Write, digest
-from tritonsmith.facts import cache_roots, machine, triton_cache, triton_metadata
+from tritonsmith.facts import cache_roots, machine, triton_cache
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_cache import CacheEntry
 from tritonsmith.ir import elf
@@ -85,7 +85,7 @@ def _read_all(entries: Sequence[CacheEntry]) -> Iterator[Known]:
 
 def _read(entry: CacheEntry) -> Known:
     """Return the data to cache for an entry: its stamp and its row."""
-    metadata = triton_metadata.read(entry)
+    metadata = triton_cache.read_metadata(entry)
     row: Known = {
         "kernel": entry.kernel,
         "point": entry.name,

@@ -26,7 +26,8 @@ from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, PreflightError, StepError
 from tritonsmith.core.plan import Link, MakeDir, Move, Plan, Remove, Run, Step, Write, digest, locks, stamped
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import git_reader, lit_tests, llvm_tree
+from tritonsmith.facts import git, llvm_tree
+from tritonsmith.facts.checkout import LIT_SITE
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect.commits import NoLlvmError
 from tritonsmith.lab.bisect.cost import LlvmState
@@ -259,7 +260,7 @@ class CommitBuilds:
 
     def _site(self, env: EnvDir) -> str:
         """The configuration of the lit tests that CMake has made; empty where Python is tested."""
-        file = env.build / "test" / lit_tests.SITE
+        file = env.build / "test" / LIT_SITE
         return untrusted.read_text(file) if self.programs and file.is_file() else ""
 
     def _lit(self, env: EnvDir, files: Path, site: str) -> Iterator[Step]:
@@ -267,7 +268,7 @@ class CommitBuilds:
         if not self.programs:
             return
         moved = site.replace(str(env.build), str(files / _BUILT)).replace(str(self.source), str(files))
-        yield Write(files / _BUILT / "test" / lit_tests.SITE, moved, phase=PHASE)
+        yield Write(files / _BUILT / "test" / LIT_SITE, moved, phase=PHASE)
         yield Link(files.parent / "bin" / "lit", env.venv / "bin" / "lit", phase=PHASE)
 
     def _python_paths(self, commit: TritonCommit) -> tuple[str, ...]:
@@ -291,7 +292,7 @@ class CommitBuilds:
 
     def _there(self, commit: TritonCommit, *paths: str) -> tuple[str, ...]:
         """Which of these paths a commit has; of one that ends in `/`, what is in that folder."""
-        answer = git_reader.look(self.source, "ls-tree", "-z", "--name-only", commit.commit, "--", *paths)
+        answer = git.look(self.source, "ls-tree", "-z", "--name-only", commit.commit, "--", *paths)
         if answer is None or answer.code:
             why = answer.err if answer else "git did not finish in time"
             raise FactError("git cannot read this commit", where=f"{self.clone} at {commit.commit}", why=why)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import release_branches, triton_history
+from tritonsmith.facts import git_history, triton_history
 from tritonsmith.lab.bisect import releases
 from tritonsmith.lab.model import Observation, Verdict
 
@@ -52,7 +52,7 @@ def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, Observation
     Raises:
         FactError: the clone lacks a commit.
     """
-    one_line = "." in good and "." in bad and release_branches.line(good) == release_branches.line(bad)
+    one_line = "." in good and "." in bad and git_history.release_line(good) == git_history.release_line(bad)
     if one_line:
         return _from_base(clone, _own(good, clone), _own(bad, clone), f"release {good}", f"release {bad}")
     first, good_is = _on_main(good, clone)

@@ -10,7 +10,7 @@ from pathlib import Path
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.facts import git_history, git_reader
+from tritonsmith.facts import git, git_history
 from tritonsmith.lab.bisect.nightlies import NightlyWheel
 
 _SHORT = 12
@@ -92,11 +92,11 @@ def _by_history(wheel: NightlyWheel, built: str, commit: str, clone: Path) -> Ni
         return NightlyCommit(
             wheel, NightlyStanding.UNKNOWN, "the clone lacks its commit" if wheel.commit else "no commit"
         )
-    said = git_reader.look(clone, "show", "--no-patch", "--format=%ct", built)
+    said = git.look(clone, "show", "--no-patch", "--format=%ct", built)
     time = int(said.out) if said and said.code == 0 else 0
     if built == commit:
         return NightlyCommit(wheel, NightlyStanding.BUILT_FROM, time=time)
-    answer = git_reader.look(clone, "merge-base", "--is-ancestor", commit, built)
+    answer = git.look(clone, "merge-base", "--is-ancestor", commit, built)
     if answer is None or answer.code > 1:
         return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "git cannot tell", time)
     return NightlyCommit(wheel, NightlyStanding.LACKS if answer.code else NightlyStanding.HAS, time=time)

@@ -11,7 +11,7 @@ from tritonsmith.compiler import wheel_env
 from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import eras, git_history, release_branches, triton_history
+from tritonsmith.facts import eras, git_history, triton_history
 from tritonsmith.lab.bisect.cost import ExpectedCost
 from tritonsmith.lab.bisect.predicate.protocol import Predicate
 from tritonsmith.lab.bisect.search import Suspects, choose, suspects
@@ -96,8 +96,8 @@ class ReleaseSearch:
 def branch_point(release: str, clone: Path | None) -> str:
     """The last commit of main in a release: of a clone that has the branch, or else of the table."""
     if clone:
-        for branch in (*release_branches.names(release), f"v{release}"):
-            for main in release_branches.MAINS:
+        for branch in (*git_history.branch_names(release), f"v{release}"):
+            for main in git_history.MAINS:
                 try:
                     if found := triton_history.branch_point(clone, branch, main):
                         return found
@@ -109,7 +109,7 @@ def branch_point(release: str, clone: Path | None) -> str:
 def commit_of(release: str, clone: Path) -> str:
     """The commit of a release: its tag, or the end of its branch if it is the last one; empty if unknown."""
     with git_history.opened(clone) as repository:
-        return release_branches.commit_of(release, repository)
+        return git_history.release_commit(release, repository)
 
 
 def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import UsageError
-from tritonsmith.facts import git_history, lit_tests
+from tritonsmith.facts import checkout, git_history
 
 _FOR_PYTEST = ("python/test", "python/conftest.py", "python/pytest.ini", "pytest.ini")
 
@@ -56,7 +56,7 @@ def parse(text: str, clone: Path | None, commit: str) -> TestFile:
         with git_history.opened(clone) as repository:
             content = git_history.text_at(repository, commit, inside)
         if content is not None:
-            lit = lit_tests.is_lit(inside, content)
+            lit = checkout.is_lit_test(inside, content)
             if lit and not inside.startswith("test/"):
                 raise UsageError("--test: only lit tests below test/ are run", where=inside)
             return TestFile(inside, name, lit, of_commit=True)
@@ -64,7 +64,7 @@ def parse(text: str, clone: Path | None, commit: str) -> TestFile:
         hints = ["--test FILE or FILE::NAME; with --source and commits as ends, also a path in Triton"]
         what = f"--test: no such file{' on disk, or at the bad end' if inside else ''}"
         raise UsageError(what, where=inside or file.absolute(), hints=hints)
-    found = TestFile(str(file.absolute()), name, lit_tests.is_lit(file.name, untrusted.read_text(file)))
+    found = TestFile(str(file.absolute()), name, checkout.is_lit_test(file.name, untrusted.read_text(file)))
     if found.lit and not commit:
         raise UsageError(
             "a lit test cannot run on a release: wheels have no triton-opt",

@@ -14,8 +14,8 @@ from tritonsmith.build.triton.recipe import PHASE_SUSPECTS
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import BuildObjects
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.facts import eras, pin_history
-from tritonsmith.facts.pin_history import Bump
+from tritonsmith.facts import eras, llvm_history
+from tritonsmith.facts.llvm_history import Bump
 
 LOGS = Path(__file__).parents[1] / "logs"
 NEAR = "19.1.7 in /usr/lib/llvm-19, commit not recorded"
@@ -57,7 +57,7 @@ def history(tmp_path: Path) -> tuple[Path, list[str]]:
 def test_bumps_before_and_after_a_checkout(history: tuple[Path, list[str]]) -> None:
     root, commits = history
     git(root, "checkout", "--quiet", "--detach", commits[4])
-    found = pin_history.around(root)
+    found = llvm_history.bumps_around(root)
     assert [(bump.commit, bump.distance, bump.after) for bump in found] == [
         (commits[3], 0, False),
         (commits[5], 0, True),
@@ -73,13 +73,13 @@ def test_the_root_of_a_history_and_the_end_of_a_shallow_clone_are_no_bumps(
     root, commits = history
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "--quiet", "--depth=1", root.as_uri(), str(shallow))
-    assert pin_history.around(shallow) == ()
+    assert llvm_history.bumps_around(shallow) == ()
     git(root, "checkout", "--quiet", "--detach", commits[0])
-    assert commits[0] not in [bump.commit for bump in pin_history.around(root)]
+    assert commits[0] not in [bump.commit for bump in llvm_history.bumps_around(root)]
 
 
 def test_no_git_is_no_history(tmp_path: Path) -> None:
-    assert pin_history.around(tmp_path) == ()
+    assert llvm_history.bumps_around(tmp_path) == ()
 
 
 @pytest.mark.parametrize(

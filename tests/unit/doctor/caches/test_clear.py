@@ -14,7 +14,7 @@ from tritonsmith.doctor.caches import clear, list_
 from tritonsmith.doctor.caches.clear import PreparedClear
 from tritonsmith.doctor.caches.filters import Filters, Living
 from tritonsmith.facts.cache_roots import Root
-from tritonsmith.facts.triton_processes import TritonProcess
+from tritonsmith.facts.installed_tritons import TritonProcess
 
 BUSY = (TritonProcess(4711, "python train.py"),)
 

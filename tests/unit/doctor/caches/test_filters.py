@@ -17,8 +17,7 @@ from tritonsmith.doctor.caches import filters
 from tritonsmith.doctor.caches import filters as caches_stale
 from tritonsmith.doctor.caches.filters import Chosen, Filters, Living
 from tritonsmith.facts import triton_cache
-from tritonsmith.facts.installed_tritons import InstalledTriton
-from tritonsmith.facts.triton_processes import TritonProcess
+from tritonsmith.facts.installed_tritons import InstalledTriton, TritonProcess
 
 HERE = (InstalledTriton("3.9.0", Path("/here")),)
 

@@ -16,7 +16,7 @@ from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import files, process
-from tritonsmith.facts import lit_tests
+from tritonsmith.facts import checkout
 from tritonsmith.lab import failure
 from tritonsmith.lab.bisect.predicate import pool
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes
@@ -130,7 +130,7 @@ def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
     suite = sources / "build" / "test"
     if file.of_commit and not (sources / file.path).is_file():
         return TestRun({}, why=f"this commit has no {file.path}")
-    if not (suite / lit_tests.SITE).is_file():
+    if not (suite / checkout.LIT_SITE).is_file():
         return TestRun({}, why="the build of this commit has configured no lit tests")
     test = suite / Path(file.path).relative_to("test") if file.of_commit else _alone(file, suite, scratch)
     with files.scratch("lit-") as folder:
@@ -152,10 +152,10 @@ def _alone(file: TestFile, suite: Path, scratch: Path) -> Path:
     here = scratch / "suite"
     files.make_folder(here)
     text = (
-        f"lit_config.load_config(config, {str(suite / lit_tests.SITE)!r})\n"
+        f"lit_config.load_config(config, {str(suite / checkout.LIT_SITE)!r})\n"
         f"config.test_source_root = {str(Path(file.path).parent)!r}\nconfig.test_exec_root = {str(here)!r}\n"
     )
-    files.write_atomically(here / lit_tests.SITE, text)
+    files.write_atomically(here / checkout.LIT_SITE, text)
     return here / Path(file.path).name
 
 
