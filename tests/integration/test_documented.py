@@ -68,17 +68,16 @@ WORDS = {  # what stands for something of the reader's, and large tiles
 }
 WORDS_OF_A_PAGE = {
     "README.md": {"all": "h100"},
-    "aot.md": {"FILE[:KERNEL]": "softmax.py:arcsine"},
     "doctor.md": {"PATH": "."},
     "first-hour.md": {"mine": "a100", "debug": "dev"},
-    "env-files.md": {"PATH": "./my.toml"},
+    "environments.md": {"PATH": "./my.toml", "wt-release-3.4.x": "dev"},
+    "export.md": {"FILE[:KERNEL]": "softmax.py:arcsine"},
     "kernels.md": {"DIR": "compiled"},
     "layout.md": {"DIR": "dump"},
     "lint.md": {"DIR": "compiled"},
     "passes-check.md": {"DIR": "dump", "triton-3.8.0": "wheel"},
     "resources.md": {"DIR": "compiled"},
     "security.md": {"PATH": "./my.toml"},
-    "worktrees.md": {"wt-release-3.4.x": "dev"},
 }
 INSTEAD = {  # what is too large, or not of this machine
     "clear-cache --root PATH": "clear-cache --root cache",

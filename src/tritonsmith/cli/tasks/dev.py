@@ -1,4 +1,4 @@
-"""`test`, `lint` and `benchmark`: for developers of tritonsmith itself."""
+"""`test`, `lint`, `docs` and `benchmark`: for developers of tritonsmith itself."""
 
 from __future__ import annotations
 
@@ -57,6 +57,16 @@ def lint(context: Any) -> None:
 
 
 @task()
+def docs(context: Any) -> None:
+    """Build the pages of docs/ as a site with a search, and check its links."""
+    from tritonsmith.core.ui import console
+
+    # Strict: a dead link or anchor, or a page that the navigation lacks, is an error.
+    _run((sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"), NO_MKDOCS_2_WARNING="1")
+    console.write(_REPOSITORY / "site" / "index.html")
+
+
+@task()
 def benchmark(
     context: Any,
     name: str = flag("file in benchmarks/, without its .py", "command_line"),
@@ -69,7 +79,7 @@ def benchmark(
     _run((sys.executable, f"benchmarks/{name}.py", *shlex.split(options)))
 
 
-def _run(argv: tuple[str, ...]) -> None:
+def _run(argv: tuple[str, ...], **variables: str) -> None:
     import os
 
     from tritonsmith.core.plan import process
@@ -80,6 +90,6 @@ def _run(argv: tuple[str, ...]) -> None:
         )
     # Tests start Python hundreds of times, and each start would compile what it imports.
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    code = process.stream(argv, cwd=_REPOSITORY, env=environ, on_line=print)
+    code = process.stream(argv, cwd=_REPOSITORY, env={**environ, **variables}, on_line=print)
     if code:
         raise Exit(code=code)

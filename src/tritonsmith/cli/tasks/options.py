@@ -62,7 +62,7 @@ TIMEOUT = flag(
     example="seconds, --timeout 600; 0 for the default",
 )
 FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "", value="ENTRY")
-KERNELS_FILE = word("kernels file: docs/kernels-file.md", value="FILE.toml")
+KERNELS_FILE = word("kernels file: docs/kernels.md", value="FILE.toml")
 TODAY = flag("Triton in use today: a version, environment or interpreter", "", value="TRITON")
 LOADER = flag("Triton: a version, environment or interpreter", "wheel", value="TRITON")  # of plugins
 TOMORROW = flag("Triton to upgrade to: a version, environment or interpreter", "", value="TRITON")

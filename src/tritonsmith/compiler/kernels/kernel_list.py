@@ -1,4 +1,4 @@
-"""Kernels files in TOML: docs/kernels-file.md.
+"""Kernels files in TOML: docs/kernels.md.
 
 [arguments]                       # of all kernels below, by the parameter's name: see signatures
 "*stride*" = "i32:16"
@@ -177,7 +177,7 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
         table = untrusted.read_toml(path, configs.load("kernels")["file"]["limit"])
     except FileNotFoundError:
         near = [file.name for file in path.parent.glob(f"*{SUFFIX}")]
-        hints = did_you_mean(path.name, near) if near else ["docs/kernels-file.md describes the format"]
+        hints = did_you_mean(path.name, near) if near else ["docs/kernels.md describes the format"]
         raise UsageError("no such file", where=path, hints=hints) from None
     except OSError as error:
         hints = ["split it into several files"] if error.errno == errno.EFBIG else []

@@ -320,7 +320,7 @@ def _check_form(words: Iterable[str], key: str, source: str) -> None:
         hint = (
             "only names are allowed; no options, no lists"
             if expected == "a name"
-            else "docs/env-files.md tells what each key may be"
+            else "docs/environments.md tells what each key may be"
         )
         raise error(f"{key}: {wrong!r} is not {expected}", where=source, hints=[hint])
 

@@ -170,7 +170,7 @@ def empty(corpus: Corpus) -> UsageError:
     return UsageError(
         "this corpus has no kernels yet",
         where=corpus.folder,
-        hints=[f"{command('compare --corpus-add', 'captured.toml')} adds those of a list: docs/rehearse.md"],
+        hints=[f"{command('compare --corpus-add', 'captured.toml')} adds those of a list: docs/compare.md"],
     )
 
 
