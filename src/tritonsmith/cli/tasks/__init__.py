@@ -17,7 +17,7 @@ from tritonsmith.cli.tasks.cache import show as cache_show
 from tritonsmith.cli.tasks.ci_replay import ci_replay
 from tritonsmith.cli.tasks.container import container
 from tritonsmith.cli.tasks.debug_library import debug_library
-from tritonsmith.cli.tasks.dev import benchmark, lint, test
+from tritonsmith.cli.tasks.dev import benchmark, docs, lint, test
 from tritonsmith.cli.tasks.editor import editor_
 from tritonsmith.cli.tasks.env import allow, listing
 from tritonsmith.cli.tasks.env import explain as explain_env
@@ -196,6 +196,7 @@ namespace = Commands(
         # For those who change this tool: CONTRIBUTING.md.
         "test": test,
         "lint": lint,
+        "docs": docs,
         "benchmark": benchmark,
     },
 )

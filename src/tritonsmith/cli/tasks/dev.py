@@ -61,8 +61,9 @@ def docs(context: Any) -> None:
     """Build the pages of docs/ as a site with a search, and check its links."""
     from tritonsmith.core.ui import console
 
-    # Strict: a dead link or anchor, or a page that the navigation lacks, is an error.
-    _run((sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"), NO_MKDOCS_2_WARNING="1")
+    # Strict: a dead link or anchor, or a page that the navigation lacks, is an error. Not with --quiet,
+    # which drops the warnings that it counts.
+    _run((sys.executable, "-m", "mkdocs", "build", "--strict"), NO_MKDOCS_2_WARNING="1")
     console.write(_REPOSITORY / "site" / "index.html")
 
 

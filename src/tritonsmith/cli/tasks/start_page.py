@@ -53,6 +53,7 @@ EXAMPLES = {
     "corpus.list": "compare --corpus-list",
     "corpus.remove": "compare --corpus-remove 'matmul*'",
     "debug-library": "debug-library MLIRTransforms,MLIRIR",
+    "docs": "docs",
     "doctor": "doctor --env debug --deep",
     "doctor.compare": "doctor --compare laptop.json cluster.json",
     "editor": "editor vscode --pass tritongpu-pipeline",

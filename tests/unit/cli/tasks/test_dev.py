@@ -62,3 +62,13 @@ def test_types_are_checked_by_one_process_where_those_of_mypy_did_not_start(
     monkeypatch.setattr(process, "stream", stream)
     assert smith("lint").code == code
     assert len(checks) == runs
+
+
+def test_the_site_is_built_strictly(
+    smith: Smith, asked: list[tuple[Sequence[str], Mapping[str, str]]]
+) -> None:
+    answer = smith("docs")
+    ((argv, environ),) = asked
+    assert {"mkdocs", "build", "--strict"} <= set(argv)
+    assert environ["NO_MKDOCS_2_WARNING"]
+    assert answer.out.endswith("/site/index.html\n")
