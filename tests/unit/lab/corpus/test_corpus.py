@@ -151,7 +151,7 @@ def test_list_and_dry_run(program: Path, here: Corpus, capsys: pytest.CaptureFix
     with pytest.raises(Exit) as caught:
         tasks.listing(Context(), **flags)
     assert caught.value.code == 2
-    assert "corpus.add captured.toml" in str(caught.value)
+    assert "compare --corpus-add captured.toml" in str(caught.value)
     tasks.add(Context(), kernels=str(program), dry_run=True, **flags)
     assert "two.py" in capsys.readouterr().out
     assert not here.folder.exists()
