@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from uuid import uuid4
 
 from tritonsmith.core import untrusted
-from tritonsmith.facts import distributions, python_env
+from tritonsmith.core.plan import process
+from tritonsmith.facts import distributions, gpus, python_env
 from tritonsmith.facts.distributions import PACKAGE
 
 # Variables of a terminal and of its session: they differ in the next window, and no compiler reads them.
@@ -80,7 +82,7 @@ def tree(folder: Path, *, every: bool = False, apart: Iterable[Path] = ()) -> ob
     Args:
         folder: of the tree.
         every: all files, not only those that are usually read.
-        apart: folders that the experiment itself writes.
+        apart: files and folders that the experiment itself writes.
     """
     passed = {os.path.realpath(path) for path in apart}
     states: dict[str, tuple[int, ...]] = {}
@@ -98,7 +100,8 @@ def tree(folder: Path, *, every: bool = False, apart: Iterable[Path] = ()) -> ob
             return unknown()
         for name in names:
             path = Path(place, name)
-            if (every or name.endswith(_READ)) and (state := file(path)):
+            mine = (every or name.endswith(_READ)) and os.path.realpath(path) not in passed
+            if mine and (state := file(path)):
                 states[str(path)] = state
     return states
 
@@ -142,6 +145,25 @@ def _pythons(path: Path) -> Iterator[Path]:
     words = head.removeprefix("#!").split() if head.startswith("#!") else []
     if words and _PYTHON.fullmatch(Path(words[0]).name):
         yield Path(words[0])
+
+
+def command(argv: Sequence[str], cwd: Path, path: str, apart: Iterable[Path] = ()) -> object:
+    """Return a command with the files and programs that it may read, its variables and the GPUs.
+
+    Args:
+        argv: program and arguments.
+        cwd: where it runs.
+        path: its PATH.
+        apart: files and folders that the experiment itself writes.
+    """
+    # `tests/test_k.py::test_add` names a file, too.
+    named = [cwd / word.partition("::")[0] for word in argv[1:]]
+    scripts = [name for name in named if untrusted.is_file(name)]
+    folders = dict.fromkeys((cwd, *(script.parent for script in scripts), *paths_of(os.environ)))
+    trees = [tree(folder, apart=apart) for folder in folders]
+    called, pythons = process.which(argv[0], path) or argv[0], process.which("python", path)
+    programs = [program(Path(name)) for name in dict.fromkeys((called, pythons or sys.executable))]
+    return (argv, str(cwd), [file(script) for script in scripts], trees, programs, environment(), gpus.read())
 
 
 def paths_of(variables: Mapping[str, str]) -> tuple[Path, ...]:

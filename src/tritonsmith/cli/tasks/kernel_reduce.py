@@ -51,12 +51,12 @@ def reduce_(
     if argv:
         if when or what != KernelOptions():
             raise UsageError("--when and flags of a compile are about a kernel, not about a command")
-        found = _by_command(argv, kernel, env, python, jobs, timeout, out)
+        found = _by_command(argv, kernel, env, python, jobs, timeout, out, silent=json)
     else:
         asked = what.request(kernel)
         file = _out(out, asked.file, asked.name or asked.kernel or asked.file.stem)
         subject = _subject(asked, file, when, env, python, jobs, timeout)
-        found = command.by_compile(subject, file, report.progress())
+        found = command.by_compile(subject, file, report.progress(), silent=json)
     if json:
         output.json(report.as_json(found), indent=None)
     else:
@@ -75,6 +75,8 @@ def _by_command(
     jobs: int | None,
     timeout: int | None,
     out: OutFile | None,
+    *,
+    silent: bool,
 ) -> KernelReduced:
     from tritonsmith.compiler import notebook, request, watched_program
     from tritonsmith.core.envs import workspace
@@ -92,6 +94,7 @@ def _by_command(
         report.progress(),
         jobs=jobs or command.JOBS,
         timeout=timeout or command.TIMEOUT,
+        silent=silent,
     )
 
 

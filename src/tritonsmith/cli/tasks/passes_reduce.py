@@ -88,6 +88,8 @@ def reduce_(
         jobs or reduce_command.JOBS,
         None if own else mlir_reduce.find(way.opt),
         file.name if command and not file.is_dir() else "in.mlir",
+        out=to,
+        silent=json,
     )
     found = reduce_command.reduce(text, way, space, options, report.progress())
     text = files.headed(found.text, way.pipeline) if way.pipeline else found.text

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import InterruptedRunError, SmithError
-from tritonsmith.core.plan import files
+from tritonsmith.core.plan import digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.ir import strip_locations
+from tritonsmith.lab import experiment, inputs
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.reduce import mlir_reduce
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.reduce import delta_search, mlir_reduce
+from tritonsmith.lab.reduce.delta_search import OutOfTimeError
 from tritonsmith.lab.reduce.interestingness import Oracle, OracleAnswer, OraclePool
 from tritonsmith.lab.reduce.pass_runner import PassRunner
-from tritonsmith.lab.reduce.search import OutOfTimeError, Search, Size, size_of
+from tritonsmith.lab.reduce.search import Search, Size, size_of
 
 JOBS = 2
 INTERRUPTED = "interrupted"
@@ -64,12 +68,16 @@ class ReduceOptions:
         jobs: candidates at once.
         reducer: MLIR's own, tried on what ours leaves; None for ours alone.
         name: of the file that a command is given.
+        out: file of the result.
+        silent: say nothing of a run that was stopped.
     """
 
     timeout: float = 600.0
     jobs: int = JOBS
     reducer: Path | None = None
     name: str = "in.mlir"
+    out: Path | None = None
+    silent: bool = False
 
 
 def reduce(
@@ -115,28 +123,39 @@ def reduce(
         team = OraclePool(members, wanted)
         search = Search(
             start,
-            team.interesting,
             jobs=options.jobs,
-            until=began + options.timeout,
             on_better=lambda smaller, tried: on_better(size_of(smaller), tried),
         )
+        place = space.root / "passes" / "reduce" / digest(text, type(way).__name__, way)
+        notes = stack.enter_context(
+            delta_search.journal(
+                place,
+                _inputs(text, way, options),
+                space,
+                "passes.reduce",
+                Observation(Verdict.BAD, str(wanted), failure=wanted),
+                silent=options.silent,
+            )
+        )
         steps, why = [], ""
+        # The oracles end before the threads that ask them: so nobody waits for a candidate.
         try:
-            steps.append(("tritonsmith", size_of(search.run()).ops))
-            if options.reducer and way.opt:
-                made = _by_tool(options.reducer, way, wanted, search.best, folder / "tool", space)
-                if made and search.accept(made):
-                    search.run()
-                steps.append((options.reducer.name, size_of(search.best).ops))
+            with delta_search.asking(team.test, options.jobs, began + options.timeout) as test, closing(team):
+                found = experiment.run(search.search(), test, notes, _untold)
+                steps.append(("tritonsmith", size_of(found).ops))
+                if options.reducer and way.opt:
+                    made = _by_tool(options.reducer, way, wanted, search.best, folder / "tool", space)
+                    if made and experiment.run(search.accept(made), test, notes, _untold):
+                        experiment.run(search.search(), test, notes, _untold)
+                    steps.append((options.reducer.name, size_of(search.best).ops))
         except OutOfTimeError:
             why = f"timed out: --timeout {options.timeout:.0f}"
         except (KeyboardInterrupt, InterruptedRunError):
             why = INTERRUPTED
-        finally:
-            team.close()  # first: so nobody waits for a candidate
-            search.close()
         best = _pretty(search, first, wanted)
         final = _again(best, way, wanted, folder, options)
+        if not why:  # the same command goes on otherwise
+            notes.end("")
     sizes = (size_of(text), size_of(best))
     return Reduced(best, wanted, final.log, *sizes, search.tried, time.monotonic() - began, why, tuple(steps))
 
@@ -175,6 +194,20 @@ def _oracle(way: PassRunner, folder: Path, limit: float, name: str) -> Iterator[
         yield made
     finally:
         made.close()
+
+
+def _inputs(text: str, way: PassRunner, options: ReduceOptions) -> object:
+    """Return all that an answer depends on, but the candidate."""
+    apart = (options.out,) if options.out else ()
+    command = (
+        inputs.command(way.command, Path.cwd(), os.environ.get("PATH", ""), apart) if way.command else None
+    )
+    program = inputs.program(way.opt) if way.opt else way.python and inputs.python(way.python)
+    return (text, type(way).__name__, way, options.name, command, program, inputs.environment())
+
+
+def _untold(_name: str, _observation: Observation) -> None:
+    """Say nothing of a candidate: the smaller ones are told by the search."""
 
 
 def _plain(text: str, oracle: Oracle, wanted: Failure) -> str:

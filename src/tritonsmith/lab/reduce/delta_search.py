@@ -7,28 +7,53 @@ candidate counts only if it is smaller. What is made small, IR or a kernel's sou
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from tritonsmith.compiler import output_lock
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.plan import digest
+from tritonsmith.lab import experiment
+from tritonsmith.lab.experiment import BASELINE
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
 
 C = TypeVar("C", bound=Hashable)
 T = TypeVar("T", bound=Hashable)
+A = TypeVar("A")
 
 
 class OutOfTimeError(Exception):
     """The time limit is reached."""
 
 
+@dataclass(frozen=True)
+class DeltaCandidate(Generic[C]):
+    """Something smaller, which the journal knows by its digest: to resume, its content is made again."""
+
+    content: C
+
+    @property
+    def name(self) -> str:
+        """The digest of its content."""
+        return digest(self.content)
+
+
+# Part of a search, with an answer of its own: see `experiment.Search`.
+Part = Generator[Sequence[DeltaCandidate[C]], Sequence[Observation], A]
+
+
 class DeltaSearch(Generic[C]):
-    """Shrinks something while it stays interesting.
+    """Shrinks something while it stays interesting, as a search of `experiment.run`.
 
     Args:
         start: that is interesting.
-        interesting: whether a candidate is; called from several threads at once.
         size_of: how large a candidate is, something that can be compared.
-        jobs: how many.
-        until: `time.monotonic()` at which to stop.
+        jobs: how many candidates are asked for at once.
         on_better: called with each candidate that is better than the last.
 
     Attributes:
@@ -39,52 +64,37 @@ class DeltaSearch(Generic[C]):
     def __init__(
         self,
         start: C,
-        interesting: Callable[[C], bool],
         size_of: Callable[[C], Any],
         *,
         jobs: int = 1,
-        until: float = float("inf"),
         on_better: Callable[[C, int], None] = lambda *_: None,
     ) -> None:
         self.best, self.tried = start, 0
         self._size_of, self._size = size_of, size_of(start)
-        self._interesting, self._jobs, self._until = interesting, jobs, until
-        self._on_better = on_better
-        self._refused: set[C] = set()
-        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="reduce")
+        self._jobs, self._on_better = jobs, on_better
+        self._answers: dict[C, bool] = {}
 
-    def moves(self) -> Sequence[Callable[[], bool]]:
+    def moves(self) -> Sequence[Callable[[], Part[C, bool]]]:
         """What makes it smaller, in order; each says whether it did."""
         raise NotImplementedError
 
-    def run(self) -> C:
-        """Try everything, until nothing makes it smaller.
-
-        Returns:
-            The best.
-
-        Raises:
-            OutOfTimeError: before that.
-        """
+    def search(self) -> Part[C, C]:
+        """Try everything, until nothing makes it smaller; return the best."""
         changed = True
         while changed:
             changed = False
             for move in self.moves():
-                changed = move() or changed
+                changed = (yield from move()) or changed
         return self.best
 
-    def close(self) -> None:
-        """Ask for nothing more, and wait for what was asked."""
-        self._pool.shutdown(cancel_futures=True)
-
-    def accept(self, candidate: C) -> bool:
+    def accept(self, candidate: C) -> Part[C, bool]:
         """Accept what somebody else made, if it is smaller and interesting."""
-        return self._first([candidate]) is not None
+        return (yield from self._first([candidate])) is not None
 
-    def _repeat(self, candidates: Callable[[C], Iterable[C | None]]) -> bool:
+    def _repeat(self, candidates: Callable[[C], Iterable[C | None]]) -> Part[C, bool]:
         """Single changes, again from the start after each that is taken."""
         changed = False
-        while self._first(candidates(self.best)) is not None:
+        while (yield from self._first(candidates(self.best))) is not None:
             changed = True
         return changed
 
@@ -93,7 +103,7 @@ class DeltaSearch(Generic[C]):
         items: Sequence[T],
         make: Callable[[Sequence[T]], C | None],
         others: Callable[[Sequence[T], Sequence[T]], list[T]] | None = None,
-    ) -> bool:
+    ) -> Part[C, bool]:
         """Delta debugging: chunks of items, all of them first, then ever smaller ones, single ones at last.
 
         `make` gives what is left without some items, or None; `others` gives the items that are left, those
@@ -107,7 +117,7 @@ class DeltaSearch(Generic[C]):
             at, changed = 0, False
             while at < len(left):
                 chunks = [left[begin : begin + size] for begin in range(at, len(left), size)]
-                hit = self._first(make([*gone, *chunk]) for chunk in chunks)
+                hit = yield from self._first(make([*gone, *chunk]) for chunk in chunks)
                 if hit is None:
                     break
                 gone += chunks[hit]
@@ -121,31 +131,84 @@ class DeltaSearch(Generic[C]):
                 break
         return bool(gone)
 
-    def _first(self, candidates: Iterable[C | None]) -> int | None:
+    def _first(self, candidates: Iterable[C | None]) -> Part[C, int | None]:
         """Take the first candidate that is smaller and interesting; its place, or None."""
-        waiting: deque[tuple[int, C, Future[bool]]] = deque()
-        coming = enumerate(candidates)
-        while True:
-            while len(waiting) < self._jobs and (one := next(coming, None)):
-                number, candidate = one
-                if candidate is None or candidate in self._refused:
-                    continue
-                if not self._size_of(candidate) < self._size:
-                    continue
-                self.tried += 1
-                waiting.append((number, candidate, self._pool.submit(self._interesting, candidate)))
-            if not waiting:
-                return None
-            if time.monotonic() > self._until:
-                raise OutOfTimeError
-            number, candidate, answer = waiting.popleft()
-            if answer.result():
-                self.best, self._size = candidate, self._size_of(candidate)
-                self._on_better(candidate, self.tried)
-                return number
-            self._refused.add(candidate)
+        coming = iter(enumerate(candidates))
+        while batch := list(self._next(coming)):
+            new = [content for content in dict.fromkeys(c for _, c in batch) if content not in self._answers]
+            self.tried += len(new)
+            observations = (yield [DeltaCandidate(content) for content in new]) if new else ()
+            answers = (observation.verdict is Verdict.BAD for observation in observations)
+            self._answers.update(zip(new, answers, strict=True))
+            for number, content in batch:
+                if self._answers[content]:
+                    self.best, self._size = content, self._size_of(content)
+                    self._on_better(content, self.tried)
+                    return number
+        return None
+
+    def _next(self, coming: Iterator[tuple[int, C | None]]) -> Iterator[tuple[int, C]]:
+        """Take as many candidates as are asked for at once, those with a known refusal left out."""
+        asked_for = 0
+        for number, content in coming:
+            # Candidates that came after a good one may be known to be good, too; then no other is asked for.
+            if content is None or not self._answers.get(content, True):
+                continue
+            if not self._size_of(content) < self._size:
+                continue
+            yield number, content
+            asked_for += 1
+            if asked_for == self._jobs or content in self._answers:
+                return
 
 
 def _others(items: Sequence[T], gone: Sequence[T]) -> list[T]:
     cut = set(gone)
     return [one for one in items if one not in cut]
+
+
+@contextmanager
+def asking(
+    ask: Callable[[C], Observation], jobs: int, until: float = float("inf")
+) -> Iterator[Callable[[Sequence[DeltaCandidate[C]]], Iterator[Observation]]]:
+    """Yield the test of `experiment.run`, which asks in threads.
+
+    Args:
+        ask: tests one candidate.
+        jobs: how many at once.
+        until: `time.monotonic()` after which it raises `OutOfTimeError`.
+    """
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="reduce")
+
+    def several(candidates: Sequence[DeltaCandidate[C]]) -> Iterator[Observation]:
+        if candidates and time.monotonic() > until:
+            raise OutOfTimeError
+        yield from pool.map(ask, [candidate.content for candidate in candidates])
+
+    try:
+        yield several
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def journal(
+    folder: Path, key: object, space: Workspace, task: str, baseline: Observation, *, silent: bool
+) -> Iterator[Journal]:
+    """Yield the journal of a reduction; one that has ended leaves nothing.
+
+    Args:
+        folder: of the journal alone, in the workspace.
+        key: all that an answer depends on, but the candidate.
+        space: the workspace.
+        task: name of the command.
+        baseline: the answer to what is reduced, which every run asks for first.
+        silent: say nothing of a run that was stopped.
+    """
+    with output_lock.held(folder, space, task):
+        with experiment.begun(folder, key, space, task, lambda: baseline, silent=silent) as notes:
+            if notes.known(BASELINE) is None:
+                notes.add(BASELINE, baseline)
+            yield notes
+        if notes.ended:
+            space.run(experiment.emptied(folder, space), task, quiet=True)

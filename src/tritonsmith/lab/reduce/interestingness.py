@@ -19,6 +19,7 @@ from tritonsmith.core.plan.line_process import LineProcess
 from tritonsmith.ir import strip_locations
 from tritonsmith.lab import failure
 from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.worker.reduce import MARK
 
 _SIGNALLED = 128  # a shell's exit code for a signal
@@ -199,14 +200,17 @@ class OraclePool:
         self._free, self._wanted = list(members), wanted
         self._members, self._lock = tuple(members), threading.Semaphore(len(members))
 
-    def interesting(self, text: str) -> bool:
-        """Whether a text fails in that way."""
+    def test(self, text: str) -> Observation:
+        """Ask one of them whether a text fails in that way."""
         with self._lock:
-            one = self._free.pop()
+            member = self._free.pop()
             try:
-                return one.ask(text).failure == self._wanted
+                failed = member.ask(text).failure
             finally:
-                self._free.append(one)
+                self._free.append(member)
+        if failed == self._wanted:
+            return Observation(Verdict.BAD, failure=failed)
+        return Observation(Verdict.OTHER if failed else Verdict.GOOD, failure=failed)
 
     def close(self) -> None:
         """Stop them all."""

@@ -8,11 +8,9 @@ from functools import partial
 from typing import TypeVar
 
 from tritonsmith.ir.ir_text import IrText, parse
-from tritonsmith.lab.reduce.delta_search import DeltaSearch, OutOfTimeError
+from tritonsmith.lab.reduce.delta_search import DeltaSearch, Part
 from tritonsmith.lab.reduce.reductions import attributes, control_flow, loops
 from tritonsmith.lab.reduce.reductions.operations import Cutter
-
-__all__ = ["OutOfTimeError", "Search", "Size", "size_of"]
 
 T = TypeVar("T", bound=Hashable)
 
@@ -41,17 +39,11 @@ class Search(DeltaSearch[str]):
     """Shrinks a text while it stays interesting: see `DeltaSearch`."""
 
     def __init__(
-        self,
-        text: str,
-        interesting: Callable[[str], bool],
-        *,
-        jobs: int = 1,
-        until: float = float("inf"),
-        on_better: Callable[[str, int], None] = lambda *_: None,
+        self, text: str, *, jobs: int = 1, on_better: Callable[[str, int], None] = lambda *_: None
     ) -> None:
-        super().__init__(text, interesting, size_of, jobs=jobs, until=until, on_better=on_better)
+        super().__init__(text, size_of, jobs=jobs, on_better=on_better)
 
-    def moves(self) -> Sequence[Callable[[], bool]]:
+    def moves(self) -> Sequence[Callable[[], Part[str, bool]]]:
         """See `DeltaSearch`."""
         return (
             self._functions,
@@ -66,17 +58,17 @@ class Search(DeltaSearch[str]):
             partial(self._without, attributes.attributes, attributes.without),
         )
 
-    def _functions(self) -> bool:
+    def _functions(self) -> Part[str, bool]:
         """Whole functions."""
         cutter = Cutter(parse(self.best))
         return self._delta([op for op in cutter.items if op.function], cutter.cut, cutter.left)
 
-    def _cut(self) -> bool:
+    def _cut(self) -> Part[str, bool]:
         """Operations, users first."""
         cutter = Cutter(parse(self.best))
         return self._delta(list(reversed(cutter.items)), cutter.cut, cutter.left)
 
-    def _parsed(self, candidates: Callable[[IrText], Iterable[str]]) -> bool:
+    def _parsed(self, candidates: Callable[[IrText], Iterable[str]]) -> Part[str, bool]:
         """Single changes."""
         return self._repeat(lambda text: candidates(parse(text)))
 
@@ -84,7 +76,7 @@ class Search(DeltaSearch[str]):
         self,
         find: Callable[[IrText], Sequence[T]],
         without: Callable[[IrText, Sequence[T]], str | None],
-    ) -> bool:
+    ) -> Part[str, bool]:
         """Things that go alone or together."""
         source = parse(self.best)
         return self._delta(find(source), partial(without, source))

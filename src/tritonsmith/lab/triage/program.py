@@ -98,16 +98,8 @@ class CommandSubject:
     @property
     def key(self) -> object:
         """The command, its check, the files and programs that it may read, its Triton and the GPUs."""
-        # `tests/test_k.py::test_add` names a file, too.
-        named = [self.cwd / word.partition("::")[0] for word in self.argv[1:]]
-        scripts = [path for path in named if untrusted.is_file(path)]
-        folders = dict.fromkeys((self.cwd, *(path.parent for path in scripts), *inputs.paths_of(os.environ)))
-        trees = [inputs.tree(folder, apart=(self.out,)) for folder in folders]
-        called = process.which(self.argv[0], self._path) or self.argv[0]
-        programs = [inputs.program(path) for path in dict.fromkeys((Path(called), self._python))]
-        surroundings = (inputs.environment(), programs, gpus.read())
-        read = (str(self.cwd), [inputs.file(path) for path in scripts], trees)
-        return (self.argv, self.timeout, self.check, read, surroundings, variant_rows())
+        read = inputs.command(self.argv, self.cwd, self._path, (self.out,))
+        return (read, str(self.python), self.timeout, self.check, variant_rows())
 
     def resume(self, known: Iterable[Observation]) -> None:
         """Take up nothing: runs are compared with the baseline alone, which was run once more."""

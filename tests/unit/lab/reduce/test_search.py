@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.lab.reduce.programs import operations, programs, valid
+from tests.unit.lab.reduce.searching import searched
 from tritonsmith.ir.ir_text import parse
+from tritonsmith.lab import journal
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.reduce.delta_search import OutOfTimeError
 from tritonsmith.lab.reduce.reductions import attributes, control_flow, loops
 from tritonsmith.lab.reduce.reductions.operations import Cutter
-from tritonsmith.lab.reduce.search import OutOfTimeError, Search, size_of
+from tritonsmith.lab.reduce.search import Search, size_of
 
 pytestmark = pytest.mark.unit
 
@@ -30,9 +35,7 @@ def test_the_result_is_interesting_no_larger_and_minimal(text: str, data: st.Dat
     assert valid(text)
     names = data.draw(st.lists(st.sampled_from(sorted(here)), max_size=3)) if here else []
     wanted = {name: min(here[name], names.count(name)) for name in names}
-    search = Search(text, lambda one: interesting(wanted, one))
-    best = search.run()
-    search.close()
+    best = searched(Search(text), lambda one: interesting(wanted, one))
     assert interesting(wanted, best)
     assert size_of(best) <= size_of(text)
     source = parse(best)
@@ -55,9 +58,8 @@ def test_the_result_does_not_depend_on_how_many_ask_at_once(text: str) -> None:
     wanted = dict.fromkeys(list(operations(text))[:2], 1)
 
     def reduced(jobs: int) -> tuple[str, int]:
-        search = Search(text, lambda one: interesting(wanted, one), jobs=jobs)
-        best = search.run()
-        search.close()
+        search = Search(text, jobs=jobs)
+        best = searched(search, lambda one: interesting(wanted, one), jobs=jobs)
         return best, search.tried
 
     assert reduced(1)[0] == reduced(3)[0]
@@ -81,8 +83,7 @@ module {
 
 
 def test_one_operation_deep_inside_is_all_that_is_left() -> None:
-    search = Search(PROGRAM, lambda one: interesting({"test.c": 1}, one))
-    best = search.run()
+    best = searched(Search(PROGRAM), lambda one: interesting({"test.c": 1}, one))
     assert [op.name for op in parse(best).ops()] == ["module", "tt.func", "test.c", "tt.return"]
     assert "scf.for" not in best
 
@@ -96,9 +97,9 @@ def test_the_best_so_far_is_kept_when_time_is_up() -> None:
         time.sleep(0.05)
         return interesting({"test.b": 1, "test.store": 1}, text)
 
-    search = Search(PROGRAM, slow, until=time.monotonic() + 0.1)
+    search = Search(PROGRAM)
     with pytest.raises(OutOfTimeError):
-        search.run()
+        searched(search, slow, until=time.monotonic() + 0.1)
     assert asked
     assert interesting({"test.b": 1, "test.store": 1}, search.best)
 
@@ -108,4 +109,39 @@ def test_what_an_oracle_raises_comes_out() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Search(PROGRAM, broken).run()
+        searched(Search(PROGRAM), broken)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_search_that_was_stopped_anywhere_asks_for_nothing_twice(tmp_path: Path, jobs: int) -> None:
+    """And ends with the same text after as many candidates."""
+    asked: list[str] = []
+
+    def killed(text: str) -> bool:
+        if len(asked) >= lives:
+            raise KeyboardInterrupt
+        asked.append(text)
+        return interesting({"test.b": 1, "test.store": 1}, text)
+
+    lives = 1000
+    whole = Search(PROGRAM, jobs=jobs)
+    best = searched(whole, killed, jobs=jobs)
+    every, path = list(asked), tmp_path / journal.FILE
+    assert len(set(every)) == len(every) == whole.tried
+    Journal(path).begin()
+    asked.clear()
+    for lives in range(1, len(every) + 1, 4):
+        notes = journal.read(path)
+        assert notes is not None
+        with pytest.raises(KeyboardInterrupt):
+            searched(Search(PROGRAM, jobs=jobs), killed, jobs=jobs, notes=notes)
+        # What was asked for together with the one that was killed may be lost.
+        known = journal.read(path)
+        assert known is not None
+        assert lives - jobs < known.count <= lives
+        del asked[known.count :]
+    lives = 1000
+    resumed, notes = Search(PROGRAM, jobs=jobs), journal.read(path)
+    assert searched(resumed, killed, jobs=jobs, notes=notes) == best
+    assert resumed.tried == whole.tried
+    assert sorted(asked) == sorted(every)

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,12 @@ from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
-from tritonsmith.core.plan import Plan, Remove, files, process
+from tritonsmith.core.plan import Plan, Remove, digest, files, process
 from tritonsmith.facts import variables
-from tritonsmith.lab import failure
+from tritonsmith.lab import experiment, failure, inputs
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.reduce import delta_search
 from tritonsmith.lab.triage.kernel import KernelSubject
 from tritonsmith.lab.triage.observation import SYMPTOM
 from tritonsmith.lab.triage.reduce import reproducer
@@ -88,6 +90,8 @@ class _Start:
         make: makes the tester of a number.
         jobs: tries at once.
         again: what a file shows in a new process.
+        seen: what the whole source shows.
+        key: all that a test depends on, but the candidate.
         alone: whether `python FILE` shows the same.
     """
 
@@ -99,10 +103,14 @@ class _Start:
     make: Callable[[int], Tester]
     jobs: int
     again: Callable[[Path, KernelCandidate], Observation]
+    seen: Observation
+    key: object
     alone: Callable[[Path, Observation], bool] = lambda *_: False
 
 
-def by_compile(subject: KernelSubject, file: Path, on_better: OnBetter) -> KernelReduced:
+def by_compile(
+    subject: KernelSubject, file: Path, on_better: OnBetter, *, silent: bool = False
+) -> KernelReduced:
     """Reduce a kernel whose compile shows a symptom.
 
     Args:
@@ -110,6 +118,7 @@ def by_compile(subject: KernelSubject, file: Path, on_better: OnBetter) -> Kerne
             once, and the time limit there is that of one try.
         file: to write.
         on_better: called with each smaller size, and the number of tries.
+        silent: say nothing of a run that was stopped.
 
     Raises:
         SmithError: the symptom is not there, or not any more in a new process.
@@ -118,10 +127,11 @@ def by_compile(subject: KernelSubject, file: Path, on_better: OnBetter) -> Kerne
     texts = (*configs.load("kernels")["stages"]["disassembled"], "instructions")
     reads = any(text in term.text for term in subject.terms for text in texts)
     subject.asked = replace(subject.asked, disassemble=reads)
+    key = (subject.key, subject.triton)
     with _emptied(subject.out):
         seen = _shown(subject.baseline(), subject.asked.file)
-        start = _of_compile(subject, seen)
-        return _reduce(start, file, began, on_better)
+        start = _of_compile(subject, seen, key)
+        return _reduce(start, file, began, on_better, silent=silent)
 
 
 def by_command(
@@ -134,6 +144,7 @@ def by_command(
     *,
     jobs: int = JOBS,
     timeout: int = TIMEOUT,
+    silent: bool = False,
 ) -> KernelReduced:
     """Reduce a file that a command finds interesting.
 
@@ -146,12 +157,16 @@ def by_command(
         on_better: as in `by_compile`.
         jobs: tries at once.
         timeout: seconds of one.
+        silent: say nothing of a run that was stopped.
 
     Raises:
         SmithError: the command does not find the file interesting.
     """
     began = time.monotonic()
     text = source.read(source_file)
+    path = os.environ.get("PATH", "")
+    path = os.pathsep.join((str(python.parent), path)) if python else path
+    read = inputs.command(argv, Path.cwd(), path, (file,))
     with files.scratch("reduce-") as folder:
         first = CommandTester(argv, python, folder / "first", source_file.name, timeout)
         seen = _shown(first.test(KernelCandidate(text)), source_file)
@@ -168,11 +183,13 @@ def by_command(
             lambda number: CommandTester(argv, python, folder / str(number), source_file.name, limit),
             jobs,
             lambda _, one: replace(first, folder=folder / "last").test(one),
+            seen,
+            (text, kernel, timeout, read),
         )
-        return _reduce(start, file, began, on_better)
+        return _reduce(start, file, began, on_better, silent=silent)
 
 
-def _of_compile(subject: KernelSubject, seen: Observation) -> _Start:
+def _of_compile(subject: KernelSubject, seen: Observation, key: object) -> _Start:
     asked, where = subject.asked, subject.where
     text = source.read(asked.file)
     name = source.choose(text, asked.kernel, asked.file)
@@ -221,6 +238,8 @@ def _of_compile(subject: KernelSubject, seen: Observation) -> _Start:
         tester,
         where.jobs,
         again,
+        seen,
+        key,
         partial(_alone, where, subject.out / "alone", limit),
     )
 
@@ -243,7 +262,18 @@ def _alone(where: Toolchain, folder: Path, limit: float, file: Path, seen: Obser
     return same or bool(text and text in said) or bool(died and text.startswith(died))
 
 
-def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter) -> KernelReduced:
+def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter, *, silent: bool) -> KernelReduced:
+    space, task = workspace.default(), "kernel.reduce"
+    space.claim()
+    place = space.root / "reduce" / f"{digest(str(file))}-journal"
+    with delta_search.journal(place, start.key, space, task, start.seen, silent=silent) as notes:
+        reduced = _reduced(start, file, began, on_better, notes)
+        if not reduced.interrupted:  # the same command goes on otherwise
+            notes.end("")
+    return reduced
+
+
+def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes: Journal) -> KernelReduced:
     whole, interrupted = start.candidate, False
     before = counts(whole.text, start.counted)
     with ExitStack() as stack:
@@ -253,7 +283,7 @@ def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter) -> Ker
             plain = replace(whole, text=ast.unparse(untrusted.python_tree(whole.text)) + "\n")
         except (SyntaxError, ValueError, RecursionError) as error:
             raise FactError("cannot parse this file as Python", where=file, why=str(error)) from error
-        if not pool.shows(plain):
+        if pool.test(plain).verdict is not Verdict.BAD:
             raise SmithError(
                 "the symptom is gone when the file stands alone, without its comments",
                 hints=["copy the functions that it imports from neighbouring files into it"],
@@ -263,14 +293,13 @@ def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter) -> Ker
             _write(start, candidate, file)
             on_better(counts(candidate.text, start.counted), tried)
 
-        search = KernelSearch(plain, start.kernel, pool.shows, jobs=start.jobs, on_better=better)
+        search = KernelSearch(plain, start.kernel, jobs=start.jobs, on_better=better)
         try:
-            search.run()
+            # The testers end before the threads that ask them: so nobody waits for a candidate.
+            with delta_search.asking(pool.test, start.jobs) as test, closing(pool):
+                experiment.run(search.search(), test, notes, lambda _name, _observation: None)
         except (KeyboardInterrupt, InterruptedRunError):
             interrupted = True
-        finally:
-            pool.close()  # first: so nobody waits for a candidate
-            search.close()
     best = search.best
     _write(start, best, file)
     seen = start.again(file, best)

@@ -8,11 +8,12 @@ from dataclasses import replace
 from functools import partial
 
 from tritonsmith.compiler import values
-from tritonsmith.lab.reduce.delta_search import DeltaSearch
+from tritonsmith.lab.reduce.delta_search import DeltaSearch, Part
 from tritonsmith.lab.triage.reduce.candidate import KernelCandidate, size_of
 from tritonsmith.lab.triage.reduce.edits import expressions, helpers, parameters, statements, tree
 from tritonsmith.lab.triage.reduce.edits.statements import Place
 
+_Move = Part[KernelCandidate, bool]
 _SCALARS = {"i": 1024, "u": 1024, "f": 1.0, "b": 1.0}  # what an argument is replaced by, by its type
 
 
@@ -22,7 +23,6 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
     Args:
         start: which shows it.
         kernel: name of the function that is compiled; empty where a command decides, so any function may go.
-        shows: whether a candidate shows it; called from several threads at once.
         jobs: how many.
         on_better: called with each candidate that is better than the last.
     """
@@ -31,15 +31,14 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
         self,
         start: KernelCandidate,
         kernel: str,
-        shows: Callable[[KernelCandidate], bool],
         *,
         jobs: int = 1,
         on_better: Callable[[KernelCandidate, int], None] = lambda *_: None,
     ) -> None:
-        super().__init__(start, shows, size_of, jobs=jobs, on_better=on_better)
+        super().__init__(start, size_of, jobs=jobs, on_better=on_better)
         self._kernel = kernel
 
-    def moves(self) -> Sequence[Callable[[], bool]]:
+    def moves(self) -> Sequence[Callable[[], _Move]]:
         """See `DeltaSearch`."""
         return (
             self._needed,
@@ -60,41 +59,45 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
 
     # ------------------------------------------------------------ moves
 
-    def _needed(self) -> bool:
+    def _needed(self) -> _Move:
         """Only what the kernel needs of its module."""
         if not self._kernel:
             return False
-        return self._repeat(lambda best: [self._with(statements.needed_only(best.text, self._kernel))])
+        return (
+            yield from self._repeat(
+                lambda best: [self._with(statements.needed_only(best.text, self._kernel))]
+            )
+        )
 
-    def _statements(self, *, top: bool = False) -> bool:
+    def _statements(self, *, top: bool = False) -> _Move:
         """Statements, users first."""
         text = self.best.text
         items = statements.removable(text, self._kernel, top=top)
         return self._delta(items, lambda gone: self._with(tree.without(text, gone)))
 
-    def _keywords(self) -> bool:
+    def _keywords(self) -> _Move:
         """Keyword arguments, and decorators."""
         text = self.best.text
         return self._delta(expressions.keywords(text), lambda gone: self._with(tree.without(text, gone)))
 
-    def _sizes(self) -> bool:
+    def _sizes(self) -> _Move:
         """Constants of the signature halved: all at once, then one by one."""
         return self._repeat(_halved)
 
-    def _options(self) -> bool:
+    def _options(self) -> _Move:
         """Options of the backend."""
         return self._repeat(
             lambda best: [replace(best, options=_others(best.options, one)) for one in best.options]
         )
 
-    def _unused(self) -> bool:
+    def _unused(self) -> _Move:
         """Parameters that nothing uses, of all functions."""
         changed = False
         for function in tree.functions(ast.parse(self.best.text)):
             best, name = self.best, function.name
             items = parameters.unused(best.text, name)
             make = partial(self._without_parameters, best, name)
-            changed = self._delta(items, make) or changed
+            changed = (yield from self._delta(items, make)) or changed
         return changed
 
     def _without_parameters(
@@ -103,7 +106,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
         entries = [one for one in best.entries if function != self._kernel or one[0] not in gone]
         return _made(best, parameters.without(best.text, function, gone), entries)
 
-    def _merged(self) -> bool:
+    def _merged(self) -> _Move:
         """Two parameters of the kernel with the same type become one."""
         return self._repeat(self._merge)
 
@@ -113,7 +116,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
                 if same == entry:
                     yield self._in_place(best, name, ast.Name(other, ast.Load()))
 
-    def _valued(self) -> bool:
+    def _valued(self) -> _Move:
         """Parameters of the kernel become constants; last: sizes in the signature are halved at all uses."""
         return self._repeat(self._values)
 
@@ -131,10 +134,10 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
 
     # ------------------------------------------------------------ how they are tried
 
-    def _texts(self, candidates: Callable[[str], Iterable[str | None]]) -> bool:
+    def _texts(self, candidates: Callable[[str], Iterable[str | None]]) -> _Move:
         return self._repeat(lambda best: map(self._with, candidates(best.text)))
 
-    def _onward(self, candidates: Callable[[str, int], Iterator[Place]]) -> bool:
+    def _onward(self, candidates: Callable[[str, int], Iterator[Place]]) -> _Move:
         """Single changes, on from the place of each that is taken."""
         begin, changed = 0, False
         while True:
@@ -145,7 +148,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
                     places.append(place)
                     yield self._with(text)
 
-            hit = self._first(each())
+            hit = yield from self._first(each())
             if hit is None:
                 return changed
             begin, changed = places[hit], True

@@ -166,13 +166,13 @@ class TesterPool:
         for one in self._all:
             self._free.put(one)
 
-    def shows(self, candidate: KernelCandidate) -> bool:
-        """Whether a candidate shows the symptom."""
-        one = self._free.get()
+    def test(self, candidate: KernelCandidate) -> Observation:
+        """Test a candidate by one of them; what a command prints would fill the journal."""
+        tester = self._free.get()
         try:
-            return one.test(candidate).verdict is Verdict.BAD
+            return replace(tester.test(candidate), why="")
         finally:
-            self._free.put(one)
+            self._free.put(tester)
 
     def close(self) -> None:
         """Stop them all."""

@@ -9,6 +9,7 @@ from itertools import chain
 import pytest
 from hypothesis import given, settings
 
+from tests.unit.lab.reduce.searching import searched
 from tests.unit.lab.triage.reduce.sources import KERNEL, modules
 from tritonsmith.lab.triage.reduce.candidate import KernelCandidate, counts, size_of
 from tritonsmith.lab.triage.reduce.edits import expressions, helpers, statements, tree
@@ -31,9 +32,8 @@ def loads_in_a_loop(candidate: KernelCandidate) -> bool:
 
 def reduced(start: KernelCandidate, jobs: int = 1) -> tuple[KernelCandidate, int]:
     """The smallest that still loads in a loop."""
-    search = KernelSearch(start, "kernel", loads_in_a_loop, jobs=jobs)
-    best = search.run()
-    search.close()
+    search = KernelSearch(start, "kernel", jobs=jobs)
+    best = searched(search, loads_in_a_loop, jobs=jobs)
     return best, search.tried
 
 
@@ -54,9 +54,7 @@ def test_the_same_whatever_is_tested_at_once() -> None:
         time.sleep(0.001 * (len(candidate.text) % 3))
         return loads_in_a_loop(candidate)
 
-    search = KernelSearch(START, "kernel", slow, jobs=3)
-    assert search.run() == reduced(START)[0]
-    search.close()
+    assert searched(KernelSearch(START, "kernel", jobs=3), slow, jobs=3) == reduced(START)[0]
     assert reduced(START, jobs=2) == reduced(START, jobs=2)
 
 
@@ -69,9 +67,7 @@ def test_the_result_is_minimal(text: str) -> None:
     start = KernelCandidate(text)
     if not shows(start):
         return
-    search = KernelSearch(start, "", shows)
-    best = search.run()
-    search.close()
+    best = searched(KernelSearch(start, ""), shows)
     compile(best.text, "best", "exec")
     assert shows(best)
     smaller = chain(
@@ -95,8 +91,6 @@ def test_sizes_are_halved_and_stay_where_a_symptom_needs_them() -> None:
         entries = dict(candidate.entries)
         return int(entries.get("A", 0)) >= 32 and "A" in candidate.text and "B: " in candidate.text
 
-    search = KernelSearch(start, "kernel", shows)
-    best = search.run()
-    search.close()
+    best = searched(KernelSearch(start, "kernel"), shows)
     assert best.entries == (("A", "32"), ("B", "1"))
     assert best.text == "import tl\n\ndef kernel(A: tl.constexpr, B: tl.constexpr):\n    pass\n"

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +147,80 @@ def test_a_triage_whose_baseline_is_another_one_begins_anew(killed: Killed) -> N
     assert "it begins anew: with nothing changed, the result is not what" in done.stderr
     assert "another thing" in done.stdout
     assert killed.tested()["nothing_changed"] == 2, "before, and anew"
+
+
+# Two or three questions are asked before the search: what is given, and what it begins with.
+QUESTION = """\
+#!/bin/sh
+sha256sum < "$1" >> "$STEPS/tested"
+asked=$(wc -l < "$STEPS/tested")
+if [ -s "$STEPS/killing" ] && [ "$asked" = "$AT" ]; then kill -KILL "-$(cat "$STEPS/group")"; fi
+grep -q "$WANTED" "$1"
+"""
+IR = """\
+module {
+  tt.func public @f(%a: i32, %b: i32) {
+    %c = test.a %a, %b : i32
+    %d = test.b %c, %a : i32
+    %e = test.c %d, %c : i32
+    test.store %e, %d : i32
+    tt.return
+  }
+}
+"""
+KERNEL = """\
+import triton
+import triton.language as tl
+
+@triton.jit
+def helper(x, scale):
+    return x * scale
+
+@triton.jit
+def kernel(a, b, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(a + i)
+    y = tl.load(b + i)
+    for k in range(4):
+        x += helper(x, k)
+    tl.store(out + i, tl.exp(x) + y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "text", "wanted", "at"),
+    [("passes.reduce", "f.ttgir", IR, "test.c", 5), ("kernel.reduce", "k.py:kernel", KERNEL, "tl.exp", 9)],
+)
+def test_a_reduction_that_is_killed_again_and_again_asks_for_nothing_twice(
+    killed: Killed, command: str, name: str, text: str, wanted: str, at: int
+) -> None:
+    killed = replace(killed, smith=replace(killed.smith, more={"WANTED": wanted, "AT": str(at)}))
+    here = killed.smith.cwd
+    (here / name.partition(":")[0]).write_text(text)
+    question = killed.steps / "question"
+    question.write_text(QUESTION)
+    question.chmod(0o755)
+    words = (command, name, "--jobs", "1", "--json", "--out", "small.py", "--", question, "{}")
+    plain = killed.run(*words, killed=False)
+    assert plain.returncode == 0, plain.stderr
+    whole = (here / "small.py").read_text()
+    every = killed.tested()
+    known: Counter[str] = Counter()
+    runs = 0
+    done = killed.run(*words)
+    while done.returncode == -signal.SIGKILL:
+        runs += 1
+        known += killed.tested()
+        done = killed.run(*words)
+    assert done.returncode == 0, done.stderr
+    known += killed.tested()
+    assert runs > 1
+    assert (here / "small.py").read_text() == whole
+    answers = [timeless(json.loads(run.stdout)) for run in (plain, done)]
+    assert answers[0] == answers[1]
+    # What is asked before the search, and the question that was killed, were asked for by each run.
+    again = {name: times - every[name] for name, times in known.items() if times > every[name]}
+    assert set(known) == set(every)
+    assert sum(sorted(again.values())[:-3]) <= runs, again
+    assert not list((killed.smith.home / "passes" / "reduce").glob("*"))
+    assert not list((killed.smith.home / "reduce").glob("*"))

@@ -1,0 +1,31 @@
+"""Runs a reduction on a predicate, as the commands do on a compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+from tritonsmith.lab import experiment
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.reduce import delta_search
+from tritonsmith.lab.reduce.delta_search import DeltaSearch
+
+C = TypeVar("C", bound=Hashable)
+
+
+def searched(
+    search: DeltaSearch[C],
+    interesting: Callable[[C], bool],
+    *,
+    jobs: int = 1,
+    until: float = float("inf"),
+    notes: Journal | None = None,
+) -> C:
+    """Search to the end; return the best."""
+
+    def ask(candidate: C) -> Observation:
+        return Observation(Verdict.BAD if interesting(candidate) else Verdict.GOOD)
+
+    with delta_search.asking(ask, jobs, until) as test:
+        return experiment.run(search.search(), test, notes or Journal(), lambda _name, _seen: None)
