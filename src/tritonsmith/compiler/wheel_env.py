@@ -120,6 +120,21 @@ def place_of(
     return place
 
 
+def plan_of(side: CompilerSpec) -> Plan:
+    """Return the steps that a side's Triton and ptxas lack; of a ptxas only when its Triton is there.
+
+    Raises:
+        SmithError: there is no such Triton or ptxas.
+    """
+    check([side.version])
+    if side.version and (missing := plan(side.version)).steps:
+        return missing
+    if not side.ptxas:
+        return Plan("nothing is missing")
+    _, other = with_ptxas(place_of(replace(side, ptxas="")), side.ptxas)
+    return other.plan
+
+
 def with_ptxas(place: Toolchain, version: str) -> tuple[Toolchain, RegistryPtxas]:
     """Return the toolchain with another ptxas, and that ptxas, which is not installed yet.
 

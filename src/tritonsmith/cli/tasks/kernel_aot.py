@@ -63,7 +63,7 @@ def aot(
             hints = ["omit it, or give a folder of kernel.compile"]
             raise UsageError("--point chooses among compiled points", hints=hints)
         asked = [one.request(source, by=by) for one in variants]
-        where = by.toolchain(*asked)
+        where = by.toolchain(*asked, dry_run=dry_run)
         asked = [replace(one, targets=_here()) for one in asked] if plain and not target else asked
         if dry_run:
             for one in emit.compiles(asked, where):

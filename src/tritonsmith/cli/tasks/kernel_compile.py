@@ -36,7 +36,7 @@ def compile_(
 
     stages = parse_stages(stage)
     wanted = what.requests(kernel, stages=stages, from_cache=from_cache, by=by)
-    where = by.toolchain(*wanted)
+    where = by.toolchain(*wanted, dry_run=dry_run)
     if ptxas:
         where = _with_ptxas(where, ptxas, dry_run=dry_run)
     if dry_run:

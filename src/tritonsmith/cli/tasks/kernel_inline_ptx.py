@@ -44,7 +44,7 @@ def inline_ptx(
         if metadata:
             raise UsageError("--metadata requires a .ptx file", hints=["omit it"])
         asked = what.request(source, target=target_of("ptx"), by=by)
-        where = by.toolchain(asked)
+        where = by.toolchain(asked, dry_run=dry_run)
         if dry_run:
             output.compile_of(run.prepare(asked, where))
             output.warnings(("the rest depends on the result of this compile",))

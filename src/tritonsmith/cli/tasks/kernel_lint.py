@@ -40,7 +40,7 @@ def lint_(
         made = [manifest.read(folder)]
     else:
         wanted = what.requests(kernel, from_cache=from_cache, by=by)
-        where = by.toolchain(*wanted)
+        where = by.toolchain(*wanted, dry_run=dry_run)
         if dry_run:
             for prepared in run.prepare_all(wanted, where, out):
                 output.compile_of(prepared)

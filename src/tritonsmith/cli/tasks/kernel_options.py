@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from invoke.exceptions import Exit
+
+from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import CommaLists
 from tritonsmith.cli.tasks.options import (
     BACKEND_OPTION,
@@ -23,6 +26,7 @@ from tritonsmith.cli.tasks.options import (
     SWEEP,
     TARGET,
     TIMEOUT,
+    TRITON,
     WHEEL_ENV,
 )
 from tritonsmith.core.errors import UsageError, did_you_mean
@@ -39,25 +43,51 @@ if TYPE_CHECKING:
 class ToolchainOptions:
     """The Triton that compiles."""
 
+    triton: str = TRITON
     env: str = WHEEL_ENV
     python: Path | None = PYTHON
     timeout: int | None = TIMEOUT
 
-    def toolchain(self, *wanted: CompileRequest) -> Toolchain:
-        """Return the toolchain of a compile, with one job by default.
+    def toolchain(self, *wanted: CompileRequest, dry_run: bool = False) -> Toolchain:
+        """Return the toolchain of a compile, with one job by default; `--triton` installs a missing release.
 
         Args:
             wanted: the requests: their errors are reported before a missing Triton.
+            dry_run: install nothing: print the plan of a missing release, and end there.
 
         Raises:
             SmithError: a request is wrong, or Triton is missing.
+            Exit: only that plan was printed.
         """
         from tritonsmith.compiler import run
 
         for one in wanted:
             run.check(one)
         jobs = self.jobs if isinstance(self, PoolOptions) else 1
+        if self.triton:
+            return self._chosen(jobs, dry_run=dry_run)
         return run.toolchain(self.env, str(self.python or ""), jobs=jobs, timeout=self.timeout)
+
+    def _chosen(self, jobs: int | None, *, dry_run: bool) -> Toolchain:
+        """Return the toolchain that `--triton` names."""
+        from tritonsmith.compiler import spec, wheel_env
+        from tritonsmith.core.ui import console
+
+        if self.python or self.env != WHEEL_ENV.default:
+            hints = ["an environment and an interpreter may be given as --triton ENV, --triton ./python"]
+            raise UsageError("--triton contradicts --env and --python", hints=hints)
+        chosen = spec.parse(self.triton)
+        if chosen.targets or chosen.options or chosen.folder or chosen == spec.CompilerSpec(chosen.label):
+            hints = [
+                "a release, an environment, an interpreter, and ptxas=VERSION: --triton 3.9.0,ptxas=13.0"
+            ]
+            raise UsageError(f"--triton cannot be {self.triton!r}", hints=hints)
+        if dry_run and (missing := wheel_env.plan_of(chosen)).steps:
+            output.plan(missing)
+            console.note("the rest depends on this Triton, which is not installed yet")
+            raise Exit
+        wheel_env.check([chosen.version])
+        return wheel_env.place_of(chosen, jobs, self.timeout)
 
 
 @dataclass(frozen=True, kw_only=True)

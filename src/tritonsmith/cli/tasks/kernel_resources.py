@@ -62,7 +62,7 @@ def resources(
         if plot and len(asked) > 1:
             hints = ["omit --plot", f"choose one: {kernel}:{asked[0].name}"]
             raise UsageError("--plot draws one kernel", hints=hints)
-        where = by.toolchain(*asked)
+        where = by.toolchain(*asked, dry_run=dry_run)
         found = _compiled_now(asked, where, out, silent=json or csv, dry_run=dry_run)
     if found:
         _print(found, spills=spills, json=json, csv=csv, cached=whole, picture=plot)

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.kernel_options import BackendOptions, listed_kernels
+from tritonsmith.cli.tasks.kernel_options import KernelOptions, listed_kernels
 from tritonsmith.cli.tasks.option_fields import CommaLists, flag
 from tritonsmith.cli.tasks.options import (
+    COMPILED_KERNEL,
     CSV,
     DRY_RUN,
     JOBS,
     JSON,
-    KERNELS_FILE,
     OUT,
     PLOT,
     SCHEDULER,
@@ -23,6 +23,7 @@ from tritonsmith.cli.tasks.options import (
 from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
+    from tritonsmith.compiler.kernels.kernel_list import ListedKernel
     from tritonsmith.compiler.spec import CompilerSpec
     from tritonsmith.lab.study.plan import StudyCell
 
@@ -30,10 +31,9 @@ if TYPE_CHECKING:
 @task(tables=True)
 def study(
     context: Any,
-    backend: BackendOptions,
-    kernels: Path = KERNELS_FILE,
+    what: KernelOptions,
+    kernels: str = COMPILED_KERNEL,
     triton: CommaLists = flag("versions, environments, interpreters: 3.2.0,3.6.0,debug (repeatable)", ()),
-    target: CommaLists = flag("target of kernels that list none: h100, mi300x, all ... (repeatable)", ()),
     source: str = flag("clone to read kernels from, at each version's commit; or CLONE@REF", ""),
     out: Path | None = OUT,
     scheduler: str = SCHEDULER,
@@ -46,11 +46,8 @@ def study(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Compile kernels with many Triton versions and compare resources."""
-    from dataclasses import replace
-
     from tritonsmith.compiler import targets
     from tritonsmith.compiler.folder_name import folder_name
-    from tritonsmith.compiler.kernels import kernels_file
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.ui import console
@@ -66,15 +63,13 @@ def study(
             raise UsageError("--plot: the folder does not exist", where=plot.parent)
     if site:
         study_site.check(site)
-    options = backend.of_backend()
-    path, name = kernels_file.named(str(kernels)) or (kernels, "")
+    tritons = _sides(triton)
+    entries, path = _entries(kernels, what)
     folder = out or workspace.default().root / "studies" / folder_name(path.stem)
-    entries = listed_kernels(path, name)
-    output.notes(kernels_file.own_targets(entries, target))
     prepared = plan.prepare(
-        [replace(one, options={**one.options, **options}) for one in entries],
-        _sides(triton),
-        targets.parse_all(target) or targets.default(),
+        entries,
+        tritons,
+        targets.parse_all(what.target) or targets.default(),
         folder,
         path.parent,
         git_sources.History(source) if source else None,
@@ -86,6 +81,35 @@ def study(
     if site:
         console.note(f"the site is {study_site.write(cells, site)}")
     _print(cells, folder, plot, json=json, csv=csv)
+
+
+def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path]:
+    """Return the kernels of a study, one or those of a kernels file, and the file."""
+    from dataclasses import replace
+
+    from tritonsmith.compiler.kernels import kernels_file
+    from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+    from tritonsmith.core.errors import UsageError
+    from tritonsmith.lab.compare import inputs
+
+    if listed := kernels_file.named(kernel):
+        path, name = listed
+        entries = list(listed_kernels(path, name))
+        output.notes(kernels_file.own_targets(entries, what.target))
+        if what.signature and len(entries) > 1:
+            hints = ["omit it", f"choose one: {path}:{entries[0].name}"]
+            raise UsageError(
+                "--signature applies to one kernel, but a TOML file lists many", where=path, hints=hints
+            )
+    else:
+        (compared,) = inputs.one(what.request(kernel))
+        path, name = compared.asked.file, compared.asked.kernel
+        entries = [ListedKernel(str(path), str(path), name, name)]
+    options, signature = what.of_backend(), what.signature
+    return [
+        replace(entry, options={**entry.options, **options}, signature=signature or entry.signature)
+        for entry in entries
+    ], path
 
 
 def _sides(words: Iterable[str]) -> list[CompilerSpec]:

@@ -9,6 +9,7 @@ from tritonsmith.cli.tasks.option_fields import CommaList, again, flag, word
 
 # Whatever the task does
 ENV = flag("environment name or env file", "dev", value="ENV")
+TRITON = flag("Triton that compiles: 3.9.0, debug, ./python or 3.9.0,ptxas=13.0", "", value="TRITON")
 WHEEL_ENV = again(ENV, default="wheel")
 ANY_ENV = again(ENV, default="")
 PYTHON = flag("interpreter to use instead of the environment's", None, value="PYTHON")

@@ -59,7 +59,7 @@ def dump(
         return
     target = target_of("ttgir")
     asked = what.request(kernel, target=target, from_cache=from_cache, by=by)
-    made = run.of_kernel(asked, by.toolchain(asked), choices, out)
+    made = run.of_kernel(asked, by.toolchain(asked, dry_run=dry_run), choices, out)
     if dry_run:
         output.plan(made.prepared.plan)
         return

@@ -48,7 +48,7 @@ def knockout(
     if check:
         raise UsageError("--check is about a program's values", hints=["-- python script.py"])
     wanted = what.requests(kernel, by=by)
-    where = by.toolchain(*wanted)
+    where = by.toolchain(*wanted, dry_run=dry_run)
     if dry_run:
         for one in wanted:
             output.compile_of((llvm_passes if llvm else passes_knockout).first(one, where, out))

@@ -14,7 +14,7 @@ from tritonsmith.cli.tasks.kernel_aot import _as_upstream, _here
 from tritonsmith.cli.tasks.kernel_compile import compile_
 from tritonsmith.cli.tasks.kernel_options import BackendOptions
 from tritonsmith.cli.tasks.option_task import from_argv
-from tritonsmith.compiler import targets
+from tritonsmith.compiler import targets, wheel_env
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.core.errors import UsageError
 
@@ -35,6 +35,41 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
     return tmp_path
+
+
+@pytest.mark.parametrize(
+    "argv", [*TASKS, ("passes.dump",), ("kernel.lint",), ("knockout",)], ids=lambda argv: argv[0]
+)
+@pytest.mark.parametrize(
+    ("triton", "words"),
+    [
+        (("debug", "--env", "dev"), "--triton contradicts --env and --python"),
+        (("debug", "--python", "/x/python"), "--triton contradicts --env and --python"),
+        (("h100",), "--triton cannot be 'h100'"),
+        (("num_warps=4",), "--triton cannot be 'num_warps=4'"),
+        (("debug,num_warps=4",), "--triton cannot be 'debug,num_warps=4'"),
+        (("3.4.0,3.6.0",), "names two Tritons"),
+        (("debgu",), "did you mean 'debug'?"),
+        (("debug",), "no Python interpreter with Triton yet"),
+    ],
+)
+def test_one_flag_names_the_triton_of_every_compile(
+    smith: Smith, argv: tuple[str, ...], triton: tuple[str, ...], words: str
+) -> None:
+    name, *rest = argv
+    answer = smith(name, "add.py", "--signature", "*fp32,i32", *rest, "--triton", *triton)
+    assert answer.code in (1, 2)
+    assert words in answer.err
+
+
+def test_a_dry_run_installs_no_triton(smith: Smith, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wheel_env, "query", lambda *_, **__: None)  # an index that does not answer
+    argv = ("kernel.compile", "add.py", "--signature", "*fp32,i32", "--triton", "3.4", "--dry-run")
+    answer = smith(*argv)
+    assert answer.code == 0
+    assert "triton==3.4.0" in answer.out
+    assert "the rest depends on this Triton" in answer.err
+    assert not (here / "home").exists()
 
 
 @pytest.mark.parametrize("argv", TASKS, ids=lambda argv: argv[0])

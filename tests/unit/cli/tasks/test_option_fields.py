@@ -66,7 +66,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "passes.diff",
         "passes.dump",
     ],
-    "--kernels": ["corpus.add kernel.study", "rehearse"],
+    "--kernels": ["corpus.add", "kernel.study", "rehearse"],
     "--lit": ["test-triton", "watch"],
     "--layouts": ["passes.diff", "passes.show"],
     "--list": ["ci-replay", "debug-library", "doctor", "explain", "passes.check", "toolchain.ptxas"],
