@@ -61,33 +61,11 @@ class ToolchainOptions:
         """
         from tritonsmith.compiler import run
 
-        for one in wanted:
-            run.check(one)
+        for request in wanted:
+            run.check(request)
         jobs = self.jobs if isinstance(self, PoolOptions) else 1
-        if self.triton:
-            return self._chosen(jobs, dry_run=dry_run)
-        return run.toolchain(self.env, str(self.python or ""), jobs=jobs, timeout=self.timeout)
-
-    def _chosen(self, jobs: int | None, *, dry_run: bool) -> Toolchain:
-        """Return the toolchain that `--triton` names."""
-        from tritonsmith.compiler import spec, wheel_env
-        from tritonsmith.core.ui import console
-
-        if self.python or self.env != WHEEL_ENV.default:
-            hints = ["an environment and an interpreter may be given as --triton ENV, --triton ./python"]
-            raise UsageError("--triton contradicts --env and --python", hints=hints)
-        chosen = spec.parse(self.triton)
-        if chosen.targets or chosen.options or chosen.folder or chosen == spec.CompilerSpec(chosen.label):
-            hints = [
-                "a release, an environment, an interpreter, and ptxas=VERSION: --triton 3.9.0,ptxas=13.0"
-            ]
-            raise UsageError(f"--triton cannot be {self.triton!r}", hints=hints)
-        if dry_run and (missing := wheel_env.plan_of(chosen)).steps:
-            output.plan(missing)
-            console.note("the rest depends on this Triton, which is not installed yet")
-            raise Exit
-        wheel_env.check([chosen.version])
-        return wheel_env.place_of(chosen, jobs, self.timeout)
+        env = "" if self.env == WHEEL_ENV.default else self.env
+        return toolchain(self.triton, env, self.python, jobs=jobs, timeout=self.timeout, dry_run=dry_run)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,6 +236,41 @@ class CompileOptions(SurgeryOptions, KernelOptions):
     """Options of one or many compiles of a kernel."""
 
     sweep: tuple[str, ...] = SWEEP
+
+
+def toolchain(
+    triton: str,
+    env: str,
+    python: Path | None,
+    *,
+    jobs: int | None,
+    timeout: int | None = None,
+    dry_run: bool = False,
+) -> Toolchain:
+    """Return the toolchain that `--triton`, `--env` or `--python` names; that of `wheel` if they are empty.
+
+    Raises:
+        SmithError: two of them are given, or there is no such Triton.
+        Exit: the release is not installed, and in a dry run its plan was printed instead.
+    """
+    from tritonsmith.compiler import run, spec, wheel_env
+    from tritonsmith.core.ui import console
+
+    if not triton:
+        return run.toolchain(env or WHEEL_ENV.default, str(python or ""), jobs=jobs, timeout=timeout)
+    if python or env:
+        hints = ["an environment and an interpreter may be given as --triton ENV, --triton ./python"]
+        raise UsageError("--triton contradicts --env and --python", hints=hints)
+    chosen = spec.parse(triton)
+    if chosen.targets or chosen.options or chosen.folder or chosen == spec.CompilerSpec(chosen.label):
+        hints = ["a release, an environment or an interpreter, and a ptxas: --triton 3.9.0,ptxas=13.0"]
+        raise UsageError(f"--triton cannot be {triton!r}", hints=hints)
+    if dry_run and (missing := wheel_env.plan_of(chosen)).steps:
+        output.plan(missing)
+        console.note("the rest depends on this Triton, which is not installed yet")
+        raise Exit
+    wheel_env.check([chosen.version])
+    return wheel_env.place_of(chosen, jobs, timeout)
 
 
 def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) -> Sequence[ListedKernel]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.kernel_options import KernelOptions
+from tritonsmith.cli.tasks.kernel_options import KernelOptions, toolchain
 from tritonsmith.cli.tasks.option_fields import OutFile, again
 from tritonsmith.cli.tasks.option_task import command_line
 from tritonsmith.cli.tasks.options import (
@@ -17,6 +17,7 @@ from tritonsmith.cli.tasks.options import (
     OUT_FILE,
     PYTHON,
     TIMEOUT,
+    TRITON,
     WHEN,
 )
 from tritonsmith.cli.tasks.task import task
@@ -35,6 +36,7 @@ def reduce_(
     what: KernelOptions,
     kernel: str = COMPILED_KERNEL,
     when: tuple[str, ...] = WHEN,
+    triton: str = TRITON,
     env: str = again(ANY_ENV, "wheel, or PATH's Python"),
     python: Path | None = PYTHON,
     jobs: int | None = JOBS,
@@ -49,13 +51,13 @@ def reduce_(
 
     _, argv = command_line()
     if argv:
-        if when or what != KernelOptions():
-            raise UsageError("--when and flags of a compile are about a kernel, not about a command")
+        if when or triton or what != KernelOptions():
+            raise UsageError("--when, --triton and flags of a compile are for a kernel, not for a command")
         found = _by_command(argv, kernel, env, python, jobs, timeout, out, silent=json)
     else:
         asked = what.request(kernel)
         file = _out(out, asked.file, asked.name or asked.kernel or asked.file.stem)
-        subject = _subject(asked, file, when, env, python, jobs, timeout)
+        subject = _subject(asked, file, when, triton, env, python, jobs, timeout)
         found = command.by_compile(subject, file, report.progress(), silent=json)
     if json:
         output.json(report.as_json(found), indent=None)
@@ -102,6 +104,7 @@ def _subject(
     asked: CompileRequest,
     file: Path,
     when: tuple[str, ...],
+    triton: str,
     env: str,
     python: Path | None,
     jobs: int | None,
@@ -118,7 +121,7 @@ def _subject(
 
     wrong = predicate.asked_for(when)
     run.check(asked)
-    where = run.toolchain(env or "wheel", str(python or ""), jobs=jobs, timeout=timeout)
+    where = toolchain(triton, env, python, jobs=jobs, timeout=timeout)
     folder = workspace.default().root / "reduce" / digest(str(file))[:16]
     if wrong:
         from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject

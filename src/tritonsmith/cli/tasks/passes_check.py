@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.cli.tasks.kernel_options import KernelOptions
+from tritonsmith.cli.tasks.kernel_options import KernelOptions, toolchain
 from tritonsmith.cli.tasks.option_fields import again, flag, word
-from tritonsmith.cli.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYTHON, SOURCE
+from tritonsmith.cli.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYTHON, SOURCE, TRITON
 from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def check(
     list_: bool = flag("list the operations that are known; of a checkout: --source", default=False),
     source: str = SOURCE,
     out: Path | None = again(OUT, "in the workspace"),
+    triton: str = TRITON,
     env: str = again(ANY_ENV, "the dump's, or wheel"),
     python: Path | None = again(PYTHON, "the dump's"),
     json: bool = JSON,
@@ -51,7 +52,7 @@ def check(
         hints = ["invoke passes.check DIR, or FILE:KERNEL", "invoke passes.check --list --source CHECKOUT"]
         raise UsageError("give a dump or a kernel, or --list", hints=hints)
     if list_:
-        others = kernel or seeds or through_llvm or against or out or env or python or timeout
+        others = kernel or seeds or through_llvm or against or out or triton or env or python or timeout
         _list(source, alone=not others and what == KernelOptions(), json=json)
         return
     if Path(folder).suffix == ".mlir":
@@ -62,6 +63,9 @@ def check(
     try:
         with predicate.deciding():
             if is_dump:
+                if triton:
+                    hints = ["the interpreter that prints its generic form: --env ENV, or --python PYTHON"]
+                    raise UsageError("--triton is about a kernel, not about a dump", hints=hints)
                 made, answer = _of_dump(
                     Path(folder), kernel, seeds, env, python, timeout, silent=json, through_llvm=through_llvm
                 )
@@ -71,6 +75,7 @@ def check(
                     what,
                     out,
                     seeds,
+                    triton,
                     env,
                     python,
                     timeout,
@@ -194,6 +199,7 @@ def _of_kernel(
     what: KernelOptions,
     out: Path | None,
     seeds: int | None,
+    triton: str,
     env: str,
     python: Path | None,
     timeout: int | None,
@@ -208,7 +214,7 @@ def _of_kernel(
 
     asked = what.request(kernel, target=target_of("ttgir"))
     run.check(asked)
-    where = run.toolchain(env or "wheel", str(python or ""), jobs=1)
+    where = toolchain(triton, env, python, jobs=1)
     return check_kernel(
         asked,
         where,

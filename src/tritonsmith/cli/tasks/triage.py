@@ -8,10 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.kernel_options import KernelOptions
+from tritonsmith.cli.tasks.kernel_options import KernelOptions, toolchain
 from tritonsmith.cli.tasks.option_fields import again
 from tritonsmith.cli.tasks.option_task import command_line
-from tritonsmith.cli.tasks.options import ANY_ENV, CHECK, JOBS, JSON, KERNEL, OUT, PYTHON, TIMEOUT, WHEN
+from tritonsmith.cli.tasks.options import (
+    ANY_ENV,
+    CHECK,
+    JOBS,
+    JSON,
+    KERNEL,
+    OUT,
+    PYTHON,
+    TIMEOUT,
+    TRITON,
+    WHEN,
+)
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.errors import UndecidedError, UsageError
 from tritonsmith.core.ui import console
@@ -29,6 +40,7 @@ def triage(
     kernel: str = KERNEL,
     when: tuple[str, ...] = WHEN,
     check: str = CHECK,
+    triton: str = TRITON,
     env: str = again(ANY_ENV, "wheel, or PATH's Python"),
     python: Path | None = PYTHON,
     jobs: int | None = JOBS,
@@ -50,13 +62,13 @@ def triage(
         raise UsageError(text, hints=["FILE:KERNEL, with --when LIMIT", "-- python script.py"])
     if check and not argv:
         raise UsageError("--check is about a command's values", hints=["-- python script.py"])
-    if argv and (when or what != KernelOptions()):
-        raise UsageError("--when and flags of a compile are about a kernel, not about a command")
+    if argv and (when or triton or what != KernelOptions()):
+        raise UsageError("--when, --triton and flags of a compile are for a kernel, not for a command")
     space = workspace.default()
     space.claim()
     subject: KernelSubject | CommandSubject
     if kernel:
-        subject = _kernel(kernel, what, when, env, python, jobs, timeout, out, silent=json)
+        subject = _kernel(kernel, what, when, triton, env, python, jobs, timeout, out, silent=json)
     else:
         subject = command_subject(argv, check, env, python, timeout, out, "triage/command")
 
@@ -121,6 +133,7 @@ def _kernel(
     kernel: str,
     what: KernelOptions,
     when: tuple[str, ...],
+    triton: str,
     env: str,
     python: Path | None,
     jobs: int | None,
@@ -141,7 +154,7 @@ def _kernel(
     run.check(asked)
     wrong = predicate.asked_for(when)
     terms = () if wrong else limit.parse(when)
-    where = run.toolchain(env or "wheel", str(python or ""), jobs=jobs or 1, timeout=timeout)
+    where = toolchain(triton, env, python, jobs=jobs or 1, timeout=timeout)
     name = folder_name(f"{asked.file.stem}.{asked.name or asked.kernel or 'kernel'}")
     question = digest(asked, when, where.python, where.timeout)[:8]
     folder = (out or workspace.default().root / "triage" / f"{name}-{question}").absolute()

@@ -113,7 +113,6 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--target": [
         "build-triton build.explain debug-library setup-mlir",
         "cache.list clear-cache",
-        "kernel.study",
     ],
     "--timeout": ["passes.check", "passes.isolate passes.reduce"],
     "--to": ["blame rehearse", "passes.diff"],
