@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.build.triton import ninja_targets
+from tritonsmith.build.triton import recipe
 from tritonsmith.core.envs import receipts, workspace
 from tritonsmith.core.envs.schema import Purpose, TritonSettings
 from tritonsmith.facts import ninja_graph
@@ -59,7 +59,7 @@ class Side:
 
     def targets(self, purpose: Purpose) -> tuple[str, ...]:
         """What it builds; none for all."""
-        return ninja_targets.resolve(TritonSettings(for_=purpose), self.source) if self.ours else ()
+        return recipe.resolve_targets(TritonSettings(for_=purpose), self.source) if self.ours else ()
 
     def ninja(self, purpose: Purpose) -> None:
         """Build."""

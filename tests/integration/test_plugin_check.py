@@ -11,8 +11,8 @@ import pytest
 
 from tests.integration.harness import Smith
 from tests.support import require_c
-from tritonsmith.build.plugins import check
-from tritonsmith.build.plugins.check import FITS, MISFIT, UNSURE, PluginCheck
+from tritonsmith.build import plugins
+from tritonsmith.build.plugins import FITS, MISFIT, UNSURE, PluginCheck
 from tritonsmith.compiler.replay import replayer
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
@@ -118,7 +118,7 @@ def checked(libtriton: Path, *flags: str, name: str = "mine", version: str = "3.
     python = folder / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{libtriton.parents[2]}" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    return check.check(plugin, libtriton, python, version, MACHINE, workspace.default())
+    return plugins.check(plugin, libtriton, python, version, MACHINE, workspace.default())
 
 
 def verdicts(one: PluginCheck, verdict: str) -> dict[str, str]:
@@ -206,7 +206,7 @@ def test_whose_headers(libtriton: Path, said: str, verdict: str) -> None:
 def test_a_newer_system(libtriton: Path) -> None:
     older = Machine("Linux", "x86_64", 2, 1 << 33, glibc="2.1")
     plugin = compiled(PLUGIN, libtriton.parents[3] / "x.so", libtriton)
-    found = {row.what: row.verdict for row in check._runtime(shared_library.read(plugin), older)}
+    found = {row.what: row.verdict for row in plugins._runtime(shared_library.read(plugin), older)}
     assert found == {"GLIBC": MISFIT}
 
 

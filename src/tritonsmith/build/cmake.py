@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.envs.schema import DebugInfo, ToolchainSettings
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.plan import NINJA_STATUS, Copy, Remove, Run, Stamp, Step, Write, digest
+from tritonsmith.core.plan import NINJA_STATUS, Copy, Plan, Remove, Run, Stamp, Step, Write, digest
+from tritonsmith.core.ui import word_diff
+from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers, own
 
 CACHE_FILE = "tritonsmith-cache.cmake"
@@ -192,3 +197,93 @@ def own_tools() -> CmakeTools:
             "CMake or Ninja is missing", hints=["./bootstrap installs both into the tool's .venv"]
         )
     return CmakeTools(cmake.path, ninja.path, cmake.version)
+
+
+# Changes in a CMake call since its last run, as recorded in the initial-cache file.
+
+_SET = re.compile(r"^set\((\w+) \[(=*)\[(.*?)\]\2\] CACHE STRING \"\" FORCE\)$", re.MULTILINE | re.DOTALL)
+_ABOUT = re.compile(r"^# (\w[\w ]*): (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class CMakeChange:
+    """A changed CMake variable, `LLVM` or `compiler`; None if it had no value before, or has none after."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+    @property
+    def in_words(self) -> str:
+        """The change in words: `CMAKE_BUILD_TYPE: Debug -> Release`; of long lists only what differs."""
+        if self.before is None:
+            return f"{self.name}: new, {self.after}"
+        if self.after is None:
+            return f"{self.name}: removed, was {self.before}"
+        return f"{self.name}: {word_diff.in_words(_parts(self.before), _parts(self.after))}"
+
+
+def recorded_values(text: str) -> dict[str, str]:
+    """Return the names and values of an initial-cache file: the facts in its comments, then its variables."""
+    about = {match[1]: match[2] for match in _ABOUT.finditer(text) if match[1] != "Written by tritonsmith"}
+    about.pop("To configure by hand, in this folder", None)
+    return about | changed_variables(text)
+
+
+def changed_variables(text: str) -> dict[str, str]:
+    """Return the names and values of the variables alone."""
+    return {match[1]: match[3] for match in _SET.finditer(text)}
+
+
+def call_changes(before: str, after: str) -> tuple[CMakeChange, ...]:
+    """Return the differences between two initial-cache files."""
+    old, new = recorded_values(before), recorded_values(after)
+    names = dict.fromkeys((*new, *old))
+    return tuple(
+        CMakeChange(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)
+    )
+
+
+def pending_changes(plan: Plan) -> Iterator[CMakeChange]:
+    """Yield the changes since the recorded call, for each configure step of a plan that will run.
+
+    Yields nothing if there was no call yet, or if only the tool's own files or CMake changed.
+    """
+    for step in plan.steps:
+        if not isinstance(step, Write) or step.path.name != CACHE_FILE:
+            continue
+        if step.stamp and not step.stamp.holds() and step.path.is_file():
+            yield from call_changes(untrusted.read_text(step.path), step.text)
+
+
+def change_notes(found: Iterable[CMakeChange]) -> Iterator[str]:
+    """Yield a sentence for each change, for `build-triton`."""
+    return (f"CMake runs again: {change.in_words}" for change in found)
+
+
+def _parts(value: str) -> list[str]:
+    """Split a value: a CMake list, flags, or a sentence about an LLVM."""
+    for separator in (", ", ";"):
+        if separator in value:
+            return value.split(separator)
+    return value.split(" ")
+
+
+# A link of LLVM takes gigabytes, so links and compiles are bounded by memory and not by cores alone.
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The bounds for one build, each at least 1."""
+
+    compile: int
+    link: int
+
+
+def bounded_jobs(machine: Machine, settings: ToolchainSettings, debug_info: DebugInfo) -> Jobs:
+    """Return the jobs that cores and memory (with the cgroup's limit) allow; settings override unless 0."""
+    need = configs.load("resources")["memory"]
+    by_memory = int(machine.memory_gib / need["compile-job"])
+    compile_jobs = settings.jobs or max(1, min(machine.cores, by_memory))
+    links = int(machine.memory_gib / need["link-job"][debug_info])
+    return Jobs(compile_jobs, settings.link_jobs or max(1, min(compile_jobs, links)))

@@ -10,8 +10,8 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from tritonsmith.build import compiler_cache
+from tritonsmith.build.cmake import Jobs
 from tritonsmith.build.compile_commands import DatabaseLink
-from tritonsmith.build.jobs import Jobs
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.triton import suspects, toolchain
 from tritonsmith.build.triton.recipe import Inputs

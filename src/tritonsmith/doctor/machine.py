@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith.build.jobs import bound
+from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.core import configs
 from tritonsmith.doctor.check import (
     DoctorContext,
@@ -35,7 +35,7 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
     host, settings = subject.host, subject.settings
     need = configs.load("resources")["memory"]
     link = need["link-job"][settings.llvm.debug_info]
-    jobs = bound(host, settings.toolchain, settings.llvm.debug_info)
+    jobs = bounded_jobs(host, settings.toolchain, settings.llvm.debug_info)
     limited = " by its cgroup" if host.granted == host.memory else ""
     fitting = f"{jobs.compile} compile and {jobs.link} link jobs"
     text = f"{host.memory_gib:.1f} GiB{limited}, {host.cores} cores: {fitting}"

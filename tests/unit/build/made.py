@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith.build.cmake import CmakeTools
-from tritonsmith.build.jobs import Jobs, bound
+from tritonsmith.build.cmake import CmakeTools, Jobs, bounded_jobs
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import BuildTools
 from tritonsmith.build.store.store import Store
@@ -186,7 +185,7 @@ def inputs(
         machine=host,
         compilers=compilers(system),
         tools=tools(system),
-        jobs=bound(host, wanted.toolchain, wanted.llvm.debug_info),
+        jobs=bounded_jobs(host, wanted.toolchain, wanted.llvm.debug_info),
         workspace=space,
         env=space.env(wanted.name),
     )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.unit.build import made
 from tritonsmith.build import cmake
-from tritonsmith.build.cmake import CmakeTools
-from tritonsmith.core.plan import Run, Write
+from tritonsmith.build.cmake import CMakeChange, CmakeTools, Jobs, bounded_jobs
+from tritonsmith.core.envs.schema import DebugInfo, ToolchainSettings
+from tritonsmith.core.plan import Plan, Remove, Run, Write
+from tritonsmith.facts import machine
 from tritonsmith.facts.tools import Tool
 
 OWN = Path(sys.executable).with_name("cmake")
@@ -148,3 +151,124 @@ def test_ninja_gets_its_jobs_and_a_status_that_the_runner_reads() -> None:
     run = cmake.build_targets(Path("/build"), made.tools(), targets=("triton-opt",), jobs=3, phase="build")
     assert run.argv == (str(made.tools().ninja), "-C", "/build", "-j3", "triton-opt")
     assert run.env == (("NINJA_STATUS", "[%f/%t] "),)
+
+
+SOURCE, ABOUT = Path("/src"), {"LLVM": "19.1.7, commit unknown, assertions OFF", "compiler": "clang++ 19.1.7"}
+
+
+def text(variables: dict[str, str], about: dict[str, str] = ABOUT) -> str:
+    return cmake.render(SOURCE, Path("/build"), variables, made.tools(), about)
+
+
+def test_what_was_written_is_read_back() -> None:
+    variables = {"A": "x]]y", "EMPTY": "", "LINES": "one\ntwo", "LIST": "amd;nvidia"}
+    assert (
+        cmake.recorded_values(text(variables))
+        == ABOUT | {"CMAKE_MAKE_PROGRAM": str(made.tools().ninja)} | variables
+    )
+
+
+def test_changes_in_words() -> None:
+    old = text({"CMAKE_BUILD_TYPE": "Debug", "LIST": "amd;nvidia", "FLAGS": "-g -Wall", "GONE": "1"})
+    about = ABOUT | {"LLVM": "19.1.7, commit unknown, assertions ON"}
+    new = text(
+        {"CMAKE_BUILD_TYPE": "Release", "LIST": "amd", "FLAGS": "-gsplit-dwarf -Wall", "NEW": "2"}, about
+    )
+    assert [change.in_words for change in cmake.call_changes(old, new)] == [
+        "LLVM: assertions OFF -> assertions ON",
+        "CMAKE_BUILD_TYPE: Debug -> Release",
+        "LIST: without nvidia",
+        "FLAGS: -g -> -gsplit-dwarf",
+        "NEW: new, 2",
+        "GONE: removed, was 1",
+    ]
+    assert cmake.call_changes(old, old) == ()
+
+
+def test_only_what_will_happen_is_pending(tmp_path: Path) -> None:
+    def plan(kind: str) -> Plan:
+        steps = cmake.configure(
+            SOURCE, tmp_path, {"KIND": kind}, made.tools(), phase="configure", root=tmp_path
+        )
+        return Plan("plan", steps)
+
+    first = plan("Debug")
+    assert list(cmake.pending_changes(first)) == []  # there was none before
+    for step in first.steps:
+        if isinstance(step, Write):
+            step.path.write_text(step.text, encoding="utf-8")
+        assert step.stamp is not None
+        step.stamp.path.write_text(step.stamp.key, encoding="utf-8")
+    (tmp_path / "CMakeCache.txt").touch()
+    assert list(cmake.pending_changes(plan("Debug"))) == []
+    assert list(cmake.pending_changes(plan("Release"))) == [CMakeChange("KIND", "Debug", "Release")]
+
+
+def test_only_cmakes_own_memory_goes_and_headers_are_forgotten_for_another_llvm() -> None:
+    def stamps(about: dict[str, str]) -> list[str]:
+        steps = cmake.configure(
+            SOURCE, Path("/b"), {}, made.tools(), phase="configure", about=about, root=Path("/b")
+        )
+        headers, memory, write, run = steps
+        assert isinstance(headers, Remove)
+        assert isinstance(memory, Remove)
+        assert isinstance(write, Write)
+        assert isinstance(run, Run)
+        assert headers.paths == (Path("/b/.ninja_deps"),)
+        assert memory.paths == (Path("/b/CMakeCache.txt"), Path("/b/CMakeFiles") / made.tools().cmake_version)
+        assert "--fresh" not in run.argv
+        return [step.stamp.key for step in steps if step.stamp]
+
+    one, other = stamps({"LLVM": "a"}), stamps({"LLVM": "b"})
+    assert one[0] != other[0]
+    assert one[1] != other[1]
+    assert one[1:] == [one[1]] * 3
+    assert stamps({"LLVM": "a"}) == one
+
+
+def test_a_cmake_that_does_not_tell_its_version_forgets_all_as_fresh_does() -> None:
+    tools = replace(made.tools(), cmake_version="")
+    memory = cmake.configure(SOURCE, Path("/b"), {}, tools, phase="x", root=Path("/b"))[0]
+    assert isinstance(memory, Remove)
+    assert memory.paths == (Path("/b/CMakeCache.txt"), Path("/b/CMakeFiles"))
+
+
+# Jobs from cores and memory, the cgroup's limits included.
+
+NO_WISH = ToolchainSettings()
+
+
+@pytest.mark.parametrize(
+    ("cores", "gib", "debug_info", "wanted"),
+    [
+        (16, 64, "split", Jobs(16, 16)),
+        (16, 64, "full", Jobs(16, 5)),  # 12 GiB a link
+        (16, 64, "lines", Jobs(16, 16)),
+        (64, 32, "split", Jobs(21, 10)),  # 1.5 GiB a compile, 3 a link
+        (64, 32, "none", Jobs(21, 16)),
+        (8, 4, "split", Jobs(2, 1)),
+        (8, 4, "full", Jobs(2, 1)),
+        (1, 64, "split", Jobs(1, 1)),
+        (4, 1, "full", Jobs(1, 1)),  # never none at all
+    ],
+)
+def test_what_cores_and_memory_allow(cores: int, gib: int, debug_info: DebugInfo, wanted: Jobs) -> None:
+    host = made.machine(cores=cores, memory=gib * made.GIB)
+    assert bounded_jobs(host, NO_WISH, debug_info) == wanted
+
+
+def test_settings_override() -> None:
+    host = made.machine(cores=16, memory=64 * made.GIB)
+    assert bounded_jobs(host, ToolchainSettings(jobs=40), "split") == Jobs(40, 21)
+    assert bounded_jobs(host, ToolchainSettings(link_jobs=30), "split") == Jobs(16, 30)
+    assert bounded_jobs(host, ToolchainSettings(jobs=2, link_jobs=1), "none") == Jobs(2, 1)
+
+
+def test_a_container_gets_what_its_cgroup_grants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "capture", lambda _: None)  # libstdc++ is of no concern here
+    free = machine.read(tmp_path)  # no limits there
+    (tmp_path / "memory.max").write_text(f"{3 * made.GIB}\n", encoding="ascii")
+    (tmp_path / "cpu.max").write_text("100000 100000\n", encoding="ascii")
+    limited = machine.read(tmp_path)
+    assert (limited.cores, limited.memory) == (1, min(free.memory, 3 * made.GIB))
+    assert bounded_jobs(limited, NO_WISH, "split") == Jobs(1, 1)

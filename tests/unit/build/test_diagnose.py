@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.unit.build import made
-from tritonsmith.build.diagnose import MAX_LINES, FirstError, diagnose, explain, failing, first_error
-from tritonsmith.build.near_pin import evidence
+from tritonsmith.build.diagnose import (
+    MAX_LINES,
+    FirstError,
+    diagnose,
+    evidence,
+    explain,
+    failing,
+    first_error,
+)
 from tritonsmith.core import configs
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import MakeDir

@@ -16,12 +16,12 @@ from tests.unit.build import made
 from tests.unit.build.conftest import UPDATE, Golden
 from tests.unit.build.made import System
 from tritonsmith.build import compile_commands
+from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.compile_commands import DatabaseLink
-from tritonsmith.build.jobs import bound
 from tritonsmith.build.llvm import closure, source
+from tritonsmith.build.llvm import providers as llvm_providers
 from tritonsmith.build.llvm.closure import Consumer
-from tritonsmith.build.llvm.providers import choose as llvm_providers
-from tritonsmith.build.llvm.providers.interface import ProviderChoice, ProviderInputs
+from tritonsmith.build.llvm.providers import ProviderChoice, ProviderInputs
 from tritonsmith.build.triton import commands, install, recipe
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, request_for
@@ -55,7 +55,7 @@ def choice(version: str, system: System, provider: Provider) -> ProviderChoice:
     checkout = made.checkout(version, made.root(system))
     wanted = LlvmSettings(provider=provider, sha256=SHA256 if provider == "prebuilt" else "")
     chosen = made.settings(wanted)
-    means = made.means(system, jobs=bound(made.machine(system), chosen.toolchain, wanted.debug_info))
+    means = made.means(system, jobs=bounded_jobs(made.machine(system), chosen.toolchain, wanted.debug_info))
     probe = made.workspace(system).env("dev").probe
 
     def configure(tree: LlvmTree) -> tuple[tuple[Step, ...], Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.build import compiler_cache
-from tritonsmith.build.debug_library import llvm_options, ninja_file, relink, resolve, sources
+from tritonsmith.build.debug_library import llvm_options, ninja_file, relink, resolve
 from tritonsmith.build.debug_library import plan as debug_library_plan
 from tritonsmith.build.debug_library.cmake_lists import Library
 from tritonsmith.build.debug_library.plan import DebugLibraryContext, Operation
@@ -17,7 +17,7 @@ from tritonsmith.build.debug_library.resolve import LibrarySource
 from tritonsmith.build.llvm import precompiled_headers
 from tritonsmith.build.llvm.source import SourceTree
 from tritonsmith.build.prepared_build import PreparedBuild
-from tritonsmith.build.triton import commands, ninja_targets, recipe
+from tritonsmith.build.triton import commands, recipe
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource
 from tritonsmith.core.command_line import command
@@ -218,7 +218,7 @@ def _narrowed(inputs: Inputs, places: Iterable[LibrarySource], project: Path) ->
     """Link only the programs that these sources are debugged in."""
     triton, targets = inputs.settings.triton, dict[str, None]()
     for purpose in {_PURPOSES[place.file.relative_to(project).parts[0]] for place in places}:
-        targets |= dict.fromkeys(ninja_targets.resolve(replace(triton, for_=purpose), inputs.checkout.root))
+        targets |= dict.fromkeys(recipe.resolve_targets(replace(triton, for_=purpose), inputs.checkout.root))
     triton = replace(triton, targets=tuple(sorted(targets)))
     return replace(inputs, settings=replace(inputs.settings, triton=triton))
 
@@ -305,7 +305,7 @@ def with_listed(prepared: PreparedBuild) -> PreparedBuild:
     inputs = prepared.inputs
     if inputs is None or not inputs.settings.llvm.debug_libraries:
         return prepared
-    tree = sources.of(inputs)
+    tree = resolve.sources_of(inputs)
     if tree.steps:
         raise FactError(
             "LLVM's sources, which debug-libraries under [llvm] needs, are not fetched yet",

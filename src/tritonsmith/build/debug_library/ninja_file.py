@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tritonsmith.build.debug_library import precompiled
-from tritonsmith.build.debug_library.archive import Traits
+from tritonsmith.build.debug_library.abi_check import Traits
 from tritonsmith.build.debug_library.cmake_lists import Library, Table
 from tritonsmith.build.debug_library.llvm_options import LlvmOptions, LlvmSources
-from tritonsmith.build.debug_library.precompiled import Header
+from tritonsmith.core import configs
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.tools import Compilers
 
@@ -21,7 +22,7 @@ _C = (".c",)
 # instantiate are instantiated once, which saves half as much time again as the parsing.
 _PRECOMPILE = ("-Xclang", "-fno-pch-timestamp", "-fpch-instantiate-templates", "-x", "c++-header")
 _FIRST = "first.a"  # an archive, because Triton hides the symbols of archives, not those of objects
-_COMPARE = "tritonsmith.build.debug_library.compare"
+_COMPARE = "tritonsmith.build.debug_library.abi_check"
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,13 @@ def render(made: Compilation) -> str:
         ]
     first = f" || {' '.join(_path(table.output) for table in made.tables)}" if made.tables else ""
     if made.header:
-        lines.append(f"build {precompiled.COMPILED}: header {precompiled.HEADER}{first}")
+        lines.append(f"build {COMPILED}: header {HEADER}{first}")
     for source, output in objects:
         rule = "cc" if source.suffix in _C else "cxx"
         if made.header and source in made.header.sources:
             lines += [
-                f"build {_path(output)}: {rule} {_path(source)} | {precompiled.COMPILED}{first}",
-                f"  header = -include-pch {precompiled.COMPILED}",
+                f"build {_path(output)}: {rule} {_path(source)} | {COMPILED}{first}",
+                f"  header = -include-pch {COMPILED}",
             ]
         else:
             lines.append(f"build {_path(output)}: {rule} {_path(source)}{first}")
@@ -225,3 +226,64 @@ def _command(argv: tuple[str, ...]) -> str:
 
 def _path(path: Path | str) -> str:
     return str(path).replace("$", "$$").replace(" ", "$ ").replace(":", "$:")
+
+
+# The precompiled header of a debug library: what most of its files include, parsed once for all of them.
+
+HEADER = "precompiled.h"
+COMPILED = f"{HEADER}.pch"
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header that is parsed once.
+
+    Attributes:
+        text: content of the header.
+        sources: files that are compiled with it.
+    """
+
+    text: str
+    sources: frozenset[Path]
+
+
+def choose_header(library: Library, project: Path, includes: Iterable[Path]) -> Header | None:
+    """Choose the header for a library, by the level that the configuration gives to its folder.
+
+    Args:
+        library: the library to compile.
+        project: folder of llvm-project.
+        includes: folders of the LLVM's own headers; headers that this LLVM lacks are left out.
+
+    Returns:
+        None if the header costs more than it saves, as it does for a few files.
+    """
+    table = configs.load("precompiled-headers")
+    without = tuple(f"/{name}" for name in table["without"])
+    sources = frozenset(
+        source
+        for source in library.sources
+        if source.suffix != ".c" and not source.as_posix().endswith(without)
+    )
+    level = _level(table["level"], library.folder, project / "llvm")
+    if level is None or len(sources) < table["pays-from"]:
+        return None
+    folders, lines = tuple(includes), []
+    for name in level["headers"]:
+        if name.startswith("<"):
+            lines.append(f"#include {name}\n")
+        elif any((folder / name).is_file() for folder in folders):
+            lines.append(f'#include "{name}"\n')
+    return Header("".join(lines), sources)
+
+
+def _level(levels: list[dict[str, Any]], folder: Path, llvm: Path) -> dict[str, Any] | None:
+    """Return the level with the longest folder that contains this one."""
+    here = folder.resolve()
+    matches = [
+        (len(start.parts), level)
+        for level in levels
+        for start in ((llvm / name).resolve() for name in level["folders"])
+        if here.is_relative_to(start)
+    ]
+    return max(matches, key=lambda pair: pair[0])[1] if matches else None

@@ -7,16 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from tritonsmith.build.debug_library import (
-    abi_check,
-    archive,
-    cmake_lists,
-    includes,
-    llvm_options,
-    ninja_file,
-    precompiled,
-    relink,
-)
+from tritonsmith.build.debug_library import abi_check, cmake_lists, llvm_options, ninja_file, relink
 from tritonsmith.build.debug_library.abi_check import AbiRow
 from tritonsmith.build.debug_library.cmake_lists import Library, Table
 from tritonsmith.build.debug_library.llvm_options import LlvmOptions, LlvmSources
@@ -114,10 +105,10 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
     if objects:
         sources = tuple(source for source in library.sources if object_of(source, library) in objects)
         library = replace(library, sources=sources)
-    reached = includes.follow(library.sources, library.includes, bench.options.includes)
-    old, members = archive.read(own, tree), archive.members(own)
+    reached = cmake_lists.follow_includes(library.sources, library.includes, bench.options.includes)
+    old, members = abi_check.read_traits(own, tree), abi_check.archive_members(own)
     names = tuple(member.name for member in members)
-    rows = abi_check.before(tree, bench.options, bench.sources, library, reached, old, names)
+    rows = abi_check.rows_before(tree, bench.options, bench.sources, library, reached, old, names)
     abi_check.enforce(
         rows,
         f"{name} in these sources does not match this LLVM; nothing was compiled",
@@ -148,7 +139,7 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
         compilers=inputs.compilers,
         launcher=bench.launcher,
         archiver=_archiver(bench),
-        header=precompiled.choose(library, bench.sources.path, bench.options.includes)
+        header=ninja_file.choose_header(library, bench.sources.path, bench.options.includes)
         if bench.precompile
         else None,
         some=bool(objects),
@@ -170,7 +161,7 @@ def _compile(compilation: Compilation, bench: DebugLibraryContext, folder: Path)
     inputs = bench.inputs
     argv = (str(inputs.tools.ninja), "-C", str(folder), f"-j{bench.jobs}")
     header = (
-        (Write(folder / precompiled.HEADER, compilation.header.text, phase=phase),)
+        (Write(folder / ninja_file.HEADER, compilation.header.text, phase=phase),)
         if compilation.header
         else ()
     )

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.build import cmake
-from tritonsmith.build.explain import cmake_changes, reasons
-from tritonsmith.build.explain.cmake_changes import CMakeChange
+from tritonsmith.build.cmake import CMakeChange
+from tritonsmith.build.explain import reasons
 from tritonsmith.build.explain.reasons import RebuildReason, RebuildTotals
-from tritonsmith.build.triton import commands, pin_check, recipe
-from tritonsmith.build.triton.source import TritonSource
+from tritonsmith.build.triton import commands, recipe
+from tritonsmith.build.triton.source import TritonSource, pin_notes
 from tritonsmith.core.envs import receipts
 from tritonsmith.core.envs.schema import Settings
 from tritonsmith.core.envs.settings import explain as keys_of
@@ -76,7 +76,7 @@ def of_triton(
     inputs, request = commands.gather(settings, space, located)
     env, plan = inputs.env, recipe.plan(inputs)
     last = receipts.read(env.receipt("build-triton"))
-    own = (*pin_check.notes(last, request, inputs.llvm), *own_steps(plan, env, last, inputs))
+    own = (*pin_notes(last, request, inputs.llvm), *own_steps(plan, env, last, inputs))
     explanation = of_folder(
         inputs.tools.ninja, env.build, tuple(targets) or inputs.settings.triton.targets, inputs.checkout.root
     )
@@ -150,7 +150,7 @@ def own_steps(
 def _own_steps(
     plan: Plan, env: EnvDir, last: Mapping[str, Any] | None, inputs: recipe.Inputs
 ) -> Iterator[str]:
-    changes = tuple(cmake_changes.pending(plan))
+    changes = tuple(cmake.pending_changes(plan))
     for stamp, step in _undone(plan):
         if stamp.path.name == cmake.STAMP_FILE:
             yield from _configure(stamp, changes)
@@ -189,7 +189,7 @@ def _configure(stamp: Stamp, changes: Sequence[CMakeChange]) -> Iterator[str]:
     if stamp.made is not None and not stamp.made.exists():
         yield "CMake runs: this folder is not configured"
     elif changes:
-        yield from cmake_changes.notes(changes)
+        yield from cmake.change_notes(changes)
     else:
         yield "CMake runs again: the last run failed, or CMake or a file of tritonsmith changed"
 

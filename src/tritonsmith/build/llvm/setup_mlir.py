@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.build import cmake, preflight
-from tritonsmith.build.jobs import bound
+from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.llvm import closure, precompiled_headers, source
 from tritonsmith.build.llvm.closure import Consumer
-from tritonsmith.build.llvm.providers.choose import choose
-from tritonsmith.build.llvm.providers.interface import ProviderChoice, ProviderInputs
+from tritonsmith.build.llvm.providers import ProviderChoice, ProviderInputs, choose
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import BuildTools
 from tritonsmith.build.llvm.store_entry import StoreEntryUpdate
@@ -89,7 +88,7 @@ def build_tools(settings: Settings) -> BuildTools:
         machine=host,
         compilers=compilers,
         tools=cmake.own_tools(),
-        jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
+        jobs=bounded_jobs(host, settings.toolchain, settings.llvm.debug_info),
         precompiled=precompiled_headers.used(settings, compilers),
         cache=settings.cache,
     )

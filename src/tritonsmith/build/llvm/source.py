@@ -8,9 +8,8 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from tritonsmith.build import cmake, compiler_cache
-from tritonsmith.build.cmake import CmakeTools
+from tritonsmith.build.cmake import CmakeTools, Jobs
 from tritonsmith.build.compiler_cache import Folders
-from tritonsmith.build.jobs import Jobs
 from tritonsmith.build.llvm import precompiled_headers
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.store.entry import Compiler, Key

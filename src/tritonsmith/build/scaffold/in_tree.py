@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from tritonsmith.atlas import native, td_text
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.native import PythonBinding
 from tritonsmith.atlas.source_files import SourceFiles
-from tritonsmith.build.scaffold import template
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Patch, Step, Write
@@ -100,7 +100,7 @@ def design(root: Path, name: str, family: str) -> NewPass:
         UsageError: the name is taken or not valid, or the family does not exist.
         FactError: the checkout does not have that family, or its files are not as expected.
     """
-    return _Design(SourceFiles(root), template.checked(name), family, family_of(family)).made()
+    return _Design(SourceFiles(root), checked_name(name), family, family_of(family)).made()
 
 
 def family_of(name: str) -> PassFamily:
@@ -140,7 +140,7 @@ class _Design:
 
     def __init__(self, tree: SourceFiles, name: str, label: str, family: PassFamily) -> None:
         self._tree, self._name, self._label, self._family = tree, name, label, family
-        self._class = template.in_camel_case(name)
+        self._class = in_camel_case(name)
         self._record = family.record + self._class
         if not (tree.root / family.td).is_file():
             have = [other for other, row in families().items() if (tree.root / row.td).is_file()]
@@ -184,8 +184,8 @@ class _Design:
             cpp=cpp,
             test=test,
             written=(
-                (cpp, template.render("pass.cpp", values)),
-                (test, template.render("test.mlir", values)),
+                (cpp, render_template("pass.cpp", values)),
+                (test, render_template("test.mlir", values)),
             ),
             changed=tuple((name, self._text(name), after) for name, after in changed),
         )
@@ -194,7 +194,7 @@ class _Design:
         hand = self._by_hand
         values = {
             "ARGUMENT": self._family.argument + self._name,
-            "ATTRIBUTE": template.in_snake_case(self._name),
+            "ATTRIBUTE": in_snake_case(self._name),
             "CLASS": self._class,
             "HEADER": self._family.include,
             "MAKER": self._maker,
@@ -207,7 +207,7 @@ class _Design:
         return {
             **values,
             "CONSTRUCTOR": maker,
-            "CREATE": template.render("create.cpp", values) if hand else "",
+            "CREATE": render_template("create.cpp", values) if hand else "",
         }
 
     def _refuse_a_double(self, cpp: str, test: str) -> None:
@@ -225,7 +225,7 @@ class _Design:
     def _entry(self, passes: list[Definition], values: dict[str, str]) -> str:
         lines = self._text(self._family.td).split("\n")
         at = max(definition.end for definition in passes)
-        new = template.render("entry.td", values).removesuffix("\n").split("\n")
+        new = render_template("entry.td", values).removesuffix("\n").split("\n")
         return "\n".join((*lines[:at], *new, *lines[at:]))
 
     def _cmake(self) -> str:
@@ -251,7 +251,7 @@ class _Design:
             (binding for binding in bound if (binding.place.file, binding.words) == (file, words)),
             key=lambda binding: binding.place.line,
         )
-        own = f"add_{template.in_snake_case(self._name)}"
+        own = f"add_{in_snake_case(self._name)}"
         if self._is_chained(last):
             return last, f"pm.{own}_pass"
         module = f"{'.'.join(words[:-1])}.passes.{words[-1]}" if len(words) > 1 else f"passes.{words[0]}"
@@ -264,7 +264,7 @@ class _Design:
     def _bound(self, anchor: PythonBinding) -> str:
         lines = self._text(anchor.place.file).split("\n")
         at = anchor.place.line - 1
-        maker, name = f"{self._namespace}::{self._maker}", f"add_{template.in_snake_case(self._name)}"
+        maker, name = f"{self._namespace}::{self._maker}", f"add_{in_snake_case(self._name)}"
         if self._is_chained(anchor):
             new = [
                 f'      .def("{name}_pass",',
@@ -329,3 +329,61 @@ def namespace_at(text: str, at: int) -> str:
         elif match[3] and stack:
             stack.pop()
     return "::".join(name for name in stack if name)
+
+
+# Texts of new files: templates that contain `@NAMES@`.
+
+_FOLDER = Path(__file__).parent / "templates"
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_LONGEST = 60  # characters of a name, from which names of files and classes are derived
+
+
+def render_template(name: str, values: dict[str, str]) -> str:
+    """Return a template's text with the values filled in.
+
+    Args:
+        name: its path relative to the folder of templates.
+        values: text for each `@NAME@`.
+
+    Raises:
+        KeyError: the template uses a name without a value, which is a bug.
+    """
+    text = (_FOLDER / name).read_text(encoding="utf-8")
+    return re.sub(r"@([A-Z]+)@", lambda match: values[match[1]], text)
+
+
+def checked_name(name: str) -> str:
+    """Check the name of a pass, as in `hoist-loads`, and return it.
+
+    Raises:
+        UsageError: the name is not valid for classes and files.
+    """
+    if _NAME.fullmatch(name) and len(name) <= _LONGEST:
+        return name
+    raise UsageError(
+        f"not a valid name of a pass: {name[:_LONGEST]!r}",
+        why=f"small letters, digits and single dashes, a letter first, at most {_LONGEST} characters",
+        hints=["for example: hoist-loads, which becomes HoistLoads.cpp and add_hoist_loads"],
+    )
+
+
+def in_camel_case(name: str) -> str:
+    """Convert to camel case: `HoistLoads` for `hoist-loads`."""
+    return "".join(word.capitalize() for word in name.split("-"))
+
+
+def in_snake_case(name: str) -> str:
+    """Convert to snake case: `hoist_loads` for `hoist-loads`."""
+    return name.replace("-", "_")
+
+
+def refuse_to_overwrite(texts: Mapping[Path, str]) -> None:
+    """Refuse to overwrite files that an interrupted run left, or that have been edited.
+
+    Raises:
+        UsageError: a file exists with another text.
+    """
+    for path, text in texts.items():
+        if path.exists() and (not path.is_file() or untrusted.read_text(path) != text):
+            hints = ["give the pass another name", "or go on there: this file has been changed since"]
+            raise UsageError("a file of this pass is there already", where=path, hints=hints)

@@ -14,9 +14,8 @@ from fnmatch import fnmatchcase
 from tritonsmith.atlas import native, uses
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.index import Index
-from tritonsmith.build.suites import gtest
-from tritonsmith.build.suites.gtest import UnitTest
-from tritonsmith.build.suites.outcome import CONFIG, SUITES, SuiteName
+from tritonsmith.build.suites import results
+from tritonsmith.build.suites.results import CONFIG, SUITES, SuiteName, UnitTest
 from tritonsmith.build.suites.selection import LIT, SuiteSelection, SuiteTree
 from tritonsmith.core import configs
 from tritonsmith.facts import checkout
@@ -117,7 +116,7 @@ def _one(index: Index, tree: SuiteTree, file: str, affected: AffectedTests) -> s
     ):
         affected.lit[file] = (0, 0)
         return "itself: a test of lit's"
-    units = {unit for unit in gtest.units(tree.root, tree.backends) if file in unit.sources}
+    units = {unit for unit in results.unit_tests(tree.root, tree.backends) if file in unit.sources}
     if units:
         affected.cpp |= units
         return f"unit tests {', '.join(sorted(unit.name for unit in units))}"
@@ -136,7 +135,7 @@ def _one(index: Index, tree: SuiteTree, file: str, affected: AffectedTests) -> s
     makers = [maker for definition in passes for maker in native.makers(definition)]
     affected.cpp |= {
         unit
-        for unit in gtest.units(tree.root, tree.backends)
+        for unit in results.unit_tests(tree.root, tree.backends)
         if any(maker in index.tree.text(source) for source in unit.sources for maker in makers)
     }
     parsers = {row["test"] for row in configs.load(CONFIG)["gpu-less"] if row.get("parses-only")}

@@ -10,11 +10,32 @@ from pathlib import Path
 
 from tritonsmith.build import sanitized_run
 from tritonsmith.build.prepared_build import PreparedBuild
-from tritonsmith.build.suites import gtest, isolated_run, lit, outcome, python_tests
-from tritonsmith.build.suites.gtest import UnitTest
-from tritonsmith.build.suites.outcome import CONFIG, SuiteName, SuiteTest
+from tritonsmith.build.suites import isolated_run
+from tritonsmith.build.suites.results import (
+    CONFIG,
+    LIT_ENVIRONMENT,
+    NO_TESTS,
+    PYTEST_ENVIRONMENT,
+    SuiteName,
+    SuiteTest,
+    UnitTest,
+    cmake_arguments,
+    fits,
+    gtest_command,
+    installed_packages,
+    lit_command,
+    needed_packages,
+    of_lit,
+    of_pytest,
+    pytest_command,
+    read_gtest,
+    read_lit,
+    read_pytest,
+    unit_tests_configured,
+    without_known,
+)
 from tritonsmith.build.suites.selection import LIT, SuiteSelection, SuiteTree
-from tritonsmith.build.triton import commands, ninja_targets
+from tritonsmith.build.triton import commands, recipe
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command as tool_command
 from tritonsmith.core.envs import settings as env_settings
@@ -135,13 +156,13 @@ def prepare_build(tested: TestedBuild, selection: SuiteSelection, googletest: Pa
     triton, root = tested.settings.triton, tested.root
     targets: list[str] = []
     if selection.lit:
-        targets += ninja_targets.resolve(replace(triton, targets=(), for_="tests"), root)
+        targets += recipe.resolve_targets(replace(triton, targets=(), for_="tests"), root)
     if selection.gpu_less or selection.interpreter:
-        targets += ninja_targets.resolve(replace(triton, targets=(), for_="python"), root)
+        targets += recipe.resolve_targets(replace(triton, targets=(), for_="python"), root)
     targets += [unit.name for unit in selection.cpp]
     # Unit tests stay configured: each change of the call reruns CMake.
-    sources = googletest or gtest.configured(tested.env.build)
-    more = gtest.cmake_arguments(sources) if sources else ()
+    sources = googletest or unit_tests_configured(tested.env.build)
+    more = cmake_arguments(sources) if sources else ()
     arguments = (*(argument for argument in triton.cmake_args if argument not in more), *more)
     chosen = replace(
         tested.settings,
@@ -166,11 +187,11 @@ def calls(
     if selection.lit:
         report = folder / "lit.json"
         tests = (build / test for test in selection.lit)
-        argv = lit.command(str(tested.env.venv / "bin" / "lit"), report, *tests, jobs=jobs)
-        yield SuiteCall("lit", "lit", argv, build, dict(lit.ENVIRONMENT), report)
+        argv = lit_command(str(tested.env.venv / "bin" / "lit"), report, *tests, jobs=jobs)
+        yield SuiteCall("lit", "lit", argv, build, dict(LIT_ENVIRONMENT), report)
     for unit in selection.cpp:
         report = folder / f"{unit.name}.json"
-        argv = gtest.command(unit.program(build), report)
+        argv = gtest_command(unit.program(build), report)
         yield SuiteCall("cpp", unit.name, argv, root, {}, report, unit)
     pairs: tuple[tuple[SuiteName, tuple[str, ...]], ...] = (
         ("gpu-less", selection.gpu_less),
@@ -188,11 +209,9 @@ def calls(
                 "--continue-on-collection-errors",
                 "--tb=short",
             )
-            argv = python_tests.command(
-                report, *options, *more, *parallel, *(str(root / test) for test in names)
-            )
+            argv = pytest_command(report, *options, *more, *parallel, *(str(root / test) for test in names))
             variables = {
-                **python_tests.ENVIRONMENT,
+                **PYTEST_ENVIRONMENT,
                 "PYTHONPATH": isolated_run.python_path(_PLUGIN, *packages),
                 "PYTHONDONTWRITEBYTECODE": "1",  # the sources stay clean
                 "TRITON_INTERPRET": "1" if suite == "interpreter" else None,
@@ -234,7 +253,7 @@ def execute(
         head, lines = sanitized_run.first_error(reports, sanitizer)
         if head:
             raise SmithError(head, where=reports, why="\n".join(lines) or None)
-    return outcome.without_known(results, tested.version)
+    return without_known(results, tested.version)
 
 
 def _results(call: SuiteCall, tested: TestedBuild, variables: dict[str, str | None]) -> tuple[SuiteTest, ...]:
@@ -242,12 +261,12 @@ def _results(call: SuiteCall, tested: TestedBuild, variables: dict[str, str | No
     files.remove([call.report, scratch / "log"])
     code, _, last = isolated_run.run(call.argv, tested.env.python, call.cwd, scratch, variables)
     if call.unit:
-        return gtest.read(call.report, call.unit, code, last)
+        return read_gtest(call.report, call.unit, code, last)
     if call.suite == "lit":
-        results = [outcome.of_lit(result) for result in lit.read(call.report) if result.code != "EXCLUDED"]
+        results = [of_lit(result) for result in read_lit(call.report) if result.code != "EXCLUDED"]
     else:
-        results = [outcome.of_pytest(call.suite, result) for result in python_tests.read(call.report)]
-    fine = code in (0, python_tests.NO_TESTS) if call.suite != "lit" else code == 0
+        results = [of_pytest(call.suite, result) for result in read_pytest(call.report)]
+    fine = code in (0, NO_TESTS) if call.suite != "lit" else code == 0
     if not fine and not any(result.word == "failed" for result in results):
         results.append(SuiteTest(call.suite, call.argv[0], "failed", why=f"exit code {code}: {last}"))
     return tuple(results)
@@ -274,13 +293,13 @@ def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None)
     if all(_has(tested, (), name) for name in needed):
         return ()
     if not torch:
-        return (python_tests.packages(),)
+        return (needed_packages(),)
     rows = configs.load(CONFIG)["packages"]
-    row = next(row for row in rows if outcome.fits(row, tested.version))
+    row = next(row for row in rows if fits(row, tested.version))
     torch_version = tested.settings.python.torch
     index = torch_index.requirement("cpu" if torch_version == "none" else torch_version)
     name = f"{_PACKAGES}-{'-'.join(map(str, tested.version.split('.')[:2]))}"
-    return (python_tests.installed(name, TASK, index, tuple(row["requirements"])),)
+    return (installed_packages(name, TASK, index, tuple(row["requirements"])),)
 
 
 def _needs_torch(path: Path) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from xml.etree import ElementTree as ET
 
-from tritonsmith.build.suites.outcome import SUITES, SuiteTest, TestWord, counts
+from tritonsmith.build.suites.results import SUITES, SuiteTest, TestWord, counts_text
 from tritonsmith.build.suites.selection import SuiteSelection
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
@@ -19,7 +21,7 @@ def blocks(tests: Sequence[SuiteTest]) -> Iterator[Grid]:
     rows = []
     for suite in SUITES:
         if mine := [test for test in tests if test.suite == suite]:
-            count = counts(mine)
+            count = counts_text(mine)
             seconds = f"{sum(test.seconds for test in mine):.1f}"
             rows.append([suite, str(len(mine)), *(str(count[word]) for word in _WORDS), seconds])
     heads = ["suite", "tests", *_WORDS, "seconds"]
@@ -59,10 +61,51 @@ def as_json(tests: Sequence[SuiteTest], selection: SuiteSelection) -> dict[str, 
     return {
         "schema": 1,
         "counts": {
-            suite: {word: counts(test for test in tests if test.suite == suite)[word] for word in _WORDS}
+            suite: {word: counts_text(test for test in tests if test.suite == suite)[word] for word in _WORDS}
             for suite in SUITES
             if suite in selection.suites
         },
         "left_out": [{"what": what, "why": why} for what, why in selection.left_out],
         "tests": [test.as_json() for test in tests],
     }
+
+
+# All results in one JUnit file, for CI.
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
+
+
+def junit_xml(tests: Sequence[SuiteTest]) -> str:
+    """Return the text of the file: one suite for each of ours; a known failure counts as skipped."""
+    root = ET.Element("testsuites")
+    for suite in SUITES:
+        if mine := [test for test in tests if test.suite == suite]:
+            _suite(root, suite, mine)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(root: ET.Element, suite: str, tests: Sequence[SuiteTest]) -> None:
+    count = counts_text(tests)
+    suite_element = ET.SubElement(
+        root,
+        "testsuite",
+        name=suite,
+        tests=str(len(tests)),
+        failures=str(count["failed"]),
+        skipped=str(count["skipped"] + count["known"]),
+        time=f"{sum(test.seconds for test in tests):.3f}",
+    )
+    for test in tests:
+        case = ET.SubElement(
+            suite_element, "testcase", classname=suite, name=_clean(test.name), time=f"{test.seconds:.3f}"
+        )
+        if test.word == "failed":
+            ET.SubElement(case, "failure", message=_clean(test.why)).text = _clean(test.text)
+        elif test.word != "passed":
+            known = "known failure: " if test.word == "known" else ""
+            ET.SubElement(case, "skipped", message=_clean(known + test.why))
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)

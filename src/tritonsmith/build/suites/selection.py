@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.build.suites import gtest
-from tritonsmith.build.suites.gtest import UnitTest
-from tritonsmith.build.suites.outcome import CONFIG, SuiteName
+from tritonsmith.build.suites import results
+from tritonsmith.build.suites.results import CONFIG, SuiteName, UnitTest
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import UsageError
 from tritonsmith.facts import checkout
@@ -68,7 +67,7 @@ class SuiteTree:
             "gpu-less": self.gpu_less,
             "interpreter": self.interpreter,
         }
-        units = gtest.units(self.root, self.backends)
+        units = results.unit_tests(self.root, self.backends)
         for name, tests in (*tests_of.items(), ("cpp", units)):
             if name in requested and not tests:
                 left_out.append((str(name), configs.load(CONFIG)["missing"][name]))
@@ -119,7 +118,7 @@ class SuiteTree:
         for word in words:
             file, mark, name = word.partition("::")
             path = self._path(file)
-            units = [unit for unit in gtest.units(self.root, self.backends) if _covers(path, unit)]
+            units = [unit for unit in results.unit_tests(self.root, self.backends) if _covers(path, unit)]
             if path == LIT or path.startswith(f"{LIT}/"):
                 lit += self._lit(path)
             elif units:

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.build import cmake, compile_commands, compiler_cache, preflight
+from tritonsmith.build.cmake import bounded_jobs
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
-from tritonsmith.build.explain import cmake_changes
-from tritonsmith.build.jobs import bound
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.prepared_build import PreparedBuild
-from tritonsmith.build.triton import install, ninja_targets, pin_check, precompiled, recipe, suspects
+from tritonsmith.build.triton import install, precompiled, recipe, source, suspects
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.core import untrusted
@@ -77,10 +76,10 @@ def prepare_build(
     last = receipts.read(inputs.env.receipt("build-triton"))
     setup_receipt = receipts.read(inputs.env.receipt("setup-mlir"))
     pins = (
-        *pin_check.notes(last, request, inputs.llvm),
-        *pin_check.newer_archive(setup_receipt, request, settings.name),
+        *source.pin_notes(last, request, inputs.llvm),
+        *source.newer_archive(setup_receipt, request, settings.name),
     )
-    notes = (*pins, *cmake_changes.notes(cmake_changes.pending(plan)))
+    notes = (*pins, *cmake.change_notes(cmake.pending_changes(plan)))
     return _prepared(replace(plan, notes=(*plan.notes, *tried, *notes)), inputs, request, warnings)
 
 
@@ -290,7 +289,7 @@ def gather(
     """
     checkout = checkouts.read(located.root)
     env = space.env(settings.name)
-    targets = ninja_targets.resolve(settings.triton, checkout.root)
+    targets = recipe.resolve_targets(settings.triton, checkout.root)
     settings = replace(settings, triton=replace(settings.triton, targets=targets))
     request = request_for(settings, checkout)
     tree = _llvm_of(settings, space, env, request, checkout)
@@ -309,7 +308,7 @@ def gather(
         machine=host,
         compilers=compilers,
         tools=cmake.own_tools(),
-        jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
+        jobs=bounded_jobs(host, settings.toolchain, settings.llvm.debug_info),
         workspace=space,
         env=env,
         after_project=relink.existing(env),
@@ -345,7 +344,7 @@ def _precompiled(inputs: Inputs, *, again: bool) -> dict[str, str]:
     if not precompiled.used(inputs.settings, inputs.compilers, shared=shared):
         return {}
     file = inputs.env.build / cmake.CACHE_FILE
-    last = cmake_changes.values(untrusted.read_text(file)) if file.is_file() else {}
+    last = cmake.recorded_values(untrusted.read_text(file)) if file.is_file() else {}
     same = not again and last.get("LLVM") == inputs.llvm.in_words
     return precompiled.choose(inputs.checkout.root, inputs.settings.triton.backends, last if same else {})
 
@@ -473,7 +472,7 @@ def _llvm_of(
         match = store.open_store(space, settings.llvm.store).find(needs)
         return [match.entry.path] if match.entry and match.complete else []
 
-    return pin_check.right_llvm(tree, request, receipt, stored, env.name)
+    return source.right_llvm(tree, request, receipt, stored, env.name)
 
 
 def _sources(tree: LlvmTree, env: EnvDir) -> Path | None:

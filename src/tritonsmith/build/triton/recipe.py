@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonsmith.build import cmake, compiler_cache
-from tritonsmith.build.cmake import CmakeTools
+from tritonsmith.build.cmake import CmakeTools, Jobs
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
-from tritonsmith.build.jobs import Jobs
 from tritonsmith.build.triton import precompiled, toolchain
 from tritonsmith.compiler import debugger_init
+from tritonsmith.core import configs
 from tritonsmith.core.envs.schema import Settings, TritonSettings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import BuildObjects, MakeDir, OutdateForeignOutput, Plan, Step
-from tritonsmith.facts import eras
+from tritonsmith.facts import checkout, eras
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
@@ -321,3 +321,22 @@ def _sanitize(variables: dict[str, str], sanitizer: str) -> None:
     for kind in ("EXE", "MODULE", "SHARED"):
         name = f"CMAKE_{kind}_LINKER_FLAGS"
         variables[name] = f"{variables.get(name, '')} {flag}".strip()
+
+
+# The parts of Triton to build: named targets, or those of a purpose (`--for`).
+
+
+def resolve_targets(settings: TritonSettings, root: Path) -> tuple[str, ...]:
+    """Return Ninja's targets; none for all.
+
+    Args:
+        settings: the settings; named targets take precedence over a purpose.
+        root: the checkout; its lit tests name the programs that they run.
+    """
+    if settings.targets or settings.for_ == "all":
+        return settings.targets
+    named: tuple[str, ...] = tuple(configs.load("triton-eras")["build-for"][settings.for_])
+    if settings.for_ == "tests":
+        programs = {path.stem for path in (root / "bin").glob("*.cpp")}
+        named += tuple(name for name in checkout.lit_programs(root) if name in programs and name not in named)
+    return named

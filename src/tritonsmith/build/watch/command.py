@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Protocol
 
+from tritonsmith.build import cmake, diagnose
+from tritonsmith.build.cmake import bounded_jobs
+from tritonsmith.build.suites.results import FAILED, LIT_ENVIRONMENT, LitResult, lit_command, read_lit
+from tritonsmith.build.triton import recipe
 from tritonsmith.build.watch.outcome import RunOutcome
-from tritonsmith.core import untrusted
+from tritonsmith.core import configs, untrusted
+from tritonsmith.core.envs import session
+from tritonsmith.core.envs.schema import Purpose, Settings
+from tritonsmith.core.envs.workspace import EnvDir, Workspace
+from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
+from tritonsmith.core.plan import Plan, files, process
 from tritonsmith.core.plan.fork_server import ForkServer
-from tritonsmith.core.ui import recording, redact
+from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.ui import console, recording, redact, tables
 from tritonsmith.core.ui.tables import Grid
+from tritonsmith.facts import checkout, cmake_cache, machine
 
 OnPart = Callable[[str | Grid], None]
 _TASK = ("tritonsmith.core.ui.recording:begin", "tritonsmith.cli.program:main")
@@ -95,3 +110,147 @@ class WatchedProgram:
             on_part(parts[-1])
 
         return RunOutcome(self._server.run(self._argv, on_line), tuple(parts))
+
+
+# The lit tests of a checkout, as a command that runs again: a table of their results.
+
+
+class WatchedTests:
+    """Lit tests of a build.
+
+    Args:
+        build: the build under test.
+        wanted: regular expression for their names.
+
+    Raises:
+        FactError: lit is missing, or no test is configured.
+    """
+
+    def __init__(self, build: WatchedBuild, wanted: str) -> None:
+        program = build.env.venv / "bin" / "lit"
+        self._lit, self._wanted, self._folder = program, wanted, build.folder / "test"
+        if not program.is_file():
+            hints = ["invoke build-triton installs it into the environment"]
+            raise FactError("this environment has no lit", where=program, hints=hints)
+        if not (self._folder / checkout.LIT_SITE).is_file():
+            raise FactError(
+                "this build has no lit tests", where=self._folder, why=f"it has no {checkout.LIT_SITE}"
+            )
+
+    def run(self, on_part: OnPart) -> RunOutcome:
+        """Run the tests, as described in `WatchedCommand`."""
+        output: list[str] = []
+        hide = redact.SecretLines()
+        with files.scratch("lit-") as scratch:
+            report = scratch / "tests.json"
+            argv = lit_command(str(self._lit), report, self._folder, wanted=self._wanted)
+            env = process.changed(os.environ, LIT_ENVIRONMENT)
+            code = process.stream(
+                argv, cwd=self._folder, env=env, on_line=lambda line: output.append(hide(line))
+            )
+            results = read_lit(report)
+        parts = tuple(_parts(results)) if results else tuple(output)
+        for part in parts:
+            on_part(part)
+        return RunOutcome(code, parts)
+
+
+def _parts(tests: Sequence[LitResult]) -> list[str | Grid]:
+    """Return a table of the results, and the output of the failed tests."""
+    chosen = [test for test in tests if test.code != "EXCLUDED"]
+    rows = [(test.name, test.code) for test in chosen]
+    styles = ["red" if code in FAILED else "" for _, code in rows]
+    counts = Counter(code for _, code in rows)
+    parts: list[str | Grid] = [tables.plain("lit tests", ["test", "result"], rows, styles=styles)]
+    for test in chosen:
+        if test.code in FAILED:
+            parts += test.output.strip().splitlines()
+    return [*parts, ", ".join(f"{number} {code}" for code, number in sorted(counts.items()))]
+
+
+# The build before a command runs again: only what it needs, in a folder that is already configured.
+
+GRAPH = "build.ninja"
+_BUILD_TASK = "watch"
+
+
+@dataclass(frozen=True)
+class WatchedBuild:
+    """A build folder of Triton, and the targets that a command needs.
+
+    Attributes:
+        folder: CMake's build folder.
+        source: the checkout that it builds.
+        targets: Ninja's targets; all if empty.
+        jobs: number of parallel compiles.
+        space: the workspace.
+    """
+
+    folder: Path
+    source: Path
+    targets: tuple[str, ...]
+    jobs: int
+    space: Workspace
+
+    @property
+    def env(self) -> EnvDir:
+        """The environment of the folder, if it is in one."""
+        return self.space.env(self.folder.parent.name)
+
+    def run(self) -> RunOutcome | None:
+        """Build, and return the outcome of a failure. Ninja runs TableGen, and CMake again, if they are due.
+
+        Raises:
+            KeyboardInterrupt: ^C; all processes were stopped.
+        """
+        phase = f"build {' '.join(self.targets) or 'all'}"
+        step = cmake.build_targets(
+            self.folder, cmake.own_tools(), targets=self.targets, jobs=self.jobs, phase=phase
+        )
+        plan = Plan(f"{phase} in {self.folder}", (step,))
+        try:
+            if self.env.build == self.folder:
+                with session.opened(_BUILD_TASK, self.env.name) as running:
+                    running.run(plan)
+            else:
+                self.space.claim()
+                self.space.run(plan, _BUILD_TASK)
+        except InterruptedRunError:
+            raise
+        except CommandFailedError as failure:
+            return _failed(diagnose.explain(failure))
+        except SmithError as error:
+            return _failed(error)
+        return None
+
+
+def build_of(folder: Path, purpose: Purpose, settings: Settings, space: Workspace) -> WatchedBuild | None:
+    """Return the build of a folder for a purpose; None if the folder was never configured.
+
+    Args:
+        folder: the build folder.
+        purpose: purpose, as for `build-triton --for`.
+        settings: settings that bound the jobs.
+        space: the workspace.
+    """
+    cache = cmake_cache.read(folder) if (folder / GRAPH).is_file() else None
+    source = Path(cache.get("CMAKE_HOME_DIRECTORY")) if cache else None
+    if source is None or not source.is_dir():
+        return None
+    targets = recipe.resolve_targets(replace(settings.triton, targets=(), for_=purpose), source)
+    jobs = bounded_jobs(machine.read(), settings.toolchain, settings.llvm.debug_info).compile
+    return WatchedBuild(folder, source, targets, jobs, space)
+
+
+def is_built(path: Path) -> bool:
+    """Report whether a file is compiled, read by TableGen, or read by CMake."""
+    return any(fnmatch(path.name, name) for name in configs.load("watch")["built"]["names"])
+
+
+def stale_files(saved: Iterable[Path]) -> bool:
+    """Report whether something must be built after these files were saved."""
+    return any(map(is_built, saved))
+
+
+def _failed(error: SmithError) -> RunOutcome:
+    return RunOutcome(1, tuple(console.typed(f"error: {error}").splitlines()), what="build")

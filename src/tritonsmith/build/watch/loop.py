@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tritonsmith.build.watch import build as watched_build
-from tritonsmith.build.watch.build import WatchedBuild
-from tritonsmith.build.watch.command import OnPart, WatchedCommand
-from tritonsmith.build.watch.outcome import RunOutcome
-from tritonsmith.build.watch.report import WatchReport
-from tritonsmith.build.watch.saves import SavedError, Saves, WatchedFiles
+from tritonsmith.build.watch import command as watched_build
+from tritonsmith.build.watch.command import OnPart, WatchedBuild, WatchedCommand
+from tritonsmith.build.watch.files import SavedError, Saves, WatchedFiles
+from tritonsmith.build.watch.outcome import RunOutcome, WatchReport
 from tritonsmith.core.errors import InterruptedRunError
 from tritonsmith.core.ui import console
 
@@ -83,7 +81,7 @@ class _Attempts:
     def make(self, saved: frozenset[Path], on_part: OnPart) -> tuple[RunOutcome, dict[str, float]]:
         """Return the outcome after these files were saved, and the duration of each part in seconds."""
         seconds: dict[str, float] = {}
-        self._stale = self._stale or watched_build.stale(saved)
+        self._stale = self._stale or watched_build.stale_files(saved)
         if self._build and self._stale:
             began = time.monotonic()
             failed = self._build.run()

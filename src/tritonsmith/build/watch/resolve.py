@@ -7,11 +7,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build.watch import build, tree_files
-from tritonsmith.build.watch.build import WatchedBuild
-from tritonsmith.build.watch.named_paths import NamedPaths
-from tritonsmith.build.watch.python_imports import PythonFiles
-from tritonsmith.build.watch.saves import WatchedFiles
+from tritonsmith.build.watch import command
+from tritonsmith.build.watch.command import WatchedBuild
+from tritonsmith.build.watch.files import NamedPaths, PythonFiles, WatchedFiles, files_of_tree
 from tritonsmith.compiler.dump import index
 from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.schema import Purpose, Settings
@@ -53,7 +51,7 @@ def of_task(name: str, values: Mapping[str, Any], named: Sequence[Path], space: 
     if not files and not named and not task_build:
         hints = ["name it: --path FILE_OR_FOLDER"]
         raise UsageError("nothing to watch: this task names no file", hints=hints)
-    sources = (tree_files.of(task_build.source, _compiles),) if task_build else ()
+    sources = (files_of_tree(task_build.source, _compiles),) if task_build else ()
     python = PythonFiles(file for file in files if file.suffix == ".py")
     return Dependencies((python, NamedPaths([*named, *files]), *sources), task_build)
 
@@ -73,12 +71,12 @@ def of_command(
     here = source or checkout.enclosing(Path.cwd())
     chosen = settings.load(env)
     folder = space.env(chosen.name).build
-    watched_build = build.of(folder, _purpose(argv), chosen, space)
+    watched_build = command.build_of(folder, _purpose(argv), chosen, space)
     if watched_build is None or here is None or watched_build.source.resolve() != here.resolve():
         watched_build = None
-    files: list[WatchedFiles] = [NamedPaths(named)] if named else [tree_files.of(here or Path.cwd())]
+    files: list[WatchedFiles] = [NamedPaths(named)] if named else [files_of_tree(here or Path.cwd())]
     if watched_build and named:
-        files.append(tree_files.of(watched_build.source, _compiles))
+        files.append(files_of_tree(watched_build.source, _compiles))
     return Dependencies(tuple(files), watched_build)
 
 
@@ -91,14 +89,14 @@ def of_tests(
         FactError: the environment has no build.
     """
     chosen = settings.load(env)
-    watched_build = build.of(space.env(chosen.name).build, "tests", chosen, space)
+    watched_build = command.build_of(space.env(chosen.name).build, "tests", chosen, space)
     if watched_build is None:
         hints = ["run `invoke build-triton --for tests` first, or use another environment: --env NAME"]
         where = space.env(chosen.name).build
         raise FactError(f"environment {chosen.name!r} has no build of Triton", where=where, hints=hints)
     tests = watched_build.source / "test"
-    sources = tree_files.of(
-        watched_build.source, lambda path: build.is_built(path) or path.is_relative_to(tests)
+    sources = files_of_tree(
+        watched_build.source, lambda path: command.is_built(path) or path.is_relative_to(tests)
     )
     return watched_build, (sources, NamedPaths(named))
 
@@ -111,11 +109,11 @@ def _build_of_task(name: str, values: Mapping[str, Any], space: Workspace) -> Wa
     opt, env, python = (_value(values, argument) for argument in ("triton_opt", "env", "python"))
     chosen = settings.load(env or "dev")
     if opt:
-        return build.of(Path(opt).resolve().parent.parent, "opt", chosen, space)
+        return command.build_of(Path(opt).resolve().parent.parent, "opt", chosen, space)
     if env and not python:
         folder = space.env(chosen.name).build
         replays = group == "passes" and (folder / "bin" / _OPT).is_file()
-        return build.of(folder, "opt" if replays else "python", chosen, space)
+        return command.build_of(folder, "opt" if replays else "python", chosen, space)
     return _build_of_python(python or _python_of_dump(values), chosen, space)
 
 
@@ -125,7 +123,7 @@ def _build_of_python(python: str, chosen: Settings, space: Workspace) -> Watched
     if not python or len(path.parents) < 3:  # noqa: PLR2004 - NAME/venv/bin/python
         return None
     env = space.env(path.parents[2].name)
-    return build.of(env.build, "python", chosen, space) if env.python == path else None
+    return command.build_of(env.build, "python", chosen, space) if env.python == path else None
 
 
 def _python_of_dump(values: Mapping[str, Any]) -> str:
@@ -146,7 +144,7 @@ def _purpose(argv: Sequence[str]) -> Purpose:
 
 
 def _compiles(path: Path) -> bool:
-    return build.is_built(path) or path.suffix == ".py"
+    return command.is_built(path) or path.suffix == ".py"
 
 
 def _value(values: Mapping[str, Any], name: str) -> str:

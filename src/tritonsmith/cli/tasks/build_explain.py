@@ -55,7 +55,7 @@ def explain(
 def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
     from dataclasses import asdict
 
-    from tritonsmith.build.explain import cache_misses
+    from tritonsmith.build.explain.reasons import explain_misses
 
     if not (after and before):
         raise UsageError(
@@ -64,7 +64,7 @@ def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
                 "build twice, before and after, each with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",
             ],
         )
-    found = cache_misses.explain(after, before)
+    found = explain_misses(after, before)
     if json:
         console.out().print_json(data={"schema": 1, **asdict(found)}, ensure_ascii=True)
         return

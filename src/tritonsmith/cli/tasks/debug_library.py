@@ -49,7 +49,7 @@ def debug_library(
     json: bool = JSON,
 ) -> None:
     """Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton."""
-    from tritonsmith.build.debug_library import command, sources
+    from tritonsmith.build.debug_library import command, resolve
     from tritonsmith.build.triton import commands
     from tritonsmith.core.envs import session, settings
 
@@ -69,13 +69,13 @@ def debug_library(
     if undo and not (wanted.passes or wanted.files):
         outcome = command.undo(wanted, inputs)
     else:
-        tree = sources.of(inputs)
+        tree = resolve.sources_of(inputs)
         if tree.steps and dry_run:
-            output.plan(sources.fetching(tree), rest="LLVM's sources, which are not downloaded yet")
+            output.plan(resolve.steps_to_fetch(tree), rest="LLVM's sources, which are not downloaded yet")
             return
         if tree.steps:
             with session.opened(command.TASK, chosen.name, shared=True) as fetching:
-                fetching.run(sources.fetching(tree))
+                fetching.run(resolve.steps_to_fetch(tree))
         if list_:
             _list(command.listing(inputs, tree), as_json=json)
             return

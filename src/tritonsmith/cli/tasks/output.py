@@ -16,7 +16,7 @@ from tritonsmith.core.ui import console, redact
 from tritonsmith.core.ui.printable import printable
 
 if TYPE_CHECKING:
-    from tritonsmith.build.llvm.providers.interface import ProviderChoice
+    from tritonsmith.build.llvm.providers import ProviderChoice
     from tritonsmith.compiler.run import PreparedCompile
     from tritonsmith.core.envs.session import Session
     from tritonsmith.core.plan import Plan

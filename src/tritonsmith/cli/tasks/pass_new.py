@@ -31,7 +31,7 @@ def new(
 ) -> None:
     """Write a new pass into Triton: TableGen, C++, CMake, binding, lit test."""
     from tritonsmith.build.scaffold import new_pass
-    from tritonsmith.build.worktrees import llvm
+    from tritonsmith.build.worktrees import add
     from tritonsmith.core.envs import session, settings, workspace
     from tritonsmith.core.errors import UsageError
 
@@ -49,7 +49,7 @@ def new(
     with session.opened("pass.new", prepared.env) as running:
         prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
         running.run(prepared.plan)
-        taken = not prepared.worktree or llvm.take(prepared.worktree, running)
+        taken = not prepared.worktree or add.take_llvm(prepared.worktree, running)
         design = prepared.design
         console.out().print(table(prepared.root, design))
         output.done(f"{design.argument}, in Python {design.binding}(pm)", running)
@@ -57,8 +57,8 @@ def new(
 
 
 def _plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dry_run: bool) -> None:
-    from tritonsmith.build.scaffold import in_tree, plugin_folder
-    from tritonsmith.build.scaffold.plugin_folder import PluginRequest
+    from tritonsmith.build.scaffold import in_tree, new_pass
+    from tritonsmith.build.scaffold.new_pass import PluginRequest
     from tritonsmith.compiler import spec, wheel_env
     from tritonsmith.core.envs import workspace
 
@@ -67,14 +67,14 @@ def _plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dr
     python = wheel_env.python_of(side) if side.version or side.python else space.env(side.env or wheel).python
     where = Path(source).expanduser().absolute() if source else None
     request = PluginRequest(name, "ttir" if family == "ttir" else "ttgir", side.version, python, where)
-    plan = plugin_folder.prepare(request, folder)
+    plan = new_pass.prepare_plugin(request, folder)
     if dry_run:
         output.plan(plan)
         return
     space.claim()
     space.run(plan, "pass.new")
     console.out().print(str(folder), markup=False)
-    _next(plugin_folder.following(request, folder))
+    _next(new_pass.after_plugin(request, folder))
 
 
 def _next(commands: tuple[tuple[str, str], ...]) -> None:

@@ -19,7 +19,7 @@ def check_(
     json: bool = JSON,
 ) -> None:
     """Check whether a plugin is compatible with a Triton."""
-    from tritonsmith.build.plugins import check, report
+    from tritonsmith.build import plugins
     from tritonsmith.compiler import spec, wheel_env
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.core.errors import SmithError, UsageError
@@ -33,11 +33,11 @@ def check_(
     library = replayer.library(place.python)
     found = installed_tritons.of_python(place.python)
     version = found.version if found else ""
-    checked = check.check(plugin, library, place.python, version, machine.read(), place.space)
+    checked = plugins.check(plugin, library, place.python, version, machine.read(), place.space)
     if json:
         output.json(checked.as_json())
     else:
-        console.out().print(report.table(checked))
+        console.out().print(plugins.rows_table(checked))
     if checked.misfits:
         raise SmithError(
             f"this plugin does not fit Triton {checked.version}",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tritonsmith.build.suites.command import TestedBuild
-    from tritonsmith.build.suites.outcome import SuiteName, SuiteTest
+    from tritonsmith.build.suites.results import SuiteName, SuiteTest
     from tritonsmith.build.suites.selection import SuiteSelection
 
 
@@ -44,8 +44,8 @@ def test_triton(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Run the part of Triton's test suite that needs no GPU."""
-    from tritonsmith.build.jobs import bound
-    from tritonsmith.build.suites import command, gtest
+    from tritonsmith.build.cmake import bounded_jobs
+    from tritonsmith.build.suites import command, results
     from tritonsmith.core.envs import session
     from tritonsmith.core.ui import console
     from tritonsmith.facts import machine
@@ -58,13 +58,16 @@ def test_triton(
     if base and not changed:
         raise UsageError("--base requires --changed")
     selection = _selection(tested, asked, paths, base if changed else None)
-    sources = gtest.googletest(googletest) or gtest.configured(tested.env.build)
+    sources = results.googletest(googletest) or results.unit_tests_configured(tested.env.build)
     if selection.cpp and sources is None:
         selection = _without_cpp(selection, "cpp" in asked or bool(paths), googletest)
     for what, why in selection.left_out:
         console.note(f"left out: {what}: {why}")
     folders = () if dry_run and not packages else command.packages(tested, selection, packages)
-    count = jobs or bound(machine.read(), tested.settings.toolchain, tested.settings.llvm.debug_info).compile
+    count = (
+        jobs
+        or bounded_jobs(machine.read(), tested.settings.toolchain, tested.settings.llvm.debug_info).compile
+    )
     calls = list(command.calls(tested, selection, folders, count))
     build = None if no_build or not calls else command.prepare_build(tested, selection, sources)
     if dry_run:
@@ -143,13 +146,13 @@ def _print(
     json: bool,
 ) -> None:
     from tritonsmith.build.suites import command, report
-    from tritonsmith.build.suites import junit as junit_file
+    from tritonsmith.build.suites import report as junit_file
     from tritonsmith.core.plan import files
     from tritonsmith.core.ui import console
 
     if junit:
         path = junit.path("tests.xml")
-        files.write_atomically(path, junit_file.render(tests))
+        files.write_atomically(path, junit_file.junit_xml(tests))
         console.note(f"the results are in {path}")
     if json:
         output.json(report.as_json(tests, selection))

@@ -25,8 +25,7 @@ def watch(
 ) -> None:
     """Rerun a task or command at each save, and show what changed."""
     from tritonsmith.build.watch import loop, resolve
-    from tritonsmith.build.watch.command import WatchedProgram, WatchedTask
-    from tritonsmith.build.watch.lit_tests import WatchedTests
+    from tritonsmith.build.watch.command import WatchedProgram, WatchedTask, WatchedTests
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.ui import tables
 

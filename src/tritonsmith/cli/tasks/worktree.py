@@ -34,8 +34,7 @@ def add(
     from pathlib import Path
 
     from tritonsmith.build.worktrees import add as use_case
-    from tritonsmith.build.worktrees import llvm
-    from tritonsmith.build.worktrees.add import WorktreeRequest
+    from tritonsmith.build.worktrees.add import WorktreeRequest, take_llvm
     from tritonsmith.core.command_line import command
     from tritonsmith.core.envs import session, settings, workspace
 
@@ -56,7 +55,7 @@ def add(
         prepared = use_case.prepare(request, clone, space)
         running.run(prepared.plan)
         output.notes(use_case.notes(made))
-        taken = llvm.take(made, running)
+        taken = take_llvm(made, running)
     following = command("build-triton" if taken else "setup-mlir", env=made.name)
     output.done(f"{made.path}\nenvironment: {made.name}", running, following)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tritonsmith.build.llvm import setup_mlir
 from tritonsmith.build.store import store
-from tritonsmith.build.triton import commands, ninja_targets, toolchain
+from tritonsmith.build.triton import commands, recipe, toolchain
 from tritonsmith.build.triton.source import TritonSource
 from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core import untrusted
@@ -188,7 +188,7 @@ class CommitBuilds:
         folder, checkout = self.libraries(commit), checkouts.read(self.source)
         if self.programs:
             place, into, wanted = running.env.build / "bin", f"{_BUILT}/bin", "triton-opt"
-            names = ninja_targets.resolve(self._settings(commit).triton, self.source)
+            names = recipe.resolve_targets(self._settings(commit).triton, self.source)
             made = [place / name for name in names if (place / name).is_file()]
         else:
             place, into, wanted = self.source / _PACKAGE / "_C", f"{_PACKAGE}/_C", "libtriton"

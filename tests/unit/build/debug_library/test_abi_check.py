@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from tritonsmith.build.debug_library import abi_check, llvm_options
-from tritonsmith.build.debug_library.abi_check import AbiRow
-from tritonsmith.build.debug_library.archive import Traits
-from tritonsmith.build.debug_library.cmake_lists import Library
-from tritonsmith.build.debug_library.includes import Reached
+from tritonsmith.build.debug_library.abi_check import AbiRow, Traits
+from tritonsmith.build.debug_library.cmake_lists import Library, Reached
 from tritonsmith.build.debug_library.llvm_options import LlvmSources
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -41,7 +39,7 @@ def before(tree: LlvmTree, project: Path, **changes: Any) -> dict[str, AbiRow]:
         "members": ("Twice.cpp.o",),
         **changes,
     }
-    return {row.what: row for row in abi_check.before(tree, **given)}
+    return {row.what: row for row in abi_check.rows_before(tree, **given)}
 
 
 def wrong(rows: dict[str, AbiRow]) -> list[str]:
@@ -139,12 +137,12 @@ def test_headers_tell_another_commit(
     ],
 )
 def test_new_objects_against_the_old(change: dict[str, Any], what: list[str]) -> None:
-    rows = {row.what: row for row in abi_check.after(TRAITS, replace(TRAITS, **change))}
+    rows = {row.what: row for row in abi_check.rows_after(TRAITS, replace(TRAITS, **change))}
     assert wrong(rows) == what
 
 
 def test_new_rtti_in_an_llvm_without(tmp_path: Path) -> None:
-    rows = abi_check.after(replace(TRAITS, rtti=False), TRAITS)
+    rows = abi_check.rows_after(replace(TRAITS, rtti=False), TRAITS)
     with pytest.raises(FactError, match="cannot be linked") as caught:
         abi_check.enforce(rows, "cannot be linked", tmp_path, ["a hint"])
     assert "RTTI: the LLVM has no, here yes" in str(caught.value)
@@ -167,3 +165,52 @@ def test_the_version_of_older_sources_lies_in_the_top_file(tmp_path: Path) -> No
     (tmp_path / "llvm" / "CMakeLists.txt").write_text(text, encoding="utf-8")
     found = llvm_options.sources(tmp_path)
     assert (found.version, found.standard) == ("14.0.6", "14")
+
+
+# Symbols tell how objects were compiled.
+
+_LINES = """
+/lib/libMini.a(Twice.cpp.o):	file format elf64-x86-64
+
+SYMBOL TABLE:
+0000000000000000 l    df *ABS*	0000000000000000 Twice.cpp
+0000000000000000 g     F .text	0000000000000042 _ZN4mlir4mini5twiceB5cxx11Ei
+0000000000000050 g     F .text	0000000000000042 .hidden _ZN4mlir4mini4halfEi
+0000000000000000  w    F .text._ZN1aE	0000000000000010 _ZN1aE
+0000000000000000 u     O .bss	0000000000000008 _ZGVunique
+0000000000000000         *UND*	0000000000000000 _ZN4llvm24DisableABIBreakingChecksE
+0000000000000000  w    O .data.rel.ro	0000000000000018 _ZTIN4mlir4PassE
+""".splitlines()
+
+
+def test_what_symbols_show() -> None:
+    traits = abi_check.parse_traits(_LINES)
+    assert traits.strong == {"_ZN4mlir4mini5twiceB5cxx11Ei", "_ZN4mlir4mini4halfEi"}
+    assert traits.hidden == {"_ZN4mlir4mini4halfEi"}
+    assert (traits.checks, traits.rtti, traits.cxx11) == (False, True, True)
+    assert (traits.assertions, traits.exceptions, traits.libcxx) == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "trait", "value"),
+    [
+        ("__assert_fail", "assertions", True),
+        ("___assert_rtn", "assertions", True),
+        ("_ZN4llvm23EnableABIBreakingChecksE", "checks", True),
+        ("__gxx_personality_v0", "exceptions", True),
+        ("_ZNSsC1EPKcRKSaIcE", "cxx11", False),
+        ("_ZNSt3__112basic_stringIcE", "libcxx", True),
+        ("puts", "cxx11", None),
+        ("puts", "checks", None),
+    ],
+)
+def test_a_symbol_that_is_asked_for(name: str, trait: str, value: bool | None) -> None:
+    traits = abi_check.parse_traits([f"0000000000000000         *UND*\t0000000000000000 {name}"])
+    assert getattr(traits, trait) is value
+
+
+def test_mach_o_prints_no_size() -> None:
+    traits = abi_check.parse_traits(
+        ["0000000000000000 g     F __TEXT,__text _main", "0000000000000000  *UND* _puts"]
+    )
+    assert traits.strong == {"_main"}

@@ -13,8 +13,7 @@ from git import Actor, Repo
 from tests.unit.build import made
 from tritonsmith.build.llvm import source as llvm_source
 from tritonsmith.build.llvm.closure import Consumer
-from tritonsmith.build.llvm.providers.choose import PROVIDERS, choose
-from tritonsmith.build.llvm.providers.interface import ProviderChoice, ProviderInputs
+from tritonsmith.build.llvm.providers import PROVIDERS, ProviderChoice, ProviderInputs, choose
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import LlvmSource, SourceTree
 from tritonsmith.build.store.entry import StoreEntry, StoreManifest

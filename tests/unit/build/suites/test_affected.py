@@ -11,7 +11,7 @@ from tests.unit.build.suites.test_results import UNITS
 from tritonsmith.atlas.index import Index
 from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.build.suites import affected
-from tritonsmith.build.suites.outcome import SUITES
+from tritonsmith.build.suites.results import SUITES
 from tritonsmith.build.suites.selection import SuiteSelection, SuiteTree
 
 pytestmark = pytest.mark.unit

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.atlas.planted import plant
-from tritonsmith.build.suites import gtest, junit, lit, outcome, python_tests, report
-from tritonsmith.build.suites.outcome import SuiteTest
+from tritonsmith.build.suites import report, results
+from tritonsmith.build.suites.report import junit_xml
+from tritonsmith.build.suites.results import SuiteTest
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import process
 
@@ -34,7 +35,7 @@ def test_error(broken): pass
 
 def test_lit(tmp_path: Path) -> None:
     report = tmp_path / "tests.json"
-    assert lit.read(report) == ()
+    assert results.read_lit(report) == ()
     rows = [
         {"code": "FAIL", "elapsed": 0.5, "name": "TRITON :: b.mlir", "output": "no"},
         {"code": "UNSUPPORTED", "elapsed": None, "name": "TRITON :: c.mlir", "output": ""},
@@ -42,7 +43,7 @@ def test_lit(tmp_path: Path) -> None:
         {"code": "TIMEOUT", "elapsed": 1, "name": "TRITON :: d.mlir", "output": ""},
     ]
     report.write_text(json.dumps({"tests": rows}))
-    assert [outcome.of_lit(one) for one in lit.read(report)] == [
+    assert [results.of_lit(one) for one in results.read_lit(report)] == [
         SuiteTest("lit", "a.mlir", "passed", 1.0),
         SuiteTest("lit", "b.mlir", "failed", 0.5, "FAIL", "no"),
         SuiteTest("lit", "c.mlir", "skipped", 0.0, "UNSUPPORTED"),
@@ -57,12 +58,12 @@ def test_the_tables_come_before_what_failed_tests_printed() -> None:
     assert (name, printed) == ("b.mlir:", "a.mlir:3:11: error: CHECK: expected")
 
 
-def run(tmp_path: Path, text: str) -> tuple[python_tests.PytestResult, ...]:
+def run(tmp_path: Path, text: str) -> tuple[results.PytestResult, ...]:
     file, report = tmp_path / "test_x.py", tmp_path / "tests.xml"
     file.write_text(text)
-    argv = python_tests.command(report, "--rootdir", str(tmp_path), str(file))
-    process.query((sys.executable, *argv[1:]), cwd=tmp_path, change=python_tests.ENVIRONMENT, timeout=120)
-    return python_tests.read(report)
+    argv = results.pytest_command(report, "--rootdir", str(tmp_path), str(file))
+    process.query((sys.executable, *argv[1:]), cwd=tmp_path, change=results.PYTEST_ENVIRONMENT, timeout=120)
+    return results.read_pytest(report)
 
 
 def test_pytest(tmp_path: Path) -> None:
@@ -75,21 +76,21 @@ def test_pytest(tmp_path: Path) -> None:
         "test_expected": ("test_x.py", "xfailed", ""),
         "test_error": ("test_x.py", "error", "failed on setup with \"KeyError: 'x'\""),
     }
-    words = {one.name: outcome.of_pytest("gpu-less", one).word for one in run(tmp_path, PYTHON)}
+    words = {one.name: results.of_pytest("gpu-less", one).word for one in run(tmp_path, PYTHON)}
     assert words["TestGroup::test_some[2]"] == words["test_error"] == "failed"
     assert words["test_expected"] == "passed"
 
 
 def test_a_file_that_pytest_cannot_read_is_a_failure(tmp_path: Path) -> None:
     (found,) = run(tmp_path, "def test_a(:\n")
-    assert outcome.of_pytest("gpu-less", found).word == "failed"
+    assert results.of_pytest("gpu-less", found).word == "failed"
 
 
 def test_results_of_pytest_that_are_cut_off(tmp_path: Path) -> None:
-    assert python_tests.read(tmp_path / "none.xml") == ()
+    assert results.read_pytest(tmp_path / "none.xml") == ()
     (tmp_path / "tests.xml").write_text("<testsuites><testsuite")
     with pytest.raises(FactError, match="cannot read the results of pytest"):
-        python_tests.read(tmp_path / "tests.xml")
+        results.read_pytest(tmp_path / "tests.xml")
 
 
 UNITS = """
@@ -128,19 +129,19 @@ def test_unit_tests_of_the_backends_that_are_built(tmp_path: Path) -> None:
     ):
         (root / folder).mkdir(parents=True)
         (root / folder / "CMakeLists.txt").write_text(text)
-    assert [(one.name, one.sources) for one in gtest.units(root, ("nvidia",))] == [
+    assert [(one.name, one.sources) for one in results.unit_tests(root, ("nvidia",))] == [
         ("TestLayout", ("unittest/Tools/LayoutTest.cpp", "unittest/Tools/more/Other.cpp")),
         ("TestMore", ("unittest/Tools/More.cpp",)),
     ]
-    assert len(gtest.units(root, ("nvidia", "amd"))) == 4
+    assert len(results.unit_tests(root, ("nvidia", "amd"))) == 4
 
 
 def test_gtest(tmp_path: Path) -> None:
-    unit, report = gtest.UnitTest("TestLayout", "unittest", ()), tmp_path / "tests.json"
-    (died,) = gtest.read(report, unit, -11, "Stack dump:")
+    unit, report = results.UnitTest("TestLayout", "unittest", ()), tmp_path / "tests.json"
+    (died,) = results.read_gtest(report, unit, -11, "Stack dump:")
     assert (died.word, died.why) == ("failed", "exit code -11: Stack dump:")
     report.write_text(json.dumps(GTEST))
-    good, off, bad = gtest.read(report, unit, 1, "1 FAILED TEST")
+    good, off, bad = results.read_gtest(report, unit, 1, "1 FAILED TEST")
     assert (good.name, good.word, good.seconds) == ("TestLayout: A.good", "passed", 0.25)
     assert off.word == "skipped"
     assert (bad.name, bad.word, bad.why) == ("TestLayout: B/P.bad/1 (16)", "failed", "a.cpp:3 Expected 1")
@@ -151,7 +152,7 @@ def test_a_known_failure_is_known_in_its_versions_and_by_its_text() -> None:
     failure = SuiteTest("interpreter", name, "failed", text="RuntimeError: 0 active drivers ([])")
 
     def word(test: SuiteTest, version: str) -> str:
-        return outcome.without_known([test], version)[0].word
+        return results.without_known([test], version)[0].word
 
     assert word(failure, "3.0.0") == word(failure, "3.1.0") == "known"
     assert word(failure, "3.6.0") == "failed"
@@ -166,8 +167,8 @@ def test_junit_is_what_pytests_reader_takes(tmp_path: Path) -> None:
         SuiteTest("lit", "b.mlir", "failed", 0.5, "FAIL", "a < b & \x1b[31mred"),
         SuiteTest("interpreter", "c", "known", 0.5, "no GPU"),
     )
-    (tmp_path / "tests.xml").write_text(junit.render(tests))
-    found = [(one.name, one.word, one.why, one.text) for one in python_tests.read(tmp_path / "tests.xml")]
+    (tmp_path / "tests.xml").write_text(junit_xml(tests))
+    found = [(one.name, one.word, one.why, one.text) for one in results.read_pytest(tmp_path / "tests.xml")]
     assert found == [
         ("a.mlir", "passed", "", ""),
         ("b.mlir", "failed", "FAIL", "a < b & \N{REPLACEMENT CHARACTER}[31mred"),

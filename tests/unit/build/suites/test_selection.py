@@ -10,7 +10,7 @@ from tests.unit.atlas.planted import plant
 from tests.unit.build.suites.test_results import UNITS
 from tritonsmith.build.suites import command
 from tritonsmith.build.suites.command import NothingRunError
-from tritonsmith.build.suites.outcome import SUITES, SuiteTest
+from tritonsmith.build.suites.results import SUITES, SuiteTest
 from tritonsmith.build.suites.selection import SuiteSelection, SuiteTree
 from tritonsmith.core.errors import FactError, UsageError
 

@@ -9,10 +9,8 @@ from typing import cast
 import pytest
 
 from tritonsmith.build.watch import loop
-from tritonsmith.build.watch.build import WatchedBuild
-from tritonsmith.build.watch.command import WatchedCommand
-from tritonsmith.build.watch.named_paths import NamedPaths
-from tritonsmith.build.watch.saves import SavedError
+from tritonsmith.build.watch.command import WatchedBuild, WatchedCommand
+from tritonsmith.build.watch.files import NamedPaths, SavedError
 from tritonsmith.core.errors import InterruptedRunError
 
 

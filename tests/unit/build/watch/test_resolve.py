@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.repositories import Made
-from tritonsmith.build.watch import build, resolve, tree_files
+from tritonsmith.build.watch import command, resolve
+from tritonsmith.build.watch.files import files_of_tree
 from tritonsmith.build.watch.resolve import Dependencies
 from tritonsmith.cli.tasks import namespace, option_task
 from tritonsmith.core.envs.schema import Purpose
@@ -44,7 +45,7 @@ def space(tmp_path: Path, source: Path) -> Workspace:
 
 def configured(folder: Path, source: Path) -> Path:
     (folder / "bin").mkdir(parents=True)
-    (folder / build.GRAPH).write_text("")
+    (folder / command.GRAPH).write_text("")
     (folder / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={source}\n")
     (folder / "bin" / "triton-opt").write_text("")
     return folder
@@ -141,11 +142,11 @@ def test_lit_tests(space: Workspace, source: Path) -> None:
     [("lib/Pass.cpp", True), ("Ops.td", True), ("CMakeLists.txt", True), ("a.mlir", False), ("b.py", False)],
 )
 def test_what_starts_a_build(name: str, stale: bool) -> None:
-    assert build.stale([Path("kernel.py"), Path(name)]) == stale
+    assert command.stale_files([Path("kernel.py"), Path(name)]) == stale
 
 
 def test_files_that_git_ignores_do_not_count_and_new_ones_do(source: Path) -> None:
-    watched = tree_files.of(source)
+    watched = files_of_tree(source)
     assert source / "lib" in watched.folders()
     assert source / "include" in watched.folders(), "a folder between, where another may be made"
     (source / "ignored").mkdir()

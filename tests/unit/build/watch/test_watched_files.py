@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.watch.named_paths import NamedPaths
-from tritonsmith.build.watch.python_imports import PythonFiles
+from tritonsmith.build.watch.files import NamedPaths, PythonFiles
 
 
 def write(path: Path, text: str = "") -> Path:

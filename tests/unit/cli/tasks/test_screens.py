@@ -29,15 +29,15 @@ from tests.unit.lab.compare.test_thresholds import pair
 from tritonsmith.atlas import report as atlas_report
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.place import Place
+from tritonsmith.build import plugins as plugin_report
 from tritonsmith.build.editors.merged_files import MergedFile
-from tritonsmith.build.plugins import report as plugin_report
-from tritonsmith.build.plugins.check import PluginCheck, PluginRow
+from tritonsmith.build.plugins import PluginCheck, PluginRow
 from tritonsmith.build.scaffold.in_tree import NewPass
 from tritonsmith.build.store import list_ as store_lists
 from tritonsmith.build.suites import replay as replay_ci
 from tritonsmith.build.suites import report as suites_report
-from tritonsmith.build.suites.outcome import SuiteTest
 from tritonsmith.build.suites.replay import ReplayedStep
+from tritonsmith.build.suites.results import SuiteTest
 from tritonsmith.build.suites.workflow import WorkflowJob, WorkflowStep
 from tritonsmith.build.worktrees.list_ import WorktreeRow
 from tritonsmith.build.worktrees.record import WorktreeRecord
@@ -435,7 +435,7 @@ def _plugin_check(_: World) -> Iterable[Grid]:
         PluginRow("compiler", "Debian clang version 19.1.7", "clang", "fits"),
     )
     plugin = Path("/home/me/triton-plugins/build/libhoist_loads.so")
-    yield plugin_report.table(PluginCheck(plugin, Path("/libtriton.so"), "3.9.0", rows))
+    yield plugin_report.rows_table(PluginCheck(plugin, Path("/libtriton.so"), "3.9.0", rows))
 
 
 def _worktree_list(_: World) -> Iterable[Grid]:

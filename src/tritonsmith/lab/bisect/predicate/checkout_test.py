@@ -10,7 +10,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from tritonsmith.build.suites import isolated_run, lit, python_tests
+from tritonsmith.build.suites import isolated_run
+from tritonsmith.build.suites.results import (
+    FAILED,
+    LIT_ENVIRONMENT,
+    PASSED,
+    PYTEST_ENVIRONMENT,
+    lit_command,
+    needed_packages,
+    pytest_command,
+    read_lit,
+    read_pytest,
+)
 from tritonsmith.compiler import wheel_env
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.spec import CompilerSpec
@@ -75,7 +86,7 @@ class TestPredicate:
         """Run pytest for several Tritons at once; lit one by one: commits of one build share its folder."""
         jobs = 1 if self.file.lit else min(self.jobs, len(tritons))
         if jobs > 1 and not self.scheduler:
-            python_tests.packages()
+            needed_packages()
         run, scheduler = partial(_run, self.file, self.scratch), "" if self.file.lit else self.scheduler
         with closing(pool.results(run, tritons, scheduler, jobs)) as runs:
             for triton, mine in runs:
@@ -134,14 +145,14 @@ def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
         return TestRun({}, why="the build of this commit has configured no lit tests")
     test = suite / Path(file.path).relative_to("test") if file.of_commit else _alone(file, suite, scratch)
     with files.scratch("lit-") as folder:
-        argv = lit.command("lit", folder / "tests.json", test)
-        code, log, last = isolated_run.run(argv, python, scratch, scratch, lit.ENVIRONMENT)
-        results = lit.read(folder / "tests.json")
-    if len(results) != 1 or results[0].code not in (*lit.PASSED, *lit.FAILED):
+        argv = lit_command("lit", folder / "tests.json", test)
+        code, log, last = isolated_run.run(argv, python, scratch, scratch, LIT_ENVIRONMENT)
+        results = read_lit(folder / "tests.json")
+    if len(results) != 1 or results[0].code not in (*PASSED, *FAILED):
         said = results[0].code if results else f"exit code {code}: {last}"
         return TestRun({}, said, f"lit did not run it: {log}")
     result = results[0].code
-    if result in lit.PASSED:
+    if result in PASSED:
         return TestRun({}, result)
     how = _lit_failure(results[0].output, result)
     return TestRun({Path(file.path).name: how}, f"{result}: {how}")
@@ -175,15 +186,15 @@ def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
     path = sources / file.path if file.of_commit else Path(file.path)
     if not path.is_file():
         return TestRun({}, why=f"this commit has no {file.path}")
-    environ = dict(python_tests.ENVIRONMENT)
+    environ = dict(PYTEST_ENVIRONMENT)
     if process.capture((str(python), "-c", "import pytest")) is None:
-        environ["PYTHONPATH"] = isolated_run.python_path(python_tests.packages())
+        environ["PYTHONPATH"] = isolated_run.python_path(needed_packages())
     name = f"{path}::{file.name}" if file.name else str(path)
     cwd = sources if file.of_commit else Path.cwd()
     with files.scratch("pytest-") as folder:
-        argv = python_tests.command(folder / "tests.xml", name)
+        argv = pytest_command(folder / "tests.xml", name)
         code, log, last = isolated_run.run(argv, python, cwd, scratch, environ)
-        results = python_tests.read(folder / "tests.xml")
+        results = read_pytest(folder / "tests.xml")
     figures = f"exit code {code}" + (f": {last}" if last else "")
     if code not in (0, 1):  # interrupted, internal, usage, no test collected
         return TestRun({}, figures, f"pytest did not run it: {log}")

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.watch.named_paths import NamedPaths
-from tritonsmith.build.watch.python_imports import PythonFiles
-from tritonsmith.build.watch.saves import SavedError, Saves
+from tritonsmith.build.watch.files import NamedPaths, PythonFiles, SavedError, Saves
 from tritonsmith.core.errors import SmithError
 
 PATIENCE = 20.0  # seconds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.triton import ninja_targets
+from tritonsmith.build.triton import recipe
 from tritonsmith.core.envs.schema import Purpose, TritonSettings
 
 
@@ -32,10 +32,10 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_a_purpose_names_targets(purpose: Purpose, targets: tuple[str, ...], root: Path) -> None:
-    assert ninja_targets.resolve(TritonSettings(for_=purpose), root) == targets
+    assert recipe.resolve_targets(TritonSettings(for_=purpose), root) == targets
 
 
 def test_named_targets_go_first(root: Path) -> None:
-    assert ninja_targets.resolve(TritonSettings(for_="tests", targets=("triton-lsp",)), root) == (
+    assert recipe.resolve_targets(TritonSettings(for_="tests", targets=("triton-lsp",)), root) == (
         "triton-lsp",
     )

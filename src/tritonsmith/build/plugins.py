@@ -14,6 +14,8 @@ from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan.process import query
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import libtriton, shared_library, tools
 from tritonsmith.facts.machine import Machine
@@ -303,3 +305,13 @@ def _error(answer: dict[str, Any]) -> str:
     """Return the error, with the first error lines of the output."""
     printed = re.findall(r"^.*(?:error|ERROR|Assertion).*$", answer["printed"], re.MULTILINE)
     return tools.demangled_text("\n".join([answer["error"], *(line.strip("\0 ") for line in printed[:3])]))
+
+
+# The table of `plugin.check`.
+
+
+def rows_table(checked: PluginCheck) -> Grid:
+    """Return a table with a row for each property."""
+    rows = [[row.what, row.plugin, row.triton, row.verdict, row.why] for row in checked.rows]
+    head = ["", checked.plugin.name, f"Triton {checked.version}", "verdict", "why"]
+    return tables.plain(str(checked.plugin), head, rows)

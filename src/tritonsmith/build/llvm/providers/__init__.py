@@ -1,1 +1,0 @@
-"""The providers of an LLVM, one file each, and the choice among them."""

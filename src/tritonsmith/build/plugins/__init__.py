@@ -1,1 +1,0 @@
-"""Plugins of Triton: checks of a shared library against the Triton that should load it."""
