@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.cli import modes
+
 REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
 PAGES = (REPOSITORY / "README.md", *sorted(DOCS.glob("*.md")))
@@ -38,8 +40,8 @@ class DocumentedCommand:
 
     @property
     def complete(self) -> bool:
-        """Whether it is more than the name of a task in a sentence, or the beginning of something."""
-        return self.words[-1] != "..." and (not self.inline or len(self.words) > 1)
+        """Whether it is more than a task or mode that a sentence names, or the beginning of something."""
+        return self.words[-1] != "..." and (not self.inline or len(modes.resolved(self.words)) > 1)
 
     @property
     def text(self) -> str:

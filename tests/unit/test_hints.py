@@ -167,7 +167,7 @@ def _wrong_with(command: DocumentedCommand, monkeypatch: pytest.MonkeyPatch) -> 
     name, *words = modes.resolved(command.words)
     try:
         context = ParserContext(name, args=namespace.every[name].get_arguments())
-        if command.complete and (words or not command.inline):  # a sentence may just name a mode
+        if command.complete:
             Parser([context]).parse_argv([name, *words])
     except (KeyError, ParseError, ValueError) as error:
         return repr(error)
