@@ -121,6 +121,7 @@ NOT_RUN = {  # why, by how a command begins
     "explain": "a checkout of Triton; tests/unit/atlas has a small one",
     "triage": "a kernel that fails, and many variants; test_triage.py has both",
     "up --like": "a report; tests/unit/doctor/test_saved_report.py has some",
+    "docs": "test_docs_site.py builds them",
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
     "compare examples/tutorials.toml": "ten releases of Triton and a clone of its sources",

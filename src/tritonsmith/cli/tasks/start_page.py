@@ -53,7 +53,7 @@ EXAMPLES = {
     "corpus.list": "compare --corpus-list",
     "corpus.remove": "compare --corpus-remove 'matmul*'",
     "debug-library": "debug-library MLIRTransforms,MLIRIR",
-    "docs": "docs",
+    "docs": "docs --serve",
     "doctor": "doctor --env debug --deep",
     "doctor.compare": "doctor --compare laptop.json cluster.json",
     "editor": "editor vscode --pass tritongpu-pipeline",

@@ -64,11 +64,19 @@ def test_types_are_checked_by_one_process_where_those_of_mypy_did_not_start(
     assert len(checks) == runs
 
 
-def test_the_site_is_built_strictly(
-    smith: Smith, asked: list[tuple[Sequence[str], Mapping[str, str]]]
+@pytest.mark.parametrize(
+    ("flags", "does", "last"), [((), "build", "/site/index.html\n"), (("--serve",), "serve", "")]
+)
+def test_the_site_is_built_or_served_strictly(
+    smith: Smith,
+    asked: list[tuple[Sequence[str], Mapping[str, str]]],
+    flags: Sequence[str],
+    does: str,
+    last: str,
 ) -> None:
-    answer = smith("docs")
+    answer = smith("docs", *flags)
     ((argv, environ),) = asked
-    assert {"mkdocs", "build", "--strict"} <= set(argv)
+    assert list(argv[1:]) == ["-m", "mkdocs", does, "--strict"]
     assert environ["NO_MKDOCS_2_WARNING"]
-    assert answer.out.endswith("/site/index.html\n")
+    assert answer.out.endswith(last)
+    assert bool(answer.out) == bool(last)
