@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import Smith
+from tests.integration.harness import Smith, wait_for
 from tritonsmith.compiler import smoke_test
 
 ADD = Path(smoke_test.__file__).parent / "examples" / "vector_add.py"
@@ -94,3 +94,26 @@ def test_each_pass_is_left_out(smith: Smith) -> None:
     assert verdicts["convert-triton-to-tritongpu", 1] == "needed"
     assert verdicts["tritongpu-coalesce", 1] == "changes the code"
     assert verdicts["tritongpu-pipeline", 1] == "no effect"
+
+
+def test_a_knockout_that_was_killed_goes_on(smith: Smith) -> None:
+    words = ("knockout", ADD, *ASKED, *TARGET, "--jobs", "1", "--json")
+
+    def journals() -> list[Path]:
+        folder = smith.home / "passes" / "knockout"
+        return [path for path in folder.rglob("journal.jsonl") if path.read_text().count("without") > 10]
+
+    with smith.running(*words) as process:
+        wait_for(lambda: bool(journals()), process)
+        process.kill()
+    (journal,) = journals()
+    compiled = {path: path.stat().st_mtime_ns for path in journal.parents[1].glob("cuda*/0/manifest.json")}
+    assert compiled
+    (resumed,) = json.loads(smith(*words).out)["kernels"]
+    assert {path: path.stat().st_mtime_ns for path in compiled} == compiled, "not again"
+    assert not journal.exists()
+    (whole,) = json.loads(smith(*words).out)["kernels"]
+    assert {path: path.stat().st_mtime_ns for path in compiled} != compiled, "what has ended begins anew"
+    facts = ("name", "number", "verdict", "values", "error")
+    effects, others = ([[one[fact] for fact in facts] for one in made["passes"]] for made in (resumed, whole))
+    assert effects == others

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import tritonsmith
+from tritonsmith.compiler import output_lock
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import InterruptedRunError, SmithError, StepError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest
@@ -112,6 +113,29 @@ def begun(
         raise
 
 
+@contextmanager
+def kept(
+    folder: Path, key: object, space: Workspace, task: str, baseline: Observation, *, silent: bool
+) -> Iterator[Journal]:
+    """Yield the journal of an experiment that tests its baseline first in each run; see `begun`.
+
+    Args:
+        folder: of the journal alone, which is locked; in the workspace, one that has ended leaves nothing.
+        key: all that an answer depends on, but the change.
+        space: the workspace.
+        task: name of the command.
+        baseline: the test of this run with nothing changed.
+        silent: say nothing of a run that was stopped.
+    """
+    with output_lock.held(folder, space, task):
+        with begun(folder, key, space, task, lambda: baseline, silent=silent) as notes:
+            if notes.known(BASELINE) is None:
+                notes.add(BASELINE, baseline)
+            yield notes
+        if notes.ended:
+            space.run(emptied(folder, space), task, quiet=True)
+
+
 def _tool() -> object:
     """Return the state of this tool's own sources: another version may have other names for the same."""
     return inputs.tree(Path(tritonsmith.__file__).parent)
@@ -157,7 +181,9 @@ def emptied(folder: Path, space: Workspace) -> Plan:
     """
     if _is_ours(folder, space):
         return Plan("experiment", (Remove((folder,), space.root, phase="experiment"),))
-    if not folder.exists() or all(path.name.startswith(".lock") for path in folder.iterdir()):
+    # A journal that has ended, alone, is the rest of an experiment that leaves its files elsewhere.
+    rest = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if all(name.startswith(".lock") or name == journal.FILE for name in rest):
         return Plan("experiment")
     hints = ["--out DIR: a folder that is empty or not there"]
     raise UsageError("the folder of --out is not empty", where=folder, hints=hints)

@@ -14,7 +14,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from uuid import uuid4
 
+from tritonsmith.compiler import source_tree
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core import untrusted
+from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import process
 from tritonsmith.facts import distributions, gpus, python_env
 from tritonsmith.facts.distributions import PACKAGE
@@ -126,6 +130,19 @@ def python(executable: Path) -> object:
     # A finder names the package itself, a line of a `.pth` file the folder around it.
     tritons += [tree(folder, every=True) for folder in elsewhere if folder.name == PACKAGE]
     return (str(executable), known.version, installed, tritons, [tree(folder) for folder in elsewhere])
+
+
+def compiled(asked: CompileRequest, where: Toolchain) -> object:
+    """Return a compile with the kernel's sources, the Triton and the programs that it runs."""
+    try:
+        of_python = "" if asked.from_ir else source_tree.of(asked.file, asked.kernel).key
+        sources = of_python or source_tree.sum_of(asked.file)
+    except SmithError:
+        sources = unknown()
+    programs = [file(Path(name)) for tool in where.programs.disassemblers for name in tool.programs]
+    limits = (where.variables, where.timeout, where.jobs, where.programs, programs)
+    folders = [tree(folder) for folder in paths_of({**os.environ, **where.variables})]
+    return (sources, asked, limits, python(where.python), environment(), folders)
 
 
 def program(path: Path) -> object:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tritonsmith.lab.failure import Failure
@@ -37,6 +38,7 @@ class Observation:
         swapped: versions of ptxas: Triton's own, and the one in its place.
         failed_in: class of the pass in which it failed, as MLIR names it; empty if that is unknown.
         cpu_seconds: CPU time of its compiles; what makes the same code is no quicker.
+        metrics: resources of the code, by the columns of `kernel.resources`.
     """
 
     verdict: Verdict
@@ -50,3 +52,4 @@ class Observation:
     swapped: tuple[str, ...] = ()
     failed_in: str = ""
     cpu_seconds: float = 0.0
+    metrics: Mapping[str, int | float | str | None] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,13 +18,33 @@ from tritonsmith.compiler.run import PreparedCompile, Toolchain
 from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.plan import digest
+from tritonsmith.core.ui import console
 from tritonsmith.ir import normalize
+from tritonsmith.lab import experiment, inputs
+from tritonsmith.lab.experiment import Search
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
 
 _LAST = ("ptx", "amdgcn")  # the last stage of text
 _KEPT = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
+_PORTION = 16  # compiles of one Python, for each that runs at once
 _OWN = ("hash", "cache_dir")  # of a compile's metadata: what differs though the code is the same
 
 Effect = Literal["no effect", "changes the code", "needed", "does not compile", "timed out"]  # of a pass
+
+
+@dataclass(frozen=True)
+class PassCut:
+    """A change of the pipelines.
+
+    Attributes:
+        name: of the change, in the journal.
+        surgery: on the passes.
+    """
+
+    name: str
+    surgery: Surgery
 
 
 @dataclass(frozen=True)
@@ -96,24 +117,95 @@ def execute(
     """
     folder = folder_of(asked, where, out)
     base = with_all(counting(asked), where, folder / "all", silent=silent)
-    for target, point, row in zip(asked.targets, base.points, measure.of_manifest(base).rows, strict=True):
-        runs = [(str(one["pass"]), int(one["number"])) for one in point.passes or ()]
-        if not runs:
-            raise FactError("no pass of this Triton could be counted", where=where.python)
-        cuts = tuple(Surgery(skip=(f"{name}#{number}",)) for name, number in runs)
-        wanted = replace(counting(asked), targets=(target,), variants=cuts)
-        made = run.compile_all(wanted, where, folder / folder_name(point.id), silent=silent)
-        if len(made.points) != len(runs):
-            raise SmithError("the compiler gave no result for some of the passes", where=made.folder)
-        yield Knockout(
-            asked.name or base.kernel,
-            str(target),
-            base.triton,
-            row,
-            point.seconds,
-            tuple(_results(base, point, made)),
-            folder,
-        )
+    with notes_of(asked, where, base, folder / "journal", silent=silent) as notes:
+        for target, point, row in zip(
+            asked.targets, base.points, measure.of_manifest(base).rows, strict=True
+        ):
+            names = [f"{one['pass']}#{one['number']}" for one in point.passes or ()]
+            if not names:
+                raise FactError("no pass of this Triton could be counted", where=where.python)
+            cuts = [PassCut(f"{point.id} without {name}", Surgery(skip=(name,))) for name in names]
+            wanted = replace(counting(asked), targets=(target,))
+            observations = cut(wanted, where, folder / folder_name(point.id), cuts, notes, silent=silent)
+            passes = tuple(_results(point, row, code_of(base, point), observations))
+            kernel = asked.name or base.kernel
+            yield Knockout(kernel, str(target), base.triton, row, point.seconds, passes, folder)
+        notes.end("")
+
+
+@contextmanager
+def notes_of(
+    asked: CompileRequest, where: Toolchain, base: Manifest, folder: Path, *, silent: bool
+) -> Iterator[Journal]:
+    """Yield the journal of compiles without a pass; the compile with all passes is its baseline.
+
+    Args:
+        asked: the compile.
+        where: who compiles.
+        base: the compile with all passes, of this run.
+        folder: of the journal.
+        silent: say nothing of a run that was stopped.
+    """
+    code = digest([code_of(base, point) for point in base.points])
+    baseline = Observation(Verdict.GOOD, code=code)
+    key, space = inputs.compiled(asked, where), where.space
+    space.claim()
+    with experiment.kept(folder, key, space, "passes.knockout", baseline, silent=silent) as notes:
+        yield notes
+
+
+def cut(
+    asked: CompileRequest,
+    where: Toolchain,
+    folder: Path,
+    cuts: Sequence[PassCut],
+    notes: Journal,
+    *,
+    silent: bool,
+) -> Sequence[Observation]:
+    """Compile for one target under each cut; the code of each, as `code_of` has it, is in its observation.
+
+    Args:
+        asked: the compile.
+        where: who compiles.
+        folder: of the compiles.
+        cuts: in their order.
+        notes: the journal; cuts that it has are not compiled again.
+        silent: show no progress.
+    """
+    done = len(cuts) - sum(not notes.seen[change.name] for change in cuts)
+
+    def compiled(changes: Sequence[PassCut]) -> Iterator[Observation]:
+        nonlocal done
+        # One Python compiles many points, and a kill loses the points of one Python.
+        several = _PORTION * where.jobs
+        for begin in range(0, len(changes), several):
+            portion = changes[begin : begin + several]
+            request = replace(asked, variants=tuple(change.surgery for change in portion))
+            # By the place among all, so that a run that goes on leaves what the one before has made.
+            place = folder / str(cuts.index(portion[0]))
+            made = run.compile_all(request, where, place, silent=True)
+            if len(made.points) != len(portion):
+                raise SmithError("the compiler gave no result for some of the passes", where=made.folder)
+            yield from _observations(made)
+            done += len(portion)
+            if not silent:
+                console.note(f"{done} of {len(cuts)} compiles for {asked.targets[0]}")
+
+    def search() -> Search[PassCut, Sequence[Observation]]:
+        return (yield cuts)
+
+    return experiment.run(search(), compiled, notes, lambda _name, _observation: None)
+
+
+def _observations(made: Manifest) -> Iterator[Observation]:
+    for point, row in zip(made.points, measure.of_manifest(made).rows, strict=True):
+        if point.status == "ok":
+            code = digest(code_of(made, point))
+            yield Observation(Verdict.GOOD, seconds=point.seconds, code=code, metrics=dict(row.values))
+        else:  # what took too long may be the machine's fault, so a journal does not keep it
+            verdict = Verdict.SKIP if point.status == "timeout" else Verdict.BAD
+            yield Observation(verdict, why=row.error, seconds=point.seconds)
 
 
 def with_all(asked: CompileRequest, where: Toolchain, out: Path, *, silent: bool) -> Manifest:
@@ -133,15 +225,17 @@ def with_all(asked: CompileRequest, where: Toolchain, out: Path, *, silent: bool
     return base
 
 
-def _results(base: Manifest, whole: Point, made: Manifest) -> Iterator[KnockedOut]:
-    expected = code_of(base, whole)
-    rows = measure.of_manifest(made).rows
-    for one, point, row in zip(whole.passes or (), made.points, rows, strict=True):
-        effect: Effect = "timed out" if point.status == "timeout" else "needed"
-        if point.status == "ok":
-            effect = "no effect" if code_of(made, point) == expected else "changes the code"
-        about = (str(one["pass"]), int(one["number"]), str(one["binding"]), str(one["stage"]))
-        yield KnockedOut(*about, effect, row, point.seconds)
+def _results(
+    whole: Point, base: ResourceRow, code: object, observations: Sequence[Observation]
+) -> Iterator[KnockedOut]:
+    for pass_run, observation in zip(whole.passes or (), observations, strict=True):
+        effect: Effect = "timed out" if observation.verdict is Verdict.SKIP else "needed"
+        if observation.code:
+            effect = "no effect" if observation.code == digest(code) else "changes the code"
+        row = replace(base, values=observation.metrics, error=observation.why)
+        names = (str(pass_run["pass"]), int(pass_run["number"]))
+        about = (*names, str(pass_run["binding"]), str(pass_run["stage"]))
+        yield KnockedOut(*about, effect, row, observation.seconds)
 
 
 def code_of(manifest: Manifest, point: Point) -> tuple[str, dict[str, object]]:

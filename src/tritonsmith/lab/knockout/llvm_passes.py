@@ -6,21 +6,22 @@ LLVM cannot leave out a single run, but it can stop after any: what a run does s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.compiler import run
 from tritonsmith.compiler.folder_name import folder_name
-from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.compiler.manifest import Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import ResourceRow
 from tritonsmith.compiler.run import PreparedCompile, Toolchain
 from tritonsmith.compiler.surgery import Surgery
-from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.errors import FactError
 from tritonsmith.lab.knockout import knockout
-from tritonsmith.lab.knockout.knockout import Effect
+from tritonsmith.lab.knockout.knockout import Effect, PassCut
+from tritonsmith.lab.model import Observation
 
 # `BISECT: running pass (31) sroa on function (matmul_kernel)`
 _RUN = re.compile(r"^BISECT: running pass \((?P<number>\d+)\) (?P<name>.+?) on (?P<unit>.+)$", re.MULTILINE)
@@ -86,23 +87,28 @@ def execute(
     """
     folder = knockout.folder_of(asked, where, out)
     base = knockout.with_all(_limited(asked, _ALL), where, folder / "llvm", silent=silent)
-    for target, point, row in zip(asked.targets, base.points, measure.of_manifest(base).rows, strict=True):
-        named = [("no pass", ""), *_runs(point)]
-        cuts = tuple(_limit(number) for number in range(len(named)))
-        wanted = replace(_limited(asked, _ALL), targets=(target,), variants=cuts)
-        made = run.compile_all(wanted, where, folder / folder_name(f"llvm {point.id}"), silent=silent)
-        if len(made.points) != len(named):
-            raise SmithError("the compiler gave no result for some of the passes", where=made.folder)
-        runs = tuple(_judged(named, made))
-        yield LlvmKnockout(asked.name or base.kernel, str(target), base.triton, row, runs, folder)
+    with knockout.notes_of(asked, where, base, folder / "llvm journal", silent=silent) as notes:
+        for target, point, row in zip(
+            asked.targets, base.points, measure.of_manifest(base).rows, strict=True
+        ):
+            named = [("no pass", ""), *_runs(point)]
+            cuts = [PassCut(f"{point.id} to {number}", _limit(number)) for number in range(len(named))]
+            place = folder / folder_name(f"llvm {point.id}")
+            wanted = replace(_limited(asked, _ALL), targets=(target,))
+            observations = knockout.cut(wanted, where, place, cuts, notes, silent=silent)
+            runs = tuple(_judged(named, row, observations))
+            yield LlvmKnockout(asked.name or base.kernel, str(target), base.triton, row, runs, folder)
+        notes.end("")
 
 
-def _judged(named: list[tuple[str, str]], made: Manifest) -> Iterator[LlvmPassRun]:
-    before: object = None
-    rows = measure.of_manifest(made).rows
-    for number, ((name, unit), point, row) in enumerate(zip(named, made.points, rows, strict=True)):
-        code = knockout.code_of(made, point) if point.status == "ok" else None
+def _judged(
+    named: list[tuple[str, str]], base: ResourceRow, observations: Sequence[Observation]
+) -> Iterator[LlvmPassRun]:
+    before = ""
+    for number, ((name, unit), observation) in enumerate(zip(named, observations, strict=True)):
+        code = observation.code
         effect: Effect = "no effect" if code == before or not number else "changes the code"
+        row = replace(base, values=observation.metrics, error=observation.why)
         yield LlvmPassRun(number, name, unit, effect if code else "does not compile", row)
         before = code
 

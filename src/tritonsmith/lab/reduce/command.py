@@ -128,7 +128,7 @@ def reduce(
         )
         place = space.root / "passes" / "reduce" / digest(text, type(way).__name__, way)
         notes = stack.enter_context(
-            delta_search.journal(
+            experiment.kept(
                 place,
                 _inputs(text, way, options),
                 space,

@@ -11,15 +11,9 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, S
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tritonsmith.compiler import output_lock
-from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import digest
-from tritonsmith.lab import experiment
-from tritonsmith.lab.experiment import BASELINE
-from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
 C = TypeVar("C", bound=Hashable)
@@ -189,26 +183,3 @@ def asking(
         yield several
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def journal(
-    folder: Path, key: object, space: Workspace, task: str, baseline: Observation, *, silent: bool
-) -> Iterator[Journal]:
-    """Yield the journal of a reduction; one that has ended leaves nothing.
-
-    Args:
-        folder: of the journal alone, in the workspace.
-        key: all that an answer depends on, but the candidate.
-        space: the workspace.
-        task: name of the command.
-        baseline: the answer to what is reduced, which every run asks for first.
-        silent: say nothing of a run that was stopped.
-    """
-    with output_lock.held(folder, space, task):
-        with experiment.begun(folder, key, space, task, lambda: baseline, silent=silent) as notes:
-            if notes.known(BASELINE) is None:
-                notes.add(BASELINE, baseline)
-            yield notes
-        if notes.ended:
-            space.run(experiment.emptied(folder, space), task, quiet=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import shlex
 import time
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tritonsmith.compiler import manifest, run, source_tree, spec, wheel_env
+from tritonsmith.compiler import manifest, run, spec, wheel_env
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
@@ -113,19 +112,7 @@ class KernelSubject:
     @property
     def key(self) -> object:
         """The kernel's sources, the compile, the symptom, the Triton and the programs that it runs."""
-        asked, where = self.asked, self.where
-        try:
-            of_python = "" if asked.from_ir else source_tree.of(asked.file, asked.kernel).key
-            sources = of_python or source_tree.sum_of(asked.file)
-        except SmithError:
-            sources = inputs.unknown()
-        programs = [
-            inputs.file(Path(name)) for tool in where.programs.disassemblers for name in tool.programs
-        ]
-        limits = (where.variables, where.timeout, where.jobs, where.programs, programs)
-        folders = [inputs.tree(folder) for folder in inputs.paths_of({**os.environ, **where.variables})]
-        triton = (inputs.python(where.python), inputs.environment(), folders)
-        return (sources, asked, self.when, limits, triton, variant_rows())
+        return (inputs.compiled(self.asked, self.where), self.when, variant_rows())
 
     def resume(self, known: Iterable[Observation]) -> None:
         """Take up the times of compiles to the same machine code, and of no other run."""

@@ -16,7 +16,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError
-from tritonsmith.lab.knockout import llvm_passes
+from tritonsmith.lab.knockout import knockout, llvm_passes
 from tritonsmith.lab.knockout.llvm_passes import LlvmKnockout
 from tritonsmith.worker import llvm_options
 
@@ -91,3 +91,42 @@ def test_a_log_with_dumps_keeps_the_list_alone(tmp_path: Path, flag: str, short:
     log.write_text(LOG, encoding="utf-8")
     llvm_options.shorten(str(log), [flag])
     assert log.read_text(encoding="utf-8") == LOG
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["workspace", "--out"])
+def test_what_was_compiled_before_a_kill_is_not_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: bool
+) -> None:
+    """But for the compile with all passes, which has to be as it was."""
+    monkeypatch.setattr(knockout, "_PORTION", 1)
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    (tmp_path / "k.py").write_text("import triton\n@triton.jit\ndef k(a): pass\n", encoding="utf-8")
+    compiled: list[int] = []
+    whole = result(tmp_path, monkeypatch)
+    fake, lives = run.compile_all, 0
+
+    def killed(asked: CompileRequest, *argv: Any, **more: Any) -> Manifest:
+        nonlocal lives
+        if not lives:
+            raise KeyboardInterrupt
+        lives -= 1
+        compiled.extend(int(one.llvm[0].partition("=")[2]) for one in asked.variants)
+        return fake(asked, *argv, **more)
+
+    monkeypatch.setattr(run, "compile_all", killed)
+    asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(("sm_90",)))
+    where = Toolchain(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
+    out = None if inside else tmp_path / "mine"
+    for compiles in (0, 2, 3):
+        lives = compiles
+        with pytest.raises(KeyboardInterrupt):
+            list(llvm_passes.execute(asked, where, out))
+    lives = 9
+    (found,) = llvm_passes.execute(asked, where, out)
+    assert compiled == [-1, 0, -1, 1, 2, -1, 3]
+    assert [(one.name, one.effect, one.row.values) for one in found.runs] == [
+        (one.name, one.effect, one.row.values) for one in whole.runs
+    ]
+    lives = 9
+    list(llvm_passes.execute(asked, where, out))
+    assert compiled[7:] == [-1, 0, 1, 2, 3], "what has ended begins anew"

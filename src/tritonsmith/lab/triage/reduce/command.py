@@ -266,7 +266,7 @@ def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter, *, sil
     space, task = workspace.default(), "kernel.reduce"
     space.claim()
     place = space.root / "reduce" / f"{digest(str(file))}-journal"
-    with delta_search.journal(place, start.key, space, task, start.seen, silent=silent) as notes:
+    with experiment.kept(place, start.key, space, task, start.seen, silent=silent) as notes:
         reduced = _reduced(start, file, began, on_better, notes)
         if not reduced.interrupted:  # the same command goes on otherwise
             notes.end("")
