@@ -10,7 +10,6 @@ and its whole run are measured in the same rounds.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import subprocess
@@ -18,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +159,7 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     from tritonsmith.compiler.source import find  # noqa: PLC0415
     from tritonsmith.compiler.targets import Target  # noqa: PLC0415
     from tritonsmith.core.envs.workspace import Workspace  # noqa: PLC0415 - the tool's, not the interpreter's
+    from tritonsmith.worker.border import text_of  # noqa: PLC0415
 
     work = Path(tempfile.mkdtemp(dir=place))
     kernel = find(KERNEL.read_text(encoding="utf-8"), "tiled_matmul", KERNEL)
@@ -172,7 +173,7 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     where = Toolchain(python, Workspace(place), place, len(os.sched_getaffinity(0)), 600)
     content = compile_run.worker_request(KERNEL, "tiled_matmul", wanted, work / "out", work, where)
     path = work / "request.json"
-    path.write_text(json.dumps(content | {"disassemblers": {}}), encoding="utf-8")
+    path.write_text(text_of(replace(content, disassemblers={})), encoding="utf-8")
     return path
 
 

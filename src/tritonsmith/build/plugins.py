@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import worker
+from tritonsmith.compiler import call
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan.process import query
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import libtriton, shared_library, tools
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.shared_library import SharedLibrary
+from tritonsmith.worker.requests import LoadPluginRequest, PluginStepRow, TriedPluginRow
 
 FITS, MISFIT, UNSURE = "fits", "does not fit", "not sure"
 _TAG = re.compile(r"(GLIBC|GLIBCXX|CXXABI)_(\d+(?:\.\d+)*)")
@@ -116,7 +115,7 @@ def check(
     ]
     if mine.machine == theirs.machine:
         answers = _ask(plugin, python, release, space)
-        rows += [_llvm(answers["said"], library), *_tried(answers, release, version)]
+        rows += [_llvm(answers.said, library), *_tried(answers, release, version)]
     return PluginCheck(plugin, library, version, tuple(rows), _missing(mine, theirs))
 
 
@@ -224,12 +223,12 @@ def _compilers(mine: SharedLibrary, theirs: SharedLibrary) -> PluginRow:
     return PluginRow("compiler", shown.partition(" (")[0], theirs_too, FITS if clang else UNSURE, why)
 
 
-def _llvm(answer: dict[str, Any], library: Path) -> PluginRow:
+def _llvm(answer: PluginStepRow, library: Path) -> PluginRow:
     """Compare the versions of LLVM's headers; a plugin of `pass.new --plugin` records its own."""
     # No symbol shows the layout of classes, so only a recorded version can tell.
     of = libtriton.read(library)
     theirs = f"{of.llvm_version} {of.llvm_commit[:12]}".strip() or "unknown"
-    match = _HEADERS.search(answer["value"]["version"]) if answer["status"] == "ok" else None
+    match = _HEADERS.search(answer.value["version"]) if answer.status == "ok" else None
     if match is None:
         why = "no symbol tells the layout of LLVM's classes: build with the headers of that commit"
         return PluginRow("LLVM's headers", "not recorded", theirs, UNSURE, why)
@@ -241,38 +240,33 @@ def _llvm(answer: dict[str, Any], library: Path) -> PluginRow:
     return PluginRow("LLVM's headers", mine, theirs, MISFIT if apart and of.llvm_version else UNSURE, why)
 
 
-def _ask(plugin: Path, python: Path, release: PluginRelease, space: Workspace) -> dict[str, Any]:
+def _ask(plugin: Path, python: Path, release: PluginRelease, space: Workspace) -> TriedPluginRow:
     table = configs.load("plugins")
-    request = {
-        "plugin": str(plugin),
-        "variable": release.variable,
-        "timeout": table["timeout"],
-        "memory": table["memory"],
-        "names_triton": table["names-triton"],
-    }
-    argv = (str(python), str(worker.FOLDER), "plugin", json.dumps(request))
-    change = {
-        "TRITON_HOME": str(space.root / "kernels"),
-        "TRITON_INTERPRET": None,
-        "TRITON_PLUGIN_PATHS": None,
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    answer = query(argv, change=change, timeout=4 * table["timeout"])
-    if not answer or answer.code or not answer.out.startswith("{"):
+    request = LoadPluginRequest(
+        plugin=str(plugin),
+        variable=release.variable,
+        timeout=table["timeout"],
+        memory=table["memory"],
+        names_triton=table["names-triton"],
+    )
+    change = {"TRITON_PLUGIN_PATHS": None, "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        return call.ask_one(
+            python, request, TriedPluginRow, space, timeout=4 * table["timeout"], change=change
+        )
+    except call.UnansweredError as error:
         raise FactError(
             "cannot load plugins with this Triton",
             where=python,
-            why=answer.err[-2000:] if answer else "the interpreter did not respond in time",
+            why=error.why,
             hints=[f"check that this works: {python} -c 'import triton'"],
-        )
-    answers: dict[str, Any] = json.loads(answer.out)
-    return answers
+        ) from error
 
 
-def _tried(answers: dict[str, Any], release: PluginRelease, version: str) -> Iterator[PluginRow]:
-    loaded, taken = answers["said"], answers["taken"]
-    if loaded["status"] == "ok":
-        about = loaded["value"]
+def _tried(answers: TriedPluginRow, release: PluginRelease, version: str) -> Iterator[PluginRow]:
+    loaded, taken = answers.said, answers.taken
+    if loaded.status == "ok":
+        about = loaded.value
         known = release.api != 0
         verdict = UNSURE if not known else FITS if about["api"] == release.api else MISFIT
         yield PluginRow("interface version", str(about["api"]), str(release.api or "unknown"), verdict)
@@ -282,29 +276,29 @@ def _tried(answers: dict[str, Any], release: PluginRelease, version: str) -> Ite
             yield PluginRow("Triton's version", about["triton"], version, FITS if same else MISFIT, why)
     else:
         yield PluginRow("resolved at once", "no", "all of it", MISFIT, _error(loaded))
-    if taken["status"] != "ok":
+    if taken.status != "ok":
         yield PluginRow("loaded by Triton", "no", version, MISFIT, _error(taken))
         return
-    names = taken["value"]["bindings"]
+    names = taken.value["bindings"]
     if not names:
         why = "" if release.api else "this release takes no plugins"
         yield PluginRow("loaded by Triton", "no passes", version, UNSURE if release.api else MISFIT, why)
         return
     yield PluginRow("loaded by Triton", ", ".join(names), version, FITS)
-    ran = answers["ran"]
-    if ran["status"] == "ok":
+    ran = answers.ran
+    if ran.status == "ok":
         yield PluginRow("run on a small module", "yes", version, FITS)
         return
-    crashed = ran["status"] != "failed" or _SIGNAL in ran["printed"]
+    crashed = ran.status != "failed" or _SIGNAL in ran.printed
     why = _error(ran) if crashed else f"it may want another module: {_error(ran)}"
     words = ("crashed", version, MISFIT) if crashed else ("failed", version, UNSURE)
     yield PluginRow("run on a small module", *words, why)
 
 
-def _error(answer: dict[str, Any]) -> str:
+def _error(answer: PluginStepRow) -> str:
     """Return the error, with the first error lines of the output."""
-    printed = re.findall(r"^.*(?:error|ERROR|Assertion).*$", answer["printed"], re.MULTILINE)
-    return tools.demangled_text("\n".join([answer["error"], *(line.strip("\0 ") for line in printed[:3])]))
+    printed = re.findall(r"^.*(?:error|ERROR|Assertion).*$", answer.printed, re.MULTILINE)
+    return tools.demangled_text("\n".join([answer.error, *(line.strip("\0 ") for line in printed[:3])]))
 
 
 # The table of `plugin.check`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import worker
 from tritonsmith.check import blame
 from tritonsmith.check.answer import KNOWN, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
 from tritonsmith.check.blame import ValueRecorder
@@ -28,13 +26,15 @@ from tritonsmith.check.llvm.kernel import LoweredKernel, lowered
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import UnsupportedIrError, name_of, without_locations
 from tritonsmith.check.runs import ChangedRun, CheckInputs, ReferenceRuns
+from tritonsmith.compiler import call
 from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
-from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Write, digest
+from tritonsmith.core.plan import digest
+from tritonsmith.worker.requests import ChildRow, GenericJobRequest, GenericRequest
 
 _STAGES = re.compile(r"\bnum[-_]stages=(\d{1,2})\b")
 _LLVM = re.compile(r'^\s*(?:"llvm\.func"\(|llvm\.func\b)', re.MULTILINE)
@@ -240,38 +240,24 @@ def _generic(
     distinct = {dump.sha256: dump for dump in dumps}
     own = digest(str(python), *sorted(distinct))[:16]
     work = space.root / "passes" / "check" / f"{own}-{os.getpid()}"  # others may check it, too
-    request, results = work / "request.json", work / "results.jsonl"
-    jobs = [
-        {"input": str(index.path(dump).absolute()), "out": str(work / f"{name[:16]}.mlir")}
+    results = work / "results.jsonl"
+    jobs = tuple(
+        GenericJobRequest(str(index.path(dump).absolute()), str(work / f"{name[:16]}.mlir"))
         for name, dump in distinct.items()
-    ]
-    content = {
-        "jobs": jobs,
-        "results": str(results),
-        "timeout": configs.load("passes-check")["inputs"]["timeout"],
-        "memory": configs.load("passes-check")["inputs"]["memory"] << 20,
-    }
-    argv = (str(python), str(worker.FOLDER), "generic", str(request))
-    cleanup = Remove((work,), space.root, phase="generic form")
-    steps = (
-        cleanup,
-        MakeDir(work, phase="generic form"),
-        Write(request, json.dumps(content, indent=2) + "\n", phase="generic form"),
-        Run(argv, cwd=work, env=(("TRITON_INTERPRET", None),), phase="generic form"),
     )
-    space.claim()
+    limits = configs.load("passes-check")["inputs"]
+    request = GenericRequest(jobs, str(results), limits["timeout"], limits["memory"] << 20)
+    env = (("TRITON_INTERPRET", None),)
+    steps = call.steps(python, request, work / "request.json", env=env, phase="generic form")
     try:
-        space.run(Plan("generic form", steps), "passes.check", quiet=silent)
-        rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-        if rows and "refused" in rows[-1]:
-            raise FactError("cannot print the IR in generic form", where=python, why=rows[-1]["refused"])
-        return {
-            name: text
-            for row, name, job in zip(rows, distinct, jobs, strict=True)
-            if row["status"] == "ok" and (text := _printed(Path(job["out"])))
-        }
-    finally:
-        space.run(Plan("generic form", (cleanup,)), "passes.check", quiet=True)
+        with call.in_scratch(steps, results, ChildRow, space, task="passes.check", quiet=silent) as rows:
+            return {
+                name: text
+                for row, name, job in zip(rows, distinct, jobs, strict=True)
+                if row.status == "ok" and (text := _printed(Path(job.out)))
+            }
+    except call.UnansweredError as error:
+        raise FactError("cannot print the IR in generic form", where=python, why=error.why) from error
 
 
 def _printed(file: Path) -> str:

@@ -7,7 +7,6 @@ operation by operation, on the same memory.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith import worker
 from tritonsmith.check import interpreter_limits
 from tritonsmith.check.answer import InterpretedRuns
 from tritonsmith.check.compare import Difference, compare
@@ -26,12 +24,14 @@ from tritonsmith.check.memory import WHOLE, GlobalMemory
 from tritonsmith.check.module import UnsupportedIrError
 from tritonsmith.check.runs import CheckInputs, ReferenceRuns
 from tritonsmith.check.tensor_descriptor import TensorDescriptor
-from tritonsmith.compiler.run import PreparedCompile, Toolchain, worker_request, worker_variables
+from tritonsmith.compiler import call
+from tritonsmith.compiler.run import PreparedCompile, Toolchain, file_request, worker_variables
 from tritonsmith.compiler.signature import CONSTEXPR
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Write, digest
+from tritonsmith.core.plan import digest
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.worker.requests import InterpretedProgram, InterpretedRow, InterpretRequest
 
 _TASK = "passes.check"
 _INPUT = 2.0  # what lies in memory is smaller: a sum of such numbers that is near 0 is not exact in any order
@@ -68,27 +68,27 @@ class TritonInterpreter:
         }
         grid = configs.load("passes-check")["inputs"]["grid"]
         arguments = {key: [argument.value for argument in every] for key, every in reference.given.items()}
-        runs = [
-            {
-                "memory": list(_runs_of(*image.unwritten())),
-                "program": inputs.program,
-                "grid": grid,
-                "arguments": list(map(_plain, self._taken(arguments[inputs.arguments]))),
-            }
+        runs = tuple(
+            InterpretedProgram(
+                memory=tuple(_runs_of(*image.unwritten())),
+                program=tuple(inputs.program),
+                grid=tuple(grid),
+                arguments=tuple(map(_plain, self._taken(arguments[inputs.arguments]))),
+            )
             for inputs, image in images.items()
-        ]
+        )
         apart, rows = 0.0, self._run(runs)
         for inputs, row in zip(images, rows, strict=False):  # they end with one that fails
-            if row["status"] != "ok":
-                return _failed(row["error"], interpreter_limits.missing(_function(reference)))
+            if row.status != "ok":
+                return _failed(row.error, interpreter_limits.missing(_function(reference)))
             image, memory = images[inputs], reference.memories[inputs]
-            for start, content in row["value"]["written"]:
+            for start, content in row.written:
                 raw = np.frombuffer(bytes.fromhex(content), np.uint8)
                 image.store(start + np.arange(raw.size), raw[:, None])
             theirs = image.result(len(arguments[inputs.arguments]))
             most, difference = compare(memory, theirs, memory.least, memory.slack)
             apart = max(apart, most)
-            if difference or row["value"]["outside"]:
+            if difference or row.outside:
                 return self._differs(reference, inputs, apart, difference, theirs)
         if len(rows) < len(images):
             return InterpretedRuns(
@@ -144,38 +144,33 @@ class TritonInterpreter:
             raise UnsupportedIrError("the first text has other parameters than the signature")
         return taken
 
-    def _run(self, runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _run(self, runs: tuple[InterpretedProgram, ...]) -> list[InterpretedRow]:
         compiled, where = self.compiled, self.where
         own = digest(str(compiled.asked.file), compiled.kernel)[:16]
         work = where.space.root / "passes" / "check" / f"{own}-{os.getpid()}"  # others may check it, too
-        file, results = work / "interpret.json", work / "interpreted.jsonl"
-        content = {
-            **worker_request(compiled.asked.file, compiled.kernel, compiled.wanted[:1], work, work, where),
-            "results": str(results),
-            "numpy": str(Path(np.__file__).parent.parent),
-            "limit": configs.load("passes-check")["inputs"]["timeout"],
-            "runs": runs,
-        }
-        argv = (str(where.python), str(worker.FOLDER), "interpret", str(file))
-        phase = "interpreter"
-        variables = (*worker_variables(where), ("TRITON_INTERPRET", "1"))
-        cleanup = Remove((work,), where.space.root, phase=phase)
-        steps = (
-            cleanup,
-            MakeDir(work, phase=phase),
-            Write(file, json.dumps(content) + "\n", phase=phase),
-            Run(argv, cwd=work, env=variables, phase=phase),
+        results = work / "interpreted.jsonl"
+        request = InterpretRequest(
+            **vars(file_request(compiled.asked.file, compiled.kernel, compiled.wanted[:1], where)),
+            results=str(results),
+            numpy=str(Path(np.__file__).parent.parent),
+            limit=configs.load("passes-check")["inputs"]["timeout"],
+            runs=runs,
         )
+        env = (*worker_variables(where), ("TRITON_INTERPRET", "1"))
+        file = work / "interpret.json"  # most of it is memory
+        steps = call.steps(where.python, request, file, env=env, phase="interpreter", indent=None)
+        quiet = self.silent
         try:
-            where.space.run(Plan("interpreter", steps), _TASK, quiet=self.silent)
-            return _rows(results)
+            with call.in_scratch(
+                steps, results, InterpretedRow, where.space, task=_TASK, quiet=quiet
+            ) as rows:
+                return rows
+        except call.UnansweredError as error:
+            if not error.refusal:
+                raise
+            raise FactError(error.refusal.what, why=error.refusal.why or None) from error
         except CommandFailedError as failure:
-            about = next((row["refused"] for row in _rows(results) if "refused" in row), None)
-            if about:
-                raise FactError(about["what"], why=about.get("why") or None) from failure
             raise FactError("the interpreter's process ended", why=f"exit code {failure.code}") from failure
-        finally:
-            where.space.run(Plan("interpreter", (cleanup,)), _TASK, quiet=True)
 
 
 def parameters(compiled: PreparedCompile) -> Iterator[tuple[str, str]]:
@@ -192,13 +187,6 @@ def _function(reference: ReferenceRuns) -> Operation:
     """Return the kernel in the first text."""
     assert reference.kernel  # noqa: S101 - there are runs of it
     return reference.kernel.function
-
-
-def _rows(results: Path) -> list[dict[str, Any]]:
-    """Read the rows that were written; none if the process died before that."""
-    if not results.is_file():
-        return []
-    return [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
 
 
 def _runs_of(at: np.ndarray[Any, Any], data: np.ndarray[Any, Any]) -> Iterator[tuple[int, str]]:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tritonsmith.compiler import watched_program
+from tritonsmith.compiler import call, watched_program
 from tritonsmith.compiler.surgery import Surgery
-from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
+from tritonsmith.core.plan import MakeDir, Plan, Remove
 from tritonsmith.core.plan.steps.run_attached import AttachedRun
+from tritonsmith.worker.requests import OperatedRow, OperateRequest
 
 _TASK = "passes.run"
 
@@ -50,11 +48,11 @@ class ProgramRun:
     """The result of the program.
 
     Attributes:
-        compiles: one row per compile: kernel, passes, unmet, error.
+        compiles: one row per compile.
         code: the program's exit code, as a shell would report it.
     """
 
-    compiles: tuple[Mapping[str, Any], ...]
+    compiles: tuple[OperatedRow, ...]
     code: int
 
 
@@ -65,15 +63,12 @@ def prepare(argv: Sequence[str], surgery: Surgery, python: Path | None, space: W
         SmithError: there is no such program.
     """
     work = space.root / "passes" / ".run" / str(os.getpid())
-    request = work / "request.json"
-    asked_by = command("passes.replay")
-    step, site = watched_program.prepare(argv, python, "operate", request, work, asked_by)
-    content = {"schema": 1, "results": str(work / "results"), "surgery": surgery.request()}
+    request = OperateRequest(str(work / "results"), surgery.request())
+    step, site = watched_program.prepare(argv, python, request, work, command("passes.replay"))
     before = (
         Remove((work,), space.root, phase="prepare"),
         MakeDir(work / "results", phase="prepare"),
-        Write(request, json.dumps(content, indent=2) + "\n", phase="prepare"),
-        site,
+        *site,
     )
     clear = (Remove((work,), space.root, phase="clear"),)
     return PreparedProgram(Plan("run", before), step, Plan("clear up", clear), work, surgery)
@@ -92,17 +87,16 @@ def execute(prepared: PreparedProgram, space: Workspace) -> ProgramRun:
         code = watched_program.run(prepared.step, space, _TASK, log)
         if code:
             watched_program.check_triton(prepared.step, command("passes.replay", env="wheel"))
-        texts = [untrusted.read_text(path) for path in sorted((prepared.work / "results").glob("*.jsonl"))]
-        return ProgramRun(tuple(json.loads(line) for text in texts for line in text.splitlines()), code)
+        return ProgramRun(tuple(call.noted(prepared.work / "results", OperatedRow)), code)
     finally:
         space.run(prepared.after, _TASK, quiet=True, log=log)
 
 
-def changed(row: Mapping[str, Any], surgery: Surgery) -> list[str]:
+def changed(row: OperatedRow, surgery: Surgery) -> list[str]:
     """Describe in words the changes that the surgery made to a compile."""
     words = [
         f"{'without' if not run['times'] else 'twice'} {run['pass']}#{run['number']}"
-        for run in row["passes"]
+        for run in row.passes
         if run["times"] != 1
     ]
     return [
@@ -118,12 +112,12 @@ def check(made: ProgramRun) -> None:
     Raises:
         SmithError: nothing was compiled, or something asked for had no effect on any kernel.
     """
-    compiled = [row for row in made.compiles if row["passes"]]
+    compiled = [row for row in made.compiles if row.passes]
     if not compiled:
         hints = [
             "check that it launches a Triton kernel, and that its Python is not started with -I or -E",
             f"or name the interpreter: {command('passes.replay', env='wheel')}{watched_program.EXAMPLE}",
         ]
         raise SmithError("the program compiled no kernel with this surgery", hints=hints)
-    if all(row["unmet"] for row in compiled):
-        raise SmithError("no kernel was compiled as asked for", why=compiled[0]["unmet"])
+    if all(row.unmet for row in compiled):
+        raise SmithError("no kernel was compiled as asked for", why=compiled[0].unmet)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from tritonsmith import worker
-from tritonsmith.compiler import disassemblers, gpu_models
+from tritonsmith.compiler import call, disassemblers, gpu_models
 from tritonsmith.compiler.points import Config
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.source import KernelParameter, KernelSource
@@ -17,8 +14,9 @@ from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
-from tritonsmith.core.plan.process import query
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.worker.border import WorkerRefusal
+from tritonsmith.worker.requests import DescribedRow, DescribeRequest, PointRequest
 
 
 @dataclass(frozen=True)
@@ -52,35 +50,29 @@ def described(
         SmithError: the file cannot be run, or has no such kernel.
     """
     table = configs.load("kernels")
-    content = {
-        "file": str(asked.file),
-        "kernel": kernel,
-        "ir": False,
-        "points": [{"target": [target.backend, target.arch, target.warp_size]}],
-        "stand-ins": table["stand-ins"]["modules"],
-        "gpus": gpu_models.all_facts([target]),
-        "disassemblers": {},
-        "lent": dict(disassemblers.lent()),
-    }
-    change = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels")}
-    argv = (str(python), str(worker.FOLDER), "describe", json.dumps(content))
-    answer = query(argv, change=change, timeout=table["jobs"]["start"])
+    request = DescribeRequest(
+        file=str(asked.file),
+        kernel=kernel,
+        ir=False,
+        points=(PointRequest((target.backend, target.arch, target.warp_size)),),
+        stand_ins=tuple(table["stand-ins"]["modules"]),
+        gpus=gpu_models.all_facts([target]),
+        lent=dict(disassemblers.lent()),
+    )
     try:
-        report: dict[str, Any] = json.loads(answer.out.splitlines()[-1]) if answer else {}
-    except (ValueError, IndexError):
-        report = {}
-    if "refused" in report:
-        raise _error(report["refused"], asked, python)
-    if not answer or "parameters" not in report:
+        row = call.ask_one(python, request, DescribedRow, space, timeout=table["jobs"]["start"])
+    except call.UnansweredError as error:
+        if error.refusal:
+            raise _error(error.refusal, asked, python) from error
         raise FactError(
             "cannot inspect the kernel's file",
             where=asked.file,
-            why=answer.err[-2000:] if answer else f"{python} did not respond in time",
+            why=error.why,
             hints=[f"check that this works: {python} -c 'import triton'"],
-        )
-    parameters = tuple(KernelParameter(**row) for row in report["parameters"])
-    source = KernelSource(kernel, parameters, tuple(report["heuristics"]), bool(report["configs"]))
-    return Described(source, tuple(Config(**row) for row in report["configs"]), report["asked"])
+        ) from error
+    parameters = tuple(KernelParameter(**asdict(parameter)) for parameter in row.parameters)
+    source = KernelSource(kernel, parameters, row.heuristics, bool(row.configs))
+    return Described(source, tuple(Config(each.values, each.options) for each in row.configs), row.asked)
 
 
 def provided(module: str) -> tuple[str, ...]:
@@ -94,15 +86,10 @@ def provided(module: str) -> tuple[str, ...]:
 
 def refused(results: Path, asked: CompileRequest, python: Path, failure: CommandFailedError) -> SmithError:
     """Return the error for a worker run that produced nothing."""
-    try:
-        lines = results.read_text(encoding="utf-8").splitlines()
-        report = json.loads(lines[-1]) if lines else {}
-    except (OSError, ValueError):
-        lines, report = ["cannot be read"], {}
-    if "refused" in report:
-        return _error(report["refused"], asked, python)
+    if refusal := call.refusal_in(results):
+        return _error(refusal, asked, python)
     hints = ["the log contains the full command and its output"]
-    if not lines:
+    if results.is_file() and not results.stat().st_size:
         hints = [f"it ended before compiling anything, perhaps while importing {asked.file}", *hints]
     return SmithError(
         f"the compiler process failed with exit code {failure.code}",
@@ -112,21 +99,21 @@ def refused(results: Path, asked: CompileRequest, python: Path, failure: Command
     )
 
 
-def _error(about: Mapping[str, Any], asked: CompileRequest, python: Path) -> SmithError:
-    """Turn the worker's report into one error with hints."""
-    what, why, module = about["what"], about.get("why") or None, about.get("module", "")
+def _error(refusal: WorkerRefusal, asked: CompileRequest, python: Path) -> SmithError:
+    """Turn the worker's reason into one error with hints."""
+    what, why, module = refusal.what, refusal.why or None, refusal.module
     kind: type[SmithError] = FactError
     where: Path | None = asked.file
     hints: tuple[str, ...] = ()
-    if about["kind"] == "kernel":
-        names = about["names"]
+    names: Sequence[str] = refusal.names
+    if refusal.kind == "kernel":
         hints = did_you_mean(asked.kernel, names) if names else ("a kernel is a function with @triton.jit",)
         kind = UsageError
-    elif about["kind"] == "option":
-        name, names = about["name"], about["names"]
+    elif refusal.kind == "option":
+        name = refusal.name
         if name in {sweep.name for sweep in asked.sweeps}:
             what = f"{name!r} is neither a parameter of the kernel nor an option of a backend"
-            names = [*about["parameters"], *names]
+            names = [*refusal.parameters, *names]
         kind, where, hints = UsageError, None, did_you_mean(name, names)
     elif module == "triton":
         what, hints = (
@@ -136,15 +123,14 @@ def _error(about: Mapping[str, Any], asked: CompileRequest, python: Path) -> Smi
     elif module:
         what = f"the kernel needs a module that is not installed: {what}"
         hints = provided(module)
-    elif about["kind"] == "unknown":
-        package = about.get("package", "")
+    elif refusal.kind == "unknown":
         hints = (
-            provided(package)
-            if package
+            provided(refusal.package)
+            if refusal.package
             else ("use a constant in the file instead of a value computed at import",)
         )
-    elif about["kind"] == "triton":
+    elif refusal.kind == "triton":
         where, hints = python, ("invoke up creates an environment with a Triton release",)
-    elif about["kind"] == "file":
+    elif refusal.kind == "file":
         hints = ("only what the kernel needs is run from the file: its definition and the names in it",)
     return kind(what, where=where, why=why, hints=hints)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import process
 from tritonsmith.core.versions import version_key
+from tritonsmith.worker.requests import DisassemblerRequest
 
 _PATIENCE = 120.0  # seconds for one binary
 
@@ -37,9 +37,9 @@ class Disassembler:
     flags: tuple[str, ...]
     remedy: str
 
-    def request(self) -> dict[str, Any]:
+    def request(self) -> DisassemblerRequest:
         """Return the disassembler as the worker's request spells it."""
-        return {"stage": self.stage, "programs": list(self.programs), "flags": list(self.flags)}
+        return DisassemblerRequest(self.stage, self.programs, self.flags)
 
     def text(self, binary: Path, origin: Path) -> str | None:
         """Disassemble a binary with the first of the programs that exists and can read it.

@@ -19,8 +19,10 @@ from tritonsmith.compiler.points import CompilePoint
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Step, Write, digest
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.requests import CompiledRow, CompileHead, LedgerNews
 
 FILE = "manifest.json"  # many programs have one of this name
 SCHEMA = 1
@@ -165,20 +167,9 @@ class Manifest:
         return json.dumps(content, indent=2) + "\n"
 
 
-def read_results(path: Path) -> list[dict[str, Any]]:
-    """Read the worker's results: one line about Triton, and one per point.
-
-    Raises:
-        SmithError: there are none.
-    """
-    lines = path.read_text(encoding="utf-8").splitlines()
-    if not lines:
-        raise SmithError("the worker wrote no results", where=path)
-    return [json.loads(line) for line in lines]
-
-
 def from_results(
-    results: Sequence[dict[str, Any]],
+    head: CompileHead,
+    rows: Sequence[CompiledRow],
     folder: Path,
     kernel: str,
     file: Path,
@@ -188,38 +179,42 @@ def from_results(
     """Return the manifest of a run of the worker.
 
     Args:
-        results: of the worker.
+        head: the worker's row about Triton.
+        rows: the worker's rows about points.
         folder: the output folder.
         kernel: name of the function.
         file: the kernel's file, or the IR's.
         wanted: the points, in the order of the manifest.
         flags: words and flags of the command that makes it again.
     """
-    head, *rows = results
-    by_id = {row["id"]: row for row in rows}
-    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head["variables"].items())
+    by_id = {row.id: row for row in rows}
+    news = [head.news, *(row.news for row in rows)]
+    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head.variables.items())
     return Manifest(
         folder=folder,
         kernel=kernel,
         file=str(file),
-        file_sha256=head["file_sha256"],
-        triton=head["triton"],
-        origin=head["origin"],
-        python=head["python"],
+        file_sha256=head.file_sha256,
+        triton=head.triton,
+        origin=head.origin,
+        python=head.python,
         command=f"{variables}tritonsmith kernel.compile {flags}",
         points=tuple(
-            _compiled(by_id[point.id], point.target, head["triton"]) for point in wanted if point.id in by_id
+            _compiled(by_id[point.id], point.target, head.triton) for point in wanted if point.id in by_id
         ),
-        stand_ins=stand_ins(results),
-        warnings=warnings(results),
+        stand_ins=stand_ins(news),
+        warnings=warnings(news),
     )
 
 
-def _compiled(row: Mapping[str, Any], target: Target, triton: str) -> Point:
-    known = {attribute.name: row[attribute.name] for attribute in fields(Point) if attribute.name in row}
-    stages = {name: Stage(**stage) for name, stage in row["stages"].items()}
-    error = notebook.told(targets.explained(row["error"], target, triton))
-    return Point(**{**known, "stages": stages, "error": error})
+def _compiled(row: CompiledRow, target: Target, triton: str) -> Point:
+    known: dict[str, Any] = {attribute.name: getattr(row, attribute.name) for attribute in fields(Point)}
+    known["stages"] = {name: Stage(**vars(stage)) for name, stage in row.stages.items()}
+    for name in ("remarks", "passes"):  # as they are when the manifest is read again
+        known[name] = None if known[name] is None else list(known[name])
+    known["surgery"] = json.loads(text_of(row.surgery)) if row.surgery else None
+    known["error"] = notebook.told(targets.explained(row.error, target, triton))
+    return Point(**known)
 
 
 def record(made: Manifest, space: Workspace) -> Step:
@@ -240,23 +235,23 @@ def _record(origin: str, space: Workspace) -> Path:
     return space.root / "compiled" / digest(origin)
 
 
-def stand_ins(lines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Merge the stand-ins of all lines: full name to the place of its first use."""
+def stand_ins(news: Iterable[LedgerNews]) -> dict[str, str]:
+    """Merge the stand-ins of all rows: full name to the place of its first use."""
     places: dict[str, str] = {}
-    for line in lines:
-        places |= line.get("stand-ins", {})
+    for each in news:
+        places |= each.stand_ins
     return {
         name: notebook.told(place) for name, place in places.items() if name.partition(".")[0] != "setuptools"
     }
 
 
-def warnings(lines: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+def warnings(news: Iterable[LedgerNews]) -> tuple[str, ...]:
     """Return the doubtful decisions of stand-ins and the unknown GPU properties, each once."""
     texts: dict[str, None] = {}
-    for line in lines:
-        for name, place in line.get("gone", {}).items():
+    for each in news:
+        for name, place in each.gone.items():
             texts[f"{place}: {name} is not installed; without it, the code takes another path"] = None
-        texts |= dict.fromkeys(line.get("doubts", ()))
+        texts |= dict.fromkeys(each.doubts)
     return tuple(map(notebook.told, texts))
 
 

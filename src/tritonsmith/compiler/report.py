@@ -6,17 +6,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tritonsmith import worker
-from tritonsmith.compiler import disassemblers
+from tritonsmith.compiler import call, disassemblers
 from tritonsmith.compiler.manifest import SCHEMA, Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.ui.units import duration
+from tritonsmith.worker.requests import CompileHead
 
 _OF_LOG = 12  # lines, of a crash
-_OURS = (str(worker.FOLDER), "runpy")  # in the path of a frame: runpy starts the folder
 _SHOWN = 4  # names of a package; the manifest has all
 _LINES = 40  # of an error on the screen; the manifest has all of it
 
@@ -67,7 +66,7 @@ def _words(point: Point) -> str:
     lines = point.error.strip().splitlines()
     if point.status == "crashed":  # the worker's own frames tell nobody anything
         log = (line for line in point.log.splitlines() if line.strip() and line.strip() not in lines)
-        lines += [line for line in log if not any(name in line for name in _OURS)][:_OF_LOG]
+        lines += [line for line in log if not call.in_own_frame(line)][:_OF_LOG]
     if len(lines) > _LINES:
         lines = [*lines[:_LINES], f"... {len(lines) - _LINES} more lines in the manifest"]
     return "\n".join(f"  {line}" for line in lines)
@@ -92,7 +91,7 @@ def as_json_of_all(made: Sequence[tuple[Manifest, tuple[str, ...]]]) -> dict[str
     return kernels[0] if len(kernels) == 1 else {"schema": SCHEMA, "kernels": kernels}
 
 
-def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Iterator[str]:
+def notes(head: CompileHead, made: Manifest, asked: CompileRequest) -> Iterator[str]:
     """Yield notes about a successful run.
 
     Args:
@@ -101,13 +100,13 @@ def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Ite
         asked: the request.
     """
     yield from made.warnings
-    yield from head["notes"]
+    yield from head.notes
     yield from _replaced(made.stand_ins)
     texts = configs.load("kernels")["disassemblers"]
     for binary, row in texts.items() if asked.disassemble else ():
         stage = row["stage"]
         without = [point for point in made.points if binary in point.stages and stage not in point.stages]
-        if without and stage in head["missing"]:
+        if without and stage in head.missing:
             yield disassemblers.remedy(stage)
         elif without and not asked.stages:
             yield f"no {stage} for {', '.join(point.id for point in without)}: see the log of each point"

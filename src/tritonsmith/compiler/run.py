@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from tritonsmith import worker
-from tritonsmith.compiler import disassemblers, gpu_models, manifest, output_lock, points, report, source
+from tritonsmith.compiler import (
+    call,
+    disassemblers,
+    gpu_models,
+    manifest,
+    output_lock,
+    points,
+    report,
+    source,
+)
 from tritonsmith.compiler.describe import Described, described, refused
 from tritonsmith.compiler.disassemblers import HostPrograms
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.manifest import FILE, Manifest, Point
 from tritonsmith.compiler.points import CompilePoint
 from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.signature import BoundSignature
 from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs
@@ -29,6 +36,7 @@ from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.ui import console
 from tritonsmith.facts import installed_tritons, machine
+from tritonsmith.worker.requests import CompiledRow, CompileHead, FileRequest, PointRequest, PointsRequest
 
 _MIB = 1 << 20
 
@@ -283,15 +291,15 @@ def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False
             where.space.run(prepared.plan, "kernel.compile", quiet=silent, log=log)
         except CommandFailedError as failure:
             raise refused(prepared.results, prepared.asked, where.python, failure) from failure
-        results = manifest.read_results(prepared.results)
+        head, rows = call.headed_results(prepared.results, CompileHead, CompiledRow)
         flags = prepared.asked.flags(**where.flags, out=prepared.out)
         result_manifest = manifest.from_results(
-            results, prepared.out, prepared.kernel, prepared.asked.file, prepared.wanted, flags
+            head, rows, prepared.out, prepared.kernel, prepared.asked.file, prepared.wanted, flags
         )
         written = Write(prepared.out / FILE, result_manifest.render(), phase="manifest")
         steps = (written, manifest.record(result_manifest, where.space))
         where.space.run(Plan("manifest", steps), "kernel.compile", quiet=True, log=log)
-    return CompileResult(result_manifest, tuple(report.notes(results[0], result_manifest, prepared.asked)))
+    return CompileResult(result_manifest, tuple(report.notes(head, result_manifest, prepared.asked)))
 
 
 def worker_request(
@@ -305,7 +313,7 @@ def worker_request(
     strict: bool = False,
     keep: Sequence[str] = (),
     disassemble: bool = True,
-) -> dict[str, Any]:
+) -> PointsRequest:
     """Return the worker's request.
 
     Args:
@@ -320,32 +328,32 @@ def worker_request(
         disassemble: also disassemble each binary.
     """
     table = configs.load("kernels")
-    return {
-        "schema": 1,
-        "file": str(file),
-        "kernel": kernel,
-        "ir": all(point.bound is None for point in wanted),
-        "points": [_point(point) for point in wanted],
-        "output": str(out),
-        "scratch": str(work),
-        "results": str(work / "results.jsonl"),
-        "jobs": where.jobs,
-        "timeout": where.timeout,
-        "strict": strict,
-        "keep": list(keep),
-        "disassemble": disassemble,
-        "stages": table["stages"]["compiler"],
-        "stand-ins": table["stand-ins"]["modules"],
-        "gpus": gpu_models.all_facts(point.target for point in wanted),
-        "disassemblers": {tool.binary: tool.request() for tool in where.programs.disassemblers},
-        "lent": dict(where.programs.lent),
-    }
+    return PointsRequest(
+        **vars(file_request(file, kernel, wanted, where)),
+        output=str(out),
+        scratch=str(work),
+        results=str(work / "results.jsonl"),
+        jobs=where.jobs,
+        timeout=where.timeout,
+        strict=strict,
+        keep=tuple(keep),
+        disassemble=disassemble,
+        stages=tuple(table["stages"]["compiler"]),
+    )
 
 
-def run_step(where: Toolchain, asked_file: Path, work: Path, phase: str) -> Run:
-    """Return the step that runs the worker: `compile_points` of worker/compile.py."""
-    argv = (str(where.python), str(worker.FOLDER), "compile", str(asked_file))
-    return Run(argv, cwd=work, env=worker_variables(where), phase=phase)
+def file_request(file: Path, kernel: str, wanted: Sequence[CompilePoint], where: Toolchain) -> FileRequest:
+    """Return the part of a request that says what to load, and what to put around it."""
+    return FileRequest(
+        file=str(file),
+        kernel=kernel,
+        ir=all(point.bound is None for point in wanted),
+        points=tuple(map(_point, wanted)),
+        stand_ins=tuple(configs.load("kernels")["stand-ins"]["modules"]),
+        gpus=gpu_models.all_facts(point.target for point in wanted),
+        disassemblers={tool.binary: tool.request() for tool in where.programs.disassemblers},
+        lent=dict(where.programs.lent),
+    )
 
 
 def worker_variables(where: Toolchain) -> tuple[tuple[str, str | None], ...]:
@@ -408,16 +416,22 @@ def _steps(
 ) -> Iterator[Step]:
     phase = f"compile {name}"
     file = work / "request.json"
-    content = worker_request(
+    request = worker_request(
         asked.file, name, wanted, out, work, where, keep=asked.stages, disassemble=asked.disassemble
     )
     yield MakeDir(out, phase=phase)
-    yield Write(file, json.dumps(content, indent=2) + "\n", phase=phase)
-    yield run_step(where, file, work, phase)
+    yield from call.steps(where.python, request, file, env=worker_variables(where), phase=phase)
 
 
-def _point(one: CompilePoint) -> dict[str, Any]:
-    bound = asdict(one.bound) if one.bound else {"signature": {}, "constexprs": {}, "hints": {}, "ranges": []}
-    target = [one.target.backend, one.target.arch, one.target.warp_size]
-    content = {"id": one.id, "target": target, "options": dict(one.options), **bound}
-    return content if one.surgery is None else {**content, "surgery": one.surgery.request()}
+def _point(point: CompilePoint) -> PointRequest:
+    bound = point.bound or BoundSignature()
+    return PointRequest(
+        target=(point.target.backend, point.target.arch, point.target.warp_size),
+        id=point.id,
+        options=dict(point.options),
+        signature=bound.signature,
+        constexprs=bound.constexprs,
+        hints=bound.hints,
+        ranges=tuple(bound.ranges),
+        surgery=point.surgery.request() if point.surgery is not None else None,
+    )

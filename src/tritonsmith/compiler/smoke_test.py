@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import points, run, source, targets
+from tritonsmith.compiler import call, points, run, source, targets
 from tritonsmith.compiler.disassemblers import HostPrograms
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import Toolchain
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.plan import MakeDir, Plan, Write
+from tritonsmith.core.plan import MakeDir, Plan
+from tritonsmith.worker.requests import CompiledRow, CompileHead
 
 PHASE = "compile vector-add"
 KERNEL = "vector_add"
@@ -43,15 +44,14 @@ def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPr
     expanded = points.expand(asked, kernel)
     out = folder / KERNEL
     request = run.worker_request(FILE, KERNEL, expanded, out, folder, where, strict=True)
-    stages = [name for name in request["stages"] if name != "source"]
-    request |= {"stages": stages, "gpus": {}}  # this file does not query the GPU
+    stages = tuple(name for name in request.stages if name != "source")
+    request = replace(request, stages=stages, gpus={})  # this file does not query the GPU
     file = folder / f"{KERNEL}.request.json"
     return Plan(
         "compile the bundled vector-add",
         (
             MakeDir(out, phase=PHASE),
-            Write(file, json.dumps(request, indent=2) + "\n", phase=PHASE),
-            run.run_step(where, file, folder, PHASE),
+            *call.steps(python, request, file, env=run.worker_variables(where), phase=PHASE),
         ),
     )
 
@@ -62,14 +62,13 @@ def read_response(place: Path) -> dict[str, Any]:
     Args:
         place: the folder that the plan was made for.
     """
-    lines = results_file(place).read_text(encoding="utf-8").splitlines()
-    head, *rows = map(json.loads, lines)
-    order = [str(target) for target in (*targets.default(), *(targets.parse(row["target"]) for row in rows))]
+    head, rows = call.headed_results(results_file(place), CompileHead, CompiledRow)
+    order = [str(target) for target in (*targets.default(), *(targets.parse(row.target) for row in rows))]
     results = []
-    for row in sorted(rows, key=lambda row: order.index(row["target"])):
+    for row in sorted(rows, key=lambda row: order.index(row.target)):
         stages = {
-            name: {"path": str(place / "kernels" / KERNEL / stage["path"]), "bytes": stage["size"]}
-            for name, stage in row["stages"].items()
+            name: {"path": str(place / "kernels" / KERNEL / stage.path), "bytes": stage.size}
+            for name, stage in row.stages.items()
         }
-        results.append({"target": row["target"], "seconds": row["seconds"], "stages": stages})
-    return {"triton": head["triton"], "python": head["python"], "results": results}
+        results.append({"target": row.target, "seconds": row.seconds, "stages": stages})
+    return {"triton": head.triton, "python": head.python, "results": results}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonsmith.core.errors import UsageError
+from tritonsmith.worker.requests import SurgeryRequest
 
 _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:#([1-9]\d{0,3}))?", re.ASCII)
 _OPTION = re.compile(r"-{0,2}[A-Za-z][\w.-]*(=\S*)?", re.ASCII)
@@ -67,18 +68,18 @@ class Surgery:
         parts = (value for value in self.flags().values() if value)
         return "+".join(value if isinstance(value, str) else "+".join(value) for value in parts)
 
-    def request(self) -> dict[str, Any]:
+    def request(self) -> SurgeryRequest:
         """Return the changes as the worker's request spells them."""
-        return {
-            "skip": [_numbered(name) for name in self.skip],
-            "stop": [_numbered(self.stop)] if self.stop else [],
-            "repeat": [_numbered(name) for name in self.repeat],
-            "llvm": list(self.llvm),
-            "ptxas": list(self.ptxas),
-        }
+        return SurgeryRequest(
+            skip=tuple(map(_numbered, self.skip)),
+            stop=(_numbered(self.stop),) if self.stop else (),
+            repeat=tuple(map(_numbered, self.repeat)),
+            llvm=self.llvm,
+            ptxas=self.ptxas,
+        )
 
 
-def _numbered(name: str) -> list[Any]:
+def _numbered(name: str) -> tuple[str, int]:
     """Split a name and its number; 0 means all runs."""
     head, _, number = name.partition("#")
-    return [head, int(number or 0)]
+    return head, int(number or 0)

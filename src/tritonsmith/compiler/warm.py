@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
-from tritonsmith import worker
-from tritonsmith.compiler import manifest, points, run, source
+from tritonsmith.compiler import call, manifest, points, run, source
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import Toolchain
-from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import files
-from tritonsmith.core.plan.line_process import LineProcess
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.requests import CompiledRow, CompileHead, ServedRow
 
 _QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -28,7 +27,7 @@ class WarmCompiler:
 
     def __init__(self, where: Toolchain, folder: Path) -> None:
         self._where, self._folder = where, folder
-        self._process: LineProcess | None = None
+        self._process: call.Conversation | None = None
 
     def compile(self, asked: CompileRequest, out: Path) -> Manifest | None:
         """Compile all points; return None if the kernel or the signature is refused.
@@ -59,12 +58,17 @@ class WarmCompiler:
             keep=asked.stages,
             disassemble=asked.disassemble,
         )
-        files.write(request, json.dumps(content))
+        files.write(request, text_of(content))
         ended = self._ask(request)
-        results = manifest.read_results(self._folder / "results.jsonl") if ended["status"] == "ok" else []
-        if len(results) != len(wanted) + 1:
+        if ended.status != "ok":
             return None
-        return manifest.from_results(results, out, asked.kernel, asked.file, wanted, asked.flags())
+        try:
+            head, rows = call.headed_results(self._folder / "results.jsonl", CompileHead, CompiledRow)
+        except call.UnansweredError:
+            return None
+        if len(rows) != len(wanted):
+            return None
+        return manifest.from_results(head, rows, out, asked.kernel, asked.file, wanted, asked.flags())
 
     def close(self) -> None:
         """Stop the process."""
@@ -72,18 +76,11 @@ class WarmCompiler:
             self._process.close()
         self._process = None
 
-    def _ask(self, request: Path) -> dict[str, str]:
+    def _ask(self, request: Path) -> ServedRow:
         if self._process is None:
-            argv = (str(self._where.python), str(worker.FOLDER), "attend", str(request))
-            self._process = LineProcess(
-                argv,
-                cwd=self._folder,
-                change={**dict(run.worker_variables(self._where)), **_QUIET},
-                errors=self._folder / "worker.log",
+            change = {**dict(run.worker_variables(self._where)), **_QUIET}
+            self._process = call.Conversation(
+                self._where.python, "attend", str(request), folder=self._folder, change=change
             )
         self._process.say(str(request))
-        try:
-            answer: dict[str, str] = json.loads(self._process.hear())
-        except ValueError as error:
-            raise FactError("a worker answered no JSON", where=self._folder / "worker.log") from error
-        return answer
+        return self._process.hear(ServedRow)

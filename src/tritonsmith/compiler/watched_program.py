@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tritonsmith import worker
+from tritonsmith.compiler import call
+from tritonsmith.compiler.call import WorkerRequest
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import settings
@@ -16,22 +17,9 @@ from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import Plan, Write, process
 from tritonsmith.core.plan.steps.base import CommandFailedError, Tap
 from tritonsmith.core.plan.steps.run_attached import AttachedRun
+from tritonsmith.worker.border import text_of
 
 EXAMPLE = " -- python script.py"
-# Called by Python itself, in every process. The user's own `sitecustomize` comes after it.
-_SITE = """import os
-import runpy
-import sys
-
-here = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
-runpy.run_path({worker!r})["run"]({what!r}, {request!r})
-del sys.modules["sitecustomize"]
-try:
-    import sitecustomize
-except ImportError:
-    sys.modules["sitecustomize"] = type(sys)("sitecustomize")
-"""
 
 
 def interpreter(env: str, python: Path | None, space: Workspace) -> Path | None:
@@ -52,19 +40,17 @@ def interpreter(env: str, python: Path | None, space: Workspace) -> Path | None:
 def prepare(
     argv: Sequence[str],
     python: Path | None,
-    what: str,
-    request: Path,
+    request: WorkerRequest,
     work: Path,
     asked_by: str,
     variables: Mapping[str, str] | None = None,
-) -> tuple[AttachedRun, Write]:
-    """Return the step that runs the program, and the file to write before it.
+) -> tuple[AttachedRun, tuple[Write, ...]]:
+    """Return the step that runs the program, and the files to write before it.
 
     Args:
         argv: the program; flags alone are flags of Python itself, as in `-m pytest`.
         python: replaces `python`, and its folder is put before PATH; None to use PATH as it is.
-        what: command of the worker.
-        request: its file.
+        request: for the worker.
         work: the scratch folder, which holds the caches of this run.
         asked_by: the command that runs it, without the program.
         variables: facts about the GPU as environment variables; the user's own override them.
@@ -94,17 +80,11 @@ def prepare(
         **({"PATH": path, "VIRTUAL_ENV": str(python.parents[1])} if python else {}),
     }
     step = AttachedRun(tuple(words), tuple(environ.items()), work / "stderr", phase="run")
-    return step, Write(work / "site" / "sitecustomize.py", site(what, request), phase="prepare")
-
-
-def site(what: str, request: Path) -> str:
-    """Return the `sitecustomize.py` of such a program.
-
-    Args:
-        what: command of the worker.
-        request: its file.
-    """
-    return _SITE.format(worker=str(worker.FOLDER / "__main__.py"), what=what, request=str(request))
+    file = work / "request.json"
+    return step, (
+        Write(file, text_of(request, 2) + "\n", phase="prepare"),
+        Write(work / "site" / "sitecustomize.py", call.site(request, file), phase="prepare"),
+    )
 
 
 def run(step: AttachedRun, space: Workspace, asked_by: str, log: Path) -> int:

@@ -12,9 +12,11 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .border import read_request
 from .fake_gpu import FakeDriver, FakeGpu
 from .frames import where
 from .launches import RecordedKernel, Recorder, site
+from .requests import CaptureRequest
 from .stub_finder import AbsentFinder, ImportWatcher
 from .values import encoded
 
@@ -49,23 +51,26 @@ class RecordedDriver(FakeDriver):
 
 def start(request_path: str) -> int:
     """Wait for Triton and torch to be imported, and make them report the GPU of the request."""
-    with open(request_path, encoding="utf-8") as file:
-        request = json.load(file)
-    recorder = Recorder(request["results"])
-    gpu = FakeGpu(lambda text: recorder.note(f"{where()}: {text}"), UnknownFactError, request["gpus"])
-    backend, arch, warp_size = request["target"]
+    request = read_request(CaptureRequest, request_path)
+    recorder = Recorder(request.results)
+    gpu = FakeGpu(lambda text: recorder.note(f"{where()}: {text}"), UnknownFactError, request.gpus)
+    backend, arch, warp_size = request.target
     gpu.become(types.SimpleNamespace(backend=backend, arch=arch, warp_size=warp_size))
     around: dict[str, Any] = {
         "triton": functools.partial(_with_triton, request, recorder, gpu),
         "torch": functools.partial(_with_torch, request, recorder, gpu),
     }
     sys.meta_path.insert(0, ImportWatcher(around))
-    sys.meta_path.append(AbsentFinder(request["stand-ins"], recorder.note))
+    sys.meta_path.append(AbsentFinder(request.stand_ins, recorder.note))
     return 0
 
 
 def _with_torch(
-    request: Table, recorder: Recorder, gpu: FakeGpu, run: Callable[[], None], torch: types.ModuleType
+    request: CaptureRequest,
+    recorder: Recorder,
+    gpu: FakeGpu,
+    run: Callable[[], None],
+    torch: types.ModuleType,
 ) -> None:
     run()
     from . import gpu_tensors
@@ -75,7 +80,11 @@ def _with_torch(
 
 
 def _with_triton(
-    request: Table, recorder: Recorder, gpu: FakeGpu, run: Callable[[], None], triton: types.ModuleType
+    request: CaptureRequest,
+    recorder: Recorder,
+    gpu: FakeGpu,
+    run: Callable[[], None],
+    triton: types.ModuleType,
 ) -> None:
     run()
     from triton import testing
@@ -84,7 +93,7 @@ def _with_triton(
     from triton.runtime import autotuner, cache
 
     recorder.say(triton=triton.__version__)
-    gpu.become(GPUTarget(*request["target"]))
+    gpu.become(GPUTarget(*request.target))
     triton.runtime.driver.set_active(RecordedDriver(gpu, recorder))
     replacement = functools.partial(_compile, recorder, compiler.compile)
     for module in (triton, triton.compiler, compiler):

@@ -5,12 +5,14 @@ The verdict is a file: a script may end with any exit code, and may end before i
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import traceback
 import types
 from typing import TYPE_CHECKING, Any
+
+from .border import read_request, text_of
+from .requests import CheckedRow, CheckRequest
 
 if TYPE_CHECKING:
     from .json_types import Table
@@ -20,8 +22,7 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-8}  # as torch.allclose; torch's comparison ch
 
 def run_script(request_path: str, script: str, *arguments: str) -> int:
     """Run a script, write whether the check holds, and return the script's exit code."""
-    with open(request_path, encoding="utf-8") as file:
-        request = json.load(file)
+    request = read_request(CheckRequest, request_path)
     place = os.path.abspath(script)
     with open(place, "rb") as file:
         code = compile(file.read(), place, "exec")
@@ -36,35 +37,27 @@ def run_script(request_path: str, script: str, *arguments: str) -> int:
         if end.code:
             print(end.code, file=sys.stderr)
             return end.code if isinstance(end.code, int) else 1
-    result = judge(request, module.__dict__)
-    print(f"check: {result['status']}: {result['text']}")
-    with open(request["result"], "w", encoding="utf-8") as results:
-        results.write(json.dumps(result) + "\n")
+    row = judge(request, module.__dict__)
+    print(f"check: {row.status}: {row.text}")
+    with open(request.result, "w", encoding="utf-8") as results:
+        results.write(text_of(row) + "\n")
     return 0
 
 
-def judge(request: Table, names: Table) -> Table:
-    """Return `status`, which is `holds`, `differs` or `error`, and `text`, which is one line.
-
-    Args:
-        request: `left`, `right`: expressions, the second may be empty; `rtol`, `atol`: numbers or null.
-        names: of the script's top level.
-    """
+def judge(request: CheckRequest, names: Table) -> CheckedRow:
+    """Return whether the check holds; `names` are those of the script's top level."""
     try:
-        left = _value(request["left"], names)
-        if request["right"]:
-            _compare(left, _value(request["right"], names), request)
-            return {"status": "holds", "text": "they are close"}
+        left = _value(request.left, names)
+        if request.right:
+            _compare(left, _value(request.right, names), request)
+            return CheckedRow("holds", "they are close")
         truth = left is None or (left.all() if hasattr(left, "all") else left)
-        return {
-            "status": "holds" if truth else "differs",
-            "text": "None" if left is None else str(bool(truth)),
-        }
+        return CheckedRow("holds" if truth else "differs", "None" if left is None else str(bool(truth)))
     except AssertionError as error:
-        return {"status": "differs", "text": _line(error)}
+        return CheckedRow("differs", _line(error))
     except Exception as error:  # noqa: BLE001 - a name that is not there, shapes that no comparison takes
         traceback.print_exc()
-        return {"status": "error", "text": f"{type(error).__name__}: {_line(error)}"}
+        return CheckedRow("error", f"{type(error).__name__}: {_line(error)}")
 
 
 def _value(text: str, names: Table) -> Any:
@@ -73,8 +66,8 @@ def _value(text: str, names: Table) -> Any:
     return found() if callable(found) else found
 
 
-def _compare(left: Any, right: Any, request: Table) -> None:
-    given = {name: request[name] for name in CLOSE if request[name] is not None}
+def _compare(left: object, right: object, request: CheckRequest) -> None:
+    given = {name: getattr(request, name) for name in CLOSE if getattr(request, name) is not None}
     tolerances = {**dict.fromkeys(CLOSE, 0.0), **given} if given else {}
     torch, numpy = (sys.modules.get(name) for name in ("torch", "numpy"))
     if torch and hasattr(torch, "testing"):

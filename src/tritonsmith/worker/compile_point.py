@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 import json
 import os
@@ -14,27 +15,31 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from . import stage_times, surgery
+from .border import RequestRefusedError
 from .disassemble import disassembled
+from .file_context import FileSurroundings
 from .load import LoadedKernel, content_of
 from .ptxas import ASSEMBLED, check_gpu, remarks
-from .refusal import RequestRefusedError
+from .requests import CompiledRow, PointRequest, PointsRequest, StageFile
 from .stub_ledger import UnknownError
 from .values import decoded, encoded, nested
 
 if TYPE_CHECKING:
-    from .compile import Loader
     from .json_types import Table
+    from .load import Loader
 
 ALIGNED = 16  # the hint that says: divisible by it
 
 
-def attempt(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
-    """Compile a point, and return its row without the id; a failure of any kind is a row, too."""
-    folder = os.path.join(request["output"], point["id"])
+def attempt(
+    request: PointsRequest, point: PointRequest, loaded: Loader, around: FileSurroundings
+) -> CompiledRow:
+    """Compile a point, and return its row; a failure of any kind is a row, too."""
+    folder = os.path.join(request.output, point.id)
     os.makedirs(folder, exist_ok=True)
     log = os.path.join(folder, "log")
-    made = [tool["stage"] for tool in request["disassemblers"].values()]
-    stages = [f"{request['kernel']}.{stage}" for stage in [*request["stages"], *made]]
+    texts = [tool.stage for tool in around.disassemblers.values()]
+    stages = [f"{request.kernel}.{stage}" for stage in [*request.stages, *texts]]
     for name in ["log", "metadata.json", *stages]:  # of an earlier run, and perhaps links
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, name))
@@ -44,66 +49,78 @@ def attempt(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
     os.close(into)
     began = time.monotonic()
     kernel = None
-    operation = surgery.CompileOperation(point["surgery"]) if point.get("surgery") is not None else None
+    operation = surgery.CompileOperation(point.surgery) if point.surgery is not None else None
     try:
-        kernel = loaded(point["target"])
-        ledger.strict = True
-        result = compile_point(request, point, kernel, folder, operation)
+        kernel = loaded(point.target)
+        around.ledger.strict = True
+        row = compile_point(request, point, kernel, around, operation)
     except KeyboardInterrupt:
         raise
     except UnknownError as error:
-        result = failed("failed", str(error), began)
+        row = failed(point, "failed", str(error), began)
     except RequestRefusedError as error:
-        result = failed(
-            "failed", str(error) + (f"\n{error.about['why']}" if error.about.get("why") else ""), began
-        )
-        result["loaded"] = kernel is not None or request["ir"]
+        row = failed(point, "failed", "\n".join(filter(None, (str(error), error.refusal.why))), began)
+        row = dataclasses.replace(row, loaded=kernel is not None or request.ir)
     except BaseException as error:  # noqa: BLE001 - SystemExit too: a failure of any kind is an answer
         traceback.print_exc()
-        strange = isinstance(error, KeyError) and error.args[0] in point["signature"].values()
+        strange = isinstance(error, KeyError) and error.args[0] in point.signature.values()
         what = f"this Triton has no type {error}" if strange else told(error, kernel)
-        result = failed("failed", what, began)
-    ledger.strict = False
+        row = failed(point, "failed", what, began)
+    around.ledger.strict = False
     if operation:
-        result["passes"] = operation.passes
+        row = dataclasses.replace(row, passes=tuple(operation.passes))
     sys.stdout.flush()
     sys.stderr.flush()
-    return {**result, **ledger.news()}
+    return dataclasses.replace(row, news=around.ledger.news())
 
 
-def failed(status: str, error: str, began: float) -> Table:
+def failed(point: PointRequest, status: str, error: str, began: float) -> CompiledRow:
     """Return the row of a point that did not compile."""
-    return {
-        "status": status,
-        "seconds": time.monotonic() - began,
-        "stages": {},
-        "metadata": {},
-        "error": error,
-    }
+    return dataclasses.replace(_row(point, status, time.monotonic() - began), error=error)
+
+
+def _row(point: PointRequest, status: str, seconds: float) -> CompiledRow:
+    """Return a row with what is known before the compile."""
+    return CompiledRow(
+        id=point.id,
+        target=target_name(point),
+        signature=point.signature,
+        constexprs=point.constexprs,
+        hints=point.hints,
+        options=point.options,
+        status=status,
+        seconds=seconds,
+        surgery=point.surgery,
+    )
+
+
+def target_name(point: PointRequest) -> str:
+    """Return a target as the tool spells it: `cuda:90:32`."""
+    return ":".join(map(str, point.target))
 
 
 def compile_point(
-    request: Table,
-    point: Table,
+    request: PointsRequest,
+    point: PointRequest,
     loaded: LoadedKernel | None,
-    folder: str,
+    around: FileSurroundings,
     operation: surgery.CompileOperation | None = None,
-) -> Table:
+) -> CompiledRow:
     """Compile, write each stage to a file, and return the manifest's row."""
     import triton
     from triton.backends.compiler import GPUTarget
 
-    target = GPUTarget(*point["target"])
+    target = GPUTarget(*point.target)
     if target.backend == "cuda":
         check_gpu(target.arch)
-    options = {name: decoded(value) for name, value in point["options"].items()}
+    options = {name: decoded(value) for name, value in point.options.items()}
     signature: dict[str, str] = {}
     constexprs: Table = {}
-    source = request["file"]
+    source: Any = request.file
     if loaded:
-        signature, constexprs = point["signature"], complete(loaded, point)
-        ranges = point.get("ranges", ()) if target.backend == "hip" else ()
-        source = make_source(loaded, signature, constexprs, point["hints"], ranges)
+        signature, constexprs = point.signature, complete(loaded, point)
+        ranges = point.ranges if target.backend == "hip" else ()
+        source = make_source(loaded, signature, constexprs, point.hints, ranges)
     ASSEMBLED.clear()
     if operation:
         operation.prepare()
@@ -121,38 +138,46 @@ def compile_point(
         metadata = json.loads(json.dumps(compiled.metadata._asdict(), default=str))
         if not loaded:
             signature = {f"arg{key}": str(kind) for key, kind in compiled.src.signature.items()}
-    stages = _written(request, folder, compiled.asm if compiled or not operation else operation.stages)
-    metadata["target"] = ":".join(map(str, point["target"]))
-    result = {"status": "ok", "seconds": seconds, "stages": stages, "metadata": metadata, "error": ""}
-    result["cpu_seconds"] = times
-    return {**result, "signature": signature, "constexprs": constexprs, "remarks": remarks()}
+    asm = compiled.asm if compiled or not operation else operation.stages
+    metadata["target"] = target_name(point)
+    printed = remarks()
+    return dataclasses.replace(
+        _row(point, "ok", seconds),
+        signature=signature,
+        constexprs=constexprs,
+        stages=_written(request, os.path.join(request.output, point.id), asm, around),
+        metadata=metadata,
+        remarks=None if printed is None else tuple(printed),
+        cpu_seconds=times,
+    )
 
 
-def _written(request: Table, folder: str, asm: Any) -> Table:
+def _written(request: PointsRequest, folder: str, asm: Any, around: FileSurroundings) -> dict[str, StageFile]:
     """Write the stages that the request keeps."""
     stages = {}
-    if request["ir"] and request["file"].rpartition(".")[2] not in asm:
-        asm[request["file"].rpartition(".")[2]] = content_of(request["file"]).decode()
-    made = request["disassemblers"]
-    for name in request["stages"]:
-        if name in asm and (
-            not request["keep"] or {name, made.get(name, {}).get("stage")} & set(request["keep"])
-        ):
-            content = asm[name]
-            raw = content if isinstance(content, bytes) else content.encode()
-            stages[name] = write(request, folder, name, raw)
-            if name in made and request["disassemble"]:
-                text = disassembled(made[name], os.path.join(request["output"], stages[name]["path"]))
-                if text is not None:
-                    stages[made[name]["stage"]] = write(request, folder, made[name]["stage"], text)
+    ending = request.file.rpartition(".")[2]
+    if request.ir and ending not in asm:
+        asm[ending] = content_of(request.file).decode()
+    for name in request.stages:
+        tool = around.disassemblers.get(name)
+        text = tool.stage if tool else None
+        if name not in asm or (request.keep and not {name, text} & set(request.keep)):
+            continue
+        content = asm[name]
+        raw = content if isinstance(content, bytes) else content.encode()
+        stages[name] = write(request, folder, name, raw)
+        if tool and request.disassemble:
+            read = disassembled(tool, os.path.join(request.output, stages[name].path))
+            if read is not None:
+                stages[tool.stage] = write(request, folder, tool.stage, read)
     return stages
 
 
-def complete(loaded: LoadedKernel, point: Table) -> Table:
+def complete(loaded: LoadedKernel, point: PointRequest) -> Table:
     """Return the constants of a point, including those that heuristics compute."""
-    constexprs = dict(point["constexprs"])
-    for name in point["signature"]:
-        if point["signature"][name] != "constexpr" or name in constexprs:
+    constexprs = dict(point.constexprs)
+    for name, kind in point.signature.items():
+        if kind != "constexpr" or name in constexprs:
             continue
         try:
             known = {key: decoded(value) for key, value in constexprs.items()}
@@ -222,16 +247,12 @@ def _descriptor(hints: dict[int, int]) -> Any:
         return AttrsDescriptor(divisible_by_16=sixteen, equal_to_1=set(hints) - sixteen)
 
 
-def write(request: Table, folder: str, stage: str, raw: bytes) -> Table:
+def write(request: PointsRequest, folder: str, stage: str, raw: bytes) -> StageFile:
     """Write one file, and return its path, size and digest."""
-    path = os.path.join(folder, f"{request['kernel']}.{stage}")
+    path = os.path.join(folder, f"{request.kernel}.{stage}")
     with open(path, "xb") as file:
         file.write(raw)
-    return {
-        "path": os.path.relpath(path, request["output"]),
-        "size": len(raw),
-        "sha256": sha256(raw).hexdigest(),
-    }
+    return StageFile(os.path.relpath(path, request.output), len(raw), sha256(raw).hexdigest())
 
 
 def told(error: BaseException | None, loaded: LoadedKernel | None) -> str:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from .fake_gpu import FakeGpu
 from .fake_torch import TorchStream, for_everyone
 from .launches import Recorder, site
+from .requests import CaptureRequest
 
 if TYPE_CHECKING:
     from .json_types import Table
 
 
-def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: Table) -> None:
+def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: CaptureRequest) -> None:
     """Let programs call the CUDA runtime, although the CPU's torch has nothing to call."""
     _answers(torch, gpu, request)
     _graphs(torch, recorder)
@@ -53,9 +54,9 @@ class _Event:
     record = wait = synchronize = _nothing
 
 
-def _answers(torch: Any, gpu: FakeGpu, request: Table) -> None:
+def _answers(torch: Any, gpu: FakeGpu, request: CaptureRequest) -> None:
     def memory(*_: Any, **__: Any) -> tuple[int, int]:
-        size = gpu.fact("memory", "the memory of the GPU") if gpu.knows("memory") else request["memory"]
+        size = gpu.fact("memory", "the memory of the GPU") if gpu.knows("memory") else request.memory
         return size, size
 
     def architectures() -> list[str]:

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import inspect
-import json
-from typing import TYPE_CHECKING
 
 from . import parent_death
+from .border import RequestRefusedError, refusal_text, request_of, text_of
 from .file_context import prepare
 from .load import load_for
-from .refusal import RequestRefusedError
+from .requests import ConfigRow, DescribedRow, DescribeRequest, ParameterRow
 from .values import encoded
-
-if TYPE_CHECKING:
-    from .json_types import Table
 
 
 def describe(request_text: str) -> int:
     """Print the kernel's parameters, configs and heuristics as JSON."""
     parent_death.interrupt()
     try:
-        answer = _described(json.loads(request_text))
+        print(text_of(_described(request_of(DescribeRequest, request_text))))
     except RequestRefusedError as error:
-        answer = {"refused": error.about}
-    print(json.dumps(answer))
+        print(refusal_text(error.refusal))
     return 0
 
 
-def _described(request: Table) -> Table:
+def _described(request: DescribeRequest) -> DescribedRow:
     around = prepare(request)
     loaded = load_for(request, around)
     assert loaded is not None  # noqa: S101 - `describe` is never asked about IR
@@ -38,14 +33,8 @@ def _described(request: Table) -> Table:
         has = default is not inspect.Parameter.empty
         if has:
             default = encoded(getattr(default, "value", default))
-        parameters.append(
-            {
-                "name": parameter.name,
-                "constexpr": constexpr,
-                "has_default": has,
-                "default": default if has else None,
-            }
-        )
+        parameters.append(ParameterRow(parameter.name, constexpr, has, default if has else None))
+    names = {parameter.name for parameter in parameters}
     configs = []
     for config in loaded.configs:
         options = {}
@@ -53,12 +42,10 @@ def _described(request: Table) -> Table:
             value = getattr(config, name, None)
             if value is not None:
                 options[name] = encoded(value)
-        configs.append(
-            {"values": {name: encoded(value) for name, value in config.kwargs.items()}, "options": options}
-        )
-    names = {parameter["name"] for parameter in parameters}
-    for config in configs:  # an option of a backend may stand among the values, such as waves_per_eu
-        for name in sorted(set(config["values"]) - names):
-            config["options"][name] = config["values"].pop(name)
-    found = {"parameters": parameters, "configs": configs, "heuristics": sorted(loaded.heuristics)}
-    return {**found, "asked": around.gpu.asked}
+        values = {name: encoded(value) for name, value in config.kwargs.items()}
+        for name in sorted(set(values) - names):  # options of a backend may stand there, as waves_per_eu does
+            options[name] = values.pop(name)
+        configs.append(ConfigRow(values, options))
+    return DescribedRow(
+        tuple(parameters), tuple(configs), tuple(sorted(loaded.heuristics)), bool(around.gpu.asked)
+    )

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .json_types import Table
+from .requests import DisassemblerRequest
 
 
-def find_disassemblers(request: Table, origin: str) -> list[str]:
-    """Set the available programs of each tool, and return the stages without one."""
-    missing: list[str] = []
-    for tool in request["disassemblers"].values():
-        paths = [path.replace("{triton}", origin) for path in tool["programs"]]
-        tool["found"] = [path for path in paths if os.access(path, os.X_OK)]
-        missing += [] if tool["found"] else [tool["stage"]]
-    return missing
+def available(tool: DisassemblerRequest, origin: str) -> DisassemblerRequest:
+    """Return a tool with those of its programs that are there; `origin` is the folder of Triton's package."""
+    paths = [path.replace("{triton}", origin) for path in tool.programs]
+    return dataclasses.replace(tool, programs=tuple([path for path in paths if os.access(path, os.X_OK)]))
 
 
-def disassembled(tool: Table, path: str) -> bytes | None:
+def disassembled(tool: DisassemblerRequest, path: str) -> bytes | None:
     """Return the text of the first disassembler that can read a file; None if none can: the log says why."""
     said = []
-    for program in tool["found"]:
-        argv = [program, *tool["flags"], path]
+    for program in tool.programs:
+        argv = [program, *tool.flags, path]
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         if done.returncode == 0:
             return done.stdout

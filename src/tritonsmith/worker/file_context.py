@@ -9,10 +9,11 @@ import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from .disassemble import find_disassemblers
+from .border import RequestRefusedError
+from .disassemble import available
 from .fake_gpu import FakeDriver, FakeGpu
 from .fake_torch import PROVIDED, patched, provide, triton_found
-from .refusal import RequestRefusedError
+from .requests import DisassemblerRequest, FileRequest
 from .stub_finder import ImportWatcher, LentFinder, StubFinder
 from .stub_ledger import Ledger, UnknownError
 
@@ -29,11 +30,13 @@ class FileSurroundings:
     Attributes:
         ledger: a record of replaced modules, and of the code that depends on them.
         gpu: the target's GPU.
+        disassemblers: by binary stage, each with the programs that are there.
     """
 
     def __init__(self, modules: Iterable[str], gpus: Table, lent: Table) -> None:
         self.ledger = Ledger(PROVIDED)
         self.gpu = FakeGpu(self.ledger.note, UnknownError, gpus)
+        self.disassemblers: dict[str, DisassemblerRequest] = {}
         around = {"torch": patched, "torch.utils._triton": triton_found}
         self._watcher = ImportWatcher(
             {name: functools.partial(change, self.gpu) for name, change in around.items()}
@@ -75,20 +78,21 @@ class FileSurroundings:
             self._watcher.around[".".join(parts[:length])] = run
 
 
-def prepare(request: Table, around: FileSurroundings | None = None) -> FileSurroundings:
+def prepare(request: FileRequest, around: FileSurroundings | None = None) -> FileSurroundings:
     """Import Triton if need be, find disassemblers, and return the surroundings of a kernel's file."""
     around = around or surroundings(request)
     import triton
 
-    request["missing"] = find_disassemblers(request, os.path.dirname(triton.__file__))
+    origin = os.path.dirname(triton.__file__)
+    around.disassemblers = {name: available(tool, origin) for name, tool in request.disassemblers.items()}
     return around
 
 
-def surroundings(request: Table) -> FileSurroundings:
+def surroundings(request: FileRequest) -> FileSurroundings:
     """Import Triton, and return the surroundings of a kernel's file."""
     for name in SINGLE_THREADED:  # a process with threads, started by an imported library, must not fork
         os.environ.setdefault(name, "1")
-    around = FileSurroundings(request["stand-ins"], request["gpus"], request.get("lent", {}))
+    around = FileSurroundings(request.stand_ins, request.gpus, request.lent)
     try:
         import triton
         import triton.compiler.code_generator  # imported late by itself, in each process

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .border import EXIT_REFUSED, WorkerRefusal, read_request, refusal_text, text_of
 from .forked_call import in_child
 from .libtriton import UnusableError, context_of, library, load
-from .refusal import EXIT_REFUSED
 from .replay import write
-
-if TYPE_CHECKING:
-    from .json_types import Table
+from .requests import ChildRow, GenericRequest
 
 # MLIR prints a module in generic form if it is invalid; builtin.module may only have attributes of dialects.
 _INVALID = "generic"
@@ -21,27 +18,26 @@ _INVALID = "generic"
 
 def print_all(request_path: str) -> int:
     """Print every file of a request; results go to the file that it names."""
-    with open(request_path, encoding="utf-8") as file:
-        request = json.load(file)
-    rows: list[Table] = []
+    request = read_request(GenericRequest, request_path)
+    rows: list[str] = []
     code = 0
     try:
         lib = load(library())
-        for number, job in enumerate(request["jobs"]):
-            one = partial(_print, lib, job["input"], job["out"], request["memory"])
-            answer = in_child(one, timeout=request["timeout"])
-            rows.append({"number": number, "status": answer["status"], "error": answer.get("error", "")})
+        for job in request.jobs:
+            act = partial(_print, lib, job.input, job.out, request.memory)
+            answer = in_child(act, timeout=request.timeout)
+            rows.append(text_of(ChildRow(answer["status"], answer.get("error", ""), answer["seconds"])))
     except (UnusableError, ImportError) as error:
-        rows.append({"refused": str(error)})
+        rows.append(refusal_text(WorkerRefusal("unusable", str(error))))
         code = EXIT_REFUSED
-    write(request["results"], "".join(json.dumps(row) + "\n" for row in rows))
+    write(request.results, "".join(f"{row}\n" for row in rows))
     return code
 
 
 def _print(lib: Any, path: str, out: str, memory: int) -> None:
     _limit(memory)
     context = context_of(lib)
-    write(out, text_of(lib, context, lib.ir.parse_mlir_module(path, context)))
+    write(out, generic_text(lib, context, lib.ir.parse_mlir_module(path, context)))
 
 
 def _limit(memory: int) -> None:
@@ -55,7 +51,7 @@ def _limit(memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
 
 
-def text_of(lib: Any, context: Any, module: Any) -> str:
+def generic_text(lib: Any, context: Any, module: Any) -> str:
     """Return a module in generic form; the module is invalid afterwards."""
     builder = lib.ir.builder(context)
     unit = getattr(builder, "get_unit_attr", None)  # 3.0 and others have it not; any attribute will do

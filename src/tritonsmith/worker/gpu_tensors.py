@@ -19,6 +19,7 @@ from . import cuda_runtime, torch_compile
 from .fake_gpu import FakeGpu
 from .fake_torch import patch
 from .launches import Recorder, site
+from .requests import CaptureRequest
 
 if TYPE_CHECKING:
     from .json_types import Table
@@ -38,9 +39,9 @@ _TORCHS = ("aten", "prims")  # namespaces whose operations run on the CPU's tens
 _EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 
 
-def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: Table) -> None:
+def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: CaptureRequest) -> None:
     """Let torch make tensors of the fake GPU."""
-    patch(gpu, torch, request["built"])
+    patch(gpu, torch, request.built)
     tensors = _Tensors(torch, recorder, request)
     cuda_runtime.install(torch, gpu, recorder, request)
     _device_guard(torch)
@@ -59,7 +60,7 @@ def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: Table) -> Non
 
 
 class _Tensors:
-    def __init__(self, torch: Any, recorder: Recorder, request: Table) -> None:
+    def __init__(self, torch: Any, recorder: Recorder, request: CaptureRequest) -> None:
         self._torch, self._recorder, self._request = torch, recorder, request
         self._cuda, self._cpu = torch.device("cuda", 0), torch.device("cpu")
         self._own = set(torch._C._dispatch_get_registrations_for_dispatch_key("CUDA"))  # noqa: SLF001
@@ -361,7 +362,7 @@ class _Tensors:
         if not torch.is_autocast_enabled("cuda"):
             return args, kwargs
         name = getattr(func, "__name__", "")
-        table = self._request["autocast"]
+        table = self._request.autocast
         if name in table["lower"]:
             dtype = torch.get_autocast_dtype("cuda")
         elif name in table["float32"]:

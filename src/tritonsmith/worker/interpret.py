@@ -7,7 +7,6 @@ memory is replaced: addresses are those of the request, not of this process. It 
 from __future__ import annotations
 
 import importlib
-import json
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,12 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import parent_death
+from .border import EXIT_REFUSED, RequestRefusedError, read_request, refusal_text, text_of
 from .compile_point import complete
 from .file_context import prepare
 from .forked_call import in_child
 from .load import LoadedKernel, load_checked
-from .refusal import EXIT_REFUSED, RequestRefusedError
 from .replay import write
+from .requests import InterpretedProgram, InterpretedRow, InterpretRequest, PointRequest
 from .values import decoded
 
 if TYPE_CHECKING:
@@ -30,31 +30,43 @@ if TYPE_CHECKING:
 def run_programs(request_path: str) -> int:
     """Run every program of a request, each in its own process; write results to the request's file."""
     parent_death.interrupt()
-    with open(request_path, encoding="utf-8") as file:
-        request = json.load(file)
-    made = in_child(partial(_run_all, request), timeout=request["limit"] * (len(request["runs"]) + 1))
-    rows: list[Table] = made["value"] if made["status"] == "ok" else [made]
-    write(request["results"], "".join(json.dumps(row) + "\n" for row in rows))
-    return EXIT_REFUSED if "refused" in rows[-1] else 0
+    request = read_request(InterpretRequest, request_path)
+    answer = in_child(partial(_run_all, request), timeout=request.limit * (len(request.runs) + 1))
+    if answer["status"] == "ok":
+        lines, refused = answer["value"]
+    else:  # the file ended the process that loads it
+        lines, refused = (
+            [text_of(InterpretedRow(answer["status"], answer["error"], answer["seconds"]))],
+            False,
+        )
+    write(request.results, "".join(f"{line}\n" for line in lines))
+    return EXIT_REFUSED if refused else 0
 
 
-def _run_all(request: Table) -> list[Table]:
-    """Load the kernel, whose file may do anything, and run it until a program fails."""
-    rows: list[Table] = []
+def _run_all(request: InterpretRequest) -> tuple[list[str], bool]:
+    """Load the kernel, whose file may do anything, and run it until a program fails; return lines.
+
+    The second value is true if the request is refused.
+    """
+    lines: list[str] = []
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends this process
-    signal.setitimer(signal.ITIMER_REAL, request["limit"])
+    signal.setitimer(signal.ITIMER_REAL, request.limit)
     try:
-        _find_numpy(request["numpy"])
+        _find_numpy(request.numpy)
         loaded = load_checked(request, prepare(request))
     except RequestRefusedError as error:
-        return [{"refused": error.about}]
+        return [refusal_text(error.refusal)], True
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert loaded is not None  # noqa: S101 - a kernel, no IR
-    for one in request["runs"]:
-        rows.append(in_child(partial(_run, request["points"][0], loaded, one), timeout=request["limit"]))
-        if rows[-1]["status"] != "ok":  # the next one would fail as well, perhaps after the same time
+    for program in request.runs:
+        answer = in_child(partial(_run, request.points[0], loaded, program), timeout=request.limit)
+        value = answer.get("value", {})
+        lines.append(
+            text_of(InterpretedRow(answer["status"], answer.get("error", ""), answer["seconds"], **value))
+        )
+        if answer["status"] != "ok":  # the next one would fail as well, perhaps after the same time
             break
-    return rows
+    return lines, False
 
 
 def _find_numpy(folder: str) -> None:
@@ -70,32 +82,32 @@ def _find_numpy(folder: str) -> None:
             raise RequestRefusedError("import", what, why=str(error), module="numpy") from None
 
 
-def _run(point: Table, loaded: LoadedKernel, one: Table) -> Table:
+def _run(point: PointRequest, loaded: LoadedKernel, program: InterpretedProgram) -> Table:
     """Run one program; return its written bytes, and the number of bytes read outside of the memory."""
     from triton.runtime import interpreter
 
     from .interpreted_memory import InterpretedMemory, MemoryModule  # needs NumPy
 
-    memory = InterpretedMemory(one["memory"])
+    memory = InterpretedMemory(program.memory)
     interpreter._interpreter = MemoryModule(interpreter._interpreter, memory)  # noqa: SLF001
     kernel = loaded.fn
     function = kernel.rewrite() if hasattr(kernel, "rewrite") else kernel.fn  # 3.1 and later rewrite its AST
     interpreter._patch_lang(function)  # noqa: SLF001
-    interpreter.interpreter_builder.grid_dim = tuple(one["grid"])
-    interpreter.interpreter_builder.grid_idx = tuple(one["program"])
-    function(**_arguments(point, loaded, iter(one["arguments"])))
+    interpreter.interpreter_builder.grid_dim = program.grid
+    interpreter.interpreter_builder.grid_idx = program.program
+    function(**_arguments(point, loaded, iter(program.arguments)))
     return {"written": list(memory.written()), "outside": memory.outside}
 
 
-def _arguments(point: Table, loaded: LoadedKernel, given: Iterator[Any]) -> Table:
+def _arguments(point: PointRequest, loaded: LoadedKernel, given: Iterator[Any]) -> Table:
     """Return the arguments by name: constants as a launch has them, others as the signature types them."""
     from triton.runtime import interpreter
 
     constants = {name: decoded(value) for name, value in complete(loaded, point).items()}
-    constants.update({name: 1 for name, hint in point["hints"].items() if hint == 1})
+    constants.update({name: 1 for name, hint in point.hints.items() if hint == 1})
     marked = {name for name, one in loaded.fn.fn.__annotations__.items() if "constexpr" in str(one)}
     found: Table = {}
-    for name, kind in point["signature"].items():
+    for name, kind in point.signature.items():
         if name not in constants:
             found[name] = _typed(kind, next(given))
         elif name in marked:

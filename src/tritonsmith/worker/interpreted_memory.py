@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ class InterpretedMemory:
         outside: number of bytes that were read without being in the request or written; they are 0.
     """
 
-    def __init__(self, runs: list[tuple[int, str]]) -> None:
+    def __init__(self, runs: Iterable[tuple[int, str]]) -> None:
         """Fill the memory from runs of bytes: the first address, and the bytes in hexadecimal."""
         self.outside = 0
         parts = [(start, np.frombuffer(bytes.fromhex(said), np.uint8)) for start, said in runs]

@@ -14,9 +14,11 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from .border import request_of
 from .forked_call import in_child
 from .libtriton import PROBES, UnusableError, add, bindings_of, context_of, kinds_of, library, load
 from .replay import write, write_rows
+from .requests import BindingRow, CallRow, FormRow, RehearsedRow, RehearseRequest
 
 if TYPE_CHECKING:
     from .json_types import Table
@@ -38,24 +40,26 @@ def print_bindings(_: str) -> int:
 
 def print_rehearsal(request_text: str) -> int:
     """Print one line per stage."""
-    return write_rows(rehearse(json.loads(request_text)), sys.stdout)
+    return write_rows(rehearse(request_of(RehearseRequest, request_text)), sys.stdout)
 
 
-def bindings() -> Iterator[Table]:
+def bindings() -> Iterator[BindingRow]:
     """Yield a row per binding: its path, the types of its arguments, and its pass for sample values."""
     lib = load(library())
     for module, path, name in bindings_of(lib):
         kinds = kinds_of(getattr(module, name))
-        row: Table = {"binding": f"{path}.{name}", "kinds": kinds, "forms": [], "error": ""}
+        binding = f"{path}.{name}"
         if kinds is None:
-            row["error"] = "its docstring does not list its arguments"
-        for values in () if kinds is None else _tries(kinds):
-            answer = form_of(lib, row["binding"], values)
+            yield BindingRow(binding, None, (), "its docstring does not list its arguments")
+            continue
+        forms, error = [], ""
+        for values in _tries(kinds):
+            answer = form_of(lib, binding, values)
             if answer["status"] == "ok":
-                row["forms"].append({"arguments": values, "form": answer["value"]})
+                forms.append(FormRow(tuple(values), answer["value"]))
             else:
-                row["error"] = answer["error"]
-        yield row
+                error = answer["error"]
+        yield BindingRow(binding, tuple(kinds), tuple(forms), error)
 
 
 def _tries(kinds: list[str]) -> Iterator[list[Any]]:
@@ -97,7 +101,7 @@ class EnoughError(BaseException):
     """The end of a rehearsal, after the last pass manager of MLIR."""
 
 
-def rehearse(request: Table) -> Iterator[Table]:
+def rehearse(request: RehearseRequest) -> Iterator[RehearsedRow]:
     """Yield the backend's calls per stage, in order, with the forms of their passes."""
     answer = in_child(lambda: _rehearse(request))  # first, so that no thread runs where children come from
     if answer["status"] != "ok":
@@ -105,19 +109,22 @@ def rehearse(request: Table) -> Iterator[Table]:
     lib = load(library())
     known: Table = {}
     for row in answer["value"]:
+        calls = []
         for call in row["calls"]:
             key = json.dumps([call["binding"], call["arguments"]])
             if key not in known:
                 known[key] = form_of(lib, call["binding"], call["arguments"])
-            call["form"] = known[key].get("value", "")
-        yield row
+            path, number = call["at"]
+            form = known[key].get("value", "")
+            calls.append(CallRow(call["binding"], tuple(call["arguments"]), (path, number), form))
+        yield RehearsedRow(row["stage"], tuple(calls), row["error"])
 
 
-def _rehearse(request: Table) -> list[Table]:
+def _rehearse(request: RehearseRequest) -> list[Table]:
     """Return the calls of the stages; pass managers do not run."""
     # So this is fast, and the calls depend on target and options only. A stage that reads the output of its
     # passes ends early, with the calls up to there.
-    for name in request["stand-ins"]:
+    for name in request.stand_ins:
         if importlib.util.find_spec(name) is None:
             sys.modules[name] = types.ModuleType(name)
     from triton._C import libtriton as lib
@@ -129,10 +136,10 @@ def _rehearse(request: Table) -> list[Table]:
         _watch(module, path, name, calls)
     lib.ir.pass_manager.run = lambda *_: None
     lib.llvm.context = _enough
-    target = GPUTarget(*request["target"])
+    target = GPUTarget(*request.target)
     backend = make_backend(target)
     known = set(getattr(backend.parse_options({}), "__dataclass_fields__", ()))
-    options = backend.parse_options({key: one for key, one in request["options"].items() if key in known})
+    options = backend.parse_options({key: one for key, one in request.options.items() if key in known})
     context = lib.ir.context()
     lib.ir.load_dialects(context)
     backend.load_dialects(context)
@@ -140,7 +147,7 @@ def _rehearse(request: Table) -> list[Table]:
     backend.add_stages(stages, options, *_language(backend))
     with tempfile.TemporaryDirectory() as folder:
         write(f"{folder}/empty.mlir", KERNEL)
-        module = lib.ir.parse_mlir_module(request.get("input") or f"{folder}/empty.mlir", context)
+        module = lib.ir.parse_mlir_module(request.input or f"{folder}/empty.mlir", context)
     module.context = context
     metadata = {"target": target, **vars(options)}
     rows = []

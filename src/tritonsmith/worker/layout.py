@@ -7,17 +7,17 @@ each type has a process of its own.
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 import tempfile
 from typing import TYPE_CHECKING, Any
 
 from . import parent_death
+from .border import EXIT_REFUSED, WorkerRefusal, refusal_text, request_of, text_of
 from .forked_call import in_child
 from .libtriton import context_of
 from .ptxas import read_tail
-from .refusal import EXIT_REFUSED
+from .requests import LayoutRequest, LayoutRow
 
 if TYPE_CHECKING:
     from .json_types import Table
@@ -30,19 +30,20 @@ SHOWN = 2000  # bytes of what was printed, in an error
 def convert(request_text: str) -> int:
     """Print a line of JSON for each type of the request: its bases, or an error."""
     parent_death.interrupt()
-    request: Table = json.loads(request_text)
+    request = request_of(LayoutRequest, request_text)
     if not able():
-        print(json.dumps({"refused": "it has no conversion to linear layouts: releases from 3.6.0 on have"}))
+        what = "it has no conversion to linear layouts: releases from 3.6.0 on have"
+        print(refusal_text(WorkerRefusal("unusable", what)))
         return EXIT_REFUSED
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "log")
-        for number, text in enumerate(request["types"]):
+        for number, text in enumerate(request.types):
             file = os.path.join(folder, f"{number}.mlir")
             with open(file, "w", encoding="utf-8") as module:
                 module.write(MODULE % text)
-            answer = in_child(functools.partial(bases, text, file), log, request["timeout"])
+            answer = in_child(functools.partial(bases, text, file), log, request.timeout)
             value = answer.get("value") or {"error": failure(answer["error"], log)}
-            print(json.dumps({"type": text, **value}))
+            print(text_of(LayoutRow(text, **value)))
     return 0
 
 

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def value_of(lib: Any, kind: str, number: int) -> Any:
     raise UnusableError(f"no sample value for the type {kind}")
 
 
-def add(lib: Any, manager: Any, path: str, arguments: list[Any]) -> None:
+def add(lib: Any, manager: Any, path: str, arguments: Iterable[Any]) -> None:
     """Call a binding."""
     values = [value_of(lib, one["class"], 0) if isinstance(one, dict) else one for one in arguments]
     binding(lib, path)(manager, *values)

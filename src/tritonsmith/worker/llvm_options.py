@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+from .border import RequestRefusedError
 from .forked_call import in_child
 from .libtriton import library
 from .ptxas import LONGEST_TAIL
-from .refusal import RequestRefusedError
 
 # llvm::cl::ParseCommandLineOptions(int, const char *const *, StringRef, ...): all arguments after these have
 # zero as their default, and one more of them does no harm (there are three or four).
@@ -30,10 +30,10 @@ SILENCE = "-filter-print-funcs=none"  # print no function
 _TABLES = (2, 11)  # sh_type: SHT_SYMTAB, SHT_DYNSYM
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_APPLIED: list[list[str]] = []
+_APPLIED: list[tuple[str, ...]] = []
 
 
-def apply(flags: list[str]) -> None:
+def apply(flags: tuple[str, ...]) -> None:
     """Set options, once in a process: `disable-lsr`, `opt-bisect-limit=9`.
 
     Raises:
@@ -56,12 +56,12 @@ def apply(flags: list[str]) -> None:
     _APPLIED.append(flags)
 
 
-def bisects(flags: list[str]) -> bool:
+def bisects(flags: tuple[str, ...]) -> bool:
     """Report whether the flags stop LLVM after some of its passes, so that its log lists them."""
     return any(f"-{flag.lstrip('-')}".startswith(BISECTION) for flag in flags)
 
 
-def shorten(path: str, flags: list[str]) -> None:
+def shorten(path: str, flags: tuple[str, ...]) -> None:
     """Reduce a long log to LLVM's list of passes."""
     # AMD's machine passes are printed in spite of the filter.
     with open(path, "rb") as file:

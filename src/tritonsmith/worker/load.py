@@ -15,15 +15,19 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from .border import RequestRefusedError, unknown
 from .file_context import FileSurroundings
 from .identity_checks import note_identities
 from .needed_statements import candidates, needed
-from .refusal import RequestRefusedError, unknown
+from .requests import FileRequest, PointRequest
 from .stub_ledger import UnknownError
 from .stubs import name_of
 
 if TYPE_CHECKING:
     from .json_types import Table
+
+    # Python 3.8 cannot evaluate this
+    Loader = Callable[[tuple[str, int | str, int]], "LoadedKernel | None"]  # of a target
 
 
 LARGEST = 64 << 20  # bytes of a kernel's file; the tool itself takes less
@@ -40,35 +44,35 @@ class LoadedKernel:
         self.fn, self.configs, self.heuristics = fn, configs, heuristics
 
 
-def load_checked(request: Table, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
+def load_checked(request: FileRequest, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
     """Do the same as `load_for`, and check that the kernel has the parameters of all points of this load."""
     loaded = load_for(request, around, number)
     if loaded is not None:
-        target = request["points"][number]["target"]
-        served = [one for one in request["points"] if one["target"] == target or not around.gpu.asked]
+        target = request.points[number].target
+        served = [point for point in request.points if point.target == target or not around.gpu.asked]
         check_parameters(request, loaded, served)
     return loaded
 
 
-def load_for(request: Table, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
+def load_for(request: FileRequest, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
     """Return the kernel, loaded for the target of a point; None for IR."""
     from triton.backends.compiler import GPUTarget
 
-    around.become(GPUTarget(*request["points"][number]["target"]))
-    if request["ir"]:
+    around.become(GPUTarget(*request.points[number].target))
+    if request.ir:
         return None
     with quiet():
-        return load(request["file"], request["kernel"], around)
+        return load(request.file, request.kernel, around)
 
 
-def check_parameters(request: Table, loaded: LoadedKernel, points: Iterable[Table]) -> None:
+def check_parameters(request: FileRequest, loaded: LoadedKernel, points: Iterable[PointRequest]) -> None:
     """Check the parameters that the tool has read in the file's text."""
     names = list(loaded.fn.arg_names)
     for point in points:
-        if list(point["signature"]) != names:
-            what = f"{request['kernel']} has the parameters {', '.join(names)}"
+        if list(point.signature) != names:
+            what = f"{request.kernel} has the parameters {', '.join(names)}"
             raise RequestRefusedError(
-                "parameters", what, why=f"the request has {', '.join(point['signature'])}", names=names
+                "parameters", what, why=f"the request has {', '.join(point.signature)}", names=names
             )
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import json
 import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
 from . import parent_death
+from .border import request_of, text_of
 from .forked_call import end_adopted, in_child, limit_memory
 from .libtriton import context_of
 from .ptxas import read_tail
+from .requests import LoadPluginRequest, PluginStepRow, TriedPluginRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,32 +54,38 @@ def try_it(request_text: str) -> int:
     """Print a JSON object: `said` by the plugin, `taken` by Triton, `ran`; each a value or an error."""
     parent_death.interrupt()
     parent_death.adopt()
-    request: Table = json.loads(request_text)
-    answers = {}
+    request = request_of(LoadPluginRequest, request_text)
+    steps = {}
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "log")
         for key, act in (("said", said), ("taken", taken), ("ran", ran)):
-            answer = in_child(functools.partial(_bounded, act, request), log, request["timeout"])
+            answer = in_child(functools.partial(_bounded, act, request), log, request.timeout)
             end_adopted()  # sessions of their own, too
-            answers[key] = {**answer, "printed": read_tail(log, SHOWN)}
-    print(json.dumps(answers))
+            steps[key] = PluginStepRow(
+                answer["status"],
+                answer.get("error", ""),
+                answer["seconds"],
+                answer.get("value", {}),
+                read_tail(log, SHOWN),
+            )
+    print(text_of(TriedPluginRow(**steps)))
     return 0
 
 
-def _bounded(act: Callable[[Table], Table], request: Table) -> Table:
-    limit_memory(request["memory"])
+def _bounded(act: Callable[[LoadPluginRequest], Table], request: LoadPluginRequest) -> Table:
+    limit_memory(request.memory)
     return act(request)
 
 
-def said(request: Table) -> Table:
+def said(request: LoadPluginRequest) -> Table:
     """Return a plugin's own description; all of its symbols are resolved first."""
     from triton._C import libtriton  # noqa: F401 - the plugin takes its symbols from there
 
-    library = ctypes.CDLL(request["plugin"], mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    library = ctypes.CDLL(request.plugin, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     entry = getattr(library, ENTRY)
     entry.restype = ctypes.POINTER(PluginInfo)
     info = entry().contents
-    latest = info.api >= request["names_triton"]
+    latest = info.api >= request.names_triton
     return {
         "api": info.api,
         "name": text(info.name),
@@ -88,12 +95,12 @@ def said(request: Table) -> Table:
     }
 
 
-def taken(request: Table) -> Table:
+def taken(request: LoadPluginRequest) -> Table:
     """Return Triton's view of a plugin: the functions that add its passes."""
     return {"bindings": sorted(_bindings(request))}
 
 
-def ran(request: Table) -> Table:
+def ran(request: LoadPluginRequest) -> Table:
     """Run each pass on a small module; a crash is libtriton's own, which it reports as a failure."""
     bindings = _bindings(request)
     from triton._C import libtriton
@@ -113,15 +120,15 @@ def ran(request: Table) -> Table:
     return {"passes": len(bindings)}
 
 
-def _bindings(request: Table) -> dict[str, Callable[..., object]]:
-    variable = request["variable"]
+def _bindings(request: LoadPluginRequest) -> dict[str, Callable[..., object]]:
+    variable = request.variable
     if variable:
-        os.environ[variable] = request["plugin"]
+        os.environ[variable] = request.plugin
     from triton._C import libtriton
 
     module: Any = getattr(libtriton.passes, "plugin", None)
     if hasattr(module, "extend_with"):
-        module.extend_with(request["plugin"])
+        module.extend_with(request.plugin)
     names = (name for name in dir(module) if not name.startswith(("_", "extend_")))
     return {name: getattr(module, name) for name in names}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import selectors
 import signal
@@ -12,14 +11,13 @@ import subprocess
 import time
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .border import row_of
 from .compile_point import failed
+from .requests import CompiledRow, PointsRequest
 
-if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
-    from .json_types import Table
-
-    Report = Callable[[int, Table], None]
+Report = Callable[[int, CompiledRow], None]
 
 # Compiles that take as long as loading a file with many imports: `import torch` takes 3 s of CPU time.
 COMPILES_OF_A_LOAD = 8
@@ -125,7 +123,7 @@ class CompilePool:
 
     def __init__(
         self,
-        request: Table,
+        request: PointsRequest,
         groups: list[CompileGroup],
         start: Callable[[CompileGroup, list[CompileProcess]], CompileProcess],
         report: Report,
@@ -149,7 +147,7 @@ class CompilePool:
     def run(self) -> None:
         """Run until every point has its row."""
         try:
-            for _ in range(min(self.request["jobs"], len(self.request["points"]))):
+            for _ in range(min(self.request.jobs, len(self.request.points))):
                 self._more()
             while self.children:
                 # The parent was killed: nobody waits for results, and its lock is free.
@@ -158,8 +156,8 @@ class CompilePool:
                 nearest = min(child.deadline for child in self.children) - time.monotonic()
                 for key, _ in self.chosen.select(min(max(0.0, nearest), LOOKS_UP)):
                     self._hear(key.data)
-                for child in [one for one in self.children if one.deadline < time.monotonic()]:
-                    seconds = self.request["timeout"]
+                for child in [child for child in self.children if child.deadline < time.monotonic()]:
+                    seconds = self.request.timeout
                     self._lost(child, "timeout", f"timed out after {seconds} s")
         finally:
             for child in list(self.children):
@@ -171,7 +169,7 @@ class CompilePool:
             child = self.start(group, self.children)
             self.children.append(child)
             self.chosen.register(child.out, selectors.EVENT_READ, child)
-            child.give(self.waiting[group].pop(), self.request["timeout"])
+            child.give(self.waiting[group].pop(), self.request.timeout)
 
     def _next(self) -> CompileGroup | None:
         """Return the group that most needs another child; None if no group benefits."""
@@ -192,17 +190,18 @@ class CompilePool:
             return
         child.buffer += heard
         if child.buffer.endswith(b"\n"):
-            result, child.buffer = json.loads(child.buffer), b""
-            self.report(child.number, result)
+            row, child.buffer = row_of(CompiledRow, child.buffer), b""
+            self.report(child.number, row)
             if self.waiting[child.group]:
-                child.give(self.waiting[child.group].pop(), self.request["timeout"])
+                child.give(self.waiting[child.group].pop(), self.request.timeout)
             else:
                 self._gone(child)
                 self._more()
 
     def _lost(self, child: CompileProcess, status: str, error: str) -> None:
         ended = self._gone(child)
-        self.report(child.number, failed(status, error or ended, child.began))
+        point = self.request.points[child.number]
+        self.report(child.number, failed(point, status, error or ended, child.began))
         self._more()
 
     def _gone(self, child: CompileProcess) -> str:

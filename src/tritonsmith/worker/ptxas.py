@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import Any
 
-from .refusal import RequestRefusedError
+from .border import RequestRefusedError
 
 LONGEST_TAIL = 400000  # bytes
 ASSEMBLED: list[str] = []  # what it wrote, run by run

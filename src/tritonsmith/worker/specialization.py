@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .refusal import RequestRefusedError
+from .border import RequestRefusedError
 from .values import encoded
 
 if TYPE_CHECKING:

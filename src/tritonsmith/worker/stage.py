@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
 from . import parent_death
+from .border import read_request, text_of
 from .load import content_of
 from .ptxas import read_tail
+from .requests import StageRequest, StageRow
 from .stub_finder import StubFinder
 from .stub_ledger import Ledger
 
@@ -28,40 +29,39 @@ SHOWN = 3000  # bytes of what was printed, in an error
 def run_stage(request_path: str) -> int:
     """Run the stage that a request names, on its file; the result is a line of JSON."""
     parent_death.interrupt()
-    with open(request_path, encoding="utf-8") as file:
-        request = json.load(file)
-    os.environ["TRITON_CACHE_DIR"] = os.path.join(os.path.dirname(request["out"]), "cache")
-    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    request = read_request(StageRequest, request_path)
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(os.path.dirname(request.out), "cache")
+    log = os.open(request.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
     assembled: list[list[str]] = []
     hear_ptxas(assembled)
-    sys.meta_path.append(StubFinder(request["stand-ins"], Ledger()))
+    sys.meta_path.append(StubFinder(request.stand_ins, Ledger()))
     try:
         content = made(request)
     except Exception as error:  # noqa: BLE001 - whatever the compiler raises is the answer
         traceback.print_exc()
         sys.stderr.flush()
-        said = [line for line in read_tail(request["log"], SHOWN).splitlines() if "error:" in line]
-        result: Table = {"error": "\n".join([f"{type(error).__name__}: {error}", *said[:3]])}
+        said = [line for line in read_tail(request.log, SHOWN).splitlines() if "error:" in line]
+        row = StageRow("\n".join([f"{type(error).__name__}: {error}", *said[:3]]))
     else:
-        with open(request["out"], "wb") as out:
+        with open(request.out, "wb") as out:
             out.write(content if isinstance(content, bytes) else str(content).encode())
-        result = {"error": "", "argv": assembled[-1] if assembled else []}
-    with open(request["result"], "w", encoding="utf-8") as results:
-        results.write(json.dumps(result) + "\n")
+        row = StageRow("", tuple(assembled[-1]) if assembled else ())
+    with open(request.result, "w", encoding="utf-8") as results:
+        results.write(text_of(row) + "\n")
     return 0
 
 
-def made(request: Table) -> Any:
+def made(request: StageRequest) -> Any:
     """Return the stage's output for the file."""
     from triton._C.libtriton import ir, llvm
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import make_backend
 
-    target = GPUTarget(*request["target"])
+    target = GPUTarget(*request.target)
     backend = make_backend(target)
-    options = backend.parse_options(dict(request["options"]))
+    options = backend.parse_options(dict(request.options))
     stages: Table = {}
     if "language" in inspect.signature(backend.add_stages).parameters:  # since 3.4
         from triton.backends.compiler import Language
@@ -73,14 +73,14 @@ def made(request: Table) -> Any:
     ir.load_dialects(context)
     backend.load_dialects(context)
     source: Any
-    if request["of"] in PARSED:
-        source = ir.parse_mlir_module(request["file"], context)
+    if request.of in PARSED:
+        source = ir.parse_mlir_module(request.file, context)
         source.context = context  # Triton's own stages take the context from there
     else:
-        source = content_of(request["file"]).decode()
+        source = content_of(request.file).decode()
         llvm.init_targets()  # normally done by the previous stage
     metadata = {"target": target, "hash": "", **vars(options)}
-    return stages[request["stage"]](source, metadata)
+    return stages[request.stage](source, metadata)
 
 
 def hear_ptxas(assembled: list[list[str]]) -> None:

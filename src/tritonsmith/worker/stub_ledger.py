@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .frames import INSTALLED, package_name, user_frame, where
+from .requests import LedgerNews
 
 if TYPE_CHECKING:
     from .stubs import Stub
@@ -47,15 +48,15 @@ class Ledger:
         self._told: set[str] = set()
         self._taken_off: list[tuple[Any, str]] = []
 
-    def news(self) -> dict[str, dict[str, str] | list[str]]:
+    def news(self) -> LedgerNews:
         """Return the entries that were not reported before."""
-        found: dict[str, dict[str, str] | list[str]] = {
-            "stand-ins": {name: place for name, place in self.used.items() if name not in self._told},
-            "gone": {name: place for name, place in self.gone.items() if name not in self._told},
-            "doubts": [text for text in self.doubts if text not in self._told],
-        }
+        news = LedgerNews(
+            {name: place for name, place in self.used.items() if name not in self._told},
+            {name: place for name, place in self.gone.items() if name not in self._told},
+            tuple(text for text in self.doubts if text not in self._told),
+        )
         self._told.update(self.used, self.gone, self.doubts)
-        return found
+        return news
 
     def use(self, name: str) -> None:
         """Record the use of a name; only the longest name of an expression is kept."""

@@ -9,7 +9,6 @@ import contextlib
 import difflib
 import functools
 import importlib
-import json
 import os
 import re
 import shlex
@@ -21,8 +20,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from . import llvm_options
+from .border import read_request, text_of
 from .introspect import form_of, plain
 from .libtriton import bindings_of
+from .requests import OperatedRow, OperateRequest, SurgeryRequest
 from .stub_finder import ImportWatcher
 
 if TYPE_CHECKING:
@@ -44,13 +45,13 @@ class CompileOperation:
     """The surgery on one compile.
 
     Attributes:
-        wanted: `skip`, `stop`, `repeat`: names of passes with a number, 0 for all; flags for `llvm`, `ptxas`.
+        wanted: the changes.
         passes: a row for each pass that the backend requested.
         stages: output of each stage: name to text, bytes or module.
         stage: the stage that runs now.
     """
 
-    def __init__(self, wanted: Table) -> None:
+    def __init__(self, wanted: SurgeryRequest) -> None:
         self.wanted = wanted
         self.passes: list[Table] = []
         self.stages: Table = {}
@@ -67,12 +68,12 @@ class CompileOperation:
             RequestRefusedError: LLVM rejects an option.
         """
         install()
-        if self.wanted.get("llvm"):
-            llvm_options.apply(self.wanted["llvm"])
+        if self.wanted.llvm:
+            llvm_options.apply(self.wanted.llvm)
 
     def key(self) -> str:
         """Return a digest of the surgery for the keys of Triton's caches."""
-        return sha256(json.dumps(self.wanted, sort_keys=True).encode()).hexdigest()
+        return sha256(text_of(self.wanted).encode()).hexdigest()
 
     def add(self, path: str, names: list[str], real: Callable[[], Any]) -> Any:
         """Add a pass as often as the surgery says.
@@ -97,11 +98,15 @@ class CompileOperation:
             found = real()
         return found
 
+    def _passes(self, kind: str) -> tuple[tuple[str, int], ...]:
+        """Return the passes to skip, to stop after, or to repeat."""
+        return {"skip": self.wanted.skip, "stop": self.wanted.stop, "repeat": self.wanted.repeat}[kind]
+
     def _is(self, kind: str, mine: set[str]) -> bool:
         bare = {_bare(name): name for name in mine}  # MLIR's errors name the class: TritonGPUCoalesce
         found = [
             (kind, name, number)
-            for name, number in self.wanted.get(kind, ())
+            for name, number in self._passes(kind)
             if _bare(name) in bare and number in (0, self._counts[bare[_bare(name)]])
         ]
         self._met.update(found)
@@ -120,7 +125,7 @@ class CompileOperation:
     def assembling(self, argv: Any) -> Any:
         """Return the command of ptxas, a list or (3.0) a line for a shell, with more flags."""
         self._assembled = True
-        more = self.wanted.get("ptxas", ())
+        more = self.wanted.ptxas
         if isinstance(argv, str):
             program, _, rest = argv.partition(" ")
             return " ".join([program, *map(shlex.quote, more), rest])
@@ -129,10 +134,10 @@ class CompileOperation:
     def unmet(self) -> str:
         """Describe a request without effect; empty if all had one."""
         for kind in ("skip", "stop", "repeat"):
-            for name, number in self.wanted.get(kind, ()):
+            for name, number in self._passes(kind):
                 if (kind, name, number) not in self._met:
                     return self._told(name, number)
-        if self.wanted.get("ptxas") and not self._assembled:
+        if self.wanted.ptxas and not self._assembled:
             return "ptxas did not run in this compile: --ptxas-option has no effect"
         return ""
 
@@ -280,18 +285,17 @@ def _watched_key(real: Callable[[], str]) -> Callable[[], str]:
 
 def start(request_path: str) -> int:
     """Operate on all compiles of this process; each writes a line to the results."""
-    with open(request_path, encoding="utf-8") as file:
-        request = json.load(file)
+    request = read_request(OperateRequest, request_path)
     sys.meta_path.insert(0, ImportWatcher({"triton": functools.partial(_with_triton, request)}))
     return 0
 
 
-def _with_triton(request: Table, run: Callable[[], None], triton: types.ModuleType) -> None:
+def _with_triton(request: OperateRequest, run: Callable[[], None], triton: types.ModuleType) -> None:
     run()
     from triton.compiler import compiler
 
-    CompileOperation(request["surgery"]).prepare()
-    if request.get("allocator"):
+    CompileOperation(request.surgery).prepare()
+    if request.allocator:
         triton.set_allocator(_allocated)
     replacement = functools.partial(_compile, request, compiler.compile)
     for module in (triton, triton.compiler, compiler):
@@ -304,16 +308,18 @@ def _allocated(size: int, _alignment: int, _stream: int | None) -> Any:
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
-def _compile(request: Table, real: Callable[..., Any], src: Any, *arguments: Any, **named: Any) -> Any:
+def _compile(
+    request: OperateRequest, real: Callable[..., Any], src: Any, *arguments: Any, **named: Any
+) -> Any:
     """Replace Triton's `compile`: operate on it, and write its row."""
-    operation = CompileOperation(request["surgery"])
+    operation = CompileOperation(request.surgery)
     error, changed = "", {}
-    if request.get("options"):
+    if request.options:
         launched = dict(named.get("options") or {})
         changed = {
-            name: launched.get(name) for name, one in request["options"].items() if launched.get(name) != one
+            name: launched.get(name) for name, value in request.options.items() if launched.get(name) != value
         }
-        named["options"] = {**launched, **request["options"]}
+        named["options"] = {**launched, **request.options}
     try:
         with operating(operation):
             return real(src, *arguments, **named)
@@ -321,7 +327,7 @@ def _compile(request: Table, real: Callable[..., Any], src: Any, *arguments: Any
         error = f"{type(failure).__name__}: {failure}"
         raise
     finally:
-        row = {"kernel": getattr(src, "name", str(src)), "passes": operation.passes, "error": error}
-        row["changed"] = changed  # options of the launch that are others now: name to the launch's value
-        with open(os.path.join(request["results"], f"{os.getpid()}.jsonl"), "a", encoding="utf-8") as file:
-            file.write(json.dumps({**row, "unmet": operation.unmet()}) + "\n")
+        name = str(getattr(src, "name", src))
+        row = OperatedRow(name, tuple(operation.passes), error, changed, operation.unmet())
+        with open(os.path.join(request.results, f"{os.getpid()}.jsonl"), "a", encoding="utf-8") as file:
+            file.write(text_of(row) + "\n")

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .launches import Recorder, site
+from .requests import CaptureRequest
 from .stub_finder import ImportWatcher
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _METHODS, _TABLE, _ABOVE = (
 _KEPT: list[Any] = []  # objects whose address C++ holds
 
 
-def watch(torch: Any, tensor_type: type, recorder: Recorder, request: Table) -> None:
+def watch(torch: Any, tensor_type: type, recorder: Recorder, request: CaptureRequest) -> None:
     """Change torch's modules as far as needed, once they are imported."""
     changes: dict[str, Callable[[Any], None]] = {
         "torch._dynamo.trace_rules": _skip,
@@ -142,8 +143,8 @@ def _fake_tensors(fake_tensor: Any) -> None:
     fake_tensor.FakeTensorMode.avoid_device_init = property(lambda _: True)
 
 
-def _settings(request: Table, config: Any) -> None:
-    for name, value in request["inductor"].items():
+def _settings(request: CaptureRequest, config: Any) -> None:
+    for name, value in request.inductor.items():
         with contextlib.suppress(AttributeError):  # releases of torch differ
             setattr(config, name, value)
 

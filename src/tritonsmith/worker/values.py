@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .refusal import unknown
+from .border import unknown
 from .stubs import name_of
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,44 +22,46 @@ from tritonsmith.compiler.run import PreparedCompile, Toolchain
 from tritonsmith.compiler.signature import BoundSignature
 from tritonsmith.core.plan import Plan
 from tritonsmith.worker.interpreted_memory import InterpretedMemory, MemoryModule
+from tritonsmith.worker.requests import InterpretedProgram, InterpretedRow
 
 pytestmark = pytest.mark.unit
 
 KINDS = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "MORE": "constexpr"}
-Row = dict[str, Any]
+Answer = Callable[[InterpretedProgram], InterpretedRow | None]
 
 
 @dataclass(frozen=True)
 class WrittenDown(TritonInterpreter):
     """Answers by a function of a run, and not by a process."""
 
-    answer: Callable[[Row], Row] = dict
+    answer: Answer = field(default=lambda _: None)
 
-    def _run(self, runs: list[Row]) -> list[Row]:
-        rows = []
+    def _run(self, runs: tuple[InterpretedProgram, ...]) -> list[InterpretedRow]:
+        rows: list[InterpretedRow] = []
         for one in runs:
-            rows.append(self.answer(one))
-            if not rows[-1]:
-                return rows[:-1]
+            row = self.answer(one)
+            if row is None:
+                return rows
+            rows.append(row)
         return rows
 
 
-def added(run: Row, more: float = 0.0, elsewhere: int = 0) -> Row:
+def added(run: InterpretedProgram, more: float = 0.0, elsewhere: int = 0) -> InterpretedRow:
     """x * y + x of 16 elements, by the memory that the worker has."""
-    memory = InterpretedMemory(run["memory"])
+    memory = InterpretedMemory(run.memory)
     module = MemoryModule(None, memory)
-    x, y, out, n = run["arguments"]
-    at = run["program"][0] * 16 + np.arange(16)
+    x, y, out, n = run.arguments
+    at = run.program[0] * 16 + np.arange(16)
     mask = at < n
     places = [(base + 4 * (at + elsewhere)).astype(np.uint64) for base in (x, y)]
     one, other = (module.load(place, mask, np.float32(0), np.float32) for place in places)
     with np.errstate(invalid="ignore"):  # infinity times 0
         found = one * other + one + np.float32(more)
     module.store((out + 4 * at).astype(np.uint64), found, mask)
-    return {"status": "ok", "value": {"written": list(memory.written()), "outside": memory.outside}}
+    return InterpretedRow("ok", "", 0.0, tuple(memory.written()), memory.outside)
 
 
-def compared(answer: Callable[[Row], Row], text: str = ADD, kinds: dict[str, str] | None = None) -> Any:
+def compared(answer: Answer, text: str = ADD, kinds: dict[str, str] | None = None) -> Any:
     kernel = parsed(text)
     assert kernel
     reference = ReferenceRuns(inputs_of(3))
@@ -88,20 +90,20 @@ def test_memory_that_the_first_text_does_not_read_differs() -> None:
 
 
 def test_nothing_written_differs() -> None:
-    empty = {"status": "ok", "value": {"written": [], "outside": 0}}
+    empty = InterpretedRow("ok", "", 0.0)
     assert compared(lambda _: empty).status == "differs"
 
 
 def test_an_error_is_no_verdict() -> None:
-    found = compared(lambda _: {"status": "failed", "error": "InterpreterError: no\nKeyError: 'tt'"})
+    found = compared(lambda _: InterpretedRow("failed", "InterpreterError: no\nKeyError: 'tt'", 0.0))
     assert (found.status, found.why) == ("unknown", "KeyError: 'tt'")
-    known = compared(lambda _: {"status": "failed", "error": "AssertionError: base must be 16-byte aligned"})
+    known = compared(lambda _: InterpretedRow("failed", "AssertionError: base must be 16-byte aligned", 0.0))
     assert "i32:16" in known.hints[0]
 
 
 def test_fewer_runs_are_no_verdict() -> None:
     left = iter(range(3))
-    found = compared(lambda run: added(run) if next(left, None) is not None else {})
+    found = compared(lambda run: added(run) if next(left, None) is not None else None)
     assert (found.status, found.why) == ("unknown", "the interpreter ended after 3 of 14 runs")
 
 

@@ -1,32 +1,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from tritonsmith.compiler import manifest, report
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.worker.requests import CompileHead, LedgerNews
 
-LINES: list[dict[str, Any]] = [
-    {
-        "stand-ins": {"torch.nn.Module": "k.py:2", "setuptools": "triton/runtime/build.py:7"},
-        "gone": {"flash_attn": "k.py:4"},
-        "doubts": ["k.py:3: the code depends on the truth value of torch.x, a stand-in"],
-    },
-    {"stand-ins": {f"torch.f{number}": "u.py:1" for number in range(5)}, "gone": {}, "doubts": []},
-    {"doubts": ["k.py:3: the code depends on the truth value of torch.x, a stand-in"]},
+DOUBT = "k.py:3: the code depends on the truth value of torch.x, a stand-in"
+NEWS = [
+    LedgerNews(
+        {"torch.nn.Module": "k.py:2", "setuptools": "triton/runtime/build.py:7"},
+        {"flash_attn": "k.py:4"},
+        (DOUBT,),
+    ),
+    LedgerNews({f"torch.f{number}": "u.py:1" for number in range(5)}),
+    LedgerNews(doubts=(DOUBT,)),
 ]
 
 
 def test_what_all_processes_noted_is_told_once() -> None:
-    replaced, warnings = manifest.stand_ins(LINES), manifest.warnings(LINES)
+    replaced, warnings = manifest.stand_ins(NEWS), manifest.warnings(NEWS)
     assert replaced == {"torch.nn.Module": "k.py:2", **{f"torch.f{number}": "u.py:1" for number in range(5)}}
     assert warnings == (
         "k.py:4: flash_attn is not installed; without it, the code takes another path",
-        "k.py:3: the code depends on the truth value of torch.x, a stand-in",
+        DOUBT,
     )
     made = Manifest(Path("/out"), "k", "k.py", "", "", "", "", "", (), replaced, warnings)
-    *told, names = report.notes({"notes": [], "missing": []}, made, CompileRequest(Path("k.py"), "k", "", ()))
+    *told, names = report.notes(
+        CompileHead("", {}, "", "", ""), made, CompileRequest(Path("k.py"), "k", "", ())
+    )
     assert tuple(told) == warnings
     assert names == (
         "torch is not installed, and stand-ins replaced torch.nn.Module (k.py:2), torch.f0 (u.py:1), "

@@ -11,19 +11,20 @@ from tritonsmith.compiler import points, targets
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.core.errors import UsageError
+from tritonsmith.worker.requests import SurgeryRequest
 
 ASKED = CompileRequest(Path("/k.ttir"), "k", "", targets.parse_all(["cuda:90", "hip:gfx942"]))
 
 
 def test_a_name_is_all_runs_and_a_number_is_one() -> None:
     made = Surgery(skip=("cse", "canonicalize#2"), stop="add_cse#1", llvm=("disable-lsr",), ptxas=("-O1",))
-    assert made.request() == {
-        "skip": [["cse", 0], ["canonicalize", 2]],
-        "stop": [["add_cse", 1]],
-        "repeat": [],
-        "llvm": ["disable-lsr"],
-        "ptxas": ["-O1"],
-    }
+    assert made.request() == SurgeryRequest(
+        skip=(("cse", 0), ("canonicalize", 2)),
+        stop=(("add_cse", 1),),
+        repeat=(),
+        llvm=("disable-lsr",),
+        ptxas=("-O1",),
+    )
 
 
 @pytest.mark.parametrize("name", ["", "#2", "cse#0", "cse#", "cse #1", "a;b"])

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.unit.worker import preloaded
 from tritonsmith import worker
 from tritonsmith.compiler import gpu_models, targets
 from tritonsmith.worker.ptxas import read_tail
+from tritonsmith.worker.requests import DescribeRequest
 
 FILES = {
     "__init__.py": """
@@ -143,7 +145,7 @@ def request(place: Path, *points: dict[str, Any], **more: Any) -> Path:
         "keep": [],
         "disassemble": True,
         "stages": ["ttir", "cubin"],
-        "stand-ins": ["torch"],
+        "stand_ins": ["torch"],
         "gpus": gpu_models.all_facts(map(targets.parse, ("h100", "a100", "mi300x"))),
         "disassemblers": {
             "cubin": {"stage": "sass", "programs": ["/no/such", "/bin/echo"], "flags": ["read"]}
@@ -153,6 +155,12 @@ def request(place: Path, *points: dict[str, Any], **more: Any) -> Path:
     path = place / "request.json"
     path.write_text(json.dumps(content))
     return path
+
+
+def described(path: Path) -> str:
+    """The request to describe the kernel of a request to compile."""
+    whole = json.loads(path.read_text())
+    return json.dumps({one.name: whole[one.name] for one in fields(DescribeRequest) if one.name in whole})
 
 
 def start(place: Path, what: str, argument: str) -> subprocess.Popen[str]:
@@ -193,7 +201,7 @@ def test_every_way_to_end_is_a_row(place: Path) -> None:
     assert found["hang"]["error"] == "timed out after 2 s"
     assert out.splitlines()[-1].startswith("[6/6] ")
     assert head["triton"] == "9.9.9"
-    assert head["stand-ins"] == {"torch": "kernel.py:1"}
+    assert head["news"]["stand_ins"] == {"torch": "kernel.py:1"}
     assert len(head["file_sha256"]) == 64
 
 
@@ -429,7 +437,7 @@ def test_describe(place: Path) -> None:
         "import triton\nfrom triton.runtime.jit import Tuner\n"
         "@Tuner\n@triton.jit\ndef k(x, n=3, WHAT='y'): pass\n"
     )
-    answer = json.loads(preloaded.run(place, "describe", request(place, point("p")).read_text()).stdout)
+    answer = json.loads(preloaded.run(place, "describe", described(request(place, point("p")))).stdout)
     assert answer["parameters"][1] == {"name": "n", "constexpr": False, "has_default": True, "default": 3}
     assert answer["configs"] == [{"values": {"WHAT": "x"}, "options": {"num_warps": 8, "waves_per_eu": 2}}]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.worker import preloaded
-from tests.unit.worker.test_compile import append, point, request, run
+from tests.unit.worker.test_compile import append, described, point, request, run
 from tests.unit.worker.test_compile import place as place  # noqa: PLC0414 - a fixture
 from tritonsmith.compiler import targets
 from tritonsmith.worker.load import package_of
@@ -60,7 +60,7 @@ def describe(place: Path) -> Describe:
         path.write_text(HEAD + text)
         one = targets.parse(target)
         asked = point("p", target=[one.backend, one.arch, one.warp_size])
-        content = request(place, asked, file=str(path), kernel=kernel).read_text()
+        content = described(request(place, asked, file=str(path), kernel=kernel))
         done = preloaded.run(place, "describe", content)
         assert done.returncode == 0, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
@@ -149,7 +149,7 @@ def test_what_a_package_does_beside_is_not_needed(place: Path, describe: Describ
     text = "from mine.consts import ALPHA\n@triton.jit\ndef k(x, WHAT=ALPHA): pass\n"
     assert default(describe(text, file="mine/k.py")) == 3
     _, (head, _) = run(place, point("p"), file=str(place / "mine" / "k.py"))
-    (note,) = head["doubts"]
+    (note,) = head["news"]["doubts"]
     assert "mine/__init__.py failed: No module named 'compiled_extension" in note
 
 
@@ -239,13 +239,13 @@ def test_what_a_stand_in_decides_is_told_or_refused(place: Path) -> None:
     signature = {"x": "*fp32", "WHAT": "constexpr", "N": "constexpr"}
     heuristic = point("heuristic", signature=signature, constexprs={"N": 5})
     _, (head, row) = run(place, heuristic)
-    assert head["doubts"] == [
+    assert head["news"]["doubts"] == [
         "kernel.py:4: the code depends on the truth value of torch.has_magic, a stand-in"
     ]
-    assert head["stand-ins"]["torch.has_magic"] == "kernel.py:4"
+    assert head["news"]["stand_ins"]["torch.has_magic"] == "kernel.py:4"
     assert row["status"] == "failed"
     assert row["error"].strip() == "the truth value of torch.more_magic is needed, but torch is not installed"
-    assert any("torch.more_magic" in text for text in row["doubts"])
+    assert any("torch.more_magic" in text for text in row["news"]["doubts"])
 
 
 ASKS = "triton.runtime.driver.active.get_current_target().arch"
@@ -373,7 +373,7 @@ def test_a_decorator_that_is_not_installed_is_missed_on_a_kernel(place: Path, he
     _, (first, row) = run(place, point("p", "x"))
     assert row["status"] == "ok"
     rest = ": torch is not installed; its configs etc. are lost"
-    assert first["doubts"] == ([said + rest] if said else [])
+    assert first["news"]["doubts"] == ([said + rest] if said else [])
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,9 @@ def test_an_identity_of_a_stand_in_is_read_in_the_text(place: Path, text: str, s
     _, (head, row) = run(place, point("p", "x"))
     assert row["status"] == "ok"
     line = 6 if "def f" in text else 5
-    assert head["doubts"] == ([f"kernel.py:{line}: the code depends on {said}, a stand-in"] if said else [])
+    assert head["news"]["doubts"] == (
+        [f"kernel.py:{line}: the code depends on {said}, a stand-in"] if said else []
+    )
 
 
 def test_the_package_of_relative_imports(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_what_a_stage_can_do_without_has_a_stand_in(tmp_path: Path, names: list[
         file.write_text(dedent(text), encoding="utf-8")
     source, out, result = (tmp_path / name for name in ("k.ptx", "k.cubin", "k.json"))
     source.write_text("ptx", encoding="utf-8")
-    request = {"target": ["cuda", 90, 32], "options": {}, "of": "ptx", "stage": "cubin", "stand-ins": names}
+    request = {"target": ["cuda", 90, 32], "options": {}, "of": "ptx", "stage": "cubin", "stand_ins": names}
     files = {"file": source, "out": out, "result": result, "log": tmp_path / "log"}
     asked = tmp_path / "request.json"
     asked.write_text(

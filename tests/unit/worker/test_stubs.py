@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tritonsmith.worker.requests import LedgerNews
 from tritonsmith.worker.stub_finder import LentFinder, StubFinder
 from tritonsmith.worker.stub_ledger import Ledger, UnknownError
 from tritonsmith.worker.stubs import name_of
@@ -52,8 +53,8 @@ def test_what_is_replaced_is_noted_by_its_full_name_and_first_place(run: Run, le
     run("import gone.nn\nx = gone.nosuch.thing\ny = gone.nosuch.thing\nfrom gone.nn import Module\n")
     assert ledger.used == {"gone.nn": "k.py:1", "gone.nosuch.thing": "k.py:2", "gone.nn.Module": "k.py:4"}
     assert not ledger.doubts
-    assert ledger.news()["stand-ins"] == ledger.used
-    assert not any(ledger.news().values()), "each is told once"
+    assert ledger.news().stand_ins == ledger.used
+    assert ledger.news() == LedgerNews(), "each is told once"
 
 
 def test_a_module_of_a_package_that_is_here_has_no_stand_in(run: Run, ledger: Ledger) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tritonsmith.worker import llvm_options
+from tritonsmith.worker.requests import SurgeryRequest
 from tritonsmith.worker.surgery import CompileOperation, StoppedError, current, operating
 
 PIPELINE = (
@@ -23,7 +24,7 @@ PIPELINE = (
 def added(**wanted: Any) -> tuple[CompileOperation, list[str]]:
     """What a pass manager gets."""
     made: list[str] = []
-    operation = CompileOperation(wanted)
+    operation = CompileOperation(SurgeryRequest(**wanted))
     for path, name in PIPELINE:
         operation.add(path, [name], lambda name=name: made.append(name))  # type: ignore[misc]
     return operation, made
@@ -31,20 +32,20 @@ def added(**wanted: Any) -> tuple[CompileOperation, list[str]]:
 
 @pytest.mark.parametrize("name", ["canonicalize", "add_canonicalizer", "passes.common.add_canonicalizer"])
 def test_a_pass_has_the_name_of_mlir_and_those_of_python(name: str) -> None:
-    operation, made = added(skip=[[name, 0]])
+    operation, made = added(skip=((name, 0),))
     assert made == ["cse", "tritongpu-coalesce"]
     assert not operation.unmet()
-    assert added(skip=[[name, 2]])[1] == ["canonicalize", "cse", "tritongpu-coalesce"]
+    assert added(skip=((name, 2),))[1] == ["canonicalize", "cse", "tritongpu-coalesce"]
 
 
 def test_a_pass_runs_twice() -> None:
-    operation, made = added(repeat=[["cse", 1]])
+    operation, made = added(repeat=(("cse", 1),))
     assert made == ["canonicalize", "cse", "cse", "tritongpu-coalesce", "canonicalize"]
     assert [one["times"] for one in operation.passes] == [1, 2, 1, 1]
 
 
 def test_after_the_last_pass_the_compile_ends_with_its_ir() -> None:
-    operation, made = added(stop=[["cse", 1]])
+    operation, made = added(stop=(("cse", 1),))
     assert made == ["canonicalize", "cse"]
     operation.stage = "ttgir"
     with pytest.raises(StoppedError, match="the compile ends after cse"):
@@ -58,17 +59,17 @@ def test_runs_are_numbered_as_a_dump_counts_them() -> None:
 
 
 def test_what_is_not_there_is_told() -> None:
-    assert "did you mean tritongpu-coalesce" in added(skip=[["tritongpu-coalese", 0]])[0].unmet()
+    assert "did you mean tritongpu-coalesce" in added(skip=(("tritongpu-coalese", 0),))[0].unmet()
     assert (
         "reaches canonicalize 2 times: there is no canonicalize#3"
-        in added(skip=[["canonicalize", 3]])[0].unmet()
+        in added(skip=(("canonicalize", 3),))[0].unmet()
     )
-    assert "it has canonicalize, cse, tritongpu-coalesce" in added(skip=[["zzz", 0]])[0].unmet()
-    assert "cse" in added(stop=[["canonicalize", 1]], skip=[["cse", 0]])[0].unmet(), "it is not reached"
+    assert "it has canonicalize, cse, tritongpu-coalesce" in added(skip=(("zzz", 0),))[0].unmet()
+    assert "cse" in added(stop=(("canonicalize", 1),), skip=(("cse", 0),))[0].unmet(), "it is not reached"
 
 
 def test_options_of_ptxas_come_first_and_are_missed_where_it_does_not_run() -> None:
-    operation = CompileOperation({"ptxas": ["-O1", "a b"]})
+    operation = CompileOperation(SurgeryRequest(ptxas=("-O1", "a b")))
     assert "ptxas did not run" in operation.unmet()
     assert operation.assembling(["/bin/ptxas", "k.ptx", "-o", "k.o"])[-2:] == ["-O1", "a b"]
     line = operation.assembling("/bin/ptxas k.ptx -o k.o 2> log")
@@ -77,12 +78,12 @@ def test_options_of_ptxas_come_first_and_are_missed_where_it_does_not_run() -> N
 
 
 def test_caches_tell_operations_apart() -> None:
-    keys = {CompileOperation({"skip": [["cse", number]]}).key() for number in (0, 1, 2)}
+    keys = {CompileOperation(SurgeryRequest(skip=(("cse", number),))).key() for number in (0, 1, 2)}
     assert len(keys) == 3
 
 
 def test_an_operation_is_of_one_thread_and_ends() -> None:
-    operation = CompileOperation({})
+    operation = CompileOperation(SurgeryRequest())
     with operating(operation):
         assert current() is operation
         with operating(None):

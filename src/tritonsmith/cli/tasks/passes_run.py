@@ -44,8 +44,8 @@ def run(
         return
     made = program.execute(prepared, space)
     for row in made.compiles:
-        if row["passes"]:
-            console.note(f"{row['kernel']}: {row['unmet'] or ', '.join(program.changed(row, surgery))}")
+        if row.passes:
+            console.note(f"{row.kernel}: {row.unmet or ', '.join(program.changed(row, surgery))}")
     if made.code:
         raise Exit(code=made.code)
     program.check(made)

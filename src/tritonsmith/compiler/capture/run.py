@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -20,6 +19,7 @@ from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
 from tritonsmith.core.plan.steps.run_attached import AttachedRun
 from tritonsmith.core.ui import redact
+from tritonsmith.worker.requests import CaptureRequest
 
 _TASK = "kernel.capture"
 _MISSING = re.compile(r"^(?:E +)?ModuleNotFoundError: No module named '(\w+)", re.MULTILINE)
@@ -107,27 +107,24 @@ def prepare(
             raise UsageError(f"--stand-in {name!r} is not the name of a module", hints=hints)
     work = space.root / "kernels" / ".capture" / str(os.getpid())
     facts = configs.load("capture")
-    request = {
-        "schema": 1,
-        "target": [target.backend, target.arch, target.warp_size],
-        "gpus": gpu_models.all_facts([target]),
-        "results": str(work / "results"),
-        "stand-ins": list(stand_ins),
+    request = CaptureRequest(
+        target=(target.backend, target.arch, target.warp_size),
+        gpus=gpu_models.all_facts([target]),
+        results=str(work / "results"),
+        stand_ins=tuple(stand_ins),
         **facts["torch"],
-    }
-    request_file = work / "request.json"
+    )
     asked_by = command("kernel.capture", device=device)
     vendor = {
         name: text
         for variables in gpu_models.environment(target).values()
         for name, text in variables.items()
     }
-    step, site = watched_program.prepare(argv, python, "capture", request_file, work, asked_by, vendor)
+    step, site = watched_program.prepare(argv, python, request, work, asked_by, vendor)
     before = (
         Remove((work,), space.root, phase="prepare"),
         MakeDir(work / "results", phase="prepare"),
-        Write(request_file, json.dumps(request, indent=2) + "\n", phase="prepare"),
-        site,
+        *site,
     )
     clear = (Remove((work,), space.root, phase="clear"),)
     note = f"between the last two commands, what {work / 'results'} has is written to {out}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from tritonsmith.compiler.replay import pipeline
 from tritonsmith.compiler.replay.pipeline import PipelineForm
+from tritonsmith.worker.requests import BindingRow, CallRequest
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class Call:
     binding: str
     arguments: tuple[Any, ...] = ()
 
-    def content(self) -> dict[str, Any]:
+    def request(self) -> CallRequest:
         """Return the call as the worker's request spells it."""
-        return {"binding": self.binding, "arguments": list(self.arguments)}
+        return CallRequest(self.binding, self.arguments)
 
     def __str__(self) -> str:
         words = ", ".join(
@@ -94,13 +95,13 @@ class Binding:
         return Call(self.path, tuple(arguments))
 
 
-def read(rows: Iterable[Mapping[str, Any]]) -> tuple[Binding, ...]:
+def read(rows: Iterable[BindingRow]) -> tuple[Binding, ...]:
     """Parse the worker's report on bindings."""
     return tuple(
         Binding(
-            row["binding"],
-            tuple((tuple(form["arguments"]), pipeline.parse(form["form"])) for form in row["forms"]),
-            row["error"],
+            row.binding,
+            tuple((each.arguments, pipeline.parse(each.form)) for each in row.forms),
+            row.error,
         )
         for row in rows
     )

@@ -6,15 +6,14 @@ Both are cached in the workspace, by the library's path, size and time.
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from tritonsmith import worker
-from tritonsmith.compiler import targets
+from tritonsmith.compiler import call, targets
+from tritonsmith.compiler.call import UnansweredError, WorkerRequest
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.compiler.replay import bindings, pass_chain, pipeline, replayer
 from tritonsmith.compiler.replay.bindings import Binding, Call
@@ -23,7 +22,10 @@ from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Plan, Write, digest
-from tritonsmith.core.plan.process import query
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.requests import BindingRow, BindingsRequest, RehearsedRow, RehearseRequest
+
+Row = TypeVar("Row")
 
 # Attributes of a module that name options of the compile; `triton_gpu.` up to 3.2.
 _ATTRIBUTE = re.compile(r'"(?:ttg|triton_gpu)\.(num-warps|num-ctas)" = (\d+)')
@@ -75,7 +77,7 @@ def known(python: Path, space: Workspace) -> tuple[Binding, ...]:
     Raises:
         FactError: the interpreter has no Triton, or one without such bindings.
     """
-    return bindings.read(_asked(python, space, "bindings", {}))
+    return bindings.read(_asked(python, space, BindingsRequest(), BindingRow))
 
 
 def rehearse(
@@ -122,23 +124,19 @@ def backend_calls(
     Raises:
         FactError: the interpreter has no Triton, or no backend for this target.
     """
-    request = {
-        "target": [target.backend, target.arch, target.warp_size],
-        "options": dict(options),
-        "stand-ins": configs.load("kernels")["stand-ins"]["modules"],
-    }
-    rows = _asked(python, space, "rehearse", request, {"input": str(input_) if input_ else ""})
+    request = RehearseRequest(
+        (target.backend, target.arch, target.warp_size),
+        dict(options),
+        tuple(configs.load("kernels")["stand-ins"]["modules"]),
+    )
+    asked = replace(request, input=str(input_) if input_ else "")
+    rows = _asked(python, space, asked, RehearsedRow, key=request)
     calls = [
-        TracedCall(
-            Call(call["binding"], tuple(call["arguments"])),
-            call["form"],
-            row["stage"],
-            (call["at"][0], call["at"][1]),
-        )
+        TracedCall(Call(traced.binding, traced.arguments), traced.form, row.stage, traced.at)
         for row in rows
-        for call in row["calls"]
+        for traced in row.calls
     ]
-    return calls, {row["stage"]: row["error"] for row in rows if row["error"]}
+    return calls, {row.stage: row.error for row in rows if row.error}
 
 
 def align(dumps: Sequence[Dump], made: Sequence[TracedCall]) -> Rehearsal:
@@ -146,7 +144,7 @@ def align(dumps: Sequence[Dump], made: Sequence[TracedCall]) -> Rehearsal:
     inside = {link.dump.number for link in pass_chain.of(dumps) if link.inside}
     outer = [dump for dump in dumps if dump.number not in inside]
     mine = [dump.argument for dump in outer]
-    theirs = [pipeline.parse(call.printed).argument for call in made]
+    theirs = [pipeline.parse(traced.printed).argument for traced in made]
     calls, matched = {}, 0
     for block in difflib.SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
         for offset in range(block.size):
@@ -167,38 +165,38 @@ def _options(index: DumpIndex, dumps: Sequence[Dump]) -> dict[str, int]:
 def _asked(
     python: Path,
     space: Workspace,
-    what: str,
-    request: Mapping[str, Any],
-    more: Mapping[str, Any] | None = None,
-) -> list[dict[str, Any]]:
-    """Return the worker's answer, cached by the request; `more` is sent too and does not affect it."""
+    request: WorkerRequest,
+    row: type[Row],
+    *,
+    key: WorkerRequest | None = None,
+) -> list[Row]:
+    """Return the worker's answer, cached by `key`: the part of the request that the answer depends on."""
     library = replayer.library(python)
     about = library.stat()
-    key = digest(str(library), about.st_size, about.st_mtime_ns, worker.text(), request)
-    kept = space.root / "passes" / "bindings" / f"{what}-{key}.jsonl"
+    name = digest(str(library), about.st_size, about.st_mtime_ns, call.source_text(), text_of(key or request))
+    kept = space.root / "passes" / "bindings" / f"{request.COMMAND}-{name}.jsonl"
     if kept.is_file():
-        return [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
-    argv = (str(python), str(worker.FOLDER), what, json.dumps({**request, **(more or {})}))
-    change = {
-        "TRITON_INTERPRET": None,
-        "TRITON_HOME": str(space.root / "kernels"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    answer = query(argv, change=change, timeout=configs.load("passes-replay")["limits"]["asking"])
-    text = answer.out if answer else ""
-    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    if not answer or answer.code or not rows:
-        refused = rows[-1].get("refused", "") if rows else ""
+        return call.results(kept, row)
+    try:
+        rows = call.ask(
+            python,
+            request,
+            row,
+            space,
+            timeout=configs.load("passes-replay")["limits"]["asking"],
+            change={"PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    except UnansweredError as error:
         raise FactError(
             "cannot inspect the bindings of this Triton",
             where=python,
-            why=refused or (answer.err[-2000:] if answer else "the interpreter did not respond in time"),
+            why=error.why,
             hints=[
                 f"check that this works: {python} -c 'import triton'",
                 "or use another interpreter: --python PATH",
             ],
-        )
+        ) from error
     space.claim()
-    text = "".join(json.dumps(row) + "\n" for row in rows)
+    text = "".join(text_of(each) + "\n" for each in rows)
     space.run(Plan("keep", (Write(kept, text, phase="keep"),)), "passes.replay", quiet=True)
     return rows

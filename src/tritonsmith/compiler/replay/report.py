@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from tritonsmith.compiler.replay.job import tells_options
@@ -89,7 +90,7 @@ def as_json(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> dict
                 "input": str(outcome.job.input),
                 "output": str(outcome.job.out) if outcome.verdict in RAN else None,
                 "next": str(outcome.job.after) if outcome.job.after else None,
-                "calls": [call.content() for call in outcome.job.calls],
+                "calls": [asdict(call) for call in outcome.job.calls],
                 "command": list(outcome.job.argv),
                 "notes": list(outcome.job.notes),
             }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from tritonsmith import worker
+from tritonsmith.compiler import call
 from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
 from tritonsmith.compiler.replay import introspect, pass_chain
 from tritonsmith.compiler.replay import job as replay_job
@@ -24,10 +23,12 @@ from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
-from tritonsmith.core.plan import Copy, MakeDir, Plan, Run, Step, Write, digest, files
+from tritonsmith.core.plan import Copy, MakeDir, Plan, Run, Step, digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.facts import installed_tritons
+from tritonsmith.worker.requests import ReplayedRow, ReplayJobRequest, ReplayRequest
 
+_RESULTS = "results.jsonl"
 _SIGNALLED = 128  # a shell's exit code for a signal
 
 
@@ -146,25 +147,21 @@ def _steps(made: Sequence[ReplayJob], tool: Replayer, work: Path, debug: Debug) 
     if tool.opt:
         yield from (_opt_step(job, work, debug) for job in todo)
         return
-    file = work / "request.json"
-    content = {
-        "results": str(work / "results.jsonl"),
-        "timeout": configs.load("passes-replay")["limits"]["pass"],
-        "jobs": [
-            {
-                "number": job.number,
-                "input": str(job.input),
-                "calls": [call.content() for call in job.calls],
-                "out": str(job.out),
-                "log": str(job.log),
-            }
-            for job in todo
-        ],
-    }
-    yield Write(file, json.dumps(content, indent=2) + "\n", phase="replay")
-    argv = (str(tool.python), str(worker.FOLDER), "replay", str(file))
+    assert tool.python  # noqa: S101 - a replayer is a triton-opt, or an interpreter
+    jobs = tuple(
+        ReplayJobRequest(
+            job.number,
+            str(job.input),
+            tuple(each.request() for each in job.calls),
+            str(job.out),
+            str(job.log),
+        )
+        for job in todo
+    )
+    timeout = configs.load("passes-replay")["limits"]["pass"]
+    request = ReplayRequest(str(work / _RESULTS), timeout, jobs)
     change = (("TRITON_INTERPRET", None), ("TRITON_REPRODUCER_PATH", None), *debug.environ())
-    yield Run(argv, cwd=work, env=change, phase="replay")
+    yield from call.steps(tool.python, request, work / "request.json", env=change, phase="replay")
 
 
 def _opt_step(job: ReplayJob, work: Path, debug: Debug) -> Run:
@@ -209,15 +206,16 @@ def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcom
 
 def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcome]:
     """Run all jobs in one worker."""
-    results: dict[int, dict[str, Any]] = {}
+    results: dict[int, ReplayedRow] = {}
     if any(not job.why for job in prepared.jobs):
         alone = len(prepared.jobs) == 1
-        space.run(prepared.plan, "passes.replay", quiet=alone)
-        text = (prepared.work / "results.jsonl").read_text(encoding="utf-8")
-        rows = [json.loads(line) for line in text.splitlines()]
-        if rows and "refused" in rows[-1]:
-            raise FactError("cannot replay any pass", where=prepared.tool.python, why=rows[-1]["refused"])
-        results = {row["number"]: row for row in rows}
+        file = prepared.work / _RESULTS
+        try:
+            rows = call.run(prepared.plan, file, ReplayedRow, space, task="passes.replay", quiet=alone)
+        except call.UnansweredError as error:
+            where = prepared.tool.python
+            raise FactError("cannot replay any pass", where=where, why=error.why) from error
+        results = {row.number: row for row in rows}
     for job in prepared.jobs:
         if job.why:
             yield ReplayOutcome(job, "inside" if job.inside else "no binding", job.why, None)
@@ -225,11 +223,11 @@ def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayO
         if job.number not in results:
             raise SmithError("the worker wrote no result", where=job.log)
         row = results[job.number]
-        if row["status"] == "ok":
-            yield _ran(job, row["seconds"])
+        if row.status == "ok":
+            yield _ran(job, row.seconds)
         else:
             log = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            yield ReplayOutcome(job, row["status"], _said(log) or row["error"], row["seconds"])
+            yield ReplayOutcome(job, cast("Verdict", row.status), _said(log) or row.error, row.seconds)
 
 
 def _ran(job: ReplayJob, seconds: float) -> ReplayOutcome:

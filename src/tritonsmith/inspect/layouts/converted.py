@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tritonsmith import worker
+from tritonsmith.compiler import call
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan.process import query
 from tritonsmith.ir.layout_types import LayoutType
 from tritonsmith.ir.linear import LinearLayout
+from tritonsmith.worker.requests import LayoutRequest, LayoutRow
 
 
 @dataclass(frozen=True)
@@ -39,28 +37,26 @@ def convert(types: Sequence[LayoutType], python: Path, space: Workspace) -> tupl
         FactError: the interpreter has no Triton, or an older one than 3.6.
     """
     timeout = configs.load("layouts")["timeout"]
-    request = {"types": [layout.text for layout in types], "timeout": timeout}
-    argv = (str(python), str(worker.FOLDER), "layout", json.dumps(request))
-    change = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels")}
-    answer = query(argv, change=change, timeout=timeout * (1 + len(types)))
-    rows = [json.loads(line) for line in (answer.out if answer else "").splitlines() if line.startswith("{")]
-    if not answer or answer.code or len(rows) != len(types):
-        refused = str(rows[-1].get("refused", "")) if rows else ""
+    request = LayoutRequest(tuple(layout.text for layout in types), timeout)
+    try:
+        rows = call.ask(
+            python, request, LayoutRow, space, timeout=timeout * (1 + len(types)), count=len(types)
+        )
+    except call.UnansweredError as error:
         raise FactError(
             "cannot convert layouts with this Triton",
             where=python,
-            why=refused or (answer.err[-2000:] if answer else "the interpreter did not respond in time"),
+            why=error.why,
             hints=[
                 f"check that this works: {python} -c 'import triton'",
                 "or use another Triton: --env NAME, --python PATH",
             ],
-        )
+        ) from error
     return tuple(map(_converted, types, rows))
 
 
-def _converted(of: LayoutType, row: dict[str, Any]) -> ConvertedLayout:
-    if error := row.get("error"):
-        return ConvertedLayout(of, None, error)
-    bases = {name: tuple(map(tuple, values)) for name, values in row["bases"].items()}
-    padding = tuple((interval, more) for interval, more in row["padding"])
-    return ConvertedLayout(of, LinearLayout(tuple(row["shape"]), bases, padding))
+def _converted(layout: LayoutType, row: LayoutRow) -> ConvertedLayout:
+    if row.error:
+        return ConvertedLayout(layout, None, row.error)
+    bases = {name: tuple(map(tuple, values)) for name, values in row.bases.items()}
+    return ConvertedLayout(layout, LinearLayout(row.shape, bases, row.padding))

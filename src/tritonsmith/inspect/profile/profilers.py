@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
-from typing import Any
 
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import process
 from tritonsmith.facts.gpus import Gpus
+from tritonsmith.worker.requests import ProfileSession
 
 PROTON = "proton"
 _TOOLS = {"nvidia": "ncu", "amd": "rocprofv3"}
@@ -35,7 +35,7 @@ class Profiler:
     vendor: str
     program: Path | None = None
 
-    def sessions(self, *, times: bool) -> Sequence[Mapping[str, Any]]:
+    def sessions(self, *, times: bool) -> Sequence[ProfileSession]:
         """Return the ways to start Proton, to be tried in order; empty for another tool.
 
         Args:
@@ -43,7 +43,7 @@ class Profiler:
         """
         rows = configs.load("profilers")["proton"] if self.name == PROTON else ()
         return [
-            {"backend": row["backend"], "mode": row["mode"]}
+            ProfileSession(row["backend"], row["mode"])
             for row in rows
             if row["vendor"] == self.vendor and not (times and "pcsampling" in row["backend"] + row["mode"])
         ]

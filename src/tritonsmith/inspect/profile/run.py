@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import from_cache, run, watched_program
+from tritonsmith.compiler import call, from_cache, run, watched_program
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
-from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
+from tritonsmith.core.plan import MakeDir, Plan, Remove
 from tritonsmith.core.plan.steps.run_attached import AttachedRun
 from tritonsmith.facts import triton_cache
 from tritonsmith.facts.cache_roots import Root
@@ -23,6 +22,7 @@ from tritonsmith.inspect.lint.run import LintResult
 from tritonsmith.inspect.profile import measured, nsight_compute, proton, rocprofv3
 from tritonsmith.inspect.profile.measured import ProfiledKernel
 from tritonsmith.inspect.profile.profilers import Profiler, interpreter_of
+from tritonsmith.worker.requests import ProfiledRow, ProfileRequest
 
 TASK = "kernel.profile"
 
@@ -99,20 +99,19 @@ def prepare(
         SmithError: there is no such program.
     """
     work = space.root / "kernels" / ".profile" / str(os.getpid())
-    request, results = work / "request.json", work / "results"
-    step, site = watched_program.prepare(argv, python, "profile", request, work, command(TASK))
+    results = work / "results"
+    request = ProfileRequest(str(results), tuple(profiler.sessions(times=times)))
+    step, site = watched_program.prepare(argv, python, request, work, command(TASK))
     if profiler.name == "ncu" and profiler.program:
         tool = nsight_compute.argv(profiler.program, results / "report", kernels)
         step = replace(step, argv=(*tool, *step.argv))
     elif profiler.program:
         step = replace(step, argv=(*rocprofv3.argv(profiler.program, results), *step.argv))
     step = replace(step, both=quiet)
-    content = {"schema": 1, "results": str(results), "sessions": profiler.sessions(times=times)}
     before = (
         Remove((work,), space.root, phase="prepare"),
         MakeDir(results, phase="prepare"),
-        Write(request, json.dumps(content, indent=2) + "\n", phase="prepare"),
-        site,
+        *site,
     )
     clear = (Remove((work,), space.root, phase="clear"),)
     used = interpreter_of(argv, python)
@@ -149,9 +148,9 @@ def execute(prepared: PreparedProfile, space: Workspace, *, silent: bool = False
 
 def _started(prepared: PreparedProfile) -> tuple[Mapping[str, Any], list[str]]:
     """Return the Proton session that was started, and the refusals before it."""
-    rows = [untrusted.read_json(path) for path in sorted((prepared.work / "results").glob("*.json"))]
-    refused = list(dict.fromkeys(text for row in rows for text in row["refused"]))
-    return next((row["session"] for row in rows if row["session"]), {}), refused
+    rows = call.noted(prepared.work / "results", ProfiledRow, "*.json")
+    refused = list(dict.fromkeys(text for row in rows for text in row.refused))
+    return next((vars(row.session) for row in rows if row.session), {}), refused
 
 
 def _read(prepared: PreparedProfile) -> list[ProfiledKernel]:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from tritonsmith import worker
-from tritonsmith.compiler import disassemblers
+from tritonsmith.compiler import call, disassemblers
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.resources import measure
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Write, digest, files
+from tritonsmith.core.plan import MakeDir, Plan, Remove, digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.lab.blame import llc as of_llc
 from tritonsmith.lab.blame import opt, ptxas_run, respell
 from tritonsmith.lab.blame.components import TEXTS, BlameComponent, Choice, Side, all_of
 from tritonsmith.lab.blame.llc import Llc
 from tritonsmith.lab.blame.verdict import Figures
+from tritonsmith.worker.requests import StageRequest, StageRow
 
 PHASE = "blame"
 Made = TypeVar("Made")
@@ -257,37 +256,35 @@ class MixedPipeline:
         out, result, log = (folder / f"{side.point.id}.{ending}" for ending in (stage, "json", "log"))
         backend, arch, warp = side.point.target.split(":")
         table = configs.load("kernels")
-        request = {
-            "target": [backend, int(arch) if arch.isdigit() else arch, int(warp)],
-            "options": dict(self.options),
-            "file": str(source),
-            "of": of,
-            "stage": stage,
-            "out": str(out),
-            "result": str(result),
-            "log": str(log),
-            "stand-ins": table["stand-ins"]["modules"],
-        }
+        request = StageRequest(
+            target=(backend, int(arch) if arch.isdigit() else arch, int(warp)),
+            options=dict(self.options),
+            file=str(source),
+            of=of,
+            stage=stage,
+            out=str(out),
+            result=str(result),
+            log=str(log),
+            stand_ins=tuple(table["stand-ins"]["modules"]),
+        )
         unset = ((one, None) for one in table["variables"]["unset"])
-        asked = folder / "request.json"
         linker = disassemblers.locate(self.space).linker  # AMD's backend up to 3.4 runs one
-        argv = (str(side.python), str(worker.FOLDER), "stage", str(asked))
         phase = f"{of} to {stage} by {side.label}"
+        env = (*unset, *linker, *side.variables.items())
         steps = (
             Remove((folder,), self.space.root, phase=phase),
             MakeDir(folder, phase=phase),
-            Write(asked, json.dumps(request, indent=2) + "\n", phase=phase),
-            Run(argv, cwd=folder, env=(*unset, *linker, *side.variables.items()), phase=phase),
+            *call.steps(side.python, request, folder / "request.json", env=env, phase=phase),
         )
         what = f"{side.label} cannot make {stage} of this {of}"
         try:
-            self.space.run(Plan(phase, steps), PHASE, quiet=self.silent)
+            plan = Plan(phase, steps)
+            (row,) = call.run(plan, result, StageRow, self.space, task=PHASE, quiet=self.silent)
         except CommandFailedError as failure:  # LLVM aborts where it cannot read a text
             raise FactError(what, where=log, why=_said(log) or f"exit code {failure.code}") from failure
-        answer = json.loads(untrusted.read_text(result, untrusted.OURS))
-        if answer["error"]:
-            raise FactError(what, where=log, why=answer["error"])
-        return out, tuple(answer["argv"])
+        if row.error:
+            raise FactError(what, where=log, why=row.error)
+        return out, row.argv
 
     def _once(self, key: str, make: Callable[[], Made]) -> Made:
         if key not in self._made:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from tritonsmith import worker
+from tritonsmith.compiler import call
 from tritonsmith.compiler.replay.bindings import Call
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import files, process
-from tritonsmith.core.plan.line_process import LineProcess
 from tritonsmith.ir import strip_locations
 from tritonsmith.lab import failure
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.worker.border import text_of
 from tritonsmith.worker.reduce import MARK
+from tritonsmith.worker.requests import ChildRow, ReadyRow, ReduceRequest
 
 _SIGNALLED = 128  # a shell's exit code for a signal
 _NO_OPTION = re.compile(
@@ -80,27 +80,27 @@ class BindingsOracle(Oracle):
 
     def __init__(self, python: Path, calls: Sequence[Call], folder: Path, limit: float) -> None:
         self._input, self._log, self._out = (folder / name for name in ("in.mlir", "log", "out.mlir"))
-        self._calls, self.limit = [call.content() for call in calls], limit
-        argv = (str(python), str(worker.FOLDER), "reduce")
-        self._dialogue = LineProcess(argv, cwd=folder, change=_ENVIRON, errors=folder / "worker.log")
-        first = json.loads(self._dialogue.hear())
-        if "refused" in first:
+        self._calls, self.limit = tuple(each.request() for each in calls), limit
+        self._dialogue = call.Conversation(python, "reduce", folder=folder, change=_ENVIRON)
+        try:
+            self._dialogue.hear(ReadyRow)
+        except call.UnansweredError as error:
             self._dialogue.close()
-            raise FactError("cannot run any pass", where=python, why=first["refused"])
+            raise FactError("cannot run any pass", where=python, why=error.why) from error
 
     def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
         answer, log = self._run(text, passes=True)
         before, mark, rest = log.partition(MARK)
-        if answer["status"] == "ok" or not mark:
-            return OracleAnswer(None, bool(mark), rest or before or answer["error"])
-        died = re.search(r"the compiler died: (\w+)", answer["error"])
-        code = re.search(r"exit code (\d+)", answer["error"])
-        said = f"{rest.rstrip()}\n{answer['error']}\n".lstrip()
+        if answer.status == "ok" or not mark:
+            return OracleAnswer(None, bool(mark), rest or before or answer.error)
+        died = re.search(r"the compiler died: (\w+)", answer.error)
+        code = re.search(r"exit code (\d+)", answer.error)
+        said = f"{rest.rstrip()}\n{answer.error}\n".lstrip()
         found = failure.of(
             said,
             crashed=died[1] if died else "",
-            timeout=answer["status"] == "timeout",
+            timeout=answer.status == "timeout",
             code=int(code[1]) if code else 1,
         )
         return OracleAnswer(found, True, said)
@@ -108,7 +108,7 @@ class BindingsOracle(Oracle):
     def printed(self, text: str) -> str | None:
         """The text as the compiler prints it, without locations."""
         answer, _ = self._run(text, passes=False)
-        if answer["status"] != "ok":
+        if answer.status != "ok":
             return None
         return _without(self._out.read_text(encoding="utf-8"))
 
@@ -116,18 +116,18 @@ class BindingsOracle(Oracle):
         """Stop the worker."""
         self._dialogue.close()
 
-    def _run(self, text: str, *, passes: bool, generic: bool = False) -> tuple[dict[str, Any], str]:
+    def _run(self, text: str, *, passes: bool, generic: bool = False) -> tuple[ChildRow, str]:
         files.write(self._input, text)
-        request = {
-            "input": str(self._input),
-            "calls": self._calls if passes else [],
-            "log": str(self._log),
-            "out": "" if passes and not generic else str(self._out),
-            "generic": generic,
-            "timeout": self.limit,
-        }
-        self._dialogue.say(json.dumps(request))
-        answer = json.loads(self._dialogue.hear())
+        request = ReduceRequest(
+            input=str(self._input),
+            calls=self._calls if passes else (),
+            log=str(self._log),
+            out="" if passes and not generic else str(self._out),
+            generic=generic,
+            timeout=self.limit,
+        )
+        self._dialogue.say(text_of(request))
+        answer = self._dialogue.hear(ChildRow)
         return answer, self._log.read_text(encoding="utf-8", errors="replace")
 
 

@@ -46,6 +46,6 @@ class WrongPassOracle(BindingsOracle):
 
     def _generic(self, text: str, *, passes: bool) -> tuple[str | None, str]:
         answer, log = self._run(text, passes=passes, generic=True)
-        if answer["status"] != "ok":
-            return None, f"{log.rstrip()}\n{answer['error']}\n".lstrip()
+        if answer.status != "ok":
+            return None, f"{log.rstrip()}\n{answer.error}\n".lstrip()
         return self._out.read_text(encoding="utf-8"), log

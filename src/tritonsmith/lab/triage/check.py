@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from json import dumps
+from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import worker
-from tritonsmith.core import brackets, untrusted
+from tritonsmith.compiler import call
+from tritonsmith.core import brackets
 from tritonsmith.core.errors import UsageError
-from tritonsmith.core.plan import files
+from tritonsmith.worker.requests import CheckedRow, CheckRequest
 
 _CLOSE = " ~ "
 _TOLERANCE = re.compile(r"(rtol|atol)=(\d*\.?\d+(?:e-?\d+)?)", re.ASCII)
@@ -51,10 +50,9 @@ class ResultCheck:
         """
         at = script_of(argv)
         request, result = folder / f"{name}.request.json", folder / f"{name}.json"
-        files.write(request, dumps({**asdict(self), "result": str(result)}))
-        main = worker.FOLDER / "__main__.py"
+        content = CheckRequest(self.left, self.right, self.rtol, self.atol, str(result))
         python = argv[:at] or ("python",)
-        return (*python, str(main), "check", str(request), *argv[at:]), result
+        return (*python, *call.script(content, request), *argv[at:]), result
 
 
 def parse(text: str) -> ResultCheck:
@@ -98,5 +96,5 @@ def script_of(argv: Sequence[str], what: str = "--check") -> int:
 
 def read(result: Path) -> tuple[str, str]:
     """Status and text; empty where the script ended before the check."""
-    found = untrusted.read_json(result) if result.is_file() else {}
-    return str(found.get("status", "")), str(found.get("text", ""))
+    rows = call.results(result, CheckedRow)
+    return (rows[0].status, rows[0].text) if rows else ("", "")

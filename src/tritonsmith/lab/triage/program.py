@@ -9,11 +9,9 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from json import dumps, loads
 from pathlib import Path
-from typing import Any
 
-from tritonsmith.compiler import spec, watched_program
+from tritonsmith.compiler import call, spec
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.core import untrusted
@@ -31,6 +29,8 @@ from tritonsmith.lab.triage.check import ResultCheck
 from tritonsmith.lab.triage.kernel import lines_of
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageVariant, variant_rows
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.requests import OperatedRow, OperateRequest
 
 SKIP = 125
 _SHOWN = 100  # characters of the last line
@@ -198,10 +198,10 @@ class CommandSubject:
         pinned = variant.assembler and variant.options  # not only variables of it tell
         if (variant.variables and not pinned) or not (variant.options or variant.skip):
             return ""
-        rows = _rows(results)
-        if variant.skip and not any(one["times"] != 1 for row in rows for one in row["passes"]):
+        rows = call.noted(results, OperatedRow)
+        if variant.skip and not any(run["times"] != 1 for row in rows for run in row.passes):
             return "none of its kernels is compiled with this pass"
-        if variant.options and not any(row["changed"] for row in rows):
+        if variant.options and not any(row.changed for row in rows):
             return "no launch has another value of this option, or none is compiled by Triton's own compile"
         return ""
 
@@ -209,8 +209,8 @@ class CommandSubject:
         """Name each run of a pass in the compiles of its kernels, in their order: `NAME#2`, as notes."""
         folder = self._fresh(variant.name)
         seen = self._run(folder, self._operated(variant, folder / "results"))
-        rows = _rows(folder / "results")
-        names = dict.fromkeys(f"{one['pass']}#{one['number']}" for row in rows for one in row["passes"])
+        rows = call.noted(folder / "results", OperatedRow)
+        names = dict.fromkeys(f"{run['pass']}#{run['number']}" for row in rows for run in row.passes)
         if not names:
             return replace(
                 seen, verdict=Verdict.SKIP, why="it compiles no kernel whose passes can be counted"
@@ -270,11 +270,9 @@ class CommandSubject:
         request, site = results.parent / "request.json", results.parent / "site"
         files.make_folder(site)
         surgery = Surgery(skip=(variant.skip,)) if variant.skip else Surgery()
-        content = {"schema": 1, "results": str(results), "surgery": surgery.request()}
-        files.write(
-            request, dumps({**content, "options": dict(variant.options), "allocator": variant.allocator})
-        )
-        files.write(site / "sitecustomize.py", watched_program.site("operate", request))
+        content = OperateRequest(str(results), surgery.request(), dict(variant.options), variant.allocator)
+        files.write(request, text_of(content))
+        files.write(site / "sitecustomize.py", call.site(content, request))
         known = os.environ.get("PYTHONPATH", "")
         return {"PYTHONPATH": os.pathsep.join(filter(None, (str(site), known)))}
 
@@ -330,9 +328,3 @@ class CommandSubject:
         failing = failure.pass_of(untrusted.read_text(log))
         symptom = Verdict.BAD if same else Verdict.OTHER
         return Observation(symptom, figures, seconds=seconds, failure=failed, failed_in=failing)
-
-
-def _rows(results: Path) -> list[Any]:
-    """What was compiled, as each Python noted it."""
-    texts = [untrusted.read_text(path) for path in sorted(results.glob("*.jsonl"))]
-    return [loads(line) for text in texts for line in text.splitlines()]

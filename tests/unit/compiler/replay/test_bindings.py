@@ -6,11 +6,12 @@ from typing import Any
 
 from tritonsmith.compiler.replay import bindings, pipeline
 from tritonsmith.compiler.replay.bindings import Call
+from tritonsmith.worker.requests import BindingRow, FormRow
 
 
-def row(path: str, *tries: tuple[list[Any], str]) -> dict[str, Any]:
-    forms = [{"arguments": arguments, "form": form} for arguments, form in tries]
-    return {"binding": path, "forms": forms, "error": ""}
+def row(path: str, *tries: tuple[list[Any], str]) -> BindingRow:
+    forms = tuple(FormRow(tuple(arguments), form) for arguments, form in tries)
+    return BindingRow(path, (), forms, "")
 
 
 KNOWN = bindings.read(

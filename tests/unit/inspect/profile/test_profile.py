@@ -21,6 +21,7 @@ from tritonsmith.inspect.profile.measured import ProfiledKernel, by_time
 from tritonsmith.inspect.profile.profilers import Profiler
 from tritonsmith.inspect.profile.run import KernelProfile
 from tritonsmith.inspect.show.source_lines import SourceLine
+from tritonsmith.worker.requests import ProfileSession
 
 DATA = Path(__file__).parent / "data"
 LOAD = SourceLine("/home/user/mm.py", 9)
@@ -122,12 +123,12 @@ def test_a_tool_on_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 
 def test_sessions() -> None:
-    assert [one["mode"] for one in Profiler("proton", "nvidia").sessions(times=False)] == [
+    assert [one.mode for one in Profiler("proton", "nvidia").sessions(times=False)] == [
         "pcsampling",
         "",
         "",
     ]
-    assert Profiler("proton", "nvidia").sessions(times=True) == [{"backend": "cupti", "mode": ""}]
+    assert Profiler("proton", "nvidia").sessions(times=True) == [ProfileSession("cupti", "")]
     assert Profiler("ncu", "nvidia", Path("ncu")).sessions(times=False) == []
 
 

@@ -21,7 +21,7 @@ if "die always" in text or ("die once" in text and not os.path.exists({log!r} + 
 if "hang" in text:
     time.sleep(600)
 refused = {{"kind": "file", "what": "it is refused"}} if "refuse" in text else None
-head = {{"triton": {version!r}, "origin": "/fake", "python": "3.11", "missing": [], "stand-ins": [],
+head = {{"triton": {version!r}, "origin": "/fake", "python": "3.11", "missing": [],
          "notes": [], "variables": {{}}, "file_sha256": hashlib.sha256(data).hexdigest()}}
 rows = [{{"refused": refused}}] if refused else [head]
 for point in [] if refused else request["points"]:

@@ -85,11 +85,11 @@ def test_a_kernel_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_log_with_dumps_keeps_the_list_alone(tmp_path: Path, flag: str, short: bool) -> None:
     log, text = tmp_path / "log", f"{LOG}# Machine code for function k\n" + "  S_ENDPGM 0\n" * 40000
     log.write_text(text, encoding="utf-8")
-    llvm_options.shorten(str(log), [flag])
+    llvm_options.shorten(str(log), (flag,))
     listed = "".join(line for line in LOG.splitlines(keepends=True) if line.startswith("BISECT"))
     assert log.read_text(encoding="utf-8") == (listed if short else text)
     log.write_text(LOG, encoding="utf-8")
-    llvm_options.shorten(str(log), [flag])
+    llvm_options.shorten(str(log), (flag,))
     assert log.read_text(encoding="utf-8") == LOG
 
 

@@ -10,31 +10,20 @@ from tritonsmith.compiler.replay import bindings
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.isolate import issue_folder
 from tritonsmith.lab.reduce import pass_runner
+from tritonsmith.worker.requests import BindingRow, FormRow
 
 pytestmark = pytest.mark.unit
 
 PYTHON = Path("python")
+PIPELINES = (
+    ((7001, False), "any(tritongpu-pipeline{dump=false num-stages=7001 fixed=3})"),
+    ((7002, False), "any(tritongpu-pipeline{dump=false num-stages=7002 fixed=3})"),
+    ((7001, True), "any(tritongpu-pipeline{dump=true num-stages=7001 fixed=3})"),
+)
 KNOWN = bindings.read(
     [
-        {
-            "binding": "passes.add_pipeline",
-            "error": "",
-            "forms": [
-                {
-                    "arguments": [7001, False],
-                    "form": "any(tritongpu-pipeline{dump=false num-stages=7001 fixed=3})",
-                },
-                {
-                    "arguments": [7002, False],
-                    "form": "any(tritongpu-pipeline{dump=false num-stages=7002 fixed=3})",
-                },
-                {
-                    "arguments": [7001, True],
-                    "form": "any(tritongpu-pipeline{dump=true num-stages=7001 fixed=3})",
-                },
-            ],
-        },
-        {"binding": "passes.add_cse", "error": "", "forms": [{"arguments": [], "form": "any(cse)"}]},
+        BindingRow("passes.add_pipeline", ("int", "bool"), tuple(FormRow(*form) for form in PIPELINES), ""),
+        BindingRow("passes.add_cse", (), (FormRow((), "any(cse)"),), ""),
     ]
 )
 

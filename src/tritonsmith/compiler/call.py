@@ -1,0 +1,356 @@
+"""Call the worker: start it in an interpreter that has Triton, hand it a request, and read its rows.
+
+No other module knows where the worker's files are, how a request reaches it or what its answers look like as
+text. It is called in four ways, by what has to outlive the call:
+
+    ask             a question whose rows come back on standard output; nothing is left
+    steps, results  steps of a plan, which `--dry-run` shows and a person can repeat; the rows are a file
+    Conversation    a worker that stays, and answers one line after the other
+    site, script    a user's own program, which the worker joins before its first line; `noted` reads its rows
+
+It is in `compiler/`, the lowest room that starts the worker: build, inspect, check and lab import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar, Protocol, TypeVar
+
+from tritonsmith import worker
+from tritonsmith.core import untrusted
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write, files
+from tritonsmith.core.plan.process import LineProcess, query
+from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.worker.border import BorderError, RequestRefusedError, WorkerRefusal, row_of, text_of
+
+Row = TypeVar("Row")
+Head = TypeVar("Head")
+Environ = Sequence[tuple[str, str | None]]
+
+_SHOWN = 2000  # characters of an interpreter's errors
+_MAIN = worker.FOLDER / "__main__.py"
+# Called by Python itself, in every process. The user's own `sitecustomize` comes after it.
+_SITE = """import os
+import runpy
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
+runpy.run_path({worker!r})["run"]({what!r}, {request!r})
+del sys.modules["sitecustomize"]
+try:
+    import sitecustomize
+except ImportError:
+    sys.modules["sitecustomize"] = type(sys)("sitecustomize")
+"""
+
+
+class WorkerRequest(Protocol):
+    """A request of `worker.requests`: a data class that names its command."""
+
+    COMMAND: ClassVar[str]
+
+
+class UnansweredError(FactError):
+    """The worker refused a request, or ended without its rows; the caller says what it was asked for.
+
+    Attributes:
+        refusal: the worker's reason; None if it gave none.
+    """
+
+    def __init__(self, why: str, refusal: WorkerRefusal | None = None) -> None:
+        super().__init__("the worker did not answer", why=why)
+        self.refusal = refusal
+
+
+def source_text() -> str:
+    """Return the source of the whole worker: what it answered is valid as long as this stays the same."""
+    return worker.text()
+
+
+def in_own_frame(line: str) -> bool:
+    """Report whether a line of a traceback is about the worker, or about `runpy`, which starts it."""
+    return str(worker.FOLDER) in line or "runpy" in line
+
+
+def _argv(python: Path, *words: str) -> tuple[str, ...]:
+    return (str(python), str(worker.FOLDER), *words)
+
+
+def _rows(lines: Sequence[str], row: type[Row]) -> list[Row]:
+    try:
+        return [row_of(row, line) for line in lines]
+    except RequestRefusedError as error:
+        raise UnansweredError(error.refusal.what, error.refusal) from None
+    except BorderError as error:
+        raise UnansweredError(f"its answer cannot be read: {error}") from error
+
+
+# ------------------------------------------------------------------ questions
+
+
+def ask(
+    python: Path,
+    request: WorkerRequest,
+    row: type[Row],
+    space: Workspace,
+    *,
+    timeout: float,
+    change: Mapping[str, str | None] | None = None,
+    count: int | None = None,
+) -> list[Row]:
+    """Return the rows that answer a request.
+
+    Args:
+        python: an interpreter that has Triton.
+        request: the request; it is an argument of the command, so it has to be short.
+        row: the class of the rows.
+        space: the workspace, in which Triton keeps what it writes.
+        timeout: seconds.
+        change: more changes of the environment; None removes a variable.
+        count: the number of rows, where it is known.
+
+    Raises:
+        UnansweredError: the worker refuses, fails, or takes too long.
+    """
+    rows = _rows(_answer(python, request, space, timeout, change), row)
+    if count not in (None, len(rows)):
+        raise UnansweredError(f"it ended after {len(rows)} of {count} answers")
+    return rows
+
+
+def ask_one(
+    python: Path,
+    request: WorkerRequest,
+    row: type[Row],
+    space: Workspace,
+    *,
+    timeout: float,
+    change: Mapping[str, str | None] | None = None,
+) -> Row:
+    """Return the only row that answers a request: the last line, since a user's file may print before it.
+
+    Raises:
+        UnansweredError: as `ask`.
+    """
+    return _rows(_answer(python, request, space, timeout, change)[-1:], row)[0]
+
+
+def _answer(
+    python: Path,
+    request: WorkerRequest,
+    space: Workspace,
+    timeout: float,
+    change: Mapping[str, str | None] | None,
+) -> list[str]:
+    """Return the lines of an answer, of which there is at least one."""
+    around = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels"), **(change or {})}
+    answer = query(_argv(python, request.COMMAND, text_of(request)), change=around, timeout=timeout)
+    if answer is None:
+        raise UnansweredError("the interpreter did not respond in time")
+    lines = [line for line in answer.out.splitlines() if line.startswith("{")]  # libtriton may print, too
+    if answer.code or not lines:
+        refusal = _refusal(lines)
+        raise UnansweredError(refusal.what if refusal else answer.err[-_SHOWN:], refusal)
+    return lines
+
+
+# ---------------------------------------------------------------------- plans
+
+
+def steps(
+    python: Path,
+    request: WorkerRequest,
+    file: Path,
+    *,
+    env: Environ,
+    phase: str,
+    indent: int | None = 2,
+) -> tuple[Write, Run]:
+    """Return the steps that write a request, and start the worker on it in the folder of that file.
+
+    Args:
+        python: an interpreter that has Triton.
+        request: the request; it names the file of the results.
+        file: where to write it.
+        env: changes of the environment; None removes a variable.
+        phase: of both steps.
+        indent: None for a request that nobody wants to read, because most of it is memory.
+    """
+    argv = _argv(python, request.COMMAND, str(file))
+    return (
+        Write(file, text_of(request, indent) + "\n", phase=phase),
+        Run(argv, cwd=file.parent, env=tuple(env), phase=phase),
+    )
+
+
+def results(file: Path, row: type[Row]) -> list[Row]:
+    """Read the rows that a worker has written; none if it ended before the first.
+
+    Raises:
+        UnansweredError: it refused the request.
+        FactError: they have another shape, as rows of another version have.
+    """
+    text = untrusted.read_text(file, untrusted.OURS) if file.is_file() else ""
+    return _rows_in(file, text.splitlines(), row)
+
+
+def headed_results(file: Path, head: type[Head], row: type[Row]) -> tuple[Head, list[Row]]:
+    """Read rows of which the first has a class of its own.
+
+    Raises:
+        UnansweredError: the worker refused the request.
+        SmithError: there are none, or they have another shape.
+    """
+    first, *lines = untrusted.read_text(file, untrusted.OURS).splitlines() or [""]
+    if not first:
+        raise SmithError("the worker wrote no results", where=file)
+    return _rows_in(file, [first], head)[0], _rows_in(file, lines, row)
+
+
+def refusal_in(file: Path) -> WorkerRefusal | None:
+    """Return the reason why a request was refused, which is the last row; None if it was not."""
+    return _refusal(untrusted.text_if_any(file).splitlines())
+
+
+def _refusal(lines: Sequence[str]) -> WorkerRefusal | None:
+    try:
+        row_of(WorkerRefusal, lines[-1] if lines else "")
+    except RequestRefusedError as error:
+        return error.refusal
+    except BorderError:  # a row
+        return None
+    return None
+
+
+def run(
+    plan: Plan, file: Path, row: type[Row], space: Workspace, *, task: str, quiet: bool = False
+) -> list[Row]:
+    """Run a plan that starts the worker, and read its rows.
+
+    Args:
+        plan: the plan.
+        file: of the results.
+        row: the class of the rows.
+        space: the workspace.
+        task: for the log.
+        quiet: show no progress.
+
+    Raises:
+        UnansweredError: the worker refused the request.
+        CommandFailedError: it failed in another way.
+    """
+    try:
+        space.run(plan, task, quiet=quiet)
+    except CommandFailedError as failure:
+        if refusal := refusal_in(file):  # the exit code says that there is one
+            raise UnansweredError(refusal.what, refusal) from failure
+        raise
+    return results(file, row)
+
+
+@contextmanager
+def in_scratch(
+    asked: Sequence[Step], file: Path, row: type[Row], space: Workspace, *, task: str, quiet: bool
+) -> Iterator[list[Row]]:
+    """Run the steps in a folder that is made for them; it goes when the body is done with what lies there.
+
+    Args:
+        asked: the steps of `steps`.
+        file: of the results; its folder is that of the request, too.
+        row: the class of the rows.
+        space: the workspace.
+        task: for the log.
+        quiet: show no progress.
+
+    Raises:
+        UnansweredError: as `run`.
+        CommandFailedError: as `run`.
+    """
+    work, phase = file.parent, asked[0].phase
+    cleanup = Remove((work,), space.root, phase=phase)
+    space.claim()
+    try:
+        plan = Plan(phase, (cleanup, MakeDir(work, phase=phase), *asked))
+        yield run(plan, file, row, space, task=task, quiet=quiet)
+    finally:
+        space.run(Plan(phase, (cleanup,)), task, quiet=True)
+
+
+def _rows_in(file: Path, lines: Sequence[str], row: type[Row]) -> list[Row]:
+    try:
+        return _rows(lines, row)
+    except UnansweredError as error:
+        if error.refusal:
+            raise
+        raise FactError("cannot read the worker's rows", where=file, why=error.why) from error
+
+
+# -------------------------------------------------------------- conversations
+
+
+class Conversation:
+    """A worker that stays, and answers each line with a row.
+
+    Args:
+        python: an interpreter that has Triton.
+        words: the command and its argument.
+        folder: where it runs, and keeps what it prints as errors.
+        change: of its environment; None removes a variable.
+
+    Raises:
+        FactError: the interpreter cannot be started.
+    """
+
+    def __init__(self, python: Path, *words: str, folder: Path, change: Mapping[str, str | None]) -> None:
+        self._log = folder / "worker.log"
+        self._process = LineProcess(_argv(python, *words), cwd=folder, change=change, errors=self._log)
+
+    def say(self, line: str) -> None:
+        """Send a line: a request, or the name of a file that has one.
+
+        Raises:
+            FactError: the worker has ended.
+        """
+        self._process.say(line)
+
+    def hear(self, row: type[Row]) -> Row:
+        """Wait for the next row.
+
+        Raises:
+            UnansweredError: the worker refuses.
+            FactError: it has ended, or answers something else.
+        """
+        return _rows_in(self._log, [self._process.hear()], row)[0]
+
+    def close(self) -> None:
+        """Stop the worker and what it has started."""
+        self._process.close()
+
+
+# ------------------------------------------------------------- users' programs
+
+
+def site(request: WorkerRequest, file: Path) -> str:
+    """Return a `sitecustomize.py` that starts the worker in a Python process before the user's program.
+
+    Args:
+        request: the request.
+        file: where it is.
+    """
+    return _SITE.format(worker=str(_MAIN), what=request.COMMAND, request=str(file))
+
+
+def script(request: WorkerRequest, file: Path) -> tuple[str, ...]:
+    """Write a request, and return the words between `python` and a script that let the worker run it."""
+    files.write(file, text_of(request))
+    return (str(_MAIN), request.COMMAND, str(file))
+
+
+def noted(folder: Path, row: type[Row], pattern: str = "*.jsonl") -> list[Row]:
+    """Read what the processes of a user's program have noted, each in a file of its own."""
+    return [each for file in sorted(folder.glob(pattern)) for each in results(file, row)]

@@ -1,0 +1,671 @@
+"""Declare what crosses the border between the tool and the worker: a class for each request and each row.
+
+The tool imports this module by its full name, the worker relatively: a field that one side renames is an
+error of the type checker on the other. `border` carries them across.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+# ------------------------------------------------------------- a kernel's file
+
+
+@dataclasses.dataclass(frozen=True)
+class SurgeryRequest:
+    """Changes to the passes of a compile; a pass has a name and a number, 0 for all of its runs."""
+
+    skip: tuple[tuple[str, int], ...] = ()
+    stop: tuple[tuple[str, int], ...] = ()
+    repeat: tuple[tuple[str, int], ...] = ()
+    llvm: tuple[str, ...] = ()
+    ptxas: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class PointRequest:
+    """One compile; `compiler.points.CompilePoint` explains the fields.
+
+    Attributes:
+        target: backend, architecture, threads of a warp.
+    """
+
+    target: tuple[str, int | str, int]
+    id: str = ""
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    signature: dict[str, str] = dataclasses.field(default_factory=dict)
+    constexprs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    hints: dict[str, int] = dataclasses.field(default_factory=dict)
+    ranges: tuple[str, ...] = ()
+    surgery: SurgeryRequest | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DisassemblerRequest:
+    """A way to turn a binary stage into text: the first of `programs` that runs; `{triton}` is its folder."""
+
+    stage: str
+    programs: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class FileRequest:
+    """A kernel's file, and what is put around it.
+
+    Attributes:
+        file: the file, which is IR if `ir`.
+        kernel: name of the function.
+        points: the compiles; one with a target only, where nothing is compiled.
+        stand_ins: modules to replace where they are not installed.
+        gpus: facts about the GPU of each target.
+        disassemblers: by binary stage.
+        lent: packages of the tool's environment, each with its folder.
+    """
+
+    file: str
+    kernel: str
+    ir: bool
+    points: tuple[PointRequest, ...]
+    stand_ins: tuple[str, ...]
+    gpus: dict[str, Any]
+    disassemblers: dict[str, DisassemblerRequest] = dataclasses.field(default_factory=dict)
+    lent: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class DescribeRequest(FileRequest):
+    """Describe a kernel as the first point's target sees it."""
+
+    COMMAND: ClassVar[str] = "describe"
+
+
+@dataclasses.dataclass(frozen=True)
+class ParameterRow:
+    """A parameter of a kernel; `compiler.source.KernelParameter` explains the fields."""
+
+    name: str
+    constexpr: bool
+    has_default: bool
+    default: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class ConfigRow:
+    """A config of an autotuner: values of parameters, and options of the backend."""
+
+    values: dict[str, Any]
+    options: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class DescribedRow:
+    """A kernel, as running its file shows it.
+
+    Attributes:
+        heuristics: names of the parameters that heuristics compute.
+        asked: the file queried the GPU.
+    """
+
+    parameters: tuple[ParameterRow, ...]
+    configs: tuple[ConfigRow, ...]
+    heuristics: tuple[str, ...]
+    asked: bool
+
+
+# ------------------------------------------------------ questions to libtriton
+
+
+@dataclasses.dataclass(frozen=True)
+class BindingsRequest:
+    """List the bindings that add passes; there is nothing to say about it."""
+
+    COMMAND: ClassVar[str] = "bindings"
+
+
+@dataclasses.dataclass(frozen=True)
+class FormRow:
+    """The pipeline with only one pass, for these arguments of its binding."""
+
+    arguments: tuple[Any, ...]
+    form: str
+
+
+@dataclasses.dataclass(frozen=True)
+class BindingRow:
+    """A binding that adds a pass.
+
+    Attributes:
+        binding: its path below libtriton.
+        kinds: types of its arguments; None if its docstring lacks them.
+        forms: for sample values.
+        error: the reason why the forms are incomplete.
+    """
+
+    binding: str
+    kinds: tuple[str, ...] | None
+    forms: tuple[FormRow, ...]
+    error: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RehearseRequest:
+    """List the calls that a backend makes for a target; nothing is compiled.
+
+    Attributes:
+        target: backend, architecture, threads of a warp.
+        options: of the backend.
+        stand_ins: modules to replace where they are not installed.
+        input: a file with the first IR; empty for an empty kernel.
+    """
+
+    COMMAND: ClassVar[str] = "rehearse"
+
+    target: tuple[str, int | str, int]
+    options: dict[str, Any]
+    stand_ins: tuple[str, ...]
+    input: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class CallRow:
+    """A call of a binding: at a file and line of the backend, with the form of its pass."""
+
+    binding: str
+    arguments: tuple[Any, ...]
+    at: tuple[str, int]
+    form: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RehearsedRow:
+    """The calls of a stage, and the error that ended it."""
+
+    stage: str
+    calls: tuple[CallRow, ...]
+    error: str
+
+
+@dataclasses.dataclass(frozen=True)
+class LayoutRequest:
+    """Convert the layouts of types, in so many seconds each."""
+
+    COMMAND: ClassVar[str] = "layout"
+
+    types: tuple[str, ...]
+    timeout: float
+
+
+@dataclasses.dataclass(frozen=True)
+class LayoutRow:
+    """The layout of a type: the bases of each dimension; or an error.
+
+    Attributes:
+        padding: pairs of an interval and the elements that are left out after it.
+    """
+
+    type: str
+    bases: dict[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    shape: tuple[int, ...] = ()
+    padding: tuple[tuple[int, int], ...] = ()
+    error: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadPluginRequest:
+    """Load a plugin.
+
+    Attributes:
+        plugin: its file.
+        variable: the environment variable by which this Triton finds plugins; empty for none.
+        timeout: seconds of each of the three steps.
+        memory: bytes.
+        names_triton: the first version of the interface that has Triton's version.
+    """
+
+    COMMAND: ClassVar[str] = "plugin"
+
+    plugin: str
+    variable: str
+    timeout: float
+    memory: int
+    names_triton: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ChildRow:
+    """The end of a call in a process of its own.
+
+    Attributes:
+        status: `ok`, `failed`, `crashed`, `timeout`.
+        error: empty if it is `ok`.
+        seconds: wall time.
+    """
+
+    status: str
+    error: str
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PluginStepRow(ChildRow):
+    """A step with a plugin: its result, and what it printed."""
+
+    value: dict[str, Any]
+    printed: str
+
+
+@dataclasses.dataclass(frozen=True)
+class TriedPluginRow:
+    """The plugin's own description, Triton's, and a run of its passes."""
+
+    said: PluginStepRow
+    taken: PluginStepRow
+    ran: PluginStepRow
+
+
+@dataclasses.dataclass(frozen=True)
+class PointsRequest(FileRequest):
+    """Compile a kernel for all points.
+
+    Attributes:
+        output: folder of the outputs.
+        scratch: folder of the caches.
+        results: the file of the rows: a `CompileHead`, and a `CompiledRow` for each point.
+        jobs: compiles at once.
+        timeout: seconds for one point.
+        strict: fail if one of the points does.
+        keep: the stages to keep; all if empty.
+        disassemble: also disassemble each binary.
+        stages: names of all stages that a backend may have.
+    """
+
+    COMMAND: ClassVar[str] = "compile"
+
+    output: str = ""
+    scratch: str = ""
+    results: str = ""
+    jobs: int = 1
+    timeout: float = 0
+    strict: bool = False
+    keep: tuple[str, ...] = ()
+    disassemble: bool = True
+    stages: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class LedgerNews:
+    """What a stretch of the user's code was given in place of modules that are not installed.
+
+    Attributes:
+        stand_ins: name of each replaced object to the place of its first use.
+        gone: name of each module that the file does without, to the place.
+        doubts: reasons to doubt that a machine with all packages would compile the same code.
+    """
+
+    stand_ins: dict[str, str] = dataclasses.field(default_factory=dict)
+    gone: dict[str, str] = dataclasses.field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileHead:
+    """The first row of a compile.
+
+    Attributes:
+        triton: its version.
+        variables: those that change the compiled code, according to Triton.
+        origin: the folder of its package.
+        python: version of the interpreter.
+        file_sha256: of the kernel's file.
+        missing: stages for which there is no disassembler.
+        notes: options that were left out.
+        news: of the load of the file.
+    """
+
+    triton: str
+    variables: dict[str, str]
+    origin: str
+    python: str
+    file_sha256: str
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    news: LedgerNews = LedgerNews()
+
+
+@dataclasses.dataclass(frozen=True)
+class StageFile:
+    """The file of a stage: its path in the output folder, its size in bytes, and its digest."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledRow:
+    """A compiled point; `compiler.manifest.Point` explains what is also there.
+
+    Attributes:
+        news: of the compile.
+        loaded: the kernel could be loaded for this target.
+    """
+
+    id: str
+    target: str
+    signature: dict[str, str]
+    constexprs: dict[str, Any]
+    hints: dict[str, int]
+    options: dict[str, Any]
+    status: str
+    seconds: float
+    stages: dict[str, StageFile] = dataclasses.field(default_factory=dict)
+    metadata: dict[str, Any] = dataclasses.field(default_factory=dict)
+    error: str = ""
+    log: str = ""
+    remarks: tuple[str, ...] | None = None
+    surgery: SurgeryRequest | None = None
+    passes: tuple[dict[str, Any], ...] | None = None
+    cpu_seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    news: LedgerNews = LedgerNews()
+    loaded: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class ServedRow:
+    """The end of one request of `attend`: the exit code is the value of a status that is `ok`."""
+
+    status: str
+    value: int | None
+    error: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class InterpretedProgram:
+    """One program of a launch, and the memory that it sees.
+
+    Attributes:
+        memory: addresses, each with the bytes there in hexadecimal.
+        program: its place in the grid.
+        grid: the grid.
+        arguments: bits of numbers, addresses, and objects for descriptors.
+    """
+
+    memory: tuple[tuple[int, str], ...]
+    program: tuple[int, ...]
+    grid: tuple[int, ...]
+    arguments: tuple[Any, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class InterpretRequest(FileRequest):
+    """Run programs of the first point's kernel in Triton's interpreter, in order, until one fails.
+
+    Attributes:
+        results: the file of the rows.
+        numpy: a folder that has NumPy, for an interpreter that lacks it.
+        limit: seconds of a run.
+        runs: the programs.
+    """
+
+    COMMAND: ClassVar[str] = "interpret"
+
+    results: str = ""
+    numpy: str = ""
+    limit: float = 0
+    runs: tuple[InterpretedProgram, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class InterpretedRow(ChildRow):
+    """The end of a run: what it wrote, as `memory`, and how many bytes it read outside of it."""
+
+    written: tuple[tuple[int, str], ...] = ()
+    outside: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class StageRequest:
+    """Run one stage of the pipeline on a file.
+
+    Attributes:
+        target: backend, architecture, threads of a warp.
+        options: of the backend.
+        file: the text of another stage.
+        of: that stage.
+        stage: the stage to run.
+        out: the file of its output.
+        result: the file of the row.
+        log: the file of all that is printed.
+        stand_ins: modules to replace where they are not installed.
+    """
+
+    COMMAND: ClassVar[str] = "stage"
+
+    target: tuple[str, int | str, int]
+    options: dict[str, Any]
+    file: str
+    of: str
+    stage: str
+    out: str
+    result: str
+    log: str
+    stand_ins: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class StageRow:
+    """The end of a stage: an error, or the command line of ptxas if it ran."""
+
+    error: str
+    argv: tuple[str, ...] = ()
+
+
+# --------------------------------------------------------------- single passes
+
+
+@dataclasses.dataclass(frozen=True)
+class CallRequest:
+    """A call of a binding; `{"class": NAME}` as an argument is a new object of a class."""
+
+    binding: str
+    arguments: tuple[Any, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayJobRequest:
+    """Passes to run on a file; the output and what they print are files, too."""
+
+    number: int
+    input: str
+    calls: tuple[CallRequest, ...]
+    out: str
+    log: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayRequest:
+    """Run jobs, each in a process of its own, for so many seconds; the rows go to the file `results`."""
+
+    COMMAND: ClassVar[str] = "replay"
+
+    results: str
+    timeout: float
+    jobs: tuple[ReplayJobRequest, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayedRow(ChildRow):
+    """The end of a job."""
+
+    number: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ReduceRequest:
+    """Run passes on a file; one line of a conversation that begins with a `ReadyRow`.
+
+    Attributes:
+        input: the file.
+        calls: the passes; none to parse it only.
+        log: the file of all that is printed.
+        out: the file of the output; empty for none.
+        generic: write the generic form.
+        timeout: seconds.
+    """
+
+    COMMAND: ClassVar[str] = "reduce"
+
+    input: str
+    calls: tuple[CallRequest, ...]
+    log: str
+    out: str
+    generic: bool
+    timeout: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadyRow:
+    """The worker has loaded libtriton."""
+
+    ready: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class GenericJobRequest:
+    """A file to print, and the file of its generic form."""
+
+    input: str
+    out: str
+
+
+@dataclasses.dataclass(frozen=True)
+class GenericRequest:
+    """Print files in MLIR's generic form, each within so many seconds and bytes."""
+
+    COMMAND: ClassVar[str] = "generic"
+
+    jobs: tuple[GenericJobRequest, ...]
+    results: str
+    timeout: float
+    memory: int
+
+
+# --------------------------------------------------------------- user programs
+
+
+@dataclasses.dataclass(frozen=True)
+class OperateRequest:
+    """Change all compiles of this process.
+
+    Attributes:
+        results: the folder of the rows, a file for each process.
+        surgery: changes to the passes.
+        options: of the backend, in place of those of a launch.
+        allocator: let torch allocate the scratch memory of kernels.
+    """
+
+    COMMAND: ClassVar[str] = "operate"
+
+    results: str
+    surgery: SurgeryRequest
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    allocator: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatedRow:
+    """A compile that was changed.
+
+    Attributes:
+        kernel: its name.
+        passes: those that the backend requested: `pass`, `number`, `binding`, `stage`, `times`.
+        error: of the compile.
+        changed: options that are others now, with the launch's value.
+        unmet: a change without effect; empty if all had one.
+    """
+
+    kernel: str
+    passes: tuple[dict[str, Any], ...]
+    error: str
+    changed: dict[str, Any]
+    unmet: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckRequest:
+    """Compare two values of a script.
+
+    Attributes:
+        left: an expression in the script's names.
+        right: the expression that it has to be close to; empty if the left one holds or does not.
+        rtol: relative tolerance; None for torch's own.
+        atol: absolute tolerance; None for torch's own.
+        result: the file of the row.
+    """
+
+    COMMAND: ClassVar[str] = "check"
+
+    left: str
+    right: str
+    rtol: float | None
+    atol: float | None
+    result: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckedRow:
+    """The result of a check: `holds`, `differs` or `error`, and one line that says more."""
+
+    status: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CaptureRequest:
+    """Record the launches of this process; configs/capture.toml explains the last five.
+
+    Attributes:
+        target: backend, architecture, threads of a warp.
+        gpus: facts about the GPU.
+        results: the folder of the rows, a file for each process.
+        stand_ins: modules to replace where they are not installed.
+    """
+
+    COMMAND: ClassVar[str] = "capture"
+
+    target: tuple[str, int | str, int]
+    gpus: dict[str, Any]
+    results: str
+    stand_ins: tuple[str, ...]
+    built: dict[str, str]
+    memory: int
+    inductor: dict[str, Any]
+    autocast: dict[str, tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class ProfileSession:
+    """A way to start Proton: a backend and its mode, which may be empty."""
+
+    backend: str
+    mode: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ProfileRequest:
+    """Profile this process with the first session that its Proton can start; files go to `results`."""
+
+    COMMAND: ClassVar[str] = "profile"
+
+    results: str
+    sessions: tuple[ProfileSession, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ProfiledRow:
+    """The session that was started, if one was, and the refusals before it."""
+
+    session: ProfileSession | None
+    refused: tuple[str, ...]
