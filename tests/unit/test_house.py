@@ -9,6 +9,8 @@ import tomllib
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 import tritonsmith
 
 _SOURCES = Path(tritonsmith.__file__).parent
@@ -24,6 +26,29 @@ def test_who_searches_for_a_class_finds_one() -> None:
                 homes[node.name].append(path.relative_to(_SOURCES).as_posix())
     assert len(homes) > 300
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+# How the worker is reached: where it lies, the names of its own entry, the border that turns rows into texts.
+_DOOR = "compiler/call.py"
+_REACHES = re.compile(
+    r"worker\.FOLDER|worker import FOLDER|\b(?:row_of|request_of|refusal_text|read_request)\b"
+)
+
+
+def test_one_module_is_the_door_to_the_worker() -> None:
+    reaching = {
+        path.relative_to(_SOURCES).as_posix()
+        for path in _SOURCES.rglob("*.py")
+        if path.parent.name != "worker" and _REACHES.search(path.read_text(encoding="utf-8"))
+    }
+    assert reaching == {_DOOR}
+
+
+@pytest.mark.parametrize(
+    "planted", ["str(worker.FOLDER)", "from x.worker import FOLDER", "row_of(Row, line)"]
+)
+def test_a_second_door_is_found(planted: str) -> None:
+    assert _REACHES.search(planted)
 
 
 def _listed() -> list[str]:

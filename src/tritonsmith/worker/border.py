@@ -131,10 +131,10 @@ def _plain(value: object) -> Any:
     return value
 
 
-def _shaped(kind: type[Shape], table: object) -> Shape:
+def _shaped(kind: type[Shape], table: object, where: str = "") -> Shape:
     name = kind.__name__
     if not isinstance(table, dict):
-        raise BorderError(f"{name} is a {type(table).__name__}, no object")
+        raise BorderError(f"{where or name} is a {type(table).__name__}, no object")
     readers, required = _fields(kind)  # type: ignore[arg-type] # a class
     for key in table:
         if key not in readers:
@@ -206,8 +206,8 @@ def _read_union(plain: list[str], read: Callable[[object, str], Any], value: obj
     return value if any(_is_plain(name, value) for name in plain) else read(value, where)
 
 
-def _read_shape(kind: type[Any], value: object, _: str) -> Any:
-    return _shaped(kind, value)
+def _read_shape(kind: type[Any], value: object, where: str) -> Any:
+    return _shaped(kind, value, where)
 
 
 def _read_dict(read: Callable[[object, str], Any], value: object, where: str) -> Any:

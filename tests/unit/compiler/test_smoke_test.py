@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from tritonsmith.compiler import smoke_test
@@ -8,6 +9,8 @@ from tritonsmith.compiler.disassemblers import HostPrograms
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import Run, Write
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.requests import CompiledRow, CompileHead, StageFile
 
 
 def test_the_plan(tmp_path: Path) -> None:
@@ -32,15 +35,16 @@ def test_the_plan(tmp_path: Path) -> None:
 
 def test_the_response_is_in_the_order_of_up(tmp_path: Path) -> None:
     path = "hip-gfx942-64/vector_add.hsaco"
-    stage = {"path": path, "size": 12, "sha256": ""}
+    empty = CompiledRow("a", "cuda:90:32", {}, {}, {}, {}, "ok", 0.25)
+    stages = {"hsaco": StageFile(path, 12, "")}
     lines = [
-        {"triton": "9.9.9", "python": "3.12.1"},
-        {"target": "hip:gfx942:64", "seconds": 0.5, "stages": {"hsaco": stage}},
-        {"target": "cuda:90:32", "seconds": 0.25, "stages": {}},
+        CompileHead("9.9.9", {}, "", "3.12.1", ""),
+        replace(empty, id="b", target="hip:gfx942:64", stages=stages),
+        empty,
     ]
     file = smoke_test.results_file(tmp_path)
     file.parent.mkdir()
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    file.write_text("".join(f"{text_of(line)}\n" for line in lines))
     answer = smoke_test.read_response(tmp_path)
     assert (answer["triton"], answer["python"]) == ("9.9.9", "3.12.1")
     assert [result["target"] for result in answer["results"]] == ["cuda:90:32", "hip:gfx942:64"]

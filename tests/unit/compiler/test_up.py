@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,8 @@ from tritonsmith.core.envs import receipts, session, settings, workspace
 from tritonsmith.core.errors import ConfigError, StepError
 from tritonsmith.core.plan import Plan, Run, Write
 from tritonsmith.wheels import venv
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.requests import CompileHead
 
 
 @pytest.mark.parametrize(("wheel", "requirement"), [("newest", "triton"), ("3.5.0", "triton==3.5.0")])
@@ -44,10 +45,10 @@ def test_torch_for_a_gpu_is_refused(tmp_path: Path) -> None:
 
 
 def test_act_leaves_the_answer_in_the_receipt() -> None:
-    head = {"triton": "3.5.0", "python": "3.12.1"}
-    answer = {**head, "results": []}
+    head = CompileHead("3.5.0", {}, "", "3.12.1", "")
+    answer = {"triton": "3.5.0", "python": "3.12.1", "results": []}
     with session.opened("up", "wheel") as running:
-        write = Write(smoke_test.results_file(running.env.path), json.dumps(head), phase="p")
+        write = Write(smoke_test.results_file(running.env.path), text_of(head), phase="p")
         assert up.execute(up.PreparedUp(Plan("x", (write,)), ()), running) == answer
     receipt = receipts.read(workspace.default().env("wheel").receipt("up"))
     assert receipt is not None

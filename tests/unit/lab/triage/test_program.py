@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from tritonsmith.compiler import call
 from tritonsmith.core.errors import StepError
 from tritonsmith.facts import gpus
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import check as result_check
-from tritonsmith.lab.triage import knockout, program, verdict
+from tritonsmith.lab.triage import knockout, verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageVariant
 from tritonsmith.lab.triage.verdict import Answer, TriageVerdict
+from tritonsmith.worker.requests import OperatedRow
 
 COMPILES = (  # as Triton leaves it
     "p = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\np.mkdir(parents=True)\n(p / 'k.ptx').touch()\n"
@@ -188,7 +190,8 @@ def test_a_program_without_each_pass(tmp_path: Path, monkeypatch: pytest.MonkeyP
     counted = Observation(Verdict.GOOD, notes=("a#1", "b#1"))
     monkeypatch.setattr(CommandSubject, "passes", lambda _self, _row: counted)
     monkeypatch.setattr(CommandSubject, "_operated", lambda _self, one, _results: {"WITHOUT": one.skip})
-    monkeypatch.setattr(program, "_rows", lambda _results: [{"passes": [{"times": 0}], "changed": {}}])
+    compiled = OperatedRow("k", ({"times": 0},), "", {}, "")
+    monkeypatch.setattr(call, "noted", lambda _results, _row: [compiled])
     found = knockout.run(runner, Journal(), lambda _name, _seen: None)
     words = [row["without"] for row in knockout.as_json(found, check=False)["passes"]]
     assert words == ["succeeds", "succeeds", "fails"]
