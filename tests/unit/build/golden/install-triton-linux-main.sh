@@ -186,18 +186,17 @@ mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/kernels
 cat > /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.request.json <<'EOF'
 {
-  "schema": 1,
   "file": "/home/dev/tritonsmith/src/tritonsmith/compiler/examples/vector_add.py",
   "kernel": "vector_add",
   "ir": false,
   "points": [
     {
-      "id": "cuda-80-32",
       "target": [
         "cuda",
         80,
         32
       ],
+      "id": "cuda-80-32",
       "options": {},
       "signature": {
         "x_ptr": "*fp32",
@@ -214,28 +213,11 @@ cat > /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.request.jso
         "y_ptr": 16,
         "out_ptr": 16
       },
-      "ranges": []
+      "ranges": [],
+      "surgery": null
     }
   ],
-  "output": "/home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add",
-  "scratch": "/home/dev/.local/share/tritonsmith/envs/dev/kernels",
-  "results": "/home/dev/.local/share/tritonsmith/envs/dev/kernels/results.jsonl",
-  "jobs": 1,
-  "timeout": 600,
-  "strict": true,
-  "keep": [],
-  "disassemble": true,
-  "stages": [
-    "ttir",
-    "glir",
-    "ttgir",
-    "llir",
-    "ptx",
-    "cubin",
-    "amdgcn",
-    "hsaco"
-  ],
-  "stand-ins": [
+  "stand_ins": [
     "torch",
     "numpy",
     "pytest",
@@ -255,7 +237,25 @@ cat > /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.request.jso
   ],
   "gpus": {},
   "disassemblers": {},
-  "lent": {}
+  "lent": {},
+  "output": "/home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add",
+  "scratch": "/home/dev/.local/share/tritonsmith/envs/dev/kernels",
+  "results": "/home/dev/.local/share/tritonsmith/envs/dev/kernels/results.jsonl",
+  "jobs": 1,
+  "timeout": 600,
+  "strict": true,
+  "keep": [],
+  "disassemble": true,
+  "stages": [
+    "ttir",
+    "glir",
+    "ttgir",
+    "llir",
+    "ptx",
+    "cubin",
+    "amdgcn",
+    "hsaco"
+  ]
 }
 EOF
 (cd /home/dev/.local/share/tritonsmith/envs/dev/kernels && env -u TRITON_INTERPRET -u TRITON_STORE_BINARY_ONLY -u TRITON_CACHE_MANAGER TRITON_HIP_LLD_PATH=/usr/lib/llvm-19/bin/ld.lld /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python /home/dev/tritonsmith/src/tritonsmith/worker compile /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.request.json)

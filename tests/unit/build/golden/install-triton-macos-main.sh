@@ -157,18 +157,17 @@ mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/ve
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels'
 cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add.request.json' <<'EOF'
 {
-  "schema": 1,
   "file": "/Users/dev/tritonsmith/src/tritonsmith/compiler/examples/vector_add.py",
   "kernel": "vector_add",
   "ir": false,
   "points": [
     {
-      "id": "cuda-80-32",
       "target": [
         "cuda",
         80,
         32
       ],
+      "id": "cuda-80-32",
       "options": {},
       "signature": {
         "x_ptr": "*fp32",
@@ -185,28 +184,11 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vecto
         "y_ptr": 16,
         "out_ptr": 16
       },
-      "ranges": []
+      "ranges": [],
+      "surgery": null
     }
   ],
-  "output": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add",
-  "scratch": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels",
-  "results": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/results.jsonl",
-  "jobs": 1,
-  "timeout": 600,
-  "strict": true,
-  "keep": [],
-  "disassemble": true,
-  "stages": [
-    "ttir",
-    "glir",
-    "ttgir",
-    "llir",
-    "ptx",
-    "cubin",
-    "amdgcn",
-    "hsaco"
-  ],
-  "stand-ins": [
+  "stand_ins": [
     "torch",
     "numpy",
     "pytest",
@@ -226,7 +208,25 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vecto
   ],
   "gpus": {},
   "disassemblers": {},
-  "lent": {}
+  "lent": {},
+  "output": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add",
+  "scratch": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels",
+  "results": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/results.jsonl",
+  "jobs": 1,
+  "timeout": 600,
+  "strict": true,
+  "keep": [],
+  "disassemble": true,
+  "stages": [
+    "ttir",
+    "glir",
+    "ttgir",
+    "llir",
+    "ptx",
+    "cubin",
+    "amdgcn",
+    "hsaco"
+  ]
 }
 EOF
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels' && env -u TRITON_INTERPRET -u TRITON_STORE_BINARY_ONLY -u TRITON_CACHE_MANAGER TRITON_HIP_LLD_PATH=/opt/homebrew/opt/llvm/bin/ld.lld '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' /Users/dev/tritonsmith/src/tritonsmith/worker compile '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add.request.json')

@@ -15,18 +15,17 @@ mkdir -p /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add
 mkdir -p /home/dev/.local/share/tritonsmith/envs/wheel/kernels
 cat > /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.json <<'EOF'
 {
-  "schema": 1,
   "file": "/home/dev/tritonsmith/src/tritonsmith/compiler/examples/vector_add.py",
   "kernel": "vector_add",
   "ir": false,
   "points": [
     {
-      "id": "cuda-90-32",
       "target": [
         "cuda",
         90,
         32
       ],
+      "id": "cuda-90-32",
       "options": {},
       "signature": {
         "x_ptr": "*fp32",
@@ -43,15 +42,16 @@ cat > /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.j
         "y_ptr": 16,
         "out_ptr": 16
       },
-      "ranges": []
+      "ranges": [],
+      "surgery": null
     },
     {
-      "id": "hip-gfx942-64",
       "target": [
         "hip",
         "gfx942",
         64
       ],
+      "id": "hip-gfx942-64",
       "options": {},
       "signature": {
         "x_ptr": "*fp32",
@@ -68,28 +68,11 @@ cat > /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.j
         "y_ptr": 16,
         "out_ptr": 16
       },
-      "ranges": []
+      "ranges": [],
+      "surgery": null
     }
   ],
-  "output": "/home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add",
-  "scratch": "/home/dev/.local/share/tritonsmith/envs/wheel/kernels",
-  "results": "/home/dev/.local/share/tritonsmith/envs/wheel/kernels/results.jsonl",
-  "jobs": 2,
-  "timeout": 600,
-  "strict": true,
-  "keep": [],
-  "disassemble": true,
-  "stages": [
-    "ttir",
-    "glir",
-    "ttgir",
-    "llir",
-    "ptx",
-    "cubin",
-    "amdgcn",
-    "hsaco"
-  ],
-  "stand-ins": [
+  "stand_ins": [
     "torch",
     "numpy",
     "pytest",
@@ -109,7 +92,25 @@ cat > /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.j
   ],
   "gpus": {},
   "disassemblers": {},
-  "lent": {}
+  "lent": {},
+  "output": "/home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add",
+  "scratch": "/home/dev/.local/share/tritonsmith/envs/wheel/kernels",
+  "results": "/home/dev/.local/share/tritonsmith/envs/wheel/kernels/results.jsonl",
+  "jobs": 2,
+  "timeout": 600,
+  "strict": true,
+  "keep": [],
+  "disassemble": true,
+  "stages": [
+    "ttir",
+    "glir",
+    "ttgir",
+    "llir",
+    "ptx",
+    "cubin",
+    "amdgcn",
+    "hsaco"
+  ]
 }
 EOF
 (cd /home/dev/.local/share/tritonsmith/envs/wheel/kernels && env -u TRITON_INTERPRET -u TRITON_STORE_BINARY_ONLY -u TRITON_CACHE_MANAGER TRITON_HIP_LLD_PATH=/usr/lib/llvm-19/bin/ld.lld /home/dev/.local/share/tritonsmith/envs/wheel/venv/bin/python /home/dev/tritonsmith/src/tritonsmith/worker compile /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.json)

@@ -15,18 +15,17 @@ mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels'
 cat > '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add.request.json' <<'EOF'
 {
-  "schema": 1,
   "file": "/Users/dev/tritonsmith/src/tritonsmith/compiler/examples/vector_add.py",
   "kernel": "vector_add",
   "ir": false,
   "points": [
     {
-      "id": "cuda-90-32",
       "target": [
         "cuda",
         90,
         32
       ],
+      "id": "cuda-90-32",
       "options": {},
       "signature": {
         "x_ptr": "*fp32",
@@ -43,15 +42,16 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vec
         "y_ptr": 16,
         "out_ptr": 16
       },
-      "ranges": []
+      "ranges": [],
+      "surgery": null
     },
     {
-      "id": "hip-gfx942-64",
       "target": [
         "hip",
         "gfx942",
         64
       ],
+      "id": "hip-gfx942-64",
       "options": {},
       "signature": {
         "x_ptr": "*fp32",
@@ -68,28 +68,11 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vec
         "y_ptr": 16,
         "out_ptr": 16
       },
-      "ranges": []
+      "ranges": [],
+      "surgery": null
     }
   ],
-  "output": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add",
-  "scratch": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels",
-  "results": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/results.jsonl",
-  "jobs": 2,
-  "timeout": 600,
-  "strict": true,
-  "keep": [],
-  "disassemble": true,
-  "stages": [
-    "ttir",
-    "glir",
-    "ttgir",
-    "llir",
-    "ptx",
-    "cubin",
-    "amdgcn",
-    "hsaco"
-  ],
-  "stand-ins": [
+  "stand_ins": [
     "torch",
     "numpy",
     "pytest",
@@ -109,7 +92,25 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vec
   ],
   "gpus": {},
   "disassemblers": {},
-  "lent": {}
+  "lent": {},
+  "output": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add",
+  "scratch": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels",
+  "results": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/results.jsonl",
+  "jobs": 2,
+  "timeout": 600,
+  "strict": true,
+  "keep": [],
+  "disassemble": true,
+  "stages": [
+    "ttir",
+    "glir",
+    "ttgir",
+    "llir",
+    "ptx",
+    "cubin",
+    "amdgcn",
+    "hsaco"
+  ]
 }
 EOF
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels' && env -u TRITON_INTERPRET -u TRITON_STORE_BINARY_ONLY -u TRITON_CACHE_MANAGER TRITON_HIP_LLD_PATH=/opt/homebrew/opt/llvm/bin/ld.lld '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv/bin/python' /Users/dev/tritonsmith/src/tritonsmith/worker compile '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add.request.json')
