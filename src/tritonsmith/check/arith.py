@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,10 @@ def _integer(function: Callable[[Array, Array], Array], *, of_unsigned: bool = F
 def _guarded(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
     def divide(dividend: Array, divisor: Array) -> Array:
         undefined = divisor == 0
-        if divisor.dtype.kind == "i":
-            undefined = undefined | ((divisor == -1) & (dividend == np.iinfo(dividend.dtype).min))
+        if divisor.dtype.kind == "i" and (negated := divisor == -1).any():
+            undefined = undefined | (negated & (dividend == np.iinfo(dividend.dtype).min))
+        if not undefined.any():  # as nearly always; most divisions are of single numbers, for an index
+            return np.asarray(function(dividend, divisor))
         return np.where(
             undefined, 0, function(dividend, np.where(undefined, 1, divisor).astype(divisor.dtype))
         )
@@ -211,6 +214,7 @@ def _select(_run: Any, _operation: Operation, condition: Array, chosen: Any, oth
     return (np.where(condition, chosen, otherwise).astype(chosen.dtype),)
 
 
+@lru_cache(maxsize=4096)  # by the operation, which is itself: types are compared part by part
 def wanted(operation: Operation) -> ValueType:
     """Return the type of an operation's only result."""
     return type_of(operation.results[0].type)

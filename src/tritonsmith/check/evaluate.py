@@ -112,7 +112,8 @@ def _lines_of(block: Block) -> tuple[_BlockLine, ...]:
 
 def _size(value: Any) -> int:
     """Return the number of elements of a value."""
-    return int(getattr(value, "size", 1))
+    size: int = getattr(value, "size", 1)
+    return size
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,7 @@ def is_narrow_sum(operation: Operation) -> bool:
     return sums and any("f16" in str(result.type).split(",")[0] for result in operation.results)
 
 
+@lru_cache(maxsize=4096)
 def has_precision(operation: Operation) -> bool:
     """Return whether an operation is a dot of fp32."""
     if not isinstance(attribute(operation, "inputPrecision"), builtin.IntegerAttr) or not operation.operands:
