@@ -14,7 +14,7 @@ from tritonsmith.lab.bisect import culprit
 from tritonsmith.lab.bisect.culprit import Level
 
 EXAMPLES = smoke_test.FILE.parent
-SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=128,TILE_N=128,TILE_K=64"
+SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_the_same_compiler_leaves_the_assembler_only(
 def test_other_values_differ_from_the_front_end_on(
     asked: CompileRequest, python: str, tmp_path: Path
 ) -> None:
-    found = culprit.parting(asked, spec.parse(python), spec.parse(f"{python},TILE_K=32"), tmp_path / "out")
+    found = culprit.parting(asked, spec.parse(python), spec.parse(f"{python},TILE_K=64"), tmp_path / "out")
     assert found.level is Level.FRONT_END
     assert "tt.func" in found.good
     assert found.good != found.bad
