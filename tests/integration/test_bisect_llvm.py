@@ -20,10 +20,11 @@ from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import llvm_history
+from tritonsmith.lab import terms as language
 from tritonsmith.lab.bisect.build import CommitBuilds
 from tritonsmith.lab.bisect.llvm_build import LlcBuilds
 from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlvmBisect, LlvmRange
-from tritonsmith.lab.bisect.predicate import limit, llc_compiles
+from tritonsmith.lab.bisect.predicate import llc_compiles
 from tritonsmith.lab.bisect.predicate.command import CommandPredicate
 from tritonsmith.lab.bisect.predicate.kernel_compiles import KernelCompiles
 from tritonsmith.lab.bisect.predicate.limit import LimitPredicate
@@ -103,7 +104,7 @@ class Llvm:
 
     def search(self, when: str, folder: Path, old: str = "first", new: str = "docs again") -> LlvmBisect:
         """A search for the llc whose code is bad by this term."""
-        predicate = LimitPredicate(self.kernel, limit.parse([when]), lambda: self.triton)
+        predicate = LimitPredicate(self.kernel, language.parse([when], "--when"), lambda: self.triton)
         session = BisectSession(folder / "bisects" / "x", BisectQuestion(good="a", bad="b"))
         ends = self.hashes[old], self.hashes[new]
         history = llvm_history.read(self.clone, *ends, ("NVPTX",))

@@ -306,6 +306,7 @@ def _predicate(
     silent: bool,
 ) -> Predicate:
     from tritonsmith.check.predicate import asked_for
+    from tritonsmith.lab import terms as language
     from tritonsmith.lab.bisect.predicate import command, limit
     from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
     from tritonsmith.lab.bisect.predicate.failing_compile import FailurePredicate
@@ -331,7 +332,7 @@ def _predicate(
         compiles = KernelCompiles(
             kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=times > 1
         )
-        terms = limit.parse(question.when)
+        terms = language.parse(question.when, "--when")
         made = limit.LimitPredicate(compiles, terms, good) if terms else FailurePredicate(compiles, bad)
     return ConfirmedPredicate(made, times) if times > 1 else made
 

@@ -12,7 +12,7 @@ from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.lab.compare.diff import Comparison
-    from tritonsmith.lab.compare.thresholds import Limit
+    from tritonsmith.lab.terms import Term
 
 
 @task(tables=True, name="compare")
@@ -36,10 +36,12 @@ def compare_(
     """Compile kernels with two Tritons or option sets, and compare."""
     from tritonsmith.cli.tasks import output
     from tritonsmith.compiler import spec
+    from tritonsmith.lab import terms as language
     from tritonsmith.lab.compare import diff as compare_diff
-    from tritonsmith.lab.compare import inputs, thresholds
+    from tritonsmith.lab.compare import inputs
 
-    terms = () if fail_on is None else thresholds.parse(fail_on)  # empty: a variable of CI that is not set
+    # An empty text is a variable of CI that is not set: no terms would pass everything.
+    terms = () if fail_on is None else language.parse([fail_on], "--fail-on")
     names = parse_stages(stage)
     first, second = spec.parse(side_a), spec.parse(side_b)
     wanted = inputs.prepare(first, second, compared_kernels(kernel, what), out)
@@ -54,7 +56,7 @@ def compare_(
 
 def _print(
     found: Comparison,
-    terms: tuple[Limit, ...],
+    terms: tuple[Term, ...],
     out: Path | None,
     *,
     diff: bool,

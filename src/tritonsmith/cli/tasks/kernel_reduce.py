@@ -116,7 +116,7 @@ def _subject(
     from tritonsmith.compiler import run
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import digest
-    from tritonsmith.lab.bisect.predicate import limit
+    from tritonsmith.lab import terms as language
     from tritonsmith.lab.triage.kernel import KernelSubject
 
     wrong = predicate.asked_for(when)
@@ -127,7 +127,7 @@ def _subject(
         from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
 
         return WrongKernelSubject(predicate.single(asked), replace(where, jobs=1), (), folder, silent=True)
-    return KernelSubject(asked, where, limit.parse(when), folder)
+    return KernelSubject(asked, where, language.parse(when, "--when"), folder)
 
 
 def _out(out: OutFile | None, file: Path, name: str) -> Path:

@@ -147,13 +147,13 @@ def _kernel(
     from tritonsmith.compiler.folder_name import folder_name
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import digest
-    from tritonsmith.lab.bisect.predicate import limit
+    from tritonsmith.lab import terms as language
     from tritonsmith.lab.triage.kernel import KernelSubject
 
     asked = what.request(kernel)
     run.check(asked)
     wrong = predicate.asked_for(when)
-    terms = () if wrong else limit.parse(when)
+    terms = () if wrong else language.parse(when, "--when")
     where = toolchain(triton, env, python, jobs=jobs or 1, timeout=timeout)
     name = folder_name(f"{asked.file.stem}.{asked.name or asked.kernel or 'kernel'}")
     question = digest(asked, when, where.python, where.timeout)[:8]

@@ -22,7 +22,8 @@ from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab.compare import metrics
 from tritonsmith.lab.compare.diff import TEXTS, Compared, Comparison, MetricChange
 from tritonsmith.lab.compare.matching import PairMember
-from tritonsmith.lab.compare.thresholds import Limit, Violation
+from tritonsmith.lab.compare.thresholds import Violation
+from tritonsmith.lab.terms import Term
 
 FILE = "compare.json"
 _STYLES = {"better": "green", "worse": "red", "": ""}
@@ -77,7 +78,7 @@ def violations(found: Sequence[Violation]) -> Iterator[str]:
             yield f"{where}: {one.metric}: A {_cell(one.a)}, B {_cell(one.b)}; limit {one.limit}{why}"
 
 
-def verdict(terms: Sequence[Limit], found: Sequence[Violation]) -> str:
+def verdict(terms: Sequence[Term], found: Sequence[Violation]) -> str:
     """The result of the check in one line."""
     if found and not terms:
         return "B fails to compile or launch something that A can"
@@ -85,7 +86,7 @@ def verdict(terms: Sequence[Limit], found: Sequence[Violation]) -> str:
     return f"--fail-on {','.join(one.text for one in terms)}: {result}"
 
 
-def as_json(comparison: Comparison, terms: Sequence[Limit], found: Sequence[Violation]) -> dict[str, Any]:
+def as_json(comparison: Comparison, terms: Sequence[Term], found: Sequence[Violation]) -> dict[str, Any]:
     """One object with everything but the texts of the diffs."""
     return {
         "schema": 1,

@@ -13,7 +13,8 @@ from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import Value
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.ir import strip_locations
-from tritonsmith.lab.compare import metrics, thresholds
+from tritonsmith.lab import terms
+from tritonsmith.lab.compare import metrics
 
 # What makes a stage of a kernel out of the one before it, after the last pass that printed something.
 STEPS = {
@@ -123,7 +124,10 @@ def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
     (row, *_) = measure.of_manifest(manifest).rows
     measured = metrics.measure(manifest, point, row)
     found = []
-    for term in thresholds.parse(text, "--when"):
+    for term in terms.parse([text], "--when"):
+        if isinstance(term, terms.TextTerm):
+            hints = ["give the text as --pattern: the first pass after which it occurs is searched for"]
+            raise UsageError(f"--when {term.text}: a text is no value of the binary", hints=hints)
         if term.change:
             hints = ["use unsigned values: spills>0, registers>128"]
             raise UsageError(f"--when {term.text}: a signed value needs a second compile", hints=hints)

@@ -16,11 +16,13 @@ from tritonsmith.core.errors import FactError
 from tritonsmith.core.ui.units import counted
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras
-from tritonsmith.lab.compare import metrics, thresholds
+from tritonsmith.lab import terms as term_language
+from tritonsmith.lab.compare import metrics
 from tritonsmith.lab.compare.diff import Compared, Comparison
-from tritonsmith.lab.compare.thresholds import Limit
+from tritonsmith.lab.terms import Term
 
 COMPILES, LAUNCHES = "does not compile any more", "cannot be launched any more"
+_FLAG = "--fail-on"
 _BROKEN = "breaks a limit"  # of --fail-on
 
 
@@ -34,7 +36,7 @@ class RehearsalLimit:
         required: some kernel must have the metric: a check of nothing does not pass.
     """
 
-    limit: Limit
+    limit: Term
     finding: str
     required: bool = False
 
@@ -167,8 +169,12 @@ def limits(fail_on: str | None) -> tuple[RehearsalLimit, ...]:
     """
     if fail_on is None:
         rows = configs.load("rehearse")["limit"]
-        return tuple(RehearsalLimit(thresholds.parse(row["term"])[0], row["finding"]) for row in rows)
-    return tuple(RehearsalLimit(limit, _BROKEN, required=True) for limit in thresholds.parse(fail_on))
+        return tuple(
+            RehearsalLimit(term_language.parse([row["term"]], _FLAG)[0], row["finding"]) for row in rows
+        )
+    return tuple(
+        RehearsalLimit(limit, _BROKEN, required=True) for limit in term_language.parse([fail_on], _FLAG)
+    )
 
 
 def check(comparison: Comparison, terms: Sequence[RehearsalLimit]) -> RehearsalVerdict:
@@ -198,7 +204,7 @@ def check(comparison: Comparison, terms: Sequence[RehearsalLimit]) -> RehearsalV
     unchecked = [
         term.limit.metric
         for term in terms
-        if term.required and not any(thresholds.look(term.limit, one)[0] for one in measured)
+        if term.required and not any(term_language.look(term.limit, one).applies for one in measured)
     ]
     found.sort(key=lambda one: (one.rank, -one.growth, one.kernel, one.point))
     kernels = len({one.pair.kernel for one in measured})
@@ -236,16 +242,15 @@ def _worse(
     one: Compared, terms: Sequence[RehearsalLimit], unknown: list[tuple[str, str, str]]
 ) -> Iterator[RehearsalFinding]:
     for rank, term in enumerate(terms, 2):
-        _, broken = thresholds.look(term.limit, one)
-        if broken is None:
+        reading = term_language.look(term.limit, one)
+        if reading.unknown:
+            unknown.append((one.pair.kernel, one.pair.point, term.limit.metric))
+        if not reading.broken:
             continue
-        if broken.why == thresholds.UNKNOWN:
-            unknown.append((one.pair.kernel, one.pair.point, broken.metric))
-            continue
-        a, b = broken.a, broken.b
+        a, b = reading.a, reading.b
         numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
         growth = metrics.growth(float(a or 0), float(b or 0)) if numbers else 0.0
-        why = f"{broken.metric} {_spelled(a)} -> {_spelled(b)}"
+        why = f"{term.limit.metric} {_spelled(a)} -> {_spelled(b)}" if b is not None else reading.figures
         yield _finding(
             one,
             term.finding,

@@ -29,12 +29,11 @@ from tritonsmith.inspect.show import source_lines
 from tritonsmith.inspect.show import stage as show_stage
 from tritonsmith.lab import experiment, failure, inputs
 from tritonsmith.lab.bisect.predicate import failing_compile, limit
-from tritonsmith.lab.bisect.predicate.limit import TextTerm
 from tritonsmith.lab.compare import metrics
-from tritonsmith.lab.compare.thresholds import Limit
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.terms import Limit, Term
 from tritonsmith.lab.triage import observation, other_ptxas, where_time_goes, witness_build
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageVariant, variant_rows
@@ -60,7 +59,7 @@ class KernelSubject:
 
     asked: CompileRequest
     where: Toolchain
-    terms: tuple[Limit | TextTerm, ...]
+    terms: tuple[Term, ...]
     out: Path
     silent: bool = False
     is_command: bool = field(default=False, init=False)
@@ -70,7 +69,7 @@ class KernelSubject:
     _folders: dict[str, Path] = field(default_factory=dict, init=False)  # of the last test of each variant
 
     def __post_init__(self) -> None:
-        if signed := next((one for one in self.terms if isinstance(one, Limit) and one.change), None):
+        if signed := next((one for one in self.terms if one.change), None):
             hints = ["give a limit without a sign: spills>0", "bisect compares with a good Triton"]
             raise UsageError(f"--when {signed}: triage has nothing to compare with", hints=hints)
 

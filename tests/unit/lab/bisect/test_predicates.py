@@ -15,7 +15,8 @@ from tritonsmith.build.suites import isolated_run
 from tritonsmith.compiler import wheel_env
 from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.core.errors import StepError, UsageError
-from tritonsmith.lab.bisect.predicate import command, limit
+from tritonsmith.lab import terms as language
+from tritonsmith.lab.bisect.predicate import command
 from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
 from tritonsmith.lab.bisect.predicate.command import CommandPredicate
 from tritonsmith.lab.bisect.predicate.failing_compile import FailurePredicate
@@ -86,7 +87,7 @@ def compiles(tmp_path: Path) -> FakeCompiles:
     ],
 )
 def test_limits(compiles: FakeCompiles, term: str, triton: str, verdict: Verdict, figures: str) -> None:
-    predicate = LimitPredicate(compiles, limit.parse([term]), lambda: spec("lean"))
+    predicate = LimitPredicate(compiles, language.parse([term], "--when"), lambda: spec("lean"))
     outcome = predicate.test(spec(triton))
     assert (outcome.verdict, outcome.figures) == (verdict, figures), outcome
     assert bool(outcome.why) == (verdict is SKIP)
@@ -95,7 +96,7 @@ def test_limits(compiles: FakeCompiles, term: str, triton: str, verdict: Verdict
 def test_what_is_no_limit_is_refused() -> None:
     for text in ("spills", "ptxx contains a", "spils>0"):
         with pytest.raises(UsageError):
-            limit.parse([text])
+            language.parse([text], "--when")
 
 
 @pytest.mark.parametrize(

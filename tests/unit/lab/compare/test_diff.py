@@ -16,6 +16,7 @@ from tritonsmith.compiler.resources.table import Value
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Write
 from tritonsmith.core.ui import diff as ui_diff
+from tritonsmith.lab import terms as language
 from tritonsmith.lab.compare import diff, report, thresholds
 from tritonsmith.lab.compare.diff import Comparison, MetricChange
 from tritonsmith.lab.compare.metrics import metric
@@ -141,7 +142,7 @@ def test_a_file_that_is_not_the_same_is_noted(tmp_path: Path) -> None:
 
 
 def test_json(sides: Comparison) -> None:
-    terms = thresholds.parse("registers>+5%")
+    terms = language.parse(["registers>+5%"], "--fail-on")
     made = report.as_json(sides, terms, thresholds.check(terms, sides))
     content: dict[str, Any] = json.loads(json.dumps(made, allow_nan=False))
     assert content["schema"] == 1
@@ -175,13 +176,13 @@ def test_the_change_of_occupancy_is_that_of_the_exact_values(tmp_path: Path) -> 
     (occupancy,) = [one for one in found.compared[0].changes if one.metric.key == "occupancy_percent"]
     assert (occupancy.a, occupancy.b) == (46.875, 62.5)
     assert occupancy.percent == pytest.approx(100 / 3, abs=1e-9)
-    assert not thresholds.check(thresholds.parse("occupancy<+33.3%"), found)
+    assert not thresholds.check(language.parse(["occupancy<+33.3%"], "--fail-on"), found)
     line = next(line for line in seen(found).splitlines() if "occupancy, %" in line)
     assert line.split() == ["occupancy,", "%", "46.88", "62.5", "+15.62", "+33.3", "%"]
 
 
 def test_violations_are_named(sides: Comparison) -> None:
-    found = thresholds.check(thresholds.parse("registers>+5%"), sides)
+    found = thresholds.check(language.parse(["registers>+5%"], "--fail-on"), sides)
     assert list(report.violations(found)) == [
         "k cuda-90-32: registers: A 40, B 50; limit registers>+5%",
         "k cuda-80-32: compiles in A but not in B: failed: k.py:3: no such thing",

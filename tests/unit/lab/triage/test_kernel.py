@@ -16,7 +16,7 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import digest
 from tritonsmith.lab import inputs
-from tritonsmith.lab.bisect.predicate import limit
+from tritonsmith.lab import terms as language
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.kernel import KernelSubject
 
@@ -117,7 +117,7 @@ def test_times_of_a_run_that_was_stopped_count_and_no_others(
     monkeypatch.setattr(run, "compile_all", lambda *_, **__: first)
     asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(["sm_80"]))
     where = Toolchain(tmp_path / "python", workspace.default(), tmp_path, 1, 60)
-    terms = limit.parse(("compile_seconds>5",))
+    terms = language.parse(("compile_seconds>5",), "--when")
     stopped, resumed = (KernelSubject(asked, where, terms, tmp_path / "out") for _ in range(2))
     baseline = stopped.baseline()
     assert (baseline.verdict, baseline.cpu_seconds) == (Verdict.BAD, 10.0)

@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.spec import CompilerSpec
-from tritonsmith.core.errors import UsageError, did_you_mean
-from tritonsmith.inspect.show import stage as show_stage
+from tritonsmith.lab import terms
 from tritonsmith.lab.bisect.predicate.kernel_compiles import CompilesOf, UntestableError
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
-from tritonsmith.lab.compare import kept_metrics, matching, metrics, thresholds
-from tritonsmith.lab.compare.diff import TEXTS, Compared
+from tritonsmith.lab.compare import kept_metrics, matching
+from tritonsmith.lab.compare.diff import Compared
 from tritonsmith.lab.compare.matching import Paired
-from tritonsmith.lab.compare.thresholds import Limit
 from tritonsmith.lab.model import Observation, Verdict
-
-_CONTAINS = re.compile(r"(?P<stage>\w+)\s+(?P<lacks>(does\s+)?not\s+)?contains?\s+(?P<text>.+)", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class TextTerm:
-    """`ptx contains TEXT` or `ptx not contains TEXT`: what makes a Triton bad.
-
-    Attributes:
-        text: as it was written.
-        stage: whose text is searched.
-        needle: what for.
-        lacks: bad where it is not there.
-    """
-
-    text: str
-    stage: str
-    needle: str
-    lacks: bool
-
-
-@dataclass(frozen=True)
-class _Finding:
-    """What one term says about one compile: bad or not, the value, and why there is no answer."""
-
-    bad: bool
-    figures: str
-    why: str = ""
+from tritonsmith.lab.terms import Reading, Term
 
 
 @dataclass(frozen=True)
@@ -58,7 +28,7 @@ class LimitPredicate:
     """
 
     compiles: CompilesOf
-    terms: tuple[Limit | TextTerm, ...]
+    terms: tuple[Term, ...]
     good: Callable[[], CompilerSpec]
 
     def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
@@ -73,18 +43,16 @@ class LimitPredicate:
             mine = self.compiles.of(triton)
         except UntestableError as error:
             return Observation(Verdict.SKIP, why=error.what)
-        signed = any(isinstance(term, Limit) and term.change for term in self.terms)
+        signed = any(term.change for term in self.terms)
         base = self.compiles.of(self.good()) if signed else mine
         return judge(self.terms, base, mine)
 
 
-def judge(
-    terms: Sequence[Limit | TextTerm], base: Sequence[Manifest], mine: Sequence[Manifest]
-) -> Observation:
-    """What terms say of compiles.
+def judge(limits: Sequence[Term], base: Sequence[Manifest], mine: Sequence[Manifest]) -> Observation:
+    """Judge compiles by terms.
 
     Args:
-        terms: what makes them bad.
+        limits: the terms that make them bad.
         base: compiles that signed terms are about; the same ones where there are none.
         mine: the compiles.
     """
@@ -101,27 +69,9 @@ def judge(
         )
         for pair in paired.pairs
     ]
-    return _outcome([list(_findings(term, compared)) for term in terms], terms, seconds)
-
-
-def parse(texts: Iterable[str]) -> tuple[Limit | TextTerm, ...]:
-    """The terms of all `--when`.
-
-    Raises:
-        UsageError: one of them makes no sense.
-    """
-    return tuple(dict.fromkeys(term for text in texts for term in _parse(text.strip())))
-
-
-def _parse(text: str) -> tuple[Limit | TextTerm, ...]:
-    match = _CONTAINS.fullmatch(text)
-    if match is None:
-        return thresholds.parse(text, "--when")
-    if match["stage"] not in TEXTS:
-        raise UsageError(
-            f"--when: unknown stage {match['stage']!r}", hints=did_you_mean(match["stage"], TEXTS)
-        )
-    return (TextTerm(text, match["stage"], match["text"].strip("'\""), bool(match["lacks"])),)
+    readings = [[terms.look(term, pair) for pair in compared] for term in limits]
+    applied = [[reading for reading in row if reading.applies] for row in readings]
+    return _outcome(applied, limits, seconds)
 
 
 def _missing(paired: Paired) -> Iterator[str]:
@@ -134,37 +84,20 @@ def _missing(paired: Paired) -> Iterator[str]:
     yield from (f"{one.kernel} {one.member.point.id}: {one.why}" for one in paired.unpaired)
 
 
-def _findings(term: Limit | TextTerm, compared: Iterable[Compared]) -> Iterator[_Finding]:
-    """What a term says about every compile that it is about."""
-    for one in compared:
-        if isinstance(term, TextTerm):
-            point = one.pair.b.point
-            if term.stage in point.stages:
-                there = term.needle in show_stage.text(one.pair.b.manifest, point, term.stage)
-                has = "contains" if there else "does not contain"
-                yield _Finding(there != term.lacks, f"{term.stage} {has} {term.needle}")
-            continue
-        applies, violation = thresholds.look(term, one)
-        if applies:
-            _, value = metrics.value_of(term.metric, one.b, one.backends[1])
-            figures = f"{term.metric} {value:g}" if isinstance(value, (int, float)) else ""
-            why = violation.why if violation else ""
-            yield _Finding(violation is not None and not why, figures, why and f"{term.metric}: {why}")
-
-
-def _outcome(
-    found: Sequence[Sequence[_Finding]], terms: Sequence[Limit | TextTerm], seconds: float
-) -> Observation:
-    """Bad if one finding is, even where others are unknown; good if all are."""
-    every = [finding for row in found for finding in row]
-    shown = [next((one for one in row if one.bad), row[0]) for row in found if row]
-    figures = ", ".join(dict.fromkeys(one.figures for one in shown if one.figures))
-    if any(one.bad for one in every):
+def _outcome(readings: Sequence[Sequence[Reading]], limits: Sequence[Term], seconds: float) -> Observation:
+    """Return bad if one reading is broken, even where others are unknown; good if none is."""
+    shown = [next((reading for reading in row if reading.broken), row[0]) for row in readings if row]
+    figures = ", ".join(dict.fromkeys(reading.figures for reading in shown if reading.figures))
+    if any(reading.broken for row in readings for reading in row):
         return Observation(Verdict.BAD, figures, seconds=seconds)
-    unknown = [one.why for one in every if one.why]
+    unknown = [
+        f"{term.metric}: {terms.UNKNOWN}"
+        for term, row in zip(limits, readings, strict=True)
+        if any(reading.unknown for reading in row)
+    ]
     unknown += [
         f"no compile has the metric of {term.text!r}"
-        for term, row in zip(terms, found, strict=True)
+        for term, row in zip(limits, readings, strict=True)
         if not row
     ]
     verdict = Verdict.SKIP if unknown else Verdict.GOOD

@@ -16,8 +16,7 @@ from tritonsmith.compiler.signature import CONSTEXPR
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.versions import version_key
-from tritonsmith.lab.bisect.predicate.limit import TextTerm
-from tritonsmith.lab.compare.thresholds import Limit
+from tritonsmith.lab.terms import Limit, Term, TextTerm
 
 _SINCE = "3.3"  # ASTSource takes `constexprs` and a table of attributes, triton-lang/triton#5220
 _ALIGNED = 16
@@ -42,7 +41,7 @@ class Symptom:
     expected: str
     before: int
     origin: str
-    terms: tuple[Limit | TextTerm, ...] = ()
+    terms: tuple[Term, ...] = ()
     argv: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     wrong: bool = False

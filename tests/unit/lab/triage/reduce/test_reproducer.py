@@ -10,7 +10,7 @@ import pytest
 
 from tritonsmith.compiler import targets
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.lab.bisect.predicate import limit
+from tritonsmith.lab import terms as language
 from tritonsmith.lab.triage.reduce import reproducer
 from tritonsmith.lab.triage.reduce.reproducer import Symptom
 
@@ -45,13 +45,13 @@ def test_the_head_says_what_to_expect_and_how_to_see_it() -> None:
 @pytest.mark.parametrize(
     ("when", "task"),
     [
-        ("spills>0", ["kernel.resources"]),
+        ("spills>0", ["kernel.compile"]),
         ("ptx contains mma", ["kernel.show"]),
-        ("registers>9,spills>0", ["kernel.resources"]),
+        ("registers>9,spills>0", ["kernel.compile"]),
     ],
 )
 def test_each_symptom_has_the_command_that_shows_it(when: str, task: list[str]) -> None:
-    symptom = Symptom("3.6.0", when, 99, "big.py", limit.parse([when]))
+    symptom = Symptom("3.6.0", when, 99, "big.py", language.parse([when], "--when"))
     text = reproducer.render(TEXT, symptom, asked())
     assert [line.split()[2] for line in head(text) if "invoke" in line] == task
 
@@ -69,7 +69,9 @@ def test_the_main_program_compiles_as_was_asked() -> None:
 
 
 def test_a_text_is_looked_for() -> None:
-    symptom = Symptom("3.6.0", "", 9, "big.py", limit.parse(["ptx contains a", "llir not contains 'b"]))
+    symptom = Symptom(
+        "3.6.0", "", 9, "big.py", language.parse(["ptx contains a", "llir not contains 'b"], "--when")
+    )
     made = reproducer.main_program(TEXT, symptom, asked(target="sm_90"))
     assert "print('a' in compiled.asm['ptx'])" in made
     assert "print('b' not in compiled.asm['llir'])" in made

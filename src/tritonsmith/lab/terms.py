@@ -1,0 +1,204 @@
+"""The language of `--when` and `--fail-on`: `spills>0`, `registers>+5%`, `ptx contains ld.global.b8`.
+
+A limit is METRIC COMPARISON VALUE. A sign before the value means the change from A to B (`>+5%`, `>=+1024`,
+`<-10`); without a sign it is B's own value. A percentage needs a sign. A text term is `STAGE contains TEXT`,
+or `STAGE not contains TEXT`, about B alone. Commas separate terms; a text with a comma has a flag of its own.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from tritonsmith.compiler.resources.table import LAUNCH, WORDS, Value
+from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.inspect.show import stage as show_stage
+from tritonsmith.lab.compare import metrics
+from tritonsmith.lab.compare.diff import TEXTS, Compared
+
+_LIMIT = re.compile(
+    r"(?P<metric>[^<>=!]+?)\s*(?P<comparison><=|>=|==|!=|<|>)\s*(?P<sign>[+-]?)(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)",
+    re.ASCII,
+)
+_CONTAINS = re.compile(r"(?P<stage>\w+)\s+(?P<lacks>(does\s+)?not\s+)?contains?\s+(?P<text>.+)", re.DOTALL)
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+UNKNOWN = "the value is unknown"
+_EXAMPLES = (
+    "write METRIC, a comparison and a value: spills>0, registers>+5%, code>=+1024",
+    "a signed value limits the change from A to B, an unsigned value limits B",
+    "or a text: 'ptx contains ld.global.b8', 'ttgir not contains convert_layout'",
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit of a number.
+
+    Attributes:
+        text: as it was written.
+        metric: one of `metrics.known_names`.
+        comparison: `>`, `>=`, `<`, `<=`, `==` or `!=`.
+        value: with its sign; in percent where `percent` says so.
+        change: compared with the change from A to B, not with B's value.
+        percent: of A's value.
+    """
+
+    text: str
+    metric: str
+    comparison: str
+    value: float
+    change: bool
+    percent: bool
+
+    def broken(self, a: float, b: float) -> bool:
+        """Report whether the values break the limit; A's does not matter without `change`."""
+        limited = metrics.growth(a, b) if self.percent else b - a if self.change else b
+        return _COMPARISONS[self.comparison](limited, self.value)
+
+
+@dataclass(frozen=True)
+class TextTerm:
+    """A text that a stage contains, or lacks.
+
+    Attributes:
+        text: as it was written.
+        stage: whose text is searched.
+        needle: the text to search for.
+        lacks: broken where the stage does not contain it.
+    """
+
+    text: str
+    stage: str
+    needle: str
+    lacks: bool
+
+    @property
+    def metric(self) -> str:
+        """The stage, which stands for the metric of a limit in tables and JSON."""
+        return self.stage
+
+    @property
+    def change(self) -> bool:
+        """No text term is about a change."""
+        return False
+
+
+Term = Limit | TextTerm
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A term applied to a pair that compiles on both sides.
+
+    Attributes:
+        applies: the pair has the term's metric or stage.
+        broken: the values break the term.
+        unknown: the metric exists, and its value cannot be determined; the term is then not broken.
+        a: value of the first side; None for a text.
+        b: value of the second.
+        figures: the second side in words: `spills 8`, `ptx contains ld.global.b8`.
+    """
+
+    applies: bool
+    broken: bool = False
+    unknown: bool = False
+    a: Value = None
+    b: Value = None
+    figures: str = ""
+
+
+def parse(texts: Iterable[str], flag: str) -> tuple[Term, ...]:
+    """Parse the values of a flag; a term that comes twice counts once.
+
+    Args:
+        texts: of `--when`, which is repeatable, or the one of `--fail-on`.
+        flag: for errors.
+
+    Raises:
+        UsageError: a term makes no sense.
+    """
+    return tuple(dict.fromkeys(term for text in texts for term in _parse(text.strip(), flag)))
+
+
+def look(term: Term, pair: Compared) -> Reading:
+    """Apply a term to a pair that compiles on both sides."""
+    if isinstance(term, TextTerm):
+        return _search(term, pair)
+    first, second = pair.pair.a.point.backend, pair.pair.b.point.backend
+    in_a, a = metrics.value_of(term.metric, pair.a, first)
+    in_b, b = metrics.value_of(term.metric, pair.b, second)
+    if not in_b:
+        return Reading(applies=False)
+    if term.change:
+        same = metrics.keys_of(term.metric, first) == metrics.keys_of(term.metric, second)
+        if not in_a or not same:
+            return Reading(applies=False)
+    needed = (a, b) if term.change else (b,)
+    numbers = [value for value in needed if isinstance(value, (int, float))]
+    if len(numbers) < len(needed):
+        return Reading(any(value is not None for value in needed), unknown=True, a=a, b=b)
+    figures = f"{term.metric} {numbers[-1]:g}"
+    return Reading(applies=True, broken=term.broken(numbers[0], numbers[-1]), a=a, b=b, figures=figures)
+
+
+def _search(term: TextTerm, pair: Compared) -> Reading:
+    point = pair.pair.b.point
+    if term.stage not in point.stages:
+        return Reading(applies=False)
+    there = term.needle in show_stage.text(pair.pair.b.manifest, point, term.stage)
+    has = "contains" if there else "does not contain"
+    return Reading(applies=True, broken=there != term.lacks, figures=f"{term.stage} {has} {term.needle}")
+
+
+def _parse(text: str, flag: str) -> tuple[Term, ...]:
+    if match := _CONTAINS.fullmatch(text):
+        if match["stage"] not in TEXTS:
+            hints = did_you_mean(match["stage"], TEXTS)
+            raise UsageError(f"{flag}: unknown stage {match['stage']!r}", hints=hints)
+        return (TextTerm(text, match["stage"], match["text"].strip("'\""), bool(match["lacks"])),)
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 1:
+        return tuple(term for part in parts for term in _parse(part, flag))
+    return (_limit(text, flag),)
+
+
+def _limit(text: str, flag: str) -> Limit:
+    match = _LIMIT.fullmatch(text)
+    if match is None:
+        more = ["or wrong: a pass changes the result"] if flag == "--when" else []
+        raise UsageError(f"{flag} cannot be {text!r}", hints=[*_EXAMPLES, *more])
+    name, sign, percent = match["metric"].strip(), match["sign"], bool(match["percent"])
+    if name not in metrics.known_names():
+        raise _unknown(name, flag)
+    if percent and not sign:
+        plus = f"{name}{match['comparison']}+{match['number']}%"
+        raise UsageError(
+            f"{flag} cannot be {text!r}: a percentage is a change and needs a sign",
+            hints=[f"from A to B: {plus}", _EXAMPLES[1]],
+        )
+    value = float(f"{sign}{match['number']}")
+    return Limit(text, name, match["comparison"], value, bool(sign), percent)
+
+
+def _unknown(name: str, flag: str) -> UsageError:
+    if name in WORDS:
+        hint = (
+            "a kernel that A can launch and B cannot is always a failure"
+            if name == LAUNCH
+            else "occupancy<-10%"
+        )
+        return UsageError(f"{flag} compares numbers, and {name} is not a number", hints=[hint])
+    hint, *_ = did_you_mean(name, metrics.known_names())
+    short = f"short names: {', '.join(metrics.short_names())}"
+    more = "columns of --json and instruction classes are names too"
+    near = [hint] if hint.startswith("did you mean") else []
+    return UsageError(f"{flag} has no metric {name!r}", hints=[*near, short, more])
