@@ -236,8 +236,8 @@ def test_violations_come_in_the_order_of_the_pairs() -> None:
 def test_a_text_is_a_limit_of_b_alone(tmp_path: Path) -> None:
     """`--fail-on` takes the terms of `--when`."""
     made = [written(tmp_path / text, [point()], texts={"ptx": text}) for text in ("ret", "ld.global.b8")]
-    members = [PairMember(manifest_, manifest_.points[0]) for manifest_ in made]
-    sides = Comparison("A", "B", (Compared(Pair("k", members[0].point.id, *members), NVIDIA, NVIDIA),))
+    a, b = (PairMember(one, one.points[0]) for one in made)
+    sides = Comparison("A", "B", (Compared(Pair("k", a.point.id, a, b), NVIDIA, NVIDIA),))
     (violation,) = thresholds.check(terms.parse(["spills>0,ptx contains ld.global.b8"], "--fail-on"), sides)
     assert (violation.metric, violation.why) == ("ptx", "ptx contains ld.global.b8")
     assert not thresholds.check(terms.parse(["ptx not contains ld.global.b8"], "--fail-on"), sides)
