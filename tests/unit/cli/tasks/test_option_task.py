@@ -45,7 +45,8 @@ def _values(option: Option, texts: st.SearchStrategy[str]) -> st.SearchStrategy[
 _NO_LIST = dict.fromkeys(map(ord, ",;"), "_")
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A few for each of some 80 tasks: their options are of the same dozen kinds, so each kind gets hundreds.
+@settings(max_examples=7, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 @pytest.mark.parametrize("name", sorted(namespace.every))
 def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:

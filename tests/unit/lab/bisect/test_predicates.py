@@ -188,6 +188,7 @@ def test_a_test_is_bad_where_it_fails_as_at_the_bad_end(
     (tmp_path / "none" / "bin").mkdir(parents=True)
     (tmp_path / "none" / "bin" / "python").symlink_to(sys.executable)
     monkeypatch.setenv("PYTHONPATH", next(folder for folder in sys.path if folder.endswith("site-packages")))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # these few tests need none of our plugins
     monkeypatch.setattr(
         wheel_env, "place_of", lambda one: SimpleNamespace(python=tmp_path / one.label / "bin" / "python")
     )
