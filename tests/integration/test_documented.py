@@ -127,6 +127,8 @@ NOT_RUN = {  # why, by how a command begins
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
     "compare examples/tutorials.toml": "ten releases of Triton and a clone of its sources",
     "reduce attention.py": "a kernel that fails, and hundreds of compiles; test_kernel_reduce.py has both",
+    "reduce attention.py:_attn_bwd": "as above",
+    "reduce attention.py:biased": "as above",
     "reduce FILE:KERNEL": "as above",
     "reduce examples/kernels.toml:matmul": "as above",
     "kernel.profile": "needs a GPU; tests/unit/inspect/profile reads what profilers wrote on one",
