@@ -96,7 +96,7 @@ Term = Limit | TextTerm
 
 
 @dataclass(frozen=True)
-class Reading:
+class TermReading:
     """A term applied to a pair that compiles on both sides.
 
     Attributes:
@@ -129,7 +129,7 @@ def parse(texts: Iterable[str], flag: str) -> tuple[Term, ...]:
     return tuple(dict.fromkeys(term for text in texts for term in _parse(text.strip(), flag)))
 
 
-def look(term: Term, pair: Compared) -> Reading:
+def look(term: Term, pair: Compared) -> TermReading:
     """Apply a term to a pair that compiles on both sides."""
     if isinstance(term, TextTerm):
         return _search(term, pair)
@@ -137,26 +137,26 @@ def look(term: Term, pair: Compared) -> Reading:
     in_a, a = metrics.value_of(term.metric, pair.a, first)
     in_b, b = metrics.value_of(term.metric, pair.b, second)
     if not in_b:
-        return Reading(applies=False)
+        return TermReading(applies=False)
     if term.change:
         same = metrics.keys_of(term.metric, first) == metrics.keys_of(term.metric, second)
         if not in_a or not same:
-            return Reading(applies=False)
+            return TermReading(applies=False)
     needed = (a, b) if term.change else (b,)
     numbers = [value for value in needed if isinstance(value, (int, float))]
     if len(numbers) < len(needed):
-        return Reading(any(value is not None for value in needed), unknown=True, a=a, b=b)
+        return TermReading(any(value is not None for value in needed), unknown=True, a=a, b=b)
     figures = f"{term.metric} {numbers[-1]:g}"
-    return Reading(applies=True, broken=term.broken(numbers[0], numbers[-1]), a=a, b=b, figures=figures)
+    return TermReading(applies=True, broken=term.broken(numbers[0], numbers[-1]), a=a, b=b, figures=figures)
 
 
-def _search(term: TextTerm, pair: Compared) -> Reading:
+def _search(term: TextTerm, pair: Compared) -> TermReading:
     point = pair.pair.b.point
     if term.stage not in point.stages:
-        return Reading(applies=False)
+        return TermReading(applies=False)
     there = term.needle in show_stage.text(pair.pair.b.manifest, point, term.stage)
     has = "contains" if there else "does not contain"
-    return Reading(applies=True, broken=there != term.lacks, figures=f"{term.stage} {has} {term.needle}")
+    return TermReading(applies=True, broken=there != term.lacks, figures=f"{term.stage} {has} {term.needle}")
 
 
 def _parse(text: str, flag: str) -> tuple[Term, ...]:

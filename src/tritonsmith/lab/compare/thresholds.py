@@ -9,7 +9,7 @@ from tritonsmith.compiler.resources.table import Value
 from tritonsmith.core.errors import FactError
 from tritonsmith.lab import terms
 from tritonsmith.lab.compare.diff import Compared, Comparison
-from tritonsmith.lab.terms import Reading, Term
+from tritonsmith.lab.terms import Term, TermReading
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def check(limits: Sequence[Term], comparison: Comparison) -> tuple[Violation, ..
     return tuple(sorted(found, key=lambda one: order[one.kernel, one.point]))
 
 
-def _violation(term: Term, pair: Compared, reading: Reading) -> Violation:
+def _violation(term: Term, pair: Compared, reading: TermReading) -> Violation:
     why = terms.UNKNOWN if reading.unknown else "" if reading.b is not None else reading.figures
     kernel, point = pair.pair.kernel, pair.pair.point
     return Violation(kernel, point, term.metric, reading.a, reading.b, term.text, why)

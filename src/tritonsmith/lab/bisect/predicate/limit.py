@@ -14,7 +14,7 @@ from tritonsmith.lab.compare import kept_metrics, matching
 from tritonsmith.lab.compare.diff import Compared
 from tritonsmith.lab.compare.matching import Paired
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.terms import Reading, Term
+from tritonsmith.lab.terms import Term, TermReading
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ def _missing(paired: Paired) -> Iterator[str]:
     yield from (f"{one.kernel} {one.member.point.id}: {one.why}" for one in paired.unpaired)
 
 
-def _outcome(readings: Sequence[Sequence[Reading]], limits: Sequence[Term], seconds: float) -> Observation:
+def _outcome(
+    readings: Sequence[Sequence[TermReading]], limits: Sequence[Term], seconds: float
+) -> Observation:
     """Return bad if one reading is broken, even where others are unknown; good if none is."""
     shown = [next((reading for reading in row if reading.broken), row[0]) for row in readings if row]
     figures = ", ".join(dict.fromkeys(reading.figures for reading in shown if reading.figures))
