@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -70,7 +71,11 @@ def environment() -> dict[str, object]:
 
 def file(path: Path) -> tuple[int, ...] | None:
     """Return the state of a file, which changes when it is written; None if it is no file."""
-    return _state(path.stat()) if untrusted.is_file(path) else None
+    try:
+        status = path.stat()
+    except (OSError, ValueError):  # it may go while others are looked at; a word of a command is no path
+        return None
+    return _state(status) if stat.S_ISREG(status.st_mode) else None
 
 
 def _state(status: os.stat_result) -> tuple[int, ...]:
@@ -120,12 +125,15 @@ def python(executable: Path) -> object:
     ]
     for finder in (path for site in known.sites for path in sorted(site.glob("__editable__*_finder.py"))):
         elsewhere += distributions.finder_mapping(finder).values()
-    installed = [
-        (str(path), _state(path.stat()))
-        for site in known.sites
-        for path in sorted(site.iterdir())
-        if path.name.endswith(_METADATA) and untrusted.exists(path)
-    ]
+    try:
+        installed = [
+            (str(path), _state(path.lstat()))
+            for site in known.sites
+            for path in sorted(site.iterdir())
+            if path.name.endswith(_METADATA)
+        ]
+    except OSError:  # pip is at work there
+        return unknown()
     tritons = [tree(folder / PACKAGE, every=True) for folder in (*known.sites, *elsewhere)]
     # A finder names the package itself, a line of a `.pth` file the folder around it.
     tritons += [tree(folder, every=True) for folder in elsewhere if folder.name == PACKAGE]

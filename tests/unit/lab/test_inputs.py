@@ -184,3 +184,23 @@ def test_the_python_of_a_script(tmp_path: Path) -> None:
 
 def test_what_is_no_python_is_never_the_same(tmp_path: Path) -> None:
     assert inputs.python(tmp_path / "python") != inputs.python(tmp_path / "python")
+
+
+def test_what_is_gone_or_no_file_has_no_state(tmp_path: Path) -> None:
+    """A build that runs beside removes files while others are looked at."""
+    (tmp_path / "link").symlink_to(tmp_path / "gone.py")
+    os.mkfifo(tmp_path / "pipe.py")
+    names = ("gone.py", "link", "pipe.py", "x" * 5000, "a\0b")
+    assert [inputs.file(tmp_path / name) for name in (*names, ".")] == [None] * 6
+    assert inputs.tree(tmp_path) == {}
+
+
+def test_packages_that_are_being_installed_are_never_the_same(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_path: Path) -> os.stat_result:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "lstat", gone)
+    python = prefix / "env/bin/python"
+    assert inputs.python(python) != inputs.python(python)
