@@ -84,7 +84,9 @@ def killed(tmp_path: Path) -> Killed:
     for name in ("mine", "steps", "home"):
         (tmp_path / name).mkdir()
     (tmp_path / "mine" / "script.py").write_text(SCRIPT)
-    return Killed(Smith(tmp_path / "home", cwd=tmp_path / "mine"), tmp_path / "steps")
+    # What is killed leaves its scratch folder.
+    temporary = {"TMPDIR": str(tmp_path / "home")}
+    return Killed(Smith(tmp_path / "home", cwd=tmp_path / "mine", more=temporary), tmp_path / "steps")
 
 
 def timeless(answer: Any) -> Any:
@@ -194,7 +196,9 @@ def kernel(a, b, out, N: tl.constexpr):
 def test_a_reduction_that_is_killed_again_and_again_asks_for_nothing_twice(
     killed: Killed, command: str, name: str, text: str, wanted: str, at: int
 ) -> None:
-    killed = replace(killed, smith=replace(killed.smith, more={"WANTED": wanted, "AT": str(at)}))
+    killed = replace(
+        killed, smith=replace(killed.smith, more={**killed.smith.more, "WANTED": wanted, "AT": str(at)})
+    )
     here = killed.smith.cwd
     (here / name.partition(":")[0]).write_text(text)
     question = killed.steps / "question"
