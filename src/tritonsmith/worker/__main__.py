@@ -12,6 +12,7 @@
     plugin JSON          load a plugin, and report its own description and Triton's
     operate REQUEST      skip or repeat passes in all further compiles of this process
     check REQUEST SCRIPT run a script, then compare two of its values
+    canary               try in this process what `torch.compile` needs, for captures
     capture REQUEST      record the launches of this process from here on: called, not started
     reduce               run passes on one piece of IR after the other
     generic REQUEST      print IR in MLIR's generic form
@@ -44,6 +45,7 @@ COMMANDS = {  # module and function of each
     "reduce": ("reduce", "answer_requests"),
     "generic": ("generic", "print_all"),
     "interpret": ("interpret", "run_programs"),
+    "canary": ("torch_accelerator", "sing"),
     "capture": ("capture", "start"),
     "layout": ("layout", "convert"),
     "profile": ("profile", "start"),

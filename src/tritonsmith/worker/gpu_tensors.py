@@ -44,7 +44,7 @@ def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: CaptureReques
     patch(gpu, torch, request.built)
     tensors = _Tensors(torch, recorder, request)
     cuda_runtime.install(torch, gpu, recorder, request)
-    _device_guard(torch)
+    device_guard(torch)
     if hasattr(torch._C, "_set_only_lift_cpu_tensors"):  # noqa: SLF001 - torch.tensor(1, device="cuda")
         torch._C._set_only_lift_cpu_tensors(True)  # noqa: SLF001 - torch's own name
     _comparisons(torch, tensors.type, recorder)
@@ -402,7 +402,7 @@ def _comparisons(torch: Any, tensor_type: Any, recorder: Recorder) -> None:
     testing.assert_close = holds(testing.assert_close, lambda _: None)
 
 
-def _device_guard(torch: Any) -> None:
+def device_guard(torch: Any) -> None:
     """Let C++ code switch to the GPU, which changes nothing: a torch for the CPU refuses that otherwise."""
     # torch has such a guard for builds with CUDA and no GPU, and registers it if the present one counts no
     # devices: so one that answers 0 to every call is put there first.

@@ -624,13 +624,14 @@ class CheckedRow:
 
 @dataclasses.dataclass(frozen=True)
 class CaptureRequest:
-    """Record the launches of this process; configs/capture.toml explains the last five.
+    """Record the launches of this process; configs/capture.toml explains the last five fields.
 
     Attributes:
         target: backend, architecture, threads of a warp.
         gpus: facts about the GPU.
         results: the folder of the rows, a file for each process.
         stand_ins: modules to replace where they are not installed.
+        canaries: the folder that remembers which torch was tried, and how that ended.
     """
 
     COMMAND: ClassVar[str] = "capture"
@@ -639,10 +640,19 @@ class CaptureRequest:
     gpus: dict[str, Any]
     results: str
     stand_ins: tuple[str, ...]
+    canaries: str
     built: dict[str, str]
     memory: int
     inductor: dict[str, Any]
     autocast: dict[str, tuple[str, ...]]
+    canary_timeout: float
+
+
+@dataclasses.dataclass(frozen=True)
+class CanaryRow:
+    """How the trial of a torch ended: the error, or empty if it did no harm."""
+
+    error: str
 
 
 @dataclasses.dataclass(frozen=True)

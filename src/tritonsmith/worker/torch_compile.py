@@ -7,7 +7,6 @@ runs unchanged, and its launches are counted.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import os
 import sys
@@ -18,25 +17,20 @@ from typing import TYPE_CHECKING, Any
 from .launches import Recorder, site
 from .requests import CaptureRequest
 from .stub_finder import ImportWatcher
+from .torch_accelerator import Accelerator
 
 if TYPE_CHECKING:
     from .json_types import Table
 
 _TIMES = 1.0  # milliseconds
-_HOOKS = "_ZN2at6detail12getCUDAHooksEv"
-_METHODS, _TABLE, _ABOVE = (
-    8,
-    64,
-    16,
-)  # methods that are tried; entries of a table; bytes in front of the first method
-_KEPT: list[Any] = []  # objects whose address C++ holds
 
 
 def watch(torch: Any, tensor_type: type, recorder: Recorder, request: CaptureRequest) -> None:
     """Change torch's modules as far as needed, once they are imported."""
+    accelerator = Accelerator(torch, request, recorder.note)
     changes: dict[str, Callable[[Any], None]] = {
         "torch._dynamo.trace_rules": _skip,
-        "torch._dynamo.variables.builder": functools.partial(_plain, torch, tensor_type),
+        "torch._dynamo.variables.builder": functools.partial(_plain, torch, tensor_type, accelerator),
         "torch._dynamo.variables.streams": functools.partial(_streams, torch),
         "torch._subclasses.fake_tensor": _fake_tensors,
         "torch._inductor.config": functools.partial(_settings, request),
@@ -57,9 +51,22 @@ def watch(torch: Any, tensor_type: type, recorder: Recorder, request: CaptureReq
 
     _allocations(torch, tensor_type)
     _without_graphs(torch)
+    compile_if_captured(torch, accelerator)
     for name in set(changes) & set(sys.modules):
         changes.pop(name)(sys.modules[name])
     sys.meta_path.insert(0, ImportWatcher({name: changed(change) for name, change in changes.items()}))
+
+
+def compile_if_captured(torch: Any, accelerator: Accelerator) -> None:
+    """Let `torch.compile` return a function as it is, where the accelerator does not work with this torch."""
+    real = torch.compile
+
+    def compile_(model: Any = None, **options: Any) -> Any:
+        if options.get("disable") or accelerator.works():
+            return real(model, **options)
+        return model if model is not None else lambda decorated: decorated
+
+    torch.compile = functools.wraps(real)(compile_)
 
 
 def _without_graphs(torch: Any) -> None:
@@ -80,43 +87,16 @@ def _skip(trace_rules: Any) -> None:
     trace_rules.FORCE_SKIP_FILES.update(os.path.join(here, name) for name in os.listdir(here))
 
 
-def _accelerator(torch: Any) -> None:
-    """Make C++ report a torch that is built for a GPU: autograd asks for the streams of traced tensors."""
-    # `isBuilt` is one of the first methods of the object that knows. Its place differs between releases: one
-    # method after the other is replaced, until the accelerator is `cuda`.
-    ask = torch._C._accelerator_getAccelerator  # noqa: SLF001 - torch's own name
-    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
-    find = ctypes.CDLL(library)[_HOOKS]
-    find.restype = ctypes.c_void_p
-    table = ctypes.c_void_p.from_address(find())
-    real = table.value or 0
-    kind = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_void_p, ctypes.c_long)
-    yes, no = kind(lambda *_: 1), kind(lambda *_: 0)
-    for number in range(_METHODS):
-        changed = (ctypes.c_void_p * _TABLE)()
-        ctypes.memmove(changed, real - _ABOVE, ctypes.sizeof(changed))
-        at = number + _ABOVE // ctypes.sizeof(ctypes.c_void_p)
-        changed[at] = ctypes.cast(yes, ctypes.c_void_p).value
-        table.value = ctypes.addressof(changed) + _ABOVE
-        if ask() == torch.device("cuda"):
-            changed[at + 2] = ctypes.cast(
-                no, ctypes.c_void_p
-            ).value  # hasPrimaryContext: autograd asks for no stream
-            _KEPT.extend((yes, no, changed))
-            return
-    table.value = real
-
-
-def _plain(torch: Any, tensor_type: type, builder: Any) -> None:
+def _plain(torch: Any, tensor_type: type, accelerator: Accelerator, builder: Any) -> None:
     """Make a trace treat tensors of the fake GPU as torch's own."""
     torch._dynamo.config.traceable_tensor_subclasses.add(tensor_type)  # noqa: SLF001 - torch's own name
-    _accelerator(torch)
     infer, dispatch = builder.infer_subclass_type, builder.VariableBuilder._type_dispatch  # noqa: SLF001
 
     def infer_subclass_type(value: Any) -> Any:
         return None if type(value) is tensor_type else infer(value)
 
     def type_dispatch(_cls: Any = None) -> Table:
+        accelerator.works()  # a trace may begin without `torch.compile`: by torch._dynamo.optimize
         return {**dispatch(), tensor_type: builder.VariableBuilder.wrap_tensor}
 
     builder.infer_subclass_type = infer_subclass_type

@@ -59,8 +59,9 @@ SHAPES = [
     if shape.__module__ == requests.__name__ and shape is not FileRequest
 ]
 ASKED = [shape for shape in SHAPES if hasattr(shape, "COMMAND")]
-# Two are called from within: `serve` by the pool, `attend` with requests to compile.
-WITHOUT = {"serve", "attend"}
+# Three have none of their own: `serve` is called by the pool, `attend` with requests to compile, and `canary`
+# by a capture.
+WITHOUT = {"serve", "attend", "canary"}
 SAMPLES: dict[str, Any] = {
     "str": "text",
     "int": 7,

@@ -112,6 +112,7 @@ def prepare(
         gpus=gpu_models.all_facts([target]),
         results=str(work / "results"),
         stand_ins=tuple(stand_ins),
+        canaries=str(work.with_name("canaries")),
         **facts["torch"],
     )
     asked_by = command("kernel.capture", device=device)
