@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 from . import parent_death
@@ -33,7 +34,7 @@ TRIAL = (sys.executable, os.path.dirname(os.path.abspath(__file__)), "canary")
 _KEPT: list[Any] = []  # objects whose address C++ holds
 
 
-class Accelerator:
+class TorchAccelerator:
     """The accelerator of this process's torch: it is patched once, when it is first asked for.
 
     Args:
@@ -45,7 +46,7 @@ class Accelerator:
 
     def __init__(
         self,
-        torch: Any,
+        torch: types.ModuleType,
         request: CaptureRequest,
         note: Callable[[str], None],
         trial: Sequence[str] = TRIAL,
@@ -65,7 +66,7 @@ class Accelerator:
         return self._works
 
 
-def canary(torch: Any, request: CaptureRequest, trial: Sequence[str]) -> str:
+def canary(torch: types.ModuleType, request: CaptureRequest, trial: Sequence[str]) -> str:
     """Return the reason why this torch cannot be patched; empty if it can."""
     library = library_of(torch)
     try:
@@ -134,9 +135,9 @@ def sing() -> int:
     return 0
 
 
-def library_of(torch: Any) -> str:
+def library_of(torch: types.ModuleType) -> str:
     """Return the path of the library whose object is patched."""
-    return os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+    return os.path.join(os.path.dirname(str(torch.__file__)), "lib", "libtorch_cpu.so")
 
 
 def _source() -> str:
@@ -145,7 +146,7 @@ def _source() -> str:
         return file.read()
 
 
-def _patch(torch: Any) -> None:
+def _patch(torch: types.ModuleType) -> None:
     """Make C++ report a torch that is built for a GPU: autograd asks for the streams of traced tensors."""
     # `isBuilt` is one of the first methods of the object that knows. Its place differs between releases: one
     # method after the other is replaced, until the accelerator is `cuda`.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .launches import Recorder, site
 from .requests import CaptureRequest
 from .stub_finder import ImportWatcher
-from .torch_accelerator import Accelerator
+from .torch_accelerator import TorchAccelerator
 
 if TYPE_CHECKING:
     from .json_types import Table
@@ -27,7 +27,7 @@ _TIMES = 1.0  # milliseconds
 
 def watch(torch: Any, tensor_type: type, recorder: Recorder, request: CaptureRequest) -> None:
     """Change torch's modules as far as needed, once they are imported."""
-    accelerator = Accelerator(torch, request, recorder.note)
+    accelerator = TorchAccelerator(torch, request, recorder.note)
     changes: dict[str, Callable[[Any], None]] = {
         "torch._dynamo.trace_rules": _skip,
         "torch._dynamo.variables.builder": functools.partial(_plain, torch, tensor_type, accelerator),
@@ -57,16 +57,16 @@ def watch(torch: Any, tensor_type: type, recorder: Recorder, request: CaptureReq
     sys.meta_path.insert(0, ImportWatcher({name: changed(change) for name, change in changes.items()}))
 
 
-def compile_if_captured(torch: Any, accelerator: Accelerator) -> None:
+def compile_if_captured(torch: types.ModuleType, accelerator: TorchAccelerator) -> None:
     """Let `torch.compile` return a function as it is, where the accelerator does not work with this torch."""
     real = torch.compile
 
-    def compile_(model: Any = None, **options: Any) -> Any:
+    def compile_(model: Callable[..., Any] | None = None, **options: Any) -> Any:
         if options.get("disable") or accelerator.works():
             return real(model, **options)
         return model if model is not None else lambda decorated: decorated
 
-    torch.compile = functools.wraps(real)(compile_)
+    vars(torch)["compile"] = functools.wraps(real)(compile_)
 
 
 def _without_graphs(torch: Any) -> None:
@@ -87,7 +87,7 @@ def _skip(trace_rules: Any) -> None:
     trace_rules.FORCE_SKIP_FILES.update(os.path.join(here, name) for name in os.listdir(here))
 
 
-def _plain(torch: Any, tensor_type: type, accelerator: Accelerator, builder: Any) -> None:
+def _plain(torch: Any, tensor_type: type, accelerator: TorchAccelerator, builder: Any) -> None:
     """Make a trace treat tensors of the fake GPU as torch's own."""
     torch._dynamo.config.traceable_tensor_subclasses.add(tensor_type)  # noqa: SLF001 - torch's own name
     infer, dispatch = builder.infer_subclass_type, builder.VariableBuilder._type_dispatch  # noqa: SLF001

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType
 
 import pytest
 
 from tritonsmith.worker.requests import CaptureRequest
-from tritonsmith.worker.torch_accelerator import Accelerator, canary, fate
+from tritonsmith.worker.torch_accelerator import TorchAccelerator, canary, fate
 from tritonsmith.worker.torch_compile import compile_if_captured
 
 pytestmark = pytest.mark.unit
@@ -45,12 +45,14 @@ def request_(tmp_path: Path) -> CaptureRequest:
 
 
 @pytest.fixture
-def torch(tmp_path: Path) -> SimpleNamespace:
+def torch(tmp_path: Path) -> ModuleType:
     """A torch of which only the version and the library matter."""
     library = tmp_path / "torch" / "lib" / "libtorch_cpu.so"
     library.parent.mkdir(parents=True)
     library.write_text("no library")
-    return SimpleNamespace(__version__="2.13.0", __file__=str(tmp_path / "torch" / "__init__.py"))
+    module = ModuleType("torch")
+    vars(module).update(__version__="2.13.0", __file__=str(tmp_path / "torch" / "__init__.py"))
+    return module
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_the_trial_is_not_captured_itself(
 
 
 def test_a_torch_is_tried_once_until_it_is_another(
-    request_: CaptureRequest, torch: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request_: CaptureRequest, torch: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
@@ -90,10 +92,10 @@ def test_a_torch_is_tried_once_until_it_is_another(
     for _ in range(3):
         assert canary(torch, request_, trial(COUNTS)) == ""
     assert trials() == 1
-    torch.__version__ = "2.14.0"
+    vars(torch)["__version__"] = "2.14.0"
     assert canary(torch, request_, trial(COUNTS)) == ""
     assert trials() == 2
-    Path(torch.__file__).with_name("lib").joinpath("libtorch_cpu.so").write_text("another library")
+    Path(str(torch.__file__)).with_name("lib").joinpath("libtorch_cpu.so").write_text("another library")
     assert canary(torch, request_, trial(COUNTS)) == ""
     assert trials() == 3
     (remembered, *_) = (tmp_path / "canaries").iterdir()
@@ -103,24 +105,24 @@ def test_a_torch_is_tried_once_until_it_is_another(
     assert trials() == 4
 
 
-def test_a_crash_is_remembered_too(request_: CaptureRequest, torch: SimpleNamespace) -> None:
+def test_a_crash_is_remembered_too(request_: CaptureRequest, torch: ModuleType) -> None:
     assert canary(torch, request_, trial(CRASHES)) == "a trial of it ended by SIGABRT"
     assert canary(torch, request_, trial("pass")) == "a trial of it ended by SIGABRT"
 
 
-def test_a_torch_without_the_library_is_not_tried(request_: CaptureRequest, torch: SimpleNamespace) -> None:
-    Path(torch.__file__).with_name("lib").joinpath("libtorch_cpu.so").unlink()
+def test_a_torch_without_the_library_is_not_tried(request_: CaptureRequest, torch: ModuleType) -> None:
+    Path(str(torch.__file__)).with_name("lib").joinpath("libtorch_cpu.so").unlink()
     assert canary(torch, request_, trial(CRASHES)).endswith("libtorch_cpu.so: No such file or directory")
 
 
 @pytest.mark.parametrize("text", [CRASHES, HANGS])
 def test_functions_stay_uncompiled_and_a_note_says_why_once(
-    request_: CaptureRequest, torch: SimpleNamespace, text: str
+    request_: CaptureRequest, torch: ModuleType, text: str
 ) -> None:
     notes: list[str] = []
-    torch.compile = _refused
+    vars(torch)["compile"] = _refused
     limited = replace(request_, canary_timeout=1)
-    compile_if_captured(torch, Accelerator(torch, limited, notes.append, trial(text)))
+    compile_if_captured(torch, TorchAccelerator(torch, limited, notes.append, trial(text)))
     assert notes == [], "nothing is tried before it is used"
 
     @torch.compile  # type: ignore[untyped-decorator]
@@ -136,10 +138,10 @@ def test_functions_stay_uncompiled_and_a_note_says_why_once(
     assert note.startswith("torch.compile is not captured with this torch: a trial of it ")
 
 
-def test_where_it_is_disabled_nothing_is_tried(request_: CaptureRequest, torch: SimpleNamespace) -> None:
+def test_where_it_is_disabled_nothing_is_tried(request_: CaptureRequest, torch: ModuleType) -> None:
     notes: list[str] = []
-    torch.compile = lambda model, **_: model
-    compile_if_captured(torch, Accelerator(torch, request_, notes.append, trial(CRASHES)))
+    vars(torch)["compile"] = lambda model, **_: model
+    compile_if_captured(torch, TorchAccelerator(torch, request_, notes.append, trial(CRASHES)))
     assert torch.compile(_refused, disable=True) is _refused
     assert notes == []
     assert not Path(request_.canaries).exists()
