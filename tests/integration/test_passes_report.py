@@ -17,7 +17,8 @@ from tests.unit.inspect.report.folders import folder
 from tritonsmith.compiler import smoke_test
 from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
-from tritonsmith.inspect.passes import find_text, pipeline_table
+from tritonsmith.inspect.passes import pipeline_table
+from tritonsmith.inspect.passes.show import find_text
 
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 EVIL = '</script><img src=x onerror="document.title=1"><!--<script>'
@@ -183,7 +184,7 @@ def test_its_numbers_are_those_of_the_other_tasks(page: Page, dumped: Dumped, wi
         page.js("document.querySelector('input.search').value = ''")
         page.type(text)
         page.wait(f"document.body.dataset.searched === {json.dumps(text)}")
-        found = find_text.find(dumped.index, "tiled_matmul", text)
+        found = find_text(dumped.index, "tiled_matmul", text)
         assert texts(page, ".found span") == [f"in {found.dumps or 'none'} of {found.of} dumps"], text
         assert found.of == dumps
     page.key("Escape")

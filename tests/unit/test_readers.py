@@ -61,7 +61,7 @@ _KNOWN = {
     "lab/reduce/interestingness.py": _RESULT,
     "compiler/replay/run.py": _RESULT,
     "compiler/replay/verdict.py": _RESULT,
-    "inspect/report/page.py": _PACKAGE,
+    "inspect/report/write.py": _PACKAGE,
     "core/plan/ar_archive.py": "archives of a build; of the store's entries, checked before",
     "core/plan/archive.py": "a download that was verified",
     "core/plan/download.py": _OWN,

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.module import ValueType, attribute, constant, integer, type_of
-from tritonsmith.check.registry import known
+from tritonsmith.check.module import ValueType, attribute, constant, integer, known, type_of
 
 Array = np.ndarray[Any, Any]
 

@@ -10,9 +10,8 @@ from xdsl.ir import Operation
 from tritonsmith.check.descriptors import read, read_rows, reduce, write_rows
 from tritonsmith.check.gpu import read_buffer
 from tritonsmith.check.in_flight import Order, require_inside, unwritten
-from tritonsmith.check.module import attribute, integer, integers, name_of
-from tritonsmith.check.registry import known
-from tritonsmith.check.tensor_descriptor import TensorDescriptor
+from tritonsmith.check.memory import TensorDescriptor
+from tritonsmith.check.module import attribute, integer, integers, known, name_of
 from tritonsmith.check.triton import dot, load, rounded, segments, store
 
 Array = np.ndarray[Any, Any]

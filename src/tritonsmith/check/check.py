@@ -22,7 +22,7 @@ from tritonsmith.check.inputs import Argument
 from tritonsmith.check.interpreter import TritonInterpreter
 from tritonsmith.check.kernel import TritonKernel, parsed
 from tritonsmith.check.limited import LimitedChecks, no_memory
-from tritonsmith.check.llvm.kernel import LoweredKernel, lowered
+from tritonsmith.check.llvm.machine import LoweredKernel, lowered
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import UnsupportedIrError, name_of, without_locations
 from tritonsmith.check.runs import ChangedRun, CheckInputs, ReferenceRuns

@@ -16,18 +16,14 @@ from tritonsmith.check import (  # noqa: F401 - they register their operations
     arith,
     asynchronous,
     descriptors,
-    gathers,
     gpu,
-    scaled,
     tensor_memory,
-    tensormap,
     triton,
 )
+from tritonsmith.check.blame import ReachedCode
 from tritonsmith.check.in_flight import InFlight, OutOfBoundsError
 from tritonsmith.check.memory import GlobalMemory
-from tritonsmith.check.module import UnsupportedIrError, attribute, integers, name_of, symbol
-from tritonsmith.check.reached import ReachedCode
-from tritonsmith.check.registry import OPERATIONS
+from tritonsmith.check.module import OPERATIONS, UnsupportedIrError, attribute, integers, name_of, symbol
 from tritonsmith.check.warps import Turns
 
 _ENDS = {

@@ -12,8 +12,7 @@ from xdsl.ir import Operation
 
 from tritonsmith.check.arith import wanted
 from tritonsmith.check.in_flight import OutsideMemory, unwritten
-from tritonsmith.check.module import UnsupportedIrError, integers, name_of, type_of
-from tritonsmith.check.registry import known
+from tritonsmith.check.module import UnsupportedIrError, integers, known, name_of, type_of
 from tritonsmith.check.triton import atomic_rmw, load, segments, store
 
 Array = np.ndarray[Any, Any]

@@ -12,9 +12,8 @@ import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Operation, SSAValue, Use
 
-from tritonsmith.check.memory import base
+from tritonsmith.check.memory import TensorDescriptor, base
 from tritonsmith.check.module import POINTER, UnsupportedIrError, attribute, integer, name_of, symbol, type_of
-from tritonsmith.check.tensor_descriptor import TensorDescriptor
 
 _PASSED_ON = {
     "arith.addi", "arith.subi", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "tt.splat",

@@ -2,11 +2,11 @@
 
 The first text is the front end's translation of the kernel's source; the interpreter runs the source itself,
 operation by operation, on the same memory.
-
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import builtin
 from xdsl.ir import Operation
 
-from tritonsmith.check import interpreter_limits
-from tritonsmith.check.answer import InterpretedRuns
-from tritonsmith.check.compare import Difference, compare
+from tritonsmith.check.answer import Difference, InterpretedRuns, compare_memory
 from tritonsmith.check.llvm.memory import ByteMemory
-from tritonsmith.check.memory import WHOLE, GlobalMemory
-from tritonsmith.check.module import UnsupportedIrError
+from tritonsmith.check.memory import WHOLE, Contents, GlobalMemory, TensorDescriptor
+from tritonsmith.check.module import UnsupportedIrError, name_of
 from tritonsmith.check.runs import CheckInputs, ReferenceRuns
-from tritonsmith.check.tensor_descriptor import TensorDescriptor
+from tritonsmith.check.triton import is_ordered
 from tritonsmith.compiler import call
 from tritonsmith.compiler.run import PreparedCompile, Toolchain, file_request, worker_variables
 from tritonsmith.compiler.signature import CONSTEXPR
@@ -80,13 +79,13 @@ class TritonInterpreter:
         apart, rows = 0.0, self._run(runs)
         for inputs, row in zip(images, rows, strict=False):  # they end with one that fails
             if row.status != "ok":
-                return _failed(row.error, interpreter_limits.missing(_function(reference)))
+                return _failed(row.error, missing_operations(_function(reference)))
             image, memory = images[inputs], reference.memories[inputs]
             for start, content in row.written:
                 raw = np.frombuffer(bytes.fromhex(content), np.uint8)
                 image.store(start + np.arange(raw.size), raw[:, None])
             theirs = image.result(len(arguments[inputs.arguments]))
-            most, difference = compare(memory, theirs, memory.least, memory.slack)
+            most, difference = compare_memory(memory, theirs, memory.least, memory.slack)
             apart = max(apart, most)
             if difference or row.outside:
                 return self._differs(reference, inputs, apart, difference, theirs)
@@ -112,11 +111,11 @@ class TritonInterpreter:
         if difference:
             memory = reference.memories[inputs]
             least, whole = max(_INPUT, memory.least), not memory.least and memory.slack == 1
-            if compare(memory, theirs, least, memory.slack, whole=whole)[1] is None:
+            if compare_memory(memory, theirs, least, memory.slack, whole=whole)[1] is None:
                 return InterpretedRuns(
                     "unknown", "only small numbers differ, as where a sum has another order"
                 )
-            if why := interpreter_limits.excuse(_function(reference), difference, memory.contents):
+            if why := excuse(_function(reference), difference, memory.contents):
                 return InterpretedRuns("unknown", why)
         names = [argument.name for argument in reference.given[inputs.arguments]]
         behind = difference.argument if difference else None
@@ -214,3 +213,73 @@ def _failed(message: str, missing: str) -> InterpretedRuns:
     if missing and not hints:
         why = f"the interpreter has no {missing}: {why}"
     return InterpretedRuns("unknown", why, hints=tuple(hints))
+
+
+# Known differences between Triton's interpreter and the IR, which prove no error in either.
+#
+# Read in python/triton/runtime/interpreter.py of 3.0 to 3.9: bf16 is a 16-bit integer there, and all
+# operations but conversions take it as one; conversions of fp8 treat infinity and NaN in their own way; the
+# maximum of older releases keeps NaN, which `arith.maxnumf` drops.
+
+_COMPUTED = ("arith.", "math.", "tt.dot", "tt.clampf", "tt.precise_", "tt.atomic_rmw")
+_KEPT = {"arith.constant", "arith.select", "arith.bitcast", "arith.extf", "arith.truncf"}
+_LACKS = {
+    "tt.extern_elementwise": "functions of libdevice",
+    "tt.elementwise_inline_asm": "inline assembly",
+    "tt.descriptor_reduce": "atomic operations by descriptors",
+}
+_TO_INTEGER = {"arith.fptosi", "arith.fptoui"}
+_DROPS_NAN = {"arith.maxnumf", "arith.minnumf"}
+
+
+def excuse(function: Operation, difference: Difference, contents: Contents) -> str:
+    """Return why a difference need not be an error; empty if no known limit explains it.
+
+    Args:
+        function: the kernel in the first text; the functions of its module are searched, too.
+        difference: the first element that differs.
+        contents: the contents of memory in that run.
+    """
+    every = list((function.parent_op() or function).walk())
+    if any(_computes(operation) for operation in every):
+        return "the interpreter computes bf16 by its bits"
+    if any(name_of(operation) == "tt.dot" and _types_of(operation).endswith("f16") for operation in every):
+        return "the sum of a dot in fp16 is rounded in another order"
+    if contents not in (Contents.PLAIN, Contents.PRECISE) and any(
+        name_of(operation) in _TO_INTEGER for operation in every
+    ):
+        return "infinity, NaN and what is too large have no integer"
+    return _of_nan(every, difference) if contents is Contents.EDGES else ""
+
+
+def _of_nan(every: list[Operation], difference: Difference) -> str:
+    """Return the same for infinities and NaN."""
+    names = {name_of(operation) for operation in every}
+    if isinstance(difference.after, float) and math.isnan(difference.after) and names & _DROPS_NAN:
+        return "the interpreter keeps NaN in a maximum or minimum"
+    if any(map(is_ordered, every)):
+        return "the interpreter reduces NaN in another order"
+    if any(name_of(operation) == "tt.fp_to_fp" and "f8E" in _types_of(operation) for operation in every):
+        return "the interpreter converts infinity and NaN of fp8 its own way"
+    return ""
+
+
+def missing_operations(function: Operation) -> str:
+    """Return what the kernel uses and the interpreter lacks, such as `functions of libdevice`; or empty."""
+    names = {name_of(operation) for operation in (function.parent_op() or function).walk()}
+    return next((feature for name, feature in _LACKS.items() if name in names), "")
+
+
+def _computes(operation: Operation) -> bool:
+    """Return whether an operation computes with bf16."""
+    name = name_of(operation)
+    return name.startswith(_COMPUTED) and name not in _KEPT and "bf16" in _types_of(operation)
+
+
+def _types_of(operation: Operation) -> str:
+    values = (*operation.operands, *operation.results)
+    types = (
+        value.type.element_type if isinstance(value.type, builtin.TensorType) else value.type
+        for value in values
+    )
+    return " ".join(map(str, types))

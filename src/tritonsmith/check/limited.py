@@ -18,8 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tritonsmith.check.answer import CheckAnswer, CheckedPass, Culprit, ResultChange
-from tritonsmith.check.compare import Difference
+from tritonsmith.check.answer import CheckAnswer, CheckedPass, Culprit, Difference, ResultChange
 from tritonsmith.check.memory import Contents
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import ml_dtypes
@@ -16,6 +17,31 @@ from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
 from tritonsmith.core.errors import FactError
+
+# Known operations, by their names in MLIR: the module of a dialect registers its own when it is imported.
+
+OPERATIONS: dict[str, Callable[..., Any]] = {}
+
+
+THREADED: dict[str, Callable[..., Any]] = {}  # those of lowered IR, where a value is an array over threads
+
+
+def known(
+    *names: str, table: dict[str, Callable[..., Any]] = OPERATIONS
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function that runs operations: it gets the run, the operation and the operands' values."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        table.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+threaded = partial(known, table=THREADED)
+
+
+# The text of a module, and what its operations and types mean.
 
 _FLOATS: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),

@@ -11,19 +11,17 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.answer import ResultChange
-from tritonsmith.check.blame import LargestValue, ValueRecorder
+from tritonsmith.check.answer import Difference, ReadRange, ResultChange, compare_memory
+from tritonsmith.check.blame import LargestValue, ReachedCode, ValueRecorder
 from tritonsmith.check.boundaries import BoundaryFinder
-from tritonsmith.check.compare import Difference, ReadRange, compare
 from tritonsmith.check.evaluate import MOST, AccessError, EndlessError, EvaluatedProgram
 from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.in_flight import BarrierError, FreedError, InFlight, Order
 from tritonsmith.check.inputs import Argument, arguments, fitting, flags, long_sizes, with_sizes
 from tritonsmith.check.kernel import TritonKernel
-from tritonsmith.check.llvm.kernel import LoweredKernel
+from tritonsmith.check.llvm.machine import LoweredKernel
 from tritonsmith.check.memory import WHOLE, Contents, GlobalMemory, RecordingMemory
 from tritonsmith.check.module import UnsupportedIrError
-from tritonsmith.check.reached import ReachedCode
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UndecidedError
 
@@ -292,7 +290,7 @@ class ReferenceRuns:
             if isinstance(error, EndlessError) and isinstance(kernel, LoweredKernel):
                 raise UnsupportedIrError(str(error)) from error
             return 0.0, _ended(error, ChangedRun(_CHANGES[order], inputs, order, slow, None))
-        apart, difference = compare(memory, mine, memory.least, memory.slack)
+        apart, difference = compare_memory(memory, mine, memory.least, memory.slack)
         if difference:
             self._ask(kernel, inputs, mine)
             return apart, changed(_CHANGES[order], difference=difference)
@@ -314,7 +312,11 @@ class ReferenceRuns:
         over_nan = isinstance(kernel, LoweredKernel) and inputs.contents is Contents.EDGES
         if first and first.ordered and over_nan:
             raise UnsupportedIrError("a reduction over NaN, in another order than that of the first text")
-        if first and first.narrow and not compare(before, after, before.least, before.slack, narrow=True)[1]:
+        if (
+            first
+            and first.narrow
+            and not compare_memory(before, after, before.least, before.slack, narrow=True)[1]
+        ):
             raise UnsupportedIrError("a sum in fp16 or bf16, which each order rounds in its own way")
 
     def _range(self, inputs: CheckInputs) -> ReadRange:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from tests.unit.check.texts import ADD, checked
-from tritonsmith.check.answer import ResultChange
-from tritonsmith.check.compare import compare
+from tritonsmith.check.answer import ResultChange, compare_memory
 from tritonsmith.check.memory import Contents, GlobalMemory, RecordingMemory, base
 from tritonsmith.core.errors import UndecidedError
 
@@ -86,21 +85,21 @@ def written(*values: float) -> GlobalMemory:
 
 
 def test_what_a_gpu_may_flush_to_0_is_no_difference() -> None:
-    assert compare(written(1, 3e-39), written(1, 0))[1] is None
-    assert compare(written(3e-20, 3e-20), written(3e-20, 0))[1]
+    assert compare_memory(written(1, 3e-39), written(1, 0))[1] is None
+    assert compare_memory(written(3e-20, 3e-20), written(3e-20, 0))[1]
 
 
 def test_what_cancels_loses_as_much_as_the_largest_result_has() -> None:
     """A result near 0 beside others: the difference is that of fp32 to those, whatever their type."""
-    assert compare(written(2, 3e-5), written(2, 2e-5))[1] is None
-    assert compare(written(2, 3e-4), written(2, 2e-4))[1]
-    assert compare(written(1e6, 3e-2), written(1e6, 1e-2))[1]  # up to 16
-    assert compare(written(1100, 5), written(1100, 5 + 1 / 1024))[1]  # the least product of two inputs
+    assert compare_memory(written(2, 3e-5), written(2, 2e-5))[1] is None
+    assert compare_memory(written(2, 3e-4), written(2, 2e-4))[1]
+    assert compare_memory(written(1e6, 3e-2), written(1e6, 1e-2))[1]  # up to 16
+    assert compare_memory(written(1100, 5), written(1100, 5 + 1 / 1024))[1]  # the least product of two inputs
     one, other = GlobalMemory(1), GlobalMemory(1)
     for memory, small in ((one, 1e-3), (other, 2e-3)):
         memory.store(base(0) + 2 * np.arange(2), np.array([2, small], np.float16))
-    assert compare(one, other)[1]
-    assert compare(written(np.inf, 3e-5), written(np.inf, 2e-5))[1]
+    assert compare_memory(one, other)[1]
+    assert compare_memory(written(np.inf, 3e-5), written(np.inf, 2e-5))[1]
 
 
 def whole(*values: int) -> GlobalMemory:
@@ -111,15 +110,15 @@ def whole(*values: int) -> GlobalMemory:
 
 def test_integers_are_exact_unless_they_are_made_of_numbers_that_are_not() -> None:
     least, most = (int(one) for one in (np.iinfo(np.int32).min, np.iinfo(np.int32).max))
-    assert compare(whole(3), whole(4))[1]
-    assert compare(whole(3), whole(4), 2.0, whole=True)[1]
+    assert compare_memory(whole(3), whole(4))[1]
+    assert compare_memory(whole(3), whole(4), 2.0, whole=True)[1]
     for least_, slack in ((0.0, 8.0), (6e4, 1.0)):
-        apart, found = compare(whole(3, 5), whole(4, 5), least_, slack)
+        apart, found = compare_memory(whole(3, 5), whole(4, 5), least_, slack)
         assert (found, apart) == (None, 0.25)
-        assert compare(whole(3), whole(5), least_, slack)[1]
-        assert compare(whole(least), whole(most), least_, slack)[1]
-    assert compare(whole(1_000_000), whole(1_000_060), 0.0, 8.0)[1] is None
-    assert compare(whole(1_000_000), whole(1_000_070), 0.0, 8.0)[1]
+        assert compare_memory(whole(3), whole(5), least_, slack)[1]
+        assert compare_memory(whole(least), whole(most), least_, slack)[1]
+    assert compare_memory(whole(1_000_000), whole(1_000_060), 0.0, 8.0)[1] is None
+    assert compare_memory(whole(1_000_000), whole(1_000_070), 0.0, 8.0)[1]
 
 
 def test_a_select_that_is_dropped_beside_large_results_is_found() -> None:
@@ -235,8 +234,8 @@ def test_an_assumption_that_never_holds_is_no_verdict_unless_the_result_differs(
 
 
 def test_small_numbers_may_count_as_larger_ones() -> None:
-    assert compare(written(1, 3e-6), written(1, 1e-6), least=2.0)[1] is None
-    assert compare(written(1, 3e-4), written(1, 1e-4), least=2.0)[1]
+    assert compare_memory(written(1, 3e-6), written(1, 1e-6), least=2.0)[1] is None
+    assert compare_memory(written(1, 3e-4), written(1, 1e-4), least=2.0)[1]
 
 
 def test_another_order_of_a_sum_is_no_difference() -> None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.check.test_gathers import EIGHT, stored
 from tests.unit.check.test_in_flight import PIPELINED
 from tests.unit.check.test_places import SHARED
 from tests.unit.check.test_scaled import constant
+from tests.unit.check.test_triton import EIGHT, stored
 from tests.unit.check.texts import checked
 from tritonsmith.check import report
 from tritonsmith.check.answer import ResultChange

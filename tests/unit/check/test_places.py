@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.check.test_gathers import EIGHT, FLOATS, stored
 from tests.unit.check.test_scaled import constant
+from tests.unit.check.test_triton import EIGHT, FLOATS, stored
 from tritonsmith.check.module import UnsupportedIrError
 
 pytestmark = pytest.mark.unit

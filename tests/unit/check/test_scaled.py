@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.check.test_gathers import stored
-from tritonsmith.check import scaled
+from tests.unit.check.test_triton import stored
+from tritonsmith.check import tensor_memory
 from tritonsmith.check.module import UnsupportedIrError
 
 pytestmark = pytest.mark.unit
@@ -23,20 +23,20 @@ def test_two_numbers_of_four_bits_lie_in_a_byte_the_lower_one_first() -> None:
         '%v = "ttg.fp4_to_fp"(%x) <{axis = 0 : i32}> : (tensor<2xi8>) -> tensor<4xf32>',
     )
     assert stored("\n".join(lines), "f32", 4) == [0.5, 1.0, -6.0, -0.5]
-    every = scaled.unpacked(np.arange(16, dtype=np.int8), 0)[::2]
+    every = tensor_memory.unpacked(np.arange(16, dtype=np.int8), 0)[::2]
     assert every.tolist() == [0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]
 
 
 def test_along_another_axis() -> None:
-    found = scaled.unpacked(np.asarray([[0x21], [0x43]], np.int8), 0)
+    found = tensor_memory.unpacked(np.asarray([[0x21], [0x43]], np.int8), 0)
     assert found.tolist() == [[0.5], [1.0], [1.5], [2.0]]
 
 
 def test_scales_are_powers_of_two() -> None:
     bits = np.asarray([0, 1, 126, 127, 128, 254], np.uint8).view(np.int8)
-    assert scaled.scales(bits).tolist() == [2.0**-127, 2.0**-126, 0.5, 1, 2, 2.0**127]
-    assert np.isnan(scaled.scales(np.asarray([-1], np.int8)))[0]
-    assert scaled.scales(np.asarray([3.5], np.float16)).tolist() == [3.5]
+    assert tensor_memory.scales(bits).tolist() == [2.0**-127, 2.0**-126, 0.5, 1, 2, 2.0**127]
+    assert np.isnan(tensor_memory.scales(np.asarray([-1], np.int8)))[0]
+    assert tensor_memory.scales(np.asarray([3.5], np.float16)).tolist() == [3.5]
 
 
 PRODUCT = (

@@ -11,8 +11,7 @@ from xdsl.ir import Operation
 
 from tritonsmith.check.llvm.operations import result_type, same_as
 from tritonsmith.check.llvm.types import from_bytes, to_bytes
-from tritonsmith.check.module import UnsupportedIrError, attribute, integer, text
-from tritonsmith.check.registry import threaded
+from tritonsmith.check.module import UnsupportedIrError, attribute, integer, text, threaded
 
 Array = np.ndarray[Any, Any]
 

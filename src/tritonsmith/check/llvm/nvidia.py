@@ -8,8 +8,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tritonsmith.check.llvm.operations import result_type
-from tritonsmith.check.module import UnsupportedIrError, attribute, integer, text
-from tritonsmith.check.registry import threaded
+from tritonsmith.check.module import UnsupportedIrError, attribute, integer, text, threaded
 from tritonsmith.check.triton import to_tf32
 
 Array = np.ndarray[Any, Any]

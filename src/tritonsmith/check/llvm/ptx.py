@@ -11,12 +11,10 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.llvm.atomics import ATOMICS, atomic
 from tritonsmith.check.llvm.nvidia import ldmatrix, mma
-from tritonsmith.check.llvm.operations import result_type
+from tritonsmith.check.llvm.operations import ATOMICS, atomic, result_type
 from tritonsmith.check.llvm.types import LlvmType, from_bytes, to_bytes
-from tritonsmith.check.module import UnsupportedIrError, attribute, text
-from tritonsmith.check.registry import threaded
+from tritonsmith.check.module import UnsupportedIrError, attribute, text, threaded
 
 Array = np.ndarray[Any, Any]
 

@@ -44,9 +44,9 @@ def aot(
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.ui import console
     from tritonsmith.inspect.export_c import c_types, emit
-    from tritonsmith.inspect.export_c import grid as grids
+    from tritonsmith.inspect.export_c import c_types as grids
 
-    grids.parse(grid)  # before minutes of compiling
+    grids.parse_grid(grid)  # before minutes of compiling
     c_types.check_name(out_name)
     plain = not folder_of(source) and not source.partition(":")[0].endswith(".toml")
     backend = _as_upstream(backend, sweep) if plain else backend

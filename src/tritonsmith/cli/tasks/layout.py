@@ -27,7 +27,7 @@ def layout(
     from tritonsmith.compiler import run
     from tritonsmith.core.errors import FactError, UsageError
     from tritonsmith.core.ui import console, recording
-    from tritonsmith.inspect.layouts import converted, picture, report
+    from tritonsmith.inspect.layouts import converted, report
     from tritonsmith.inspect.resources import plot as resources_plot
     from tritonsmith.ir import layout_types
 
@@ -52,7 +52,7 @@ def layout(
     if by and not accesses:
         raise FactError("bank conflicts are counted for warps of 32 lanes", hints=["omit --by"])
     if plot:
-        picture.write(first, plot)
+        report.write_picture(first, plot)
         recording.made(plot)
     if json:
         output.json(report.as_json(first, accesses))

@@ -120,7 +120,7 @@ def _list(source: str, *, alone: bool, json: bool) -> None:
     from dataclasses import asdict
 
     from tritonsmith.build.triton import commands
-    from tritonsmith.check import coverage, report
+    from tritonsmith.check import report
     from tritonsmith.cli.tasks import output
     from tritonsmith.core.envs import settings
     from tritonsmith.core.errors import FactError, UsageError
@@ -132,9 +132,9 @@ def _list(source: str, *, alone: bool, json: bool) -> None:
         raise FactError("no such folder", where=source, hints=["--source CHECKOUT, a clone of Triton"])
     if source:
         root = commands.find_triton(settings.load("dev", {"triton.source": source}))[1].root
-        rows = coverage.of_checkout(root)
+        rows = report.coverage_of_checkout(root)
     else:
-        rows = coverage.of_all()
+        rows = report.coverage_of_all()
     if json:
         output.json({"schema": 1, "dialects": [asdict(one) for one in rows]})
         return

@@ -24,15 +24,15 @@ def find(
     from tritonsmith.compiler.dump import index, select
     from tritonsmith.core.errors import SmithError
     from tritonsmith.core.ui import console
-    from tritonsmith.inspect.passes import find_text
+    from tritonsmith.inspect.passes import show
 
     made = index.read(folder)
     chosen = select.kernel(made, kernel)
-    found = find_text.find(made, chosen.name, text, regex=regex)
+    found = show.find_text(made, chosen.name, text, regex=regex)
     if json:
-        output.json(find_text.as_json(found), indent=None)
+        output.json(show.events_as_json(found), indent=None)
         return
     if not found.dumps:
         hints = ["locations are not searched"] if "loc" in text or "dbg" in text else []
         raise SmithError(f"{text!r} is in no pass's input of {chosen.name}", where=made.folder, hints=hints)
-    console.out().print(find_text.table(found, text))
+    console.out().print(show.events_table(found, text))

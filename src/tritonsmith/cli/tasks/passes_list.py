@@ -24,7 +24,7 @@ def listing(
     """List the passes of a dump with what each changed, and its time."""
     from tritonsmith.compiler.dump import index, select
     from tritonsmith.core.ui import console
-    from tritonsmith.inspect.passes import pass_summaries, pipeline_table
+    from tritonsmith.inspect.passes import pipeline_table
 
     made = index.read(folder)
     chosen = select.kernel(made, kernel)
@@ -32,7 +32,7 @@ def listing(
     if json:
         output.json(pipeline_table.as_json(made, chosen, counted), indent=None)
         return
-    said = pass_summaries.asked(source, wanted=summary)
+    said = pipeline_table.pass_at(source, wanted=summary)
     console.out().print(pipeline_table.table(made, chosen, counted, said, changed=changed))
     if chosen.failed:
         console.warn(

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from tritonsmith.core import configs
+from tritonsmith.core.errors import UsageError
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.inspect.layouts import banks
-from tritonsmith.inspect.layouts.banks import BankAccess
 from tritonsmith.inspect.layouts.converted import ConvertedLayout
+from tritonsmith.inspect.resources import plot
 from tritonsmith.ir.layout_types import LayoutType, MemoryAccess, WrittenType
-from tritonsmith.ir.linear import LinearLayout
+from tritonsmith.ir.linear import Element, LinearLayout
 
 _MOST = 16  # elements that the grid shows in each direction
 _CONFLICTS = "Bank conflicts of one warp, by plain loads and stores"
@@ -84,11 +87,11 @@ def along(one: ConvertedLayout, threads: ConvertedLayout | None) -> list[BankAcc
         return []
     if threads and threads.linear:
         return (
-            [banks.by(one.linear, threads.linear, one.type.bits, "by these threads")]
+            [bank_accesses_by(one.linear, threads.linear, one.type.bits, "by these threads")]
             if _nvidia(threads.linear)
             else []
         )
-    return list(banks.along(one.linear, one.type.bits))
+    return list(bank_accesses_along(one.linear, one.type.bits))
 
 
 def layout_table(written: Iterable[WrittenType], made: Mapping[LayoutType, ConvertedLayout]) -> Grid:
@@ -171,7 +174,9 @@ def _by(access: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -> Ban
     memory, tensor = made[access.memory.type].linear, made[access.tensor.type].linear
     assert memory is not None  # noqa: S101 - `_uncounted` was asked before
     assert tensor is not None  # noqa: S101
-    return banks.by(memory, tensor, access.memory.type.bits, f"{access.operation} of line {access.line}")
+    return bank_accesses_by(
+        memory, tensor, access.memory.type.bits, f"{access.operation} of line {access.line}"
+    )
 
 
 def as_json(one: ConvertedLayout, accesses: Iterable[BankAccess] = ()) -> dict[str, Any]:
@@ -200,3 +205,165 @@ def _figures(access: BankAccess) -> Iterator[str]:
 
 def _nvidia(threads: LinearLayout) -> bool:
     return bool(threads.size("lane") == configs.load("layouts")["banks"]["lanes"])
+
+
+# Count bank conflicts in shared memory of NVIDIA GPUs, for plain loads and stores of one warp.
+#
+# Accesses by `ldmatrix` and TMA are not counted, and loads are assumed to use the widest possible vectors.
+
+
+@dataclass(frozen=True)
+class BankAccess:
+    """An access of one warp to shared memory.
+
+    Attributes:
+        what: the access in words.
+        width: bytes per lane at once.
+        instructions: of the warp.
+        wavefronts: number that they take.
+        least: number that they would take without conflicts.
+    """
+
+    what: str
+    width: int
+    instructions: int
+    wavefronts: int
+    least: int
+
+    @property
+    def ways(self) -> float:
+        """The `n` of an `n`-way conflict: wavefronts for each that is needed."""
+        return self.wavefronts / self.least
+
+
+def bank_accesses_along(shared: LinearLayout, bits: int) -> Iterator[BankAccess]:
+    """Yield accesses by adjacent lanes along each dimension, one element each."""
+    lanes = configs.load("layouts")["banks"]["lanes"]
+    for dim in range(len(shared.shape)):
+        if shared.shape[dim] < lanes:
+            continue
+        elements = [
+            tuple(lane if at == dim else 0 for at in range(len(shared.shape))) for lane in range(lanes)
+        ]
+        yield _access(f"{lanes} elements along dim{dim}", shared, [[[element] for element in elements]], bits)
+
+
+def bank_accesses_by(shared: LinearLayout, threads: LinearLayout, bits: int, what: str) -> BankAccess:
+    """Return the access of the first warp of a layout, by the widest vectors that both layouts allow."""
+    order, width = _vectors(shared, threads, bits)
+    registers = [
+        sum((number >> at & 1) << bit for at, bit in enumerate(order)) for number in range(1 << len(order))
+    ]
+    instructions = []
+    for first in range(0, len(registers), width):
+        group = registers[first : first + width]
+        lanes = range(threads.size("lane"))
+        instructions.append([[_held(threads, lane, register) for register in group] for lane in lanes])
+    return _access(what, shared, instructions, bits)
+
+
+def _held(threads: LinearLayout, lane: int, register: int) -> Element:
+    values = {"lane": lane, "register": register}
+    return threads.element(tuple(values.get(name, 0) for name in threads.inputs))
+
+
+def _vectors(shared: LinearLayout, threads: LinearLayout, bits: int) -> tuple[list[int], int]:
+    """Return the bits of the register's number, those of the vector first; and the elements of a vector."""
+    offsets = [shared.offset(tuple(basis)) for basis in threads.bases["register"]]
+    chosen: list[int] = []
+    widest = configs.load("layouts")["banks"]["widest"] * 8 // bits
+    while 1 << len(chosen) < widest and 1 << len(chosen) in offsets:
+        chosen.append(offsets.index(1 << len(chosen)))
+    rest = [bit for bit, offset in enumerate(offsets) if offset and bit not in chosen]  # offset 0: a copy
+    return [*chosen, *rest], 1 << len(chosen)
+
+
+def _access(
+    what: str, shared: LinearLayout, instructions: Sequence[Sequence[Sequence[Element]]], bits: int
+) -> BankAccess:
+    """Count the wavefronts of instructions: lists of lanes, each a list of its vector's elements."""
+    banks = configs.load("layouts")["banks"]
+    width = max(1, len(instructions[0][0]) * bits // 8)
+    together = min(banks["lanes"], banks["request"] // max(width, banks["bytes"]))
+    wavefronts = least = 0
+    for lanes in instructions:
+        for first in range(0, len(lanes), together):
+            words = {
+                shared.offset(element) * bits // 8 // banks["bytes"]
+                for lane in lanes[first : first + together]
+                for element in lane
+            }
+            hits = [0] * banks["count"]
+            for word in words:
+                hits[word % banks["count"]] += 1
+            wavefronts += max(hits)
+            least += -(-len(words) // banks["count"])
+    return BankAccess(what, width, len(instructions), wavefronts, least)
+
+
+# Draw a layout: each element in the colour of its warp, or of its bank.
+
+_CELL = 0.34  # inches
+_MOST_DRAWN = 128  # elements that a picture shows in each direction
+_NAMED = 64  # up to here a cell has room for its holder
+_TITLE = 90  # characters of a line
+_LIGHT = 12  # colours that the lightest map has
+_DARKER = 0.82  # of the colour of every second thread
+
+
+def write_picture(one: ConvertedLayout, path: Path) -> None:
+    """Draw the last two dimensions of a layout, and write the picture.
+
+    Raises:
+        UsageError: it has too many elements to see.
+        SmithError: the file cannot be written.
+    """
+    linear = one.linear
+    assert linear is not None  # noqa: S101 - the caller has reported the error
+    *_, rows, columns = (1, *linear.shape)
+    if max(rows, columns) > _MOST_DRAWN:
+        hints = [
+            f"--shape {min(rows, _MOST_DRAWN)}x{min(columns, _MOST_DRAWN)} shows the pattern: it repeats"
+        ]
+        raise UsageError(f"--plot draws up to {_MOST_DRAWN} elements in each direction", hints=hints)
+    from matplotlib import colormaps  # noqa: PLC0415 - takes a second, and only a plot needs it
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(columns * _CELL + 1.2, rows * _CELL + 1.4), layout="constrained")
+    axes = figure.subplots()
+    elements = [[_element(linear, row, column) for column in range(columns)] for row in range(rows)]
+    numbers = [[_groups(linear, one.type.bits, element) for element in line] for line in elements]
+    most = 1 + max(group for line in numbers for group, _ in line)
+    colours = colormaps["Set3"] if most <= _LIGHT else colormaps["Spectral"].resampled(most)
+    axes.imshow([[_shade(colours(group % most), odd=odd) for group, odd in line] for line in numbers])
+    if max(rows, columns) <= _NAMED:
+        for row, line in enumerate(elements):
+            for column, element in enumerate(line):
+                text = linear.spelled(element).replace("|", "\n")
+                size = 6.5 / max(1, text.count("\n") + 1, len(text.partition("\n")[0]) / 6)
+                axes.text(column, row, text, ha="center", va="center", fontsize=size)
+    what = "warp, shade: thread" if linear.distributed else "bank" if "offset" in linear.bases else "row"
+    axes.set_title("\n".join([*wrap(one.type.text, _TITLE), f"colour: {what}"]), fontsize=8)
+    axes.tick_params(labelsize=6)
+    plot.save(figure, path)
+
+
+def _element(linear: LinearLayout, row: int, column: int) -> tuple[int, ...]:
+    if len(linear.shape) == 1:
+        return (column,)
+    return (*(0,) * (len(linear.shape) - 2), row, column)
+
+
+def _groups(linear: LinearLayout, bits: int, element: tuple[int, ...]) -> tuple[int, bool]:
+    """Return the number of the first warp that holds an element, or of its bank; and True for an odd lane."""
+    place = dict(zip(linear.inputs, linear.holders(element)[0], strict=True))
+    if linear.distributed:
+        return place["warp"] + linear.size("warp") * place.get("block", 0), place["lane"] % 2 == 1
+    if "offset" not in place:
+        return place["row"], False
+    facts = configs.load("layouts")["banks"]
+    return linear.offset(element) * bits // 8 // facts["bytes"] % facts["count"], False
+
+
+def _shade(colour: tuple[float, ...], *, odd: bool) -> tuple[float, ...]:
+    return tuple(part * (_DARKER if odd else 1) for part in colour[:3])

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from tritonsmith.compiler.dump import pass_runs
 from tritonsmith.compiler.dump.index import FILE, KEPT, Dump, DumpedKernel, DumpIndex
 from tritonsmith.core import untrusted
+from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui import units as formats
@@ -189,3 +192,54 @@ def as_json(index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRo
         "totals": vars(pass_runs.totals(index, kernel.name)),
         "passes": passes,
     }
+
+
+# Read one-line descriptions of passes: the `summary` in their tablegen.
+
+_PASS = re.compile(
+    r"\bdef\s+\w+\s*:\s*(?:Interface)?Pass<\s*\"([^\"]+)\"[^{;]*\{(.*?)(?=\ndef\s|\Z)", re.DOTALL
+)
+_SUMMARY = re.compile(r"let\s+summary\s*=\s*((?:\"(?:[^\"\\]|\\.)*\"\s*)+|\[\{.*?\}\])\s*;", re.DOTALL)
+_SKIPPED = {".git", "build", "node_modules", "test", "tests", "unittests"}
+
+
+def read_summaries(checkouts: Sequence[Path]) -> dict[str, str]:
+    """Return one line on each pass, by its name on a command line, from the tablegen of checkouts."""
+    summaries: dict[str, str] = {}
+    for checkout in checkouts:
+        for folder, folders, names in os.walk(checkout):
+            folders[:] = sorted(set(folders) - _SKIPPED)
+            for name in names:
+                if name.endswith("Passes.td"):
+                    try:
+                        text = untrusted.read_text(Path(folder) / name)
+                    except OSError:
+                        continue
+                    for argument, body in _PASS.findall(text):
+                        if match := _SUMMARY.search(body):
+                            summaries.setdefault(argument, _line(match[1]))
+    return summaries
+
+
+def _line(text: str) -> str:
+    if text.startswith("[{"):
+        return " ".join(text[2:-2].split())
+    return " ".join("".join(re.findall(r"\"((?:[^\"\\]|\\.)*)\"", text)).split())
+
+
+def pass_at(checkouts: Sequence[str] | None, *, wanted: bool) -> dict[str, str] | None:
+    """Return the summaries that `--summary` and `--source` request; None if they request none.
+
+    Raises:
+        UsageError: one flag without the other, or a folder that does not exist.
+    """
+    if not checkouts:
+        if wanted:
+            hints = ["give Triton's or LLVM's checkout: --source PATH"]
+            raise UsageError("--summary reads the summaries from a checkout", hints=hints)
+        return None
+    folders = [Path(text).expanduser() for text in checkouts]
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError("no such checkout", where=folder)
+    return read_summaries(folders)

@@ -1,18 +1,59 @@
-"""Choose a profiler: Proton, or one of the vendor's tools."""
+"""The profilers, Proton and the vendors' tools: the choice, the calls, and the measurements."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
+from typing import Any
 
-from tritonsmith.core import configs
+from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import process
 from tritonsmith.facts.gpus import Gpus
+from tritonsmith.inspect.show.source_lines import SourceLine
 from tritonsmith.worker.requests import ProfileSession
+
+
+@dataclass
+class ProfiledKernel:
+    """All launches of a kernel.
+
+    Attributes:
+        name: of the symbol.
+        calls: number of measured launches.
+        nanoseconds: of all of them; 0 if the time was not measured.
+        samples: of the program counter.
+        lines: samples of each Python line, if the kernel has line information.
+        stalls: of each line, reasons why the warp did not issue, to samples.
+    """
+
+    name: str
+    calls: int = 0
+    nanoseconds: float = 0.0
+    samples: int = 0
+    lines: Counter[SourceLine] = field(default_factory=Counter)
+    stalls: dict[SourceLine, Counter[str]] = field(default_factory=dict)
+
+    def sampled(self, line: SourceLine, samples: int, stalls: dict[str, int]) -> None:
+        """Add the samples of a line."""
+        self.lines[line] += samples
+        self.samples += samples
+        self.stalls.setdefault(line, Counter()).update(stalls)
+
+
+def by_time(kernels: Iterable[ProfiledKernel]) -> list[ProfiledKernel]:
+    """Sort kernels by their time; those without times by their samples."""
+    return sorted(kernels, key=lambda kernel: (-kernel.nanoseconds, -kernel.samples, kernel.name))
+
+
+# Choose a profiler: Proton, or one of the vendor's tools.
 
 PROTON = "proton"
 _TOOLS = {"nvidia": "ncu", "amd": "rocprofv3"}
@@ -91,3 +132,177 @@ def _program(tool: str) -> Path | None:
     places = configs.load("profilers")[tool]["places"]
     paths = [process.which(tool), *(path for place in places for path in sorted(glob(place), reverse=True))]  # noqa: PTH207
     return next((Path(path) for path in paths if path and Path(path).is_file()), None)
+
+
+# Read the files that Proton writes, one per process: a tree of scopes, kernels and lines as JSON.
+
+PROTON_SUFFIX = ".hatchet"
+# FILE:LINE@FUNCTION; before triton#5711 FILE:FUNCTION@LINE
+_LINE = re.compile(r"(?P<file>.+?):(?:(?P<line>\d+)@[^@]*|[^:@]*@(?P<old>\d+))")
+_STALL = "stalled_"
+
+
+def read_proton(files: Sequence[Path]) -> list[ProfiledKernel]:
+    """Read the kernels of all processes.
+
+    Raises:
+        FactError: a file was not written by Proton.
+    """
+    kernels: dict[str, ProfiledKernel] = {}
+    for file in files:
+        try:
+            tree = untrusted.read_json(file)
+            for node in _kernels(tree[0]):
+                _add(kernels, node)
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            raise FactError("cannot read what Proton wrote", where=file, why=str(error)) from error
+    return list(kernels.values())
+
+
+def _kernels(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the kernels: nodes with a launch count. Scopes of the program may surround them."""
+    if int(node["metrics"].get("count", 0)):
+        yield node
+        return
+    for child in node["children"]:
+        yield from _kernels(child)
+
+
+def _add(found: dict[str, ProfiledKernel], node: Mapping[str, Any]) -> None:
+    name, metrics = node["frame"]["name"], node["metrics"]
+    kernel = found.setdefault(name, ProfiledKernel(name))
+    kernel.calls += int(metrics["count"])
+    kernel.nanoseconds += float(metrics.get("time (ns)", 0))
+    kernel.samples += int(metrics.get("num_samples", 0))  # of a kernel without lines
+    for child in node["children"]:
+        match = _LINE.fullmatch(child["frame"]["name"])
+        samples = int(child["metrics"].get("num_samples", 0))
+        if not match:
+            kernel.samples += samples
+            continue
+        stalls = {
+            key.removeprefix(_STALL): int(value)
+            for key, value in child["metrics"].items()
+            if key.startswith(_STALL)
+        }
+        kernel.sampled(SourceLine(match["file"], int(match["line"] or match["old"])), samples, stalls)
+
+
+# Run Nsight Compute, and read the CSV that it prints of a report.
+
+NSIGHT_SUFFIX = ".ncu-rep"
+_SAMPLES = "Warp Stall Sampling (All Samples)"
+_NSIGHT_STALL = "stall_"
+_TIME = "gpu__time_duration.sum"
+
+
+def nsight_argv(program: Path, report: Path, kernels: str) -> tuple[str, ...]:
+    """Return the words before the measured program.
+
+    Args:
+        program: `ncu`.
+        report: the file to write, without its suffix.
+        kernels: their names, with commas; empty for all.
+    """
+    table = configs.load("profilers")["ncu"]
+    names = "|".join(kernels.split(","))
+    return (
+        str(program),
+        *("--clock-control", "none", "--target-processes", "all", "--import-source", "yes"),
+        *(("--kernel-name", f"regex:^({names})$") if kernels else ()),
+        *("--launch-count", str(table["launches"])),
+        *(word for section in table["sections"] for word in ("--section", section)),
+        *("--force-overwrite", "--export", str(report)),
+    )
+
+
+def read_nsight(program: Path, report: Path) -> list[ProfiledKernel]:
+    """Read the kernels of a report.
+
+    Raises:
+        FactError: Nsight Compute cannot print it.
+    """
+    times = _nsight_page(program, report, "--page", "raw", "--print-units", "base")
+    lines = _nsight_page(program, report, "--page", "source", "--print-source", "cuda,sass")
+    return parse_nsight(times, lines)
+
+
+def parse_nsight(times: str, lines: str) -> list[ProfiledKernel]:
+    """Parse the kernels of two CSV pages.
+
+    Args:
+        times: `raw`, in base units; the second row has the units.
+        lines: `source`, by source line and instruction.
+
+    Raises:
+        FactError: a column is missing.
+    """
+    kernels: dict[str, ProfiledKernel] = {}
+    rows = [row for row in csv.reader(io.StringIO(times)) if row]
+    head = next((row for row in rows if row[0] == "ID"), [])
+    if not {"Kernel Name", _TIME} <= set(head):
+        raise FactError("Nsight Compute printed no times", why=times[:200])
+    name, time = head.index("Kernel Name"), head.index(_TIME)
+    for row in rows[rows.index(head) + 2 :]:
+        kernel = kernels.setdefault(row[name], ProfiledKernel(row[name]))
+        kernel.calls += 1
+        kernel.nanoseconds += float(row[time].replace(",", ""))
+    reasons = {stall["ncu"]: stall["name"] for stall in configs.load("profilers")["stall"]}
+    file, current, columns = "", ProfiledKernel(""), dict[str, int]()
+    for row in csv.reader(io.StringIO(lines)):
+        if row[:1] == ["File Path"]:
+            file = row[1]
+        elif row[:1] == ["Function Name"]:
+            current = kernels.setdefault(row[1], ProfiledKernel(row[1]))
+        elif row[:1] == ["Line No"]:
+            columns = {word: number for number, word in enumerate(row) if word}
+        elif row and row[0].isdigit() and _SAMPLES in columns:
+            stalls = {
+                reasons.get(
+                    word.removeprefix(_NSIGHT_STALL), word.removeprefix(_NSIGHT_STALL)
+                ): _nsight_count(row[number])
+                for word, number in columns.items()
+                if word.startswith(_NSIGHT_STALL) and " " not in word
+            }
+            current.sampled(SourceLine(file, int(row[0])), _nsight_count(row[columns[_SAMPLES]]), stalls)
+    return list(kernels.values())
+
+
+def _nsight_count(text: str) -> int:
+    return int(text.replace(",", "")) if text not in ("", "-") else 0
+
+
+def _nsight_page(program: Path, report: Path, *words: str) -> str:
+    answer = process.query((str(program), "--import", str(report), "--csv", *words), timeout=300)
+    if answer is None or answer.code:
+        why = answer.err or answer.out if answer else "it does not end"
+        raise FactError("Nsight Compute cannot print its report", where=report, why=why.strip()[:400])
+    return answer.out
+
+
+# Run ROCm's rocprofv3, and read its CSV of kernels. It does not sample lines.
+
+ROCPROF_SUFFIX = "_kernel_trace.csv"
+
+
+def rocprof_argv(program: Path, folder: Path) -> tuple[str, ...]:
+    """Return the words before the measured program; `folder` gets one file per process."""
+    return (str(program), "--kernel-trace", "--output-format", "csv", "--output-directory", str(folder), "--")
+
+
+def read_rocprof(files: Sequence[Path]) -> list[ProfiledKernel]:
+    """Read the kernels of all processes.
+
+    Raises:
+        FactError: a file was not written by rocprofv3.
+    """
+    kernels: dict[str, ProfiledKernel] = {}
+    for file in files:
+        try:
+            for row in csv.DictReader(io.StringIO(untrusted.read_text(file))):
+                kernel = kernels.setdefault(row["Kernel_Name"], ProfiledKernel(row["Kernel_Name"]))
+                kernel.calls += 1
+                kernel.nanoseconds += int(row["End_Timestamp"]) - int(row["Start_Timestamp"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FactError("cannot read what rocprofv3 wrote", where=file, why=str(error)) from error
+    return list(kernels.values())

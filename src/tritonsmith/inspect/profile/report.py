@@ -13,7 +13,7 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.inspect.lint import report as lint_report
-from tritonsmith.inspect.profile.measured import ProfiledKernel
+from tritonsmith.inspect.profile.profilers import ProfiledKernel
 from tritonsmith.inspect.profile.run import KernelProfile
 from tritonsmith.inspect.show.source_lines import SourceLine
 

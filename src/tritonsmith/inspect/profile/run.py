@@ -19,9 +19,8 @@ from tritonsmith.facts import triton_cache
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.inspect.lint import run as lint_run
 from tritonsmith.inspect.lint.run import LintResult
-from tritonsmith.inspect.profile import measured, nsight_compute, proton, rocprofv3
-from tritonsmith.inspect.profile.measured import ProfiledKernel
-from tritonsmith.inspect.profile.profilers import Profiler, interpreter_of
+from tritonsmith.inspect.profile import profilers
+from tritonsmith.inspect.profile.profilers import ProfiledKernel, Profiler, interpreter_of
 from tritonsmith.worker.requests import ProfiledRow, ProfileRequest
 
 TASK = "kernel.profile"
@@ -103,10 +102,10 @@ def prepare(
     request = ProfileRequest(str(results), tuple(profiler.sessions(times=times)))
     step, site = watched_program.prepare(argv, python, request, work, command(TASK))
     if profiler.name == "ncu" and profiler.program:
-        tool = nsight_compute.argv(profiler.program, results / "report", kernels)
+        tool = profilers.nsight_argv(profiler.program, results / "report", kernels)
         step = replace(step, argv=(*tool, *step.argv))
     elif profiler.program:
-        step = replace(step, argv=(*rocprofv3.argv(profiler.program, results), *step.argv))
+        step = replace(step, argv=(*profilers.rocprof_argv(profiler.program, results), *step.argv))
     step = replace(step, both=quiet)
     before = (
         Remove((work,), space.root, phase="prepare"),
@@ -132,7 +131,7 @@ def execute(prepared: PreparedProfile, space: Workspace, *, silent: bool = False
     try:
         code = watched_program.run(prepared.step, space, TASK, log)
         session, refused = _started(prepared)
-        kernels = measured.by_time(_read(prepared))
+        kernels = profilers.by_time(_read(prepared))
         wanted = set(filter(None, prepared.kernels.split(",")))
         kernels = [kernel for kernel in kernels if not wanted or kernel.name in wanted]
         if not kernels:
@@ -156,11 +155,11 @@ def _started(prepared: PreparedProfile) -> tuple[Mapping[str, Any], list[str]]:
 def _read(prepared: PreparedProfile) -> list[ProfiledKernel]:
     results, profiler = prepared.work / "results", prepared.profiler
     if profiler.name == "ncu" and profiler.program:
-        report = results / f"report{nsight_compute.SUFFIX}"
-        return nsight_compute.read(profiler.program, report) if report.is_file() else []
+        report = results / f"report{profilers.NSIGHT_SUFFIX}"
+        return profilers.read_nsight(profiler.program, report) if report.is_file() else []
     if profiler.program:
-        return rocprofv3.read(sorted(results.rglob(f"*{rocprofv3.SUFFIX}")))
-    return proton.read(sorted(results.glob(f"*{proton.SUFFIX}")))
+        return profilers.read_rocprof(sorted(results.rglob(f"*{profilers.ROCPROF_SUFFIX}")))
+    return profilers.read_proton(sorted(results.glob(f"*{profilers.PROTON_SUFFIX}")))
 
 
 def _said(prepared: PreparedProfile, refused: Sequence[str]) -> Iterator[str]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
+import json
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any
 
 from tritonsmith.compiler.dump import binaries, pass_runs
 from tritonsmith.compiler.dump.binaries import Binary
 from tritonsmith.compiler.dump.index import Dump, DumpIndex
 from tritonsmith.compiler.dump.pass_runs import PassRun
+from tritonsmith.compiler.resources.table import COLUMNS
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.core.ui import redact
 from tritonsmith.inspect.passes import pipeline_table
-from tritonsmith.inspect.report import kernel_resources, page, python_sources
 from tritonsmith.inspect.report.pack_texts import Packer
+from tritonsmith.inspect.show.source_lines import unescaped
 
 _SUFFIXES = (".html", ".htm")
 # Fields of a dump that the page does not need, or has in another form.
@@ -88,13 +94,13 @@ class _Writing:
         self._names: dict[str, None] = {}  # in order
 
     def write(self, file: IO[str], sides: Sequence[DumpIndex]) -> None:
-        file.write(page.head(_title(sides)))
+        file.write(page_head(_title(sides)))
         contents = [self._side(file, side) for side in sides]
-        sources = python_sources.read(self._names)
+        sources = read_python(self._names)
         texts = {name: self._text(file, content.encode()) for name, content in sources.items()}
         self._chunk(file, self.packer.rest())
         data = {"schema": 1, "sides": contents, "sources": texts, "starts": self.packer.starts}
-        file.writelines(page.tail(data))
+        file.writelines(page_tail(data))
 
     def _side(self, file: IO[str], side: DumpIndex) -> dict[str, Any]:
         kernels = []
@@ -130,8 +136,8 @@ class _Writing:
                 text = _content(side, binary.files[stage])
                 texts.append([stage, self._text(file, text), text.count(b"\n"), len(text)])
         return {
-            "gist": kernel_resources.gist(binary),
-            "table": kernel_resources.table(binary),
+            "gist": resources_gist(binary),
+            "table": resources_table(binary),
             "instructions": list(binary.instructions.items()),
             "notes": list(binary.notes),
             "texts": texts,
@@ -140,7 +146,7 @@ class _Writing:
     def _dump(self, file: IO[str], side: DumpIndex, dump: Dump) -> int:
         _inside(side, dump.path)
         text = side.content(dump)
-        self._names |= dict.fromkeys(python_sources.names(text))
+        self._names |= dict.fromkeys(python_files(text))
         return self._text(file, text)
 
     def _text(self, file: IO[str], text: bytes) -> int:
@@ -150,7 +156,7 @@ class _Writing:
 
     def _chunk(self, file: IO[str], content: str | None) -> None:
         if content is not None:
-            file.write(page.chunk(self._chunks, content))
+            file.write(page_chunk(self._chunks, content))
             self._chunks += 1
 
 
@@ -198,3 +204,162 @@ def _inside(side: DumpIndex, name: str) -> Path:
     if not path.resolve().is_relative_to(side.folder.resolve()):
         raise FactError("a file of this dump is outside its folder", where=path)
     return path
+
+
+# Write the HTML file around the data.
+#
+# Everything from a dump is data: JSON or base64 in elements that no browser runs, and the page's script
+# shows it as text, never as HTML. The page's policy allows one script, by its hash, and no connection.
+
+_BUILT = Path(__file__).parent / "built"
+
+
+def page_head(title: str) -> str:
+    """Return the HTML before the data."""
+    style = _built("report.css")
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src '{_digest(_script())}'",
+            "style-src 'unsafe-inline'",  # CodeMirror makes its style sheets at run time
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<link rel="icon" href="data:,">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        "<noscript>This page needs JavaScript; it has all of it inside, and loads nothing.</noscript>\n"
+        '<main id="app"></main>\n'
+    )
+
+
+def page_chunk(number: int, content: str) -> str:
+    """Return the element of a chunk of packed texts, in base64."""
+    return f'<script type="application/octet-stream" id="chunk-{number}">{content}</script>\n'
+
+
+def page_tail(data: dict[str, Any]) -> Iterator[str]:
+    """Yield the HTML after the chunks: the pipelines, and the script."""
+    # `_json` escapes `<`: even inside a JSON string it could end the element, or open a comment in it.
+    yield f'<script type="application/json" id="data">{_json(data)}</script>\n'
+    yield f'<script type="text/plain" id="licenses">{_built("LICENSES.txt")}</script>\n'
+    yield f"<script>{_script()}</script>\n</body>\n</html>\n"
+
+
+def _json(data: dict[str, Any]) -> str:
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _script() -> str:
+    return _built("report.js")
+
+
+def _built(name: str) -> str:
+    return (_BUILT / name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+# Describe the GPU resources of a compiled kernel for the page.
+
+_Values = Mapping[str, object]
+
+
+def resources_gist(binary: Binary) -> str:
+    """Return the most important numbers, in one line."""
+    if binary.error:
+        return f"resources unknown: {binary.error}"
+    values = binary.values
+    words = _amd(values) if "vgprs_per_lane" in values else _nvidia(values)
+    return " \u00b7 ".join(words)
+
+
+def resources_table(binary: Binary) -> list[tuple[str, str, str]]:
+    """Return all numbers with their names and units."""
+    return [
+        (column.head.replace("-\n", "").replace("\n", " "), _spelled(binary.values[column.key]), column.unit)
+        for column in COLUMNS
+        if binary.values.get(column.key) is not None
+    ]
+
+
+def _nvidia(values: _Values) -> Iterator[str]:
+    yield f"{_of(values, 'registers_per_thread')} registers"
+    stores, loads = values.get("spill_store_bytes"), values.get("spill_load_bytes")
+    if stores is None or loads is None:
+        yield "spills unknown"
+    else:
+        yield f"spills {stores} B stored, {loads} B loaded" if stores or loads else "no spills"
+    parts = (values.get("shared_static_bytes"), values.get("shared_dynamic_bytes"))
+    yield f"{_size(sum(part for part in parts if isinstance(part, int)))} shared"
+    yield from _occupancy(values)
+
+
+def _amd(values: _Values) -> Iterator[str]:
+    yield f"{_of(values, 'vgprs_per_lane')} VGPRs, {_of(values, 'sgprs_per_wave')} SGPRs"
+    lanes, waves = values.get("vgpr_spills"), values.get("sgpr_spills")
+    if lanes is None or waves is None:
+        yield "spills unknown"
+    else:
+        yield f"{lanes} VGPRs, {waves} SGPRs spilled" if lanes or waves else "no spills"
+    lds = values.get("lds_bytes")
+    yield f"{_size(lds) if isinstance(lds, int) else '?'} LDS"
+    yield from _occupancy(values)
+
+
+def _occupancy(values: _Values) -> Iterator[str]:
+    percent = values.get("occupancy_percent")
+    if percent is not None:
+        yield f"{_spelled(percent)} % occupancy"
+
+
+def _of(values: _Values, key: str) -> str:
+    value = values.get(key)
+    return "?" if value is None else _spelled(value)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1024:g} KiB" if count and not count % 256 else f"{count} B"
+
+
+def _spelled(value: object) -> str:
+    return f"{round(value, 2):g}" if isinstance(value, float) else str(value)
+
+
+# Read the Python files that the IR refers to, to show them next to it.
+
+_NAMES = re.compile(rb'"((?:[^"\\\n]|\\.)+\.py)"')
+_DEBUG = re.compile(rb'!DIFile\(filename: "([^"\n]+\.py)", directory: "([^"\n]+)"')
+_TABLE = re.compile(rb'^\s*\.file\s+\d+\s+"([^"\n]+)"\s+"([^"\n]+\.py)"', re.MULTILINE)
+_LARGEST = 2**20  # bytes; a longer file was generated by a program
+
+
+def python_files(text: bytes) -> list[str]:
+    """Return the Python files in the locations of a text, in the order of the text: the kernel's first."""
+    located = [match[1] for match in _NAMES.finditer(text)]
+    located += [b"/".join((match[2], match[1])) for match in _DEBUG.finditer(text)]
+    located += [b"/".join((match[1], match[2])) for match in _TABLE.finditer(text)]
+    return [name.decode("utf-8", "replace") for name in dict.fromkeys(located)]
+
+
+def read_python(names: Iterable[str]) -> dict[str, str]:
+    """Return the texts of existing files, by their names in the IR; relative names are left out."""
+    # The IR does not tell the folder that a relative name belongs to.
+    texts = {}
+    for name in names:
+        path = Path(unescaped(name))
+        if not PurePath(name).is_absolute() or path.suffix != ".py":
+            continue
+        try:
+            texts[name] = untrusted.read_text(path, _LARGEST)
+        except (OSError, ValueError):  # ValueError: half of a surrogate pair in the name
+            continue
+    return texts

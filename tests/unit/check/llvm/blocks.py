@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritonsmith.check.llvm.kernel import lowered
+from tritonsmith.check.llvm.machine import lowered
 from tritonsmith.check.memory import RecordingMemory, base
 
 MODULE = """\

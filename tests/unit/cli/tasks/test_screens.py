@@ -69,8 +69,8 @@ from tritonsmith.core.ui.tables import Grid
 from tritonsmith.doctor import report as doctor
 from tritonsmith.doctor import run, saved_report, snapshot
 from tritonsmith.inspect.layouts import report as layouts
-from tritonsmith.inspect.layouts.banks import BankAccess
 from tritonsmith.inspect.layouts.converted import ConvertedLayout
+from tritonsmith.inspect.layouts.report import BankAccess
 from tritonsmith.inspect.lint import finding as lint_finding
 from tritonsmith.inspect.lint import report as lint_report
 from tritonsmith.inspect.lint.finding import LintFinding, StageLine
@@ -78,7 +78,7 @@ from tritonsmith.inspect.lint.run import LintResult
 from tritonsmith.inspect.passes import target_pipeline
 from tritonsmith.inspect.passes.target_pipeline import BackendPass
 from tritonsmith.inspect.profile import report as profile_report
-from tritonsmith.inspect.profile.measured import ProfiledKernel
+from tritonsmith.inspect.profile.profilers import ProfiledKernel
 from tritonsmith.inspect.profile.run import KernelProfile
 from tritonsmith.inspect.resources import report as resources
 from tritonsmith.inspect.show.source_lines import SourceLine

@@ -10,7 +10,7 @@ import pytest
 
 from tritonsmith.compiler.manifest import Manifest, Point, Stage
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.inspect.export_c import c_types, dispatcher, grid, variant_source
+from tritonsmith.inspect.export_c import c_types, variant_source
 from tritonsmith.inspect.export_c.c_types import Variant
 
 BINARY = bytes(range(20))
@@ -131,7 +131,7 @@ def test_constants_that_are_no_part_of_a_name(make: Make) -> None:
 def test_names_that_c_keeps_for_itself(make: Make) -> None:
     made = make({"stream": "*i8", "int": "i32", "größe": "i32"}, {}, {})
     assert [one.c_name for one in made.arguments] == ["stream_", "int_", "arg2"]
-    assert grid.render("int * größe + int32_t", made) == "int_ * arg2 + int32_t"
+    assert c_types.render_grid("int * größe + int32_t", made) == "int_ * arg2 + int32_t"
 
 
 def test_a_comment_cannot_be_ended_by_what_it_tells(make: Make) -> None:
@@ -191,7 +191,7 @@ def test_much_shared_memory_is_asked_for(make: Make, shared: int, told: bool) ->
     ],
 )
 def test_a_grid(text: str, parts: tuple[str, str, str]) -> None:
-    assert grid.parse(text) == parts
+    assert c_types.parse_grid(text) == parts
 
 
 @pytest.mark.parametrize(
@@ -216,16 +216,16 @@ def test_a_grid(text: str, parts: tuple[str, str, str]) -> None:
 )
 def test_no_grid(text: str) -> None:
     with pytest.raises(UsageError):
-        grid.parse(text)
+        c_types.parse_grid(text)
 
 
 def test_a_grid_of_a_variant(make: Make) -> None:
-    assert grid.render("(n+BLOCK-1)/BLOCK", make()) == "(n+1024-1)/1024"
-    assert grid.render("n+0xBL", make({"n": "i32"}, {"n": 1}, {})) == "1+0xBL"
+    assert c_types.render_grid("(n+BLOCK-1)/BLOCK", make()) == "(n+1024-1)/1024"
+    assert c_types.render_grid("n+0xBL", make({"n": "i32"}, {"n": 1}, {})) == "1+0xBL"
     with pytest.raises(UsageError, match="names 'm'"):
-        grid.render("m", make())
+        c_types.render_grid("m", make())
     with pytest.raises(UsageError, match="not an integer"):
-        grid.render("BLOCK", make(constexprs={"BLOCK": 1.5}))
+        c_types.render_grid("BLOCK", make(constexprs={"BLOCK": 1.5}))
 
 
 @pytest.mark.parametrize("name", ["a-b", "a b", "1a", "größe", "a.b", "int", "errno"])
@@ -248,19 +248,21 @@ def test_the_block_is_as_wide_as_the_compiler_made_it(make: Make) -> None:
 
 def test_what_knows_most_is_tried_first(make: Make) -> None:
     loose, tight = make(hints={}), make()
-    text = dispatcher.source([loose, tight])
+    text = variant_source.dispatcher_source([loose, tight])
     assert text.index(f"return {tight.name}(") < text.index("if (1)") < text.index(f"return {loose.name}(")
-    assert list(dispatcher.algorithms([loose, tight])) == ["add_1024_warps4xstages3"]
+    assert list(variant_source.algorithms([loose, tight])) == ["add_1024_warps4xstages3"]
 
 
 def test_variants_that_no_dispatcher_can_choose_among(make: Make) -> None:
-    dispatcher.check([make(), make(hints={}), make(constexprs={"BLOCK": 512})])
+    variant_source.check_variants([make(), make(hints={}), make(constexprs={"BLOCK": 512})])
     with pytest.raises(UsageError, match="the same name"):
-        dispatcher.check([make(), make()])
+        variant_source.check_variants([make(), make()])
     half = make({**ADD, "x": "*fp16"})
     with pytest.raises(UsageError, match="cannot be told apart"):
-        dispatcher.check([make(), half])
+        variant_source.check_variants([make(), half])
     with pytest.raises(UsageError, match="different arguments"):
-        dispatcher.check([make(), make({**ADD, "n": "i64"})])
+        variant_source.check_variants([make(), make({**ADD, "n": "i64"})])
     with pytest.raises(UsageError, match="different constants"):
-        dispatcher.check([make(constexprs={"BLOCK": "a.b"}), make(constexprs={"BLOCK": "apb"}, hints={})])
+        variant_source.check_variants(
+            [make(constexprs={"BLOCK": "a.b"}), make(constexprs={"BLOCK": "apb"}, hints={})]
+        )

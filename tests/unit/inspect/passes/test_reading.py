@@ -18,7 +18,7 @@ from tritonsmith.compiler.dump import import_log, select, summary
 from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.compiler.dump.index import KEPT, DumpIndex
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.inspect.passes import diff, find_text, pass_summaries, pipeline_table, show
+from tritonsmith.inspect.passes import diff, pipeline_table, show
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -96,15 +96,15 @@ def test_a_table_for_a_narrow_terminal_has_the_numbers_and_the_names(made: DumpI
 
 
 def test_a_text_is_born_multiplies_and_dies(made: DumpIndex) -> None:
-    found = find_text.find(made, "add", "convert_layout")
+    found = show.find_text(made, "add", "convert_layout")
     assert [(event.dump.number, event.before, event.after, event.what) for event in found.events] == [
         (1, 0, 1, "born"),
         (2, 1, 2, "multiplied"),
         (3, 2, 0, "died"),
     ]
     assert (found.first, found.last, found.dumps) == (0, 0, 2)
-    assert [event["what"] for event in find_text.as_json(found)["events"]] == ["born", "multiplied", "died"]
-    table = find_text.table(found, "convert_layout")
+    assert [event["what"] for event in show.events_as_json(found)["events"]] == ["born", "multiplied", "died"]
+    table = show.events_table(found, "convert_layout")
     assert len(table.rows) == 3
     console = Console(width=52, file=io.StringIO())
     console.print(table)
@@ -124,7 +124,7 @@ def test_the_translation_to_llvm_counts_as_a_pass(tmp_path: Path) -> None:
     made = split(
         stream + "// -----// NVPTX Dump //----- //\n.version 8.4\n.entry add(\n)\n", tmp_path / "out"
     )
-    found = {text: find_text.find(made, "add", text).events for text in ("load i8", "ret void", "tt.load")}
+    found = {text: show.find_text(made, "add", text).events for text in ("load i8", "ret void", "tt.load")}
     assert {text: [(event.dump.name, event.what) for event in events] for text, events in found.items()} == {
         "load i8": [("A", "born"), ("C", "died")],
         "ret void": [("C", "born"), ("ptx", "died")],
@@ -134,22 +134,22 @@ def test_the_translation_to_llvm_counts_as_a_pass(tmp_path: Path) -> None:
 
 def test_an_empty_text_is_not_searched(made: DumpIndex) -> None:
     with pytest.raises(UsageError, match="empty"):
-        find_text.find(made, "add", "")
+        show.find_text(made, "add", "")
 
 
 def test_locations_are_not_searched(made: DumpIndex) -> None:
-    assert find_text.find(made, "add", "somewhere").dumps == 0
+    assert show.find_text(made, "add", "somewhere").dumps == 0
 
 
 def test_regular_expressions(made: DumpIndex) -> None:
-    found = find_text.find(made, "add", r"^ +tt\.store", regex=True)
+    found = show.find_text(made, "add", r"^ +tt\.store", regex=True)
     assert [(event.dump.name, event.what) for event in found.events] == [("CSEPass", "born")]
     assert (
-        find_text.find(made, "add", "tt.load").first
-        == find_text.find(made, "add", r"tt\.load", regex=True).first
+        show.find_text(made, "add", "tt.load").first
+        == show.find_text(made, "add", r"tt\.load", regex=True).first
     )
     with pytest.raises(UsageError, match="regular"):
-        find_text.find(made, "add", "(", regex=True)
+        show.find_text(made, "add", "(", regex=True)
 
 
 def test_a_dump_is_chosen_by_number_or_name(made: DumpIndex) -> None:
@@ -219,16 +219,16 @@ def test_summaries_are_those_of_tablegen(tmp_path: Path) -> None:
     path = tmp_path / "include" / "triton" / "Passes.td"
     path.parent.mkdir(parents=True)
     path.write_text(PASSES)
-    assert pass_summaries.asked([str(tmp_path)], wanted=True) == {
+    assert pipeline_table.pass_at([str(tmp_path)], wanted=True) == {
         "tritongpu-coalesce": "coalesce",
         "second": "one part, and another",
         "third": "in a block",
     }
-    assert pass_summaries.asked(None, wanted=False) is None
+    assert pipeline_table.pass_at(None, wanted=False) is None
     with pytest.raises(UsageError, match="--summary"):
-        pass_summaries.asked(None, wanted=True)
+        pipeline_table.pass_at(None, wanted=True)
     with pytest.raises(UsageError, match="no such checkout"):
-        pass_summaries.asked([str(tmp_path / "nowhere")], wanted=True)
+        pipeline_table.pass_at([str(tmp_path / "nowhere")], wanted=True)
 
 
 # ---------------------------------------------------------------- logs from elsewhere
@@ -341,7 +341,7 @@ def test_a_file_that_is_gone_is_named(made: DumpIndex) -> None:
     made.path(dump).unlink()
     tries = (
         lambda: pipeline_table.rows(made, "add"),
-        lambda: find_text.find(made, "add", "x"),
+        lambda: show.find_text(made, "add", "x"),
         lambda: show.text(made, dump),
         lambda: made.text(dump),
     )

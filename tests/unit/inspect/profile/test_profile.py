@@ -16,9 +16,8 @@ from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.facts.gpus import Gpu, Gpus
 from tritonsmith.inspect.lint.finding import LintFinding, StageLine, rules
 from tritonsmith.inspect.lint.run import LintResult
-from tritonsmith.inspect.profile import nsight_compute, profilers, proton, report, rocprofv3, run
-from tritonsmith.inspect.profile.measured import ProfiledKernel, by_time
-from tritonsmith.inspect.profile.profilers import Profiler
+from tritonsmith.inspect.profile import profilers, report, run
+from tritonsmith.inspect.profile.profilers import ProfiledKernel, Profiler, by_time
 from tritonsmith.inspect.profile.run import KernelProfile
 from tritonsmith.inspect.show.source_lines import SourceLine
 from tritonsmith.worker.requests import ProfileSession
@@ -36,7 +35,7 @@ def by_name(kernels: list[ProfiledKernel], name: str) -> ProfiledKernel:
 
 
 def test_proton() -> None:
-    found = proton.read([DATA / "h200.hatchet"])
+    found = profilers.read_proton([DATA / "h200.hatchet"])
     matmul = by_name(found, "matmul")
     assert (matmul.calls, matmul.nanoseconds) == (20, 4196111)
     assert matmul.lines[LOAD] == 379932
@@ -48,7 +47,7 @@ def test_proton() -> None:
 
 
 def test_proton_of_several_processes() -> None:
-    twice = by_name(proton.read([DATA / "h200.hatchet"] * 2), "matmul")
+    twice = by_name(profilers.read_proton([DATA / "h200.hatchet"] * 2), "matmul")
     assert (twice.calls, twice.lines[LOAD]) == (40, 2 * 379932)
 
 
@@ -58,7 +57,7 @@ def test_scopes_and_old_lines(tmp_path: Path) -> None:
     scope = {"frame": {"name": "phase"}, "metrics": {"count": 0}, "children": [kernel]}
     file = tmp_path / "1.hatchet"
     file.write_text(json.dumps([{"frame": {"name": "ROOT"}, "metrics": {}, "children": [scope]}, {}]))
-    [found] = proton.read([file])
+    [found] = profilers.read_proton([file])
     assert (found.name, found.calls, dict(found.lines)) == ("k", 2, {SourceLine("/home/user/a b.py", 12): 3})
 
 
@@ -66,17 +65,17 @@ def test_not_of_proton(tmp_path: Path) -> None:
     file = tmp_path / "1.hatchet"
     file.write_text("[]")
     with pytest.raises(FactError, match="cannot read what Proton wrote"):
-        proton.read([file])
+        profilers.read_proton([file])
 
 
 def test_nsight_compute() -> None:
     times, lines = ((DATA / f"ncu-{name}.csv").read_text(encoding="utf-8") for name in ("raw", "source"))
-    found = nsight_compute.parse(times, lines)
+    found = profilers.parse_nsight(times, lines)
     matmul = by_name(found, "matmul")
     assert (matmul.calls, matmul.nanoseconds) == (2, 210592 + 209856)
     assert matmul.stalls[LOAD].most_common(1)[0][0] == "barrier"
     assert 0.3 < matmul.lines[LOAD] / matmul.samples < 0.4
-    sampled = by_name(proton.read([DATA / "h200.hatchet"]), "matmul")
+    sampled = by_name(profilers.read_proton([DATA / "h200.hatchet"]), "matmul")
     assert {line for line, _ in matmul.lines.most_common(5)} == {
         line for line, _ in sampled.lines.most_common(5)
     }
@@ -84,7 +83,7 @@ def test_nsight_compute() -> None:
 
 def test_nsight_compute_without_times() -> None:
     with pytest.raises(FactError, match="printed no times"):
-        nsight_compute.parse("==ERROR== no kernels", "")
+        profilers.parse_nsight("==ERROR== no kernels", "")
 
 
 def test_rocprofv3(tmp_path: Path) -> None:
@@ -92,7 +91,7 @@ def test_rocprofv3(tmp_path: Path) -> None:
     head = '"Kind","Agent_Id","Kernel_Id","Kernel_Name","Correlation_Id","Start_Timestamp","End_Timestamp"'
     rows = ['"KERNEL_DISPATCH",1,9,"matmul",1,100,150', '"KERNEL_DISPATCH",1,9,"matmul",2,200,260']
     file.write_text("\n".join((head, *rows)) + "\n")
-    [found] = rocprofv3.read([file])
+    [found] = profilers.read_rocprof([file])
     assert (found.name, found.calls, found.nanoseconds) == ("matmul", 2, 110)
 
 
@@ -147,7 +146,7 @@ def test_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_screen() -> None:
-    kernels = tuple(by_time(proton.read([DATA / "h200.hatchet"])))
+    kernels = tuple(by_time(profilers.read_proton([DATA / "h200.hatchet"])))
     rule = next(iter(rules().values()))
     line = StageLine("ttgir", 58, "tt.load", LOAD)
     findings = LintResult(
@@ -173,6 +172,6 @@ def test_screen() -> None:
 def test_every_reason_has_a_meaning() -> None:
     known = {row["name"] for row in configs.load("profilers")["stall"]}
     times, lines = ((DATA / f"ncu-{name}.csv").read_text(encoding="utf-8") for name in ("raw", "source"))
-    for kernel in [*proton.read([DATA / "h200.hatchet"]), *nsight_compute.parse(times, lines)]:
+    for kernel in [*profilers.read_proton([DATA / "h200.hatchet"]), *profilers.parse_nsight(times, lines)]:
         for stalls in kernel.stalls.values():
             assert {name for name, number in stalls.items() if number} <= known

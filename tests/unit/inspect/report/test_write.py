@@ -13,6 +13,7 @@ import pytest
 
 from tests.unit.inspect.report.folders import folder
 from tests.unit.inspect.report.test_pack_texts import unpacked
+from tritonsmith.compiler.dump.binaries import Binary
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.inspect.report import write
 
@@ -181,3 +182,90 @@ def test_a_dump_without_passes_makes_no_report(tmp_path: Path) -> None:
     (tmp_path / "dump").mkdir()
     with pytest.raises(FactError, match="no passes"):
         write.make(folder(tmp_path / "dump", {}), tmp_path / "report.html")
+
+
+# What the page says of a compiled kernel in one line.
+
+NVIDIA = {
+    "registers_per_thread": 255,
+    "spill_store_bytes": 16,
+    "spill_load_bytes": 20,
+    "shared_static_bytes": 1024,
+    "shared_dynamic_bytes": 32768,
+    "occupancy_percent": 12.5,
+    "limiter": "registers",
+}
+AMD = {
+    "vgprs_per_lane": 128,
+    "sgprs_per_wave": 40,
+    "sgpr_spills": 0,
+    "vgpr_spills": 3,
+    "lds_bytes": 100,
+    "occupancy_percent": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            NVIDIA | {"occupancy_percent": None},
+            "255 registers \u00b7 spills 16 B stored, 20 B loaded \u00b7 33 KiB shared",
+        ),
+        (
+            NVIDIA | {"spill_store_bytes": 0, "spill_load_bytes": 0},
+            "255 registers \u00b7 no spills \u00b7 33 KiB shared \u00b7 12.5 % occupancy",
+        ),
+        (
+            NVIDIA | {"spill_store_bytes": None, "occupancy_percent": None},
+            "255 registers \u00b7 spills unknown \u00b7 33 KiB shared",
+        ),
+        (AMD, "128 VGPRs, 40 SGPRs \u00b7 3 VGPRs, 0 SGPRs spilled \u00b7 100 B LDS"),
+    ],
+)
+def test_a_gist_says_what_spills_and_never_guesses(values: dict[str, float | str | None], words: str) -> None:
+    assert write.resources_gist(Binary("", "", values)) == words
+
+
+def test_what_could_not_be_read_is_said() -> None:
+    assert write.resources_gist(Binary("", "", error="no ELF")) == "resources unknown: no ELF"
+
+
+def test_a_table_has_units_and_leaves_out_what_is_not_known() -> None:
+    found = write.resources_table(Binary("", "", AMD))
+    assert ("VGPRs", "128", "per lane") in found
+    assert not any(what == "occupancy" for what, _, _ in found)
+
+
+# Which Python files a text speaks of.
+
+
+def test_names_are_found_in_all_languages() -> None:
+    text = b"""
+#loc1 = loc("/home/me/matmul.py":12:4)
+!5 = !DIFile(filename: "flash.py", directory: "/home/me/kernels")
+\t.file\t1 "/home/me" "softmax.py"
+#loc2 = loc("rows"(#loc1))
+#loc3 = loc("notes.txt":1:1)
+"""
+    found = write.python_files(text)
+    assert found[0] == "/home/me/matmul.py"
+    assert set(found) >= {"/home/me/kernels/flash.py", "/home/me/softmax.py"}
+    assert not any(name.endswith(".txt") for name in found)
+
+
+def test_only_python_files_that_are_here_by_their_full_name_are_read(tmp_path: Path) -> None:
+    here, large = tmp_path / "kernel.py", tmp_path / "large.py"
+    here.write_text("x = 1\n")
+    large.write_text("#" * 2**21)
+    (tmp_path / "secret").write_text("no")
+    (tmp_path / "folder.py").mkdir()
+    names = [here, large, tmp_path / "secret", tmp_path / "gone.py", tmp_path / "folder.py"]
+    assert write.read_python([*map(str, names), "kernel.py", "\0.py"]) == {str(here): "x = 1\n"}
+
+
+@pytest.mark.parametrize("written", [r"mein Code \C3\A9.py", r"mein Code \303\251.py", "mein Code é.py"])
+def test_a_name_beyond_ascii_is_read_and_keeps_the_key_that_the_ir_has(tmp_path: Path, written: str) -> None:
+    (tmp_path / "mein Code é.py").write_text("x = 1\n")
+    (name,) = write.python_files(f'#loc = loc("{tmp_path}/{written}":1:1)'.encode())
+    assert write.read_python([name]) == {f"{tmp_path}/{written}": "x = 1\n"}

@@ -1,0 +1,331 @@
+"""The rules: one function each, which yields the findings of a compiled point."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from tritonsmith.compiler.resources import occupancy, ptxas
+from tritonsmith.compiler.resources.occupancy import Occupancy
+from tritonsmith.core import configs
+from tritonsmith.inspect.lint import loops
+from tritonsmith.inspect.lint.compiled import CompiledPoint, first_of_each
+from tritonsmith.inspect.lint.finding import LintFinding, NotCheckedError, StageLine, rules
+from tritonsmith.ir import instructions
+from tritonsmith.ir.ttgir import MlirOperation, Strides, Tensor, Ttgir
+
+_ACCESSES = ("tt.load", "tt.store", "async_copy_global_to_local")
+_WIDEST = 128  # bits of one instruction
+_SECTOR = 256  # bits of memory that are moved together
+
+
+def uncoalesced_access(one: CompiledPoint) -> Iterator[LintFinding]:
+    """Yield accesses without any dimension that is contiguous in memory."""
+    for operation, tensor, strides, line in _known(one):
+        sized = [stride for stride, size in zip(strides, tensor.shape, strict=True) if size > 1]
+        apart = [
+            stride for stride in sized if not isinstance(stride, int) or abs(stride) * tensor.bits >= _SECTOR
+        ]
+        if len(apart) < len(sized) or not sized or (len(sized) == 1 and not operation.loop):
+            continue
+        if (narrow := _scalar(one, operation, tensor)) is None:
+            continue
+        distances = " and ".join(f"{stride} elements" for stride in sized)
+        what = f"neighbours of a {_shape(tensor)} {_verb(operation)} lie {distances} apart"
+        yield LintFinding(rules()["uncoalesced-access"], what, (line, narrow))
+
+
+def scalar_access(one: CompiledPoint) -> Iterator[LintFinding]:
+    """Yield accesses that have a contiguous dimension, but move one element at a time."""
+    threads = one.ttgir.threads
+    for operation, tensor, strides, line in _known(one):
+        runs = [size for stride, size in zip(strides, tensor.shape, strict=True) if stride == 1]
+        if not runs or not threads:
+            continue
+        possible = min(_WIDEST // tensor.bits, tensor.size // threads, max(runs))
+        if possible < 2 or (narrow := _scalar(one, operation, tensor)) is None:  # noqa: PLR2004
+            continue
+        what = (
+            f"a {_shape(tensor)} {_verb(operation)} moves {tensor.bits} bits at a time; {max(runs)} elements "
+            f"lie side by side, and each thread has {tensor.size // threads}"
+        )
+        yield LintFinding(rules()["scalar-access"], what, (line, narrow))
+
+
+def _known(one: CompiledPoint) -> Iterator[tuple[MlirOperation, Tensor, Strides, StageLine]]:
+    """Yield accesses whose addresses are understood, one per Python line."""
+    origins = set()
+    for operation in one.ttgir.named(*_ACCESSES):
+        tensor = one.ttgir.tensor(operation, 0)
+        line = one.ttgir_line(operation.number)
+        if tensor is None or "ptr" not in tensor.element or not tensor.bits or line.origin in origins:
+            continue
+        strides = one.ttgir.strides(operation.operands[0], operation.number)
+        if strides is None or len(strides) != len(tensor.shape):
+            continue
+        origins.add(line.origin)
+        yield operation, tensor, strides, line
+
+
+def _scalar(one: CompiledPoint, operation: MlirOperation, tensor: Tensor) -> StageLine | None:
+    """Return the first instruction of an access if none of them moves more than one element, else None."""
+    accesses = one.accesses_of(operation)
+    if not accesses or max(bits for _, bits in accesses) > tensor.bits:
+        return None
+    return accesses[0][0]
+
+
+def _shape(tensor: Tensor) -> str:
+    return "x".join(map(str, tensor.shape))
+
+
+def _verb(operation: MlirOperation) -> str:
+    return "store" if operation.name == "tt.store" else "load"
+
+
+# Find operands of matrix products that a pipelined loop copies through registers.
+
+_SINCE = 80  # compute capability that has cp.async
+_DOTS = ("dot", "dot_scaled", "warp_group_dot", "tc_gen5_mma", "tc_gen5_mma_scaled")
+_ON_THE_WAY = ("local_alloc", "local_load", "convert_layout", "trans", "memdesc_trans", "local_store",
+               "extf", "truncf", "fp_to_fp", "bitcast", "tmem_alloc", "tmem_copy")  # fmt: skip
+_OWN_STAGES = "tt.num_stages = "
+
+
+def no_async_copy(one: CompiledPoint) -> Iterator[LintFinding]:
+    """Yield plain loads in a loop that feed a dot of that loop, although pipelining was requested."""
+    stages = one.point.metadata.get("num_stages")
+    if not one.nvidia or one.capability < _SINCE or not isinstance(stages, int) or stages < 2:  # noqa: PLR2004
+        return
+    copies = one.ttgir.named("async_copy_global_to_local")
+    copied = {one.ttgir_line(copy.number).origin for copy in copies}
+    origins = set()  # an inlined function occurs several times
+    for load in one.ttgir.named("tt.load"):
+        line = one.ttgir_line(load.number)
+        if (
+            not load.loop
+            or line.origin in origins
+            or not _feeds_dot(one.ttgir, load)
+            or _one_stage(one, line)
+        ):
+            continue
+        accesses, tensor = one.accesses_of(load), one.ttgir.tensor(load)
+        if not accesses or tensor is None or line.origin in copied:
+            continue
+        origins.add(line.origin)
+        bits = max(bits for _, bits in accesses)
+        narrow = f"; {bits // 8} bytes at a time, and cp.async copies 4, 8 or 16" if bits < 32 else ""  # noqa: PLR2004
+        shape = "x".join(map(str, tensor.shape))
+        what = f"the {shape}x{_pointee(tensor.element)} operand of a dot goes through registers in a loop"
+        what += f" of num_stages={stages}{narrow}"
+        loop = one.ttgir_line(load.loop)
+        yield LintFinding(rules()["no-async-copy"], what, (line, loop, accesses[0][0]))
+
+
+def _feeds_dot(module: Ttgir, load: MlirOperation) -> bool:
+    """Report whether a loaded value reaches a dot of its loop with only its layout or type changed."""
+    names = set(load.results)
+    for later in module.operations:
+        if later.number <= load.number or later.loop != load.loop:
+            continue
+        if not names.intersection(later.operands):
+            continue
+        short = later.name.partition(".")[2]
+        if short in _DOTS:
+            return bool(names.intersection(later.operands[:2]))
+        if short in _ON_THE_WAY:
+            names.update(later.results)
+    return False
+
+
+def _one_stage(one: CompiledPoint, load: StageLine) -> bool:
+    """Report whether the loop sets its own number of stages, `tl.range(num_stages=1)`, as the ttir shows."""
+    lines = one.lines("ttir")
+    last = max((number for number, line in enumerate(lines) if line.origin == load.origin), default=0)
+    return any(_OWN_STAGES in line.text for line in lines[last:])
+
+
+def _pointee(element: str) -> str:
+    return element.removeprefix("!tt.ptr<").split(",")[0].rstrip(">")
+
+
+# Find matrix products that no matrix unit computes.
+
+_FMA = re.compile(r"^(?:fma\.rn|mad\.lo|dp4a|v_(?:pk_|dual_)?(?:fma|fmac|mac|mad|dot)\w*)\b")
+_BLOCKED = re.compile(r"#(?:ttg|triton_gpu)\.blocked<")
+
+
+def dot_without_tensor_core(one: CompiledPoint) -> Iterator[LintFinding]:
+    """Yield each `tt.dot` with a blocked result layout: it is computed by scalar multiplications."""
+    if not one.point.arch.startswith(tuple(configs.load("lint")["matrix-units"][one.point.backend])):
+        return
+    origins = set()
+    for dot in one.ttgir.named("tt.dot"):
+        line = one.ttgir_line(dot.number)
+        result = one.ttgir.tensor(dot)
+        if result is None or not _BLOCKED.match(one.ttgir.layout(result)) or line.origin in origins:
+            continue
+        lines = (text for text in one.lines(one.assembly) if line.origin and text.origin == line.origin)
+        products = [text for text in lines if _FMA.match(text.text)]
+        if not products:
+            continue
+        origins.add(line.origin)
+        taken = one.ttgir.tensor(dot, 0)
+        kind = taken.element if taken else "?"
+        shape = "x".join(map(str, result.shape))
+        layout = one.ttgir_line(one.ttgir.alias_lines[result.layout])
+        what = f"a dot of {kind} to {shape}x{result.element} runs on {len(products)} scalar multiply-adds"
+        yield LintFinding(rules()["dot-without-tensor-core"], what, (line, layout, products[0]))
+
+
+# Find kernels that a few registers keep from one more block on a multiprocessor.
+
+_REGISTER = re.compile(r"\bR(\d+)\b")
+_THREADS = (".reqntid", ".maxntid")
+
+
+def registers_near_block(one: CompiledPoint) -> Iterator[LintFinding]:
+    """Yield a finding if one allocation step fewer registers would fit one more block."""
+    values = one.row.values
+    name = "registers_per_thread" if one.nvidia else "vgprs_per_lane"
+    table = configs.load("lint")["occupancy"]
+    registers, step = values.get(name), table["step"]
+    if not isinstance(registers, int) or registers <= step:
+        return
+    now, then = _fits(one, registers), _fits(one, registers - step)
+    if (
+        now is None
+        or then is None
+        or not now.blocks
+        or then.blocks <= now.blocks
+        or (now.percent >= table["enough"])
+    ):
+        return
+    least = next(less for less in range(1, step + 1) if _blocks(one, registers - less) > now.blocks)
+    of = "registers of a thread" if one.nvidia else "VGPRs of a lane"
+    what = (
+        f"{registers} {of}, {least} too many for {then.blocks} blocks instead of {now.blocks}: occupancy "
+        f"{now.percent:.0f} % instead of {then.percent:.0f} %"
+    )
+    yield LintFinding(rules()["registers-near-block"], what, tuple(_evidence(one)))
+
+
+def _blocks(one: CompiledPoint, registers: int) -> int:
+    fits = _fits(one, registers)
+    return fits.blocks if fits else 0
+
+
+def _fits(one: CompiledPoint, registers: int) -> Occupancy | None:
+    values = {key: value for key, value in one.row.values.items() if isinstance(value, int)}
+    threads = values.get("threads_per_block", 0)
+    if one.nvidia:
+        return occupancy.nvidia(
+            one.point.arch,
+            registers=registers,
+            threads=threads,
+            static=values.get("shared_static_bytes", 0),
+            dynamic=values.get("shared_dynamic_bytes", 0),
+            barriers=values.get("barriers", 0),
+            tensor_columns=one.point.metadata.get("tmem_size") or 0,
+        )
+    return occupancy.amd(
+        one.point.arch,
+        wave=values.get("wave_size", 0),
+        vgprs=registers,
+        sgprs=values.get("sgprs_per_wave", 0),
+        threads=threads,
+        lds=values.get("lds_bytes", 0),
+    )
+
+
+def _evidence(one: CompiledPoint) -> Iterator[StageLine]:
+    if not one.nvidia:
+        yield next(line for line in one.lines("amdgcn") if line.text.startswith(".vgpr_count:"))
+        return
+    yield max(one.lines("sass"), key=lambda line: max(map(int, _REGISTER.findall(line.text)), default=-1))
+    yield from (line for line in one.lines("ptx") if line.text.startswith(_THREADS))
+
+
+# Report ptxas's own remarks about lost performance.
+
+
+def wgmma_serialized(one: CompiledPoint) -> Iterator[LintFinding]:
+    """Yield Hopper's matrix products that ptxas serialized."""
+    yield from _said(
+        one, "wgmma-serialized", "wgmma.mma_async instructions are serialized", "wgmma.mma_async"
+    )
+
+
+def setmaxnreg_ignored(one: CompiledPoint) -> Iterator[LintFinding]:
+    """Yield ignored `setmaxnreg` instructions, by which warps pass registers to each other."""
+    yield from _said(one, "setmaxnreg-ignored", "'setmaxnreg' ignored", "setmaxnreg")
+
+
+def _said(one: CompiledPoint, code: str, words: str, instruction: str) -> Iterator[LintFinding]:
+    if not one.nvidia:
+        return
+    if one.point.remarks is None:
+        raise NotCheckedError("the remarks of ptxas were not recorded")
+    for remark in one.point.remarks:
+        if words in remark:
+            evidence = StageLine("ptxas", 1, remark, None)
+            used = [line for line in one.lines("ptx") if line.text.startswith(instruction)]
+            if not used:
+                raise NotCheckedError(f"ptxas says {remark!r}, and the ptx has no {instruction}")
+            yield LintFinding(rules()[code], remark, (*first_of_each(used), evidence))
+
+
+# Find registers that are spilled inside a loop.
+
+_SASS = re.compile(r"^/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?((?:LDL|STL)\b[\w.]*)")
+_AMD = re.compile(r"; (\d+)-byte Folded (Spill|Reload)")
+_SHOWN = 4  # lines of evidence
+
+
+def spill_in_loop(one: CompiledPoint) -> Iterator[LintFinding]:
+    """Yield spills to local memory (NVIDIA) or scratch (AMD) in a loop."""
+    spills = list(_sass(one) if one.nvidia else _amd(one))
+    if not spills:
+        return
+    kinds = Counter("store" if stores else "load" for _, _, stores in spills)
+    total = sum(size for _, size, _ in spills)
+    places = Counter(line.origin for line, _, _ in spills)
+    most = max(places, key=lambda origin: (origin is not None, places[origin]))
+    shown = sorted((line for line, _, _ in spills), key=lambda line: line.origin != most)[:_SHOWN]
+    what = f"{kinds['store']} spill stores and {kinds['load']} reloads in a loop: {total} bytes per thread"
+    yield LintFinding(rules()["spill-in-loop"], what, tuple(shown))
+
+
+def _sass(one: CompiledPoint) -> Iterator[tuple[StageLine, int, bool]]:
+    if not (one.row.values.get("stack_bytes") or 0):
+        return
+    if any(ptxas.has_arrays(line) for line in one.raw("ptx")):
+        raise NotCheckedError("the PTX has arrays in local memory, which code cannot tell from spills")
+    lines = one.raw("sass")
+    inside = loops.of_sass(lines)
+    if inside is None:
+        raise NotCheckedError("the sass has branches to places that it does not name")
+    for index, line in enumerate(one.lines("sass")):
+        if index in inside and (match := _SASS.match(line.text)):
+            bits = int(instructions.class_of(match[1], "sass").rpartition(" ")[2])
+            yield line, bits // 8, match[1].startswith("STL")
+
+
+def _amd(one: CompiledPoint) -> Iterator[tuple[StageLine, int, bool]]:
+    inside = loops.of_amd(one.raw("amdgcn"))
+    for index, line in enumerate(one.lines("amdgcn")):
+        if index in inside and (match := _AMD.search(line.text)):
+            yield line, int(match[1]), match[2] == "Spill"
+
+
+ALL = {
+    "spill-in-loop": spill_in_loop,
+    "wgmma-serialized": wgmma_serialized,
+    "setmaxnreg-ignored": setmaxnreg_ignored,
+    "dot-without-tensor-core": dot_without_tensor_core,
+    "no-async-copy": no_async_copy,
+    "uncoalesced-access": uncoalesced_access,
+    "scalar-access": scalar_access,
+    "registers-near-block": registers_near_block,
+}
