@@ -112,11 +112,11 @@ def untyped_requests() -> list[str]:
 @pytest.mark.parametrize(
     ("listed", "most"),
     [
-        (small_modules_of_one_importer, 105),
-        (docstrings_that_are_clauses, 190),
+        (small_modules_of_one_importer, 85),
+        (docstrings_that_are_clauses, 0),
         (vague_variables, 1093),
         (kinds_of_verdict, 17),
-        (parameters_of_any_type, 509),
+        (parameters_of_any_type, 508),
         (untyped_requests, 13),
     ],
 )

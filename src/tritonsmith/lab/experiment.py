@@ -19,12 +19,8 @@ from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation
 
 BASELINE = "nothing changed"
-_OURS = (
-    "triage",
-    "passes/knockout",
-    "passes/reduce",
-    "reduce",
-)  # folders of the workspace that hold nothing but experiments
+# Folders of the workspace that hold nothing but experiments.
+_OURS = ("triage", "passes/knockout", "passes/reduce", "reduce")
 
 
 class Change(Protocol):

@@ -92,7 +92,7 @@ def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> 
 
 
 def _refused(log: str) -> Failure | None:
-    """What a pass said that failed in an orderly way."""
+    """Return the message of a pass that failed in an orderly way."""
     said = [match["text"] for match in _ERROR.finditer(log)]
     if told := next((text for text in said if not text.startswith(_GENERAL)), ""):
         return Failure("error", _plain(_OPERATION.sub("", told)))
@@ -105,7 +105,7 @@ def _refused(log: str) -> Failure | None:
 
 
 def _aborted(log: str) -> Failure | None:
-    """What a compiler said before it gave up by itself."""
+    """Return the message of a compiler that gave up by itself."""
     for pattern in (_ASSERTION, _BSD_ASSERTION):
         if match := pattern.search(log):
             where = f"{_name(match['in'])}, {_base(match['file'])}"

@@ -296,7 +296,7 @@ class PointsRequest(FileRequest):
 
 @dataclasses.dataclass(frozen=True)
 class LedgerNews:
-    """What a stretch of the user's code was given in place of modules that are not installed.
+    """The values that user code was given in place of modules that are not installed.
 
     Attributes:
         stand_ins: name of each replaced object to the place of its first use.
@@ -650,7 +650,7 @@ class CaptureRequest:
 
 @dataclasses.dataclass(frozen=True)
 class CanaryRow:
-    """How the trial of a torch ended: the error, or empty if it did no harm."""
+    """The result of a torch's trial: the error, or empty if it did no harm."""
 
     error: str
 

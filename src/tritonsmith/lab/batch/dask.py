@@ -57,19 +57,19 @@ def connected(address: str) -> Iterator[Client]:
 
 
 def slots(client: Client) -> int:
-    """How many units run at once: threads of all workers."""
+    """Count the units that may run at once: the threads of all workers."""
     return sum(row["nthreads"] for row in _workers(client).values())
 
 
 def is_death(error: Exception) -> bool:
-    """Whether an exception means that a unit repeatedly killed its workers."""
+    """Report whether an exception means that a unit repeatedly killed its workers."""
     from distributed import KilledWorker  # noqa: PLC0415
 
     return isinstance(error, KilledWorker)
 
 
 def alive(client: Client) -> bool:
-    """Whether any worker is connected."""
+    """Report whether any worker is connected."""
     return client.status == "running" and bool(_workers(client))
 
 

@@ -27,7 +27,7 @@ class DiedError(StepError):
 
 @dataclass(frozen=True)
 class ExecutorPool:
-    """Where units of work run.
+    """A pool of processes or workers that runs units of work.
 
     Attributes:
         executor: takes them.
@@ -42,7 +42,7 @@ class ExecutorPool:
     alive: Callable[[], bool]
 
     def results(self, submitted: Mapping[Future[T], K]) -> Iterator[tuple[K, T | SmithError]]:
-        """What comes of the units, as it comes; a `DiedError` for those that no worker is left for."""
+        """Yield each unit's result as it arrives; a `DiedError` for units that no worker is left for."""
         pending = dict(submitted)
         seen = time.monotonic()
         while pending:

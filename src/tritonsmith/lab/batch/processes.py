@@ -71,7 +71,7 @@ class Processes(Executor):
         raise AssertionError("unreachable")
 
     def _pool(self) -> ProcessPoolExecutor:
-        """That of this thread."""
+        """Return the pool of this thread."""
         pool: ProcessPoolExecutor | None = getattr(self._own, "pool", None)
         if pool is None:
             pool = ProcessPoolExecutor(1, self._context, initializer=_begin, initargs=(self._reader,))
@@ -81,7 +81,7 @@ class Processes(Executor):
 
 
 class _State:
-    """Of one of the processes."""
+    """The state of one of the processes."""
 
     busy = False
     stopped = False

@@ -122,7 +122,7 @@ def merged(job: CompileJob, env: str, parts: Sequence[Manifest]) -> Manifest:
 
 
 def _place(point: Point, asked: CompileRequest) -> tuple[int, ...]:
-    """Where a point comes if all are compiled at once: parts are ready in any order."""
+    """Return the position that a point has where all are compiled at once: parts finish in any order."""
     order = {str(target): number for number, target in enumerate(asked.targets)}
     given = {**point.signature, **point.constexprs, **point.options}
     found = [order[point.target]]

@@ -170,7 +170,7 @@ def _compile(
 def _results(
     todo: Sequence[_Unit], workers: ExecutorPool, timeout: int | None, env: str, progress: PhaseProgress
 ) -> Iterator[tuple[_Unit, Result]]:
-    """What comes of the units, as it comes."""
+    """Yield the result of each unit as it arrives."""
     pending: dict[Future[Result | RemoteResult], _Unit] = {}
     for unit in todo:
         try:

@@ -116,7 +116,7 @@ class CommitBuilds:
         return receipt if whole else None
 
     def llvm_state(self, pin: str) -> LlvmState:
-        """Where the LLVM of a pin comes from: from here, by a download, or by a build."""
+        """Return the origin of a pin's LLVM: present, a download, or a build."""
         llvm = self.settings.llvm
         receipt = receipts.read(self.env(pin).receipt("setup-mlir"))
         if self.llvm_dir(pin) or (receipt and Path(receipt["prefix"]).is_dir()):
@@ -291,7 +291,7 @@ class CommitBuilds:
                 yield f"{place}/{inside.rsplit('/', 1)[1]}", inside
 
     def _there(self, commit: TritonCommit, *paths: str) -> tuple[str, ...]:
-        """Which of these paths a commit has; of one that ends in `/`, what is in that folder."""
+        """Return which of the paths a commit has; for one that ends in `/`, the content of that folder."""
         answer = git.look(self.source, "ls-tree", "-z", "--name-only", commit.commit, "--", *paths)
         if answer is None or answer.code:
             why = answer.err if answer else "git did not finish in time"

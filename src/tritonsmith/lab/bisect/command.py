@@ -72,7 +72,7 @@ class BisectStep:
 
     @property
     def decided(self) -> bool:
-        """Whether there is one suspect."""
+        """Report whether a single suspect is left."""
         return len(self.suspects) == 1
 
 
@@ -281,7 +281,7 @@ class TritonBisect:
 
     @property
     def _mended(self) -> bool:
-        """Whether the good end is the newer release, so that the search is for the fix."""
+        """Report whether the good end is the newer release, so that the search is for the fix."""
         return version_key(self.good.release) > version_key(self.bad.release)
 
     def _range(self, good: str, bad: str) -> CommitRange:

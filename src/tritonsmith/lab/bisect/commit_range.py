@@ -32,7 +32,7 @@ class CommitRange:
 
     @property
     def picked(self) -> bool:
-        """Whether it ends with the bad release, on the branch of that release."""
+        """Report whether the range ends with the bad release, on the branch of that release."""
         return not self.fix and self.bad.startswith("release")
 
 

@@ -28,10 +28,10 @@ class NoLlvmError(StepError):
 
 
 class Builds(Protocol):
-    """What makes commits ready to test: `build.CommitBuilds`, and `llvm_build.LlcBuilds`."""
+    """The protocol that makes commits ready to test: `build.CommitBuilds`, and `llvm_build.LlcBuilds`."""
 
     def llvm_state(self, pin: str) -> LlvmState:
-        """Where the LLVM of a pin comes from."""
+        """Return the origin of a pin's LLVM."""
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
         """The receipt of a commit's libraries; None if they must be built."""
@@ -93,7 +93,7 @@ class CommitSearch:
 
     @property
     def state(self) -> Suspects:
-        """What is known now; without its LLVM, or with a tree that cannot be built, a commit is skipped."""
+        """Return the state now; a commit without its LLVM, or whose tree cannot be built, is skipped."""
         verdicts = {
             index: Verdict.SKIP
             for index, commit in enumerate(self.commits)
@@ -115,7 +115,7 @@ class CommitSearch:
 
     @property
     def shared_trees(self) -> bool:
-        """Whether one build serves several commits of the range, so that they may be tested at once."""
+        """Report whether one build serves several commits of the range, which may then be tested at once."""
         return len({(one.native, one.pin) for one in self.commits}) < len(self.commits)
 
     def next(self) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ class CommitSearch:
         return self.costs.of(index).seconds
 
     def table(self) -> list[tuple[int, ExpectedCost]]:
-        """What each commit that is left would cost, for `--explain`."""
+        """Return the expected cost of each remaining commit, for `--explain`."""
         return [(index, self.costs.of(index)) for index in self.state.left]
 
     def test(self, *indices: int) -> list[Observation]:

@@ -17,7 +17,7 @@ _LIKELY = {"bump": 4.0, "usual": 1.0, "aside": 1e-3}  # how likely a commit is t
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """What one test is expected to take.
+    """The expected cost of one test.
 
     Attributes:
         seconds: in all.
@@ -72,7 +72,7 @@ class CostModel:
         self._tests.append(seconds)
 
     def of(self, index: int) -> ExpectedCost:
-        """What the test of a commit takes now."""
+        """Return the expected cost of testing a commit now."""
         test = sum(self._tests) / len(self._tests) if self._tests else float(self._table["test"])
         commit = self._commits[index]
         if self._built(commit):
@@ -100,7 +100,7 @@ _LLVM = {"prebuilt": "LLVM {} to be downloaded", "source": "LLVM {} to be built"
 
 
 def likelihood(commit: TritonCommit, vendor: str) -> float:
-    """How likely a commit changes the code for a vendor's GPUs, against others.
+    """Return how likely a commit changes the code for a vendor's GPUs, relative to other commits.
 
     What touches only the other vendor, tests or documents is most unlikely and not impossible: so it is not
     tested while others are left, and the last suspect is confirmed against the commit before it.

@@ -26,7 +26,7 @@ _RELEASES = "two releases may print the same IR differently, so this is a place 
 
 
 class Level(StrEnum):
-    """Which part of the compiler two compiles part in."""
+    """The part of the compiler in which two compiles diverge."""
 
     FRONT_END = "front end"
     PASSES = "passes"
@@ -37,7 +37,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class PartingPass:
-    """Where two compiles of one kernel part.
+    """The place where two compiles of one kernel diverge.
 
     Attributes:
         level: the part of the compiler.
@@ -57,7 +57,7 @@ class PartingPass:
 
     @property
     def language(self) -> str:
-        """What both are written in, as `kernels.normalize` calls it."""
+        """The language of both texts, as `ir.normalize` names it."""
         return "llvm" if self.level is Level.LLVM else "mlir"
 
 

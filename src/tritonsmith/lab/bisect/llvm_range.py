@@ -59,7 +59,7 @@ class LlvmRange:
         return f"{_page()}/compare/{self.old}...{self.new}"
 
     def lines(self) -> Iterator[str]:
-        """What is known, each a sentence."""
+        """Yield the findings, each as a sentence."""
         yield f"LLVM between the pins: {self.url}"
         if self.history is None:
             yield self.note
@@ -271,7 +271,7 @@ class LlvmBisect:
 
 
 def _not_alone(by: str, seen: Mapping[str, Sequence[Observation]], *, tested: bool) -> Iterator[str]:
-    """What both ends say, where neither llir shows it; nothing follows from that where one was not tested."""
+    """Describe both ends where neither llir shows the symptom; an end that was not tested proves nothing."""
     what = "LLVM's O3 and code generator do not" if _AND in by else "LLVM's code generator alone does not"
     said = f"{what} show it" if tested else f"LLVM's commits are not searched with {by}"
     yield f"{said}: the {by} of both pins on the same llir, old and new:"

@@ -117,7 +117,7 @@ def read(url: str) -> tuple[NightlyWheel, ...]:
 
 
 def by_history(wheels: Iterable[NightlyWheel], commits: Sequence[str]) -> tuple[NightlyWheel, ...]:
-    """Those of these commits, in their order, with whole hashes; the first commit is the good end's."""
+    """Return the nightlies of commits, in their order, with whole hashes; the first is the good end's."""
     found: dict[str, NightlyWheel] = {}
     for wheel in wheels:
         commit = next((one for one in commits[1:] if wheel.commit and one.startswith(wheel.commit)), "")
@@ -127,7 +127,7 @@ def by_history(wheels: Iterable[NightlyWheel], commits: Sequence[str]) -> tuple[
 
 
 def by_date(wheels: Iterable[NightlyWheel], good: str, bad: str) -> tuple[NightlyWheel, ...]:
-    """Those on the way to a release after `good`, up to `bad`, by the dates in their versions."""
+    """Return the nightlies towards a release after `good`, up to `bad`, by the dates in their versions."""
     between = (
         wheel
         for wheel in wheels
@@ -137,7 +137,7 @@ def by_date(wheels: Iterable[NightlyWheel], good: str, bad: str) -> tuple[Nightl
 
 
 def installer(wheels: Sequence[NightlyWheel]) -> Callable[[CompilerSpec], str]:
-    """What installs the Triton of a spec if it is one of these; it returns why that fails."""
+    """Return a function that installs a nightly, and returns why that failed; empty for other specs."""
     known = {wheel.label: wheel for wheel in wheels}
     return lambda triton: known[triton.label].install() if triton.label in known else ""
 

@@ -17,7 +17,7 @@ _SHORT = 12
 
 
 class NightlyStanding(StrEnum):
-    """What a nightly is to a commit."""
+    """The relation of a nightly to a commit."""
 
     BUILT_FROM = "built from it"
     HAS = "has it"

@@ -74,7 +74,7 @@ class BisectTexts:
 
 @dataclass(frozen=True)
 class BisectFindings:
-    """What a bisect has found.
+    """The findings of a bisect.
 
     Attributes:
         command: which repeats it.
@@ -102,7 +102,7 @@ def points_of(
     commits: Sequence[TritonCommit] = (),
     nightlies: Sequence[str] = (),
 ) -> tuple[BisectPoint, ...]:
-    """What was tested, in order of history: commits are searched where a bad release follows a good one.
+    """Return the tests in order of history: commits are searched where a bad release follows a good one.
 
     Args:
         outcomes: by release or commit, as `BisectSession.outcomes` has them.

@@ -40,7 +40,7 @@ class ReleaseSearch:
 
     @property
     def state(self) -> Suspects:
-        """What is known now."""
+        """Return the state now."""
         verdicts = {
             index: self.known[one.label].verdict
             for index, one in enumerate(self.tritons)
@@ -113,7 +113,7 @@ def commit_of(release: str, clone: Path) -> str:
 
 
 def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
-    """What lies between two releases: commits of main between two branch points, and picks of both."""
+    """Describe the way between two releases: commits of main between the branch points, and picks."""
     before, after = eras.release(good), eras.release(bad)
     one, two = before.version, after.version
     if one == two:
@@ -149,7 +149,7 @@ def about_fix(bad: str, good: str, clone: Path | None) -> Iterator[str]:
 def verdict_of_ends(
     good: Observation, bad: Observation, names: Mapping[str, str]
 ) -> tuple[str, Observation] | None:
-    """What the ends say against a search, and the outcome that does; None if nothing.
+    """Return why the ends rule out a search, and the outcome that does so; None if nothing does.
 
     Args:
         good: outcome of the good end.

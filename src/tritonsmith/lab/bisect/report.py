@@ -21,7 +21,7 @@ _CLONE, _LLVM_CLONE = "CLONE", "LLVM_CLONE"  # stand for folders of the user's i
 
 
 def predicate(question: BisectQuestion) -> str:
-    """What makes a Triton bad, in words."""
+    """Describe in words what makes a Triton bad."""
     if question.command:
         return f"`{shlex.join(question.command)}` fails"
     if question.test:
@@ -193,7 +193,7 @@ def costs(rows: Sequence[Candidate]) -> Grid:
 
 
 def git_log(session: BisectSession) -> Iterator[str]:
-    """What `git bisect replay` reads; releases, which have no commit of main, are comments."""
+    """Yield the lines for `git bisect replay`; releases, which have no commit of main, are comments."""
     yield f"# {predicate(session.question)}".replace("\n", " ")
     fix = session.answer.startswith(FIX)
     terms = {Verdict.BAD: "broken", Verdict.GOOD: "fixed"} if fix else {}

@@ -18,7 +18,7 @@ from tritonsmith.lab.model import Verdict
 
 @dataclass(frozen=True)
 class Suspects:
-    """What is known after some tests.
+    """The state of a search after some tests.
 
     Attributes:
         good: the last good candidate before `bad`.
@@ -42,7 +42,7 @@ class Suspects:
 
 
 def suspects(count: int, verdicts: Mapping[int, Verdict]) -> Suspects:
-    """What is known about candidates 0 (good) to `count - 1` (bad) by these outcomes of tests.
+    """Return the state of candidates 0 (good) to `count - 1` (bad) after these outcomes of tests.
 
     Raises:
         ValueError: fewer than two candidates.
@@ -97,12 +97,12 @@ _INSTANT = 1e-3  # seconds; no test takes less
 
 
 def _bits(left: float, right: float) -> float:
-    """What a test tells that splits a weight in two; the weight of the whole counts for several at once."""
+    """Return the bits of a test that splits a weight in two, times the weight, to compare several."""
     whole = left + right
     return sum(part * log2(whole / part) for part in (left, right) if part > 0)
 
 
 def _testable(state: Suspects, index: int) -> float:
-    """How likely a candidate can be tested: neighbours of one that could not are often broken, too."""
+    """Estimate how likely a candidate can be tested: neighbours of an untestable one often cannot."""
     near = min((abs(index - other) for other in state.skipped), default=0)
     return 1 - 1 / (1 + near) if near else 1.0

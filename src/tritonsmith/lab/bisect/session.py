@@ -30,7 +30,7 @@ _WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[\w.]+)?", re.
 
 @dataclass(frozen=True, kw_only=True)
 class BisectQuestion:
-    """What is searched for: all that a later process needs to go on.
+    """The question of a bisect: everything that a later process needs to continue it.
 
     Attributes:
         good: the end that does not show it, as it was given.
@@ -70,7 +70,7 @@ class BisectQuestion:
 
     @property
     def name(self) -> str:
-        """Of its folder: the ends, and a digest of everything that outcomes depend on."""
+        """The name of its folder: the ends, and a digest of everything that outcomes depend on."""
         ends = "-".join(_plain(text) for text in (self.good, self.bad))
         searched = {name: value for name, value in asdict(self).items() if name != "llvm_source"}
         return f"{ends}-{digest(json.dumps(searched, sort_keys=True))[:8]}"
@@ -211,7 +211,7 @@ def known_name(session: BisectSession, triton: str) -> str:
 
 
 def of_llvm(session: BisectSession) -> tuple[BisectSession, ...]:
-    """Those of its search over LLVM, one for each side's llir; none if there was no such search."""
+    """Return the sessions of its search over LLVM, one for each side's llir; none without such a search."""
     return tuple(read(path.parent) for path in sorted(session.folder.glob(f"llvm/*/{FILE}")))
 
 

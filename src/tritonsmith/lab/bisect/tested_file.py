@@ -32,7 +32,7 @@ class TestFile:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """What a commit's own tests are made of."""
+        """The folders that a commit's own tests consist of."""
         if self.lit:
             return ("test",)
         return _FOR_PYTEST if self.of_commit else ()

@@ -33,7 +33,7 @@ from tritonsmith.wheels import ptxas as registry
 
 @dataclass(frozen=True)
 class BlameRequest:
-    """What is asked.
+    """The request of a blame.
 
     Attributes:
         kernel: what both compile.
@@ -97,7 +97,7 @@ def prepare(
     ptxas_versions: Sequence[str] = (),
     more_llcs: Sequence[Path] = (),
 ) -> BlameRequest:
-    """What is to be done.
+    """Check the request and choose the metrics, the versions of ptxas and the programs.
 
     Raises:
         SmithError: the kernel, a version or an llc is wrong.
@@ -253,7 +253,7 @@ def _programs(request: BlameRequest, pipeline: MixedPipeline, *, silent: bool) -
 
 
 def _differences(pipeline: MixedPipeline) -> Iterator[str]:
-    """What the ptxas of both are, and their flags."""
+    """Describe the differences of both ptxas and of their flags."""
     if pipeline.backend != "cuda":
         return
     (first, flags_a), (second, flags_b) = pipeline.assembler("A"), pipeline.assembler("B")

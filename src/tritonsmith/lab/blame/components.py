@@ -45,12 +45,12 @@ class ComponentGroup:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its components."""
+        """The names of its components."""
         return tuple(one.name for one in self.parts)
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Of its components, each once."""
+        """The axes of its components, each once."""
         return tuple(dict.fromkeys(one.axis for one in self.parts))
 
     @property
@@ -76,7 +76,7 @@ def all_of(side: Side, components: Iterable[BlameComponent]) -> Choice:
 
 
 def groups(components: Sequence[BlameComponent]) -> tuple[ComponentGroup, ...]:
-    """What is changed together: each alone, the whole axes, and all before the last axis, each once."""
+    """Return the groups to exchange: each component, each axis, and all before the last axis, each once."""
     single = [(one,) for one in components]
     axes = list(dict.fromkeys(one.axis for one in components))
     whole = [tuple(one for one in components if one.axis == axis) for axis in axes]

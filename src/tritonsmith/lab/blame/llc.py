@@ -48,7 +48,7 @@ class Llc:
         return f"llc {self.version}" + (f" ({self.which})" if self.which else "")
 
     def has(self, flag: str) -> bool:
-        """Whether it knows a flag."""
+        """Report whether the program knows a flag."""
         answer = query((str(self.program), "--help-hidden"))
         return bool(
             answer and re.search(rf"\s-{{1,2}}{re.escape(flag.lstrip('-').partition('=')[0])}\b", answer.out)
@@ -56,7 +56,7 @@ class Llc:
 
 
 def at_hand(more: Sequence[Path] = (), trees: Iterable[Path] = ()) -> tuple[Llc, ...]:
-    """Those that are named, one for each commit of the trees, and one for each other version on PATH.
+    """Return the named programs, one for each commit of the trees, and one for each other version on PATH.
 
     Args:
         more: programs.
@@ -199,7 +199,7 @@ def _as_triton_amdgcn(text: str, like: str) -> str:
 
 
 def _as_triton_ptx(ptx: str, target: tuple[str, str]) -> str:
-    """What make_ptx does to LLVM's PTX: version and target are those of ptxas and the GPU, no `debug`."""
+    """Rewrite LLVM's PTX as make_ptx does: version and target of ptxas and the GPU, and no `debug`."""
     ptx = re.sub(r"\.version \d+\.\d+", f".version {target[1]}", ptx)
     ptx = re.sub(r"\.target sm_\w+", f".target {target[0]}", ptx)
     return re.sub(r",\s*debug|debug,\s*", "", ptx)

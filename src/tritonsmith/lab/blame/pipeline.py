@@ -228,7 +228,7 @@ class MixedPipeline:
         return all_of(whose, self.components)
 
     def _read_by(self, llir: Path, reader: Callable[[Path], Made]) -> Made:
-        """What a reader makes of an llir, in the newest spelling that it takes.
+        """Return what a reader makes of an llir, in the newest spelling that it accepts.
 
         Raises:
             FactError: it takes none.

@@ -53,7 +53,7 @@ def sentence(one: Blamed, verdict: BlameVerdict) -> str:
 
 
 def failures(one: Blamed) -> Iterator[str]:
-    """What could not be read or run, in a line each."""
+    """Yield a line for everything that could not be read or run."""
     for flip in one.flips:
         yield from (_line(text) for text in (flip.in_a, flip.in_b) if isinstance(text, str))
     for row in one.rows:

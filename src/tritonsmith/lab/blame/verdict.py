@@ -32,7 +32,7 @@ class Flip:
 
 @dataclass(frozen=True)
 class Share:
-    """How much of a change a group explains; 1 is all of it.
+    """The share of a change that a group explains; 1 is all of it.
 
     Attributes:
         group: it.
@@ -46,7 +46,7 @@ class Share:
 
     @property
     def known(self) -> bool:
-        """Whether both directions are."""
+        """Report whether both directions were measured."""
         return self.from_a is not None and self.from_b is not None
 
     @property
@@ -80,7 +80,7 @@ class BlameVerdict:
 
     @property
     def decided(self) -> bool:
-        """Whether the culprit is known."""
+        """Report whether the culprit is known."""
         return bool(self.culprits)
 
 
@@ -166,7 +166,7 @@ def _agrees(share: Share, table: Mapping[str, float]) -> bool:
 
 
 def _doubts(shares: Sequence[Share], rest: float | None, table: Mapping[str, float]) -> Iterator[str]:
-    """What is known all the same: the finest parts that are known in both directions."""
+    """Describe what is known without a culprit: the finest parts that both directions measured."""
     if rest is None or abs(rest) > 1 - table["low"]:
         told = "an unknown share" if rest is None else f"{round(100 * rest)} %"
         yield f"{told} of the change is not reproduced step by step"
@@ -193,7 +193,7 @@ def _doubts(shares: Sequence[Share], rest: float | None, table: Mapping[str, flo
 
 
 def _certain(share: Share) -> float:
-    """What it explains at least."""
+    """Return the share that a group explains at least."""
     return min(share.from_a or 0.0, share.from_b or 0.0)
 
 

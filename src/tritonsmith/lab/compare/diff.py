@@ -79,12 +79,12 @@ class Compared:
 
     @property
     def measured(self) -> bool:
-        """Whether both compiled."""
+        """Report whether both compiled."""
         return all(member.point.status == "ok" for member in (self.pair.a, self.pair.b))
 
     @property
     def lost(self) -> bool:
-        """Whether A compiles and B does not."""
+        """Report whether A compiles and B does not."""
         return self.pair.a.point.status == "ok" and self.pair.b.point.status != "ok"
 
     @property
@@ -105,12 +105,12 @@ class Compared:
 
     @property
     def same(self) -> int:
-        """How many metrics both have with one value; those that are zero on both sides do not count."""
+        """Count the metrics that are equal on both sides, without those that are zero on both."""
         return sum(bool(change.a) and change.a == change.b for change in self._all())
 
     @property
     def unchanged(self) -> bool:
-        """Whether both compiled to the same."""
+        """Report whether both compiled to the same code."""
         texts = all(diff.same for diff in self.diffs.values())
         return self.measured and texts and not self.changes and not self.alone
 

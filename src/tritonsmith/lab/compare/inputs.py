@@ -27,7 +27,7 @@ Manifests = tuple[Manifest, ...]
 
 @dataclass(frozen=True)
 class ComparedKernel:
-    """What both sides compile.
+    """A kernel that both sides compile.
 
     Attributes:
         name: of its folder, on both sides.
@@ -42,7 +42,7 @@ class ComparedKernel:
 
 @dataclass(frozen=True)
 class ComparisonInputs:
-    """Where the output folders of two sides come from.
+    """The output folders of two sides, and the compiles that make them.
 
     Attributes:
         a: the first side.
@@ -93,7 +93,7 @@ def listed(entries: Sequence[ListedKernel], path: Path, flags: CompileRequest) -
 def prepare(
     a: CompilerSpec, b: CompilerSpec, kernels: Sequence[ComparedKernel], out: Path | None
 ) -> ComparisonInputs:
-    """What is to be compiled.
+    """Return the compiles of both sides.
 
     Args:
         a: the first side.
@@ -132,7 +132,7 @@ def prepare(
 
 
 def plan(gathering: ComparisonInputs, env: str) -> Plan:
-    """What `act` would do, one compile after the other.
+    """Return the steps of the compiles, one after the other.
 
     Raises:
         SmithError: a kernel, a signature or a side is wrong.

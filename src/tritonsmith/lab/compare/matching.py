@@ -47,7 +47,7 @@ class Pair:
 
     @property
     def one_vendor(self) -> bool:
-        """Whether both sides are for the GPUs of one vendor."""
+        """Report whether both sides are for GPUs of one vendor."""
         return self.a.point.backend == self.b.point.backend
 
 
@@ -190,7 +190,7 @@ def _rest(point: Point, without: frozenset[str]) -> list[str]:
 
 
 def _constant_on_each(first: Manifest, second: Manifest) -> frozenset[str]:
-    """What has one value on each side, and not the same: it is what the sides differ in."""
+    """Return the names with one value on each side, not the same: the subject of the comparison."""
     sides = [[_all(point) for point in one.points] for one in (first, second)]
     found = set()
     for name in {name for tables in sides for table in tables for name in table}:

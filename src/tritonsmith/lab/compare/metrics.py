@@ -93,7 +93,7 @@ def stage_names() -> tuple[str, ...]:
 
 
 def short_names() -> tuple[str, ...]:
-    """Those of `configs/kernel-metrics.toml`, and the stages for their sizes."""
+    """Return the names in `configs/kernel-metrics.toml`, and the stages, whose sizes are metrics."""
     return (*configs.load("kernel-metrics")["short"], *stage_names())
 
 
@@ -124,7 +124,7 @@ def keys_of(name: str, backend: str) -> tuple[str, ...]:
 
 
 def value_of(name: str, measured: Measured, backend: str) -> tuple[bool, Value]:
-    """Whether a compile has a metric (one of `known_names`) at all, and its value; None is not known."""
+    """Return whether a compile has a metric (of `known_names`), and its value; None if that is unknown."""
     keys = keys_of(name, backend)
     if not keys or any(key not in measured for key in keys):
         return False, None

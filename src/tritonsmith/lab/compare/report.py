@@ -33,7 +33,7 @@ _FEW = 60  # digits and letters of a value on the screen
 
 
 def head(comparison: Comparison) -> Iterator[str]:
-    """What A and B are, and which Tritons compiled for them."""
+    """Yield the labels of A and B, and the Tritons that compiled for them."""
     for side, label in (("A", comparison.a), ("B", comparison.b)):
         members = (one.pair.a if side == "A" else one.pair.b for one in comparison.compared)
         versions = dict.fromkeys(member.manifest.triton for member in members if member.manifest.triton)

@@ -36,7 +36,7 @@ State = Literal["new", "same", "changed", "not added", "removed"]
 
 @dataclass(frozen=True)
 class CorpusChange:
-    """What becomes of one kernel.
+    """The change to one kernel of the corpus.
 
     Attributes:
         name: in the corpus; in the list, where it was not added.
@@ -189,7 +189,7 @@ def _copied(path: Path, entry: ListedKernel) -> tuple[ListedKernel, KernelSource
 
 
 def _identity(entry: ListedKernel) -> tuple[object, ...]:
-    """What makes two entries one kernel, whatever it is called and whoever launches it."""
+    """Return the identity of an entry, whatever its name and whoever launches it."""
     file = entry.module or entry.file.rpartition("/")[2]
     options = tuple(sorted((name, repr(value)) for name, value in entry.options.items()))
     return (file, entry.kernel, entry.signature, options, entry.targets, str(entry.versions))

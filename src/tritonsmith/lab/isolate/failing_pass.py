@@ -66,7 +66,7 @@ class Isolated:
 
     @property
     def same(self) -> bool:
-        """Whether it fails as the dump says."""
+        """Report whether it fails as the dump says."""
         return _same(self.recorded, self.failure)
 
 
@@ -127,7 +127,7 @@ def isolate(
 
 
 def way(seen: KernelPasses, links: Sequence[PassLink], tool: Replayer, space: Workspace) -> PassRunner | str:
-    """How some passes are run, or why they cannot."""
+    """Return the runner of some passes, or the reason why they cannot run."""
     told, rehearsed = replay_job.tells_options(seen.links), seen.rehearsal.calls
     pipeline, _ = replay_job.pipeline_of(links, rehearsed, told=told)
     if tool.opt:
@@ -207,7 +207,7 @@ def without_folders(text: str) -> str:
 
 
 def _same(recorded: Failure, seen: Failure) -> bool:
-    """Whether it is the failure of the dump, which knows less of a signal, and once lost a message."""
+    """Compare with the dump's failure, which knows less of a signal, and may lack a message."""
     if recorded == seen or recorded == Failure("failure", ""):
         return True
     if recorded.text.startswith(f"{failure.UNREACHABLE} in ") and seen.text.startswith(failure.UNREACHABLE):

@@ -31,7 +31,7 @@ _AFTER = ("llir", "ptx", "sass", "amdgcn", "gcnasm")  # stages that come after t
 
 @dataclass(frozen=True)
 class FirstOccurrence:
-    """Where a condition first holds.
+    """The first place where a condition holds.
 
     Attributes:
         dump: of the pass after which it does; None if a step after the passes did it, or nothing.
@@ -87,7 +87,7 @@ def _found(index: DumpIndex, dump: Dump, previous: Dump | None, counts: dict[str
 
 
 def compiled_pattern(text: str, *, regex: bool) -> re.Pattern[str]:
-    """What to look for.
+    """Compile the pattern to search for.
 
     Raises:
         UsageError: it is empty or not a valid regular expression.

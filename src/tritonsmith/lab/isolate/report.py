@@ -12,7 +12,7 @@ from tritonsmith.lab.reduce.command import Reduced
 
 
 def summary(made: Isolated) -> str:
-    """Which pass, how; of a crash the topmost frames, too."""
+    """Name the pass and its failure; for a crash, the topmost frames, too."""
     who = f"{made.names} fails alone" if len(made.links) == 1 else f"{made.names} fail only together"
     how = f"as in the dump: {made.failure}" if made.same else f"but not as in the dump: {made.failure}"
     said = f"{who}, {how}" if made.same else f"{who}, {how} instead of {made.recorded}"

@@ -259,7 +259,7 @@ def folder_of(asked: CompileRequest, where: Toolchain, out: Path | None) -> Path
 
 
 def removable(found: Sequence[Knockout]) -> dict[tuple[str, str], dict[str, list[Effect]]]:
-    """What each pass is to several kernels: target and pass to the effects of its runs, by kernel."""
+    """Collect the effects of each pass on several kernels: target and pass to effects, by kernel."""
     table: dict[tuple[str, str], dict[str, list[Effect]]] = {}
     for one in found:
         for knocked in one.passes:

@@ -211,7 +211,7 @@ def _untold(_name: str, _observation: Observation) -> None:
 
 
 def _plain(text: str, oracle: Oracle, wanted: Failure) -> str:
-    """What the search begins with: as the compiler prints it, one operation a line, if it still fails."""
+    """Return the text to begin with: as the compiler prints it, one operation per line, if it still fails."""
     stripped = strip_locations.without("mlir", text.encode()).decode()
     for one in (oracle.printed(text), stripped):
         if one and oracle.ask(one).failure == wanted:
@@ -245,7 +245,7 @@ def _again(text: str, way: PassRunner, wanted: Failure, folder: Path, options: R
 def _by_tool(
     reducer: Path, way: PassRunner, wanted: Failure, text: str, folder: Path, space: Workspace
 ) -> str:
-    """What MLIR's reducer leaves; nothing if it fails, or takes too long."""
+    """Return the output of MLIR's reducer; empty if it fails or takes too long."""
     plan = mlir_reduce.plan(reducer, way, wanted, text, folder, _TOOL)
     try:
         space.run(plan, "passes.reduce", quiet=True)

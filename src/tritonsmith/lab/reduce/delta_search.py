@@ -69,7 +69,7 @@ class DeltaSearch(Generic[C]):
         self._answers: dict[C, bool] = {}
 
     def moves(self) -> Sequence[Callable[[], Part[C, bool]]]:
-        """What makes it smaller, in order; each says whether it did."""
+        """Return the searches that shrink the candidate, in order; each reports whether it did."""
         raise NotImplementedError
 
     def search(self) -> Part[C, C]:

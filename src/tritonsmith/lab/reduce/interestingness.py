@@ -60,7 +60,7 @@ class Oracle(Protocol):
     """
 
     def ask(self, text: str) -> OracleAnswer:
-        """What becomes of a text."""
+        """Test a text, and return how it fails."""
 
     def printed(self, text: str) -> str | None:  # noqa: ARG002 - not all can print
         """The text as the compiler prints it, without locations; None if it cannot."""
@@ -89,7 +89,7 @@ class BindingsOracle(Oracle):
             raise FactError("cannot run any pass", where=python, why=error.why) from error
 
     def ask(self, text: str) -> OracleAnswer:
-        """What becomes of a text."""
+        """Test a text, and return how it fails."""
         answer, log = self._run(text, passes=True)
         before, mark, rest = log.partition(MARK)
         if answer.status == "ok" or not mark:
@@ -139,7 +139,7 @@ class OptOracle(Oracle):
         self._input, self._out = folder / "in.mlir", folder / "out.mlir"
 
     def ask(self, text: str) -> OracleAnswer:
-        """What becomes of a text."""
+        """Test a text, and return how it fails."""
         answer = self._run(text, f"--pass-pipeline={self._pipeline}")
         if answer is None:
             return OracleAnswer(failure.of("", timeout=True), True, "")
@@ -183,7 +183,7 @@ class CommandOracle(Oracle):
         self._argv = [word.replace("{}", str(self._input)) for word in with_file]
 
     def ask(self, text: str) -> OracleAnswer:
-        """What becomes of a text."""
+        """Test a text, and return how it fails."""
         files.write(self._input, text)
         answer = process.query(self._argv, timeout=self.limit)
         if answer is None:

@@ -29,7 +29,7 @@ class WrongPassOracle(BindingsOracle):
         self._checks = LimitedChecks(max(round(limit), 1))
 
     def ask(self, text: str) -> OracleAnswer:
-        """What becomes of a text: nothing if it cannot be run, or if the passes fail."""
+        """Test a text: nothing if it cannot be run, or if the passes fail."""
         before, log = self._generic(text, passes=False)
         if before is None:
             return OracleAnswer(None, began=False, log=log)

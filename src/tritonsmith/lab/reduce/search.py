@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True, order=True)
 class Size:
-    """How large a text is; fewer operations are smaller, whatever the rest.
+    """The size of a text; fewer operations are smaller, whatever the rest.
 
     Attributes:
         ops: operations, modules and functions aside.
@@ -31,7 +31,7 @@ class Size:
 
 
 def size_of(text: str) -> Size:
-    """How large a text is."""
+    """Measure a text."""
     return Size(parse(text).count(), len(text.encode()), len(text.splitlines()))
 
 

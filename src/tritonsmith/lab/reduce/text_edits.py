@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Edit:
-    """What stands between two offsets instead."""
+    """The replacement of the text between two offsets."""
 
     begin: int
     end: int

@@ -16,7 +16,7 @@ RELEASES, OTHERS = "releases", "rehearsed"
 
 @dataclass(frozen=True)
 class KeptResults:
-    """What one Triton has compiled.
+    """The compiles of one Triton that are kept.
 
     Attributes:
         folder: of it.

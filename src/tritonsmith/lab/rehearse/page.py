@@ -23,7 +23,7 @@ _UNCHANGED = "unchanged kernels"
 
 
 def name(wanted: UpgradeRehearsal) -> str:
-    """Of the file, where none is named."""
+    """Return the default name of the file."""
     return f"{folder_name(wanted.a.label)}-{folder_name(wanted.b.label)}{_SUFFIX}".replace("/", "_")
 
 

@@ -43,7 +43,7 @@ class RehearsedKernel:
 
 @dataclass(frozen=True)
 class UpgradeRehearsal:
-    """What is compiled.
+    """The compiles of an upgrade's rehearsal.
 
     Attributes:
         file: the list of kernels.
@@ -67,7 +67,7 @@ class UpgradeRehearsal:
 
     @property
     def folders(self) -> tuple[Path, Path]:
-        """Of the results of both."""
+        """The folders of both results."""
         return _folder(self.a), _folder(self.b)
 
     def plan(self) -> Plan:
@@ -77,7 +77,7 @@ class UpgradeRehearsal:
 
 @dataclass(frozen=True)
 class RehearsalResult:
-    """What came of it.
+    """The result of a rehearsal.
 
     Attributes:
         comparison: pairs of compiles; their kernels have the names of the list.
@@ -118,7 +118,7 @@ def prepare(
     *,
     base: Path | None = None,
 ) -> UpgradeRehearsal:
-    """What is to be compiled.
+    """Return the kernels to compile, and those that are skipped.
 
     Args:
         entries: the kernels.
@@ -215,7 +215,7 @@ def _folder(side: CompilerSpec) -> Path:
 
 
 def _key(entry: ListedKernel, kernel: ComparedKernel) -> str:
-    """Of all that the result depends on, but for the Triton, whose folder it is in, and the targets."""
+    """Return a digest of all that the result depends on, except targets and Triton, whose folder it is in."""
     asked = kernel.asked
     tree = source_tree.of(asked.file, asked.kernel, entry.module)
     request = replace(asked, file=Path(tree.main), targets=(), name="", listed=None)

@@ -22,7 +22,7 @@ _FEW = 12  # findings whose commands are shown
 
 
 def blocks(made: RehearsalResult, verdict: RehearsalVerdict) -> Iterator[Text | Grid]:
-    """What was compiled, the findings, and what nobody can say."""
+    """Yield what was compiled, the findings, and what remains unknown."""
     yield Text(
         f"{made.comparison.a} -> {made.comparison.b}: {counted(verdict.kernels, 'kernel')} by both, "
         f"{counted(verdict.points, 'compile')} each; per kernel and Triton: "
@@ -48,7 +48,7 @@ def blocks(made: RehearsalResult, verdict: RehearsalVerdict) -> Iterator[Text | 
 
 
 def commands(rehearsal: UpgradeRehearsal, findings: Sequence[RehearsalFinding]) -> Iterator[str]:
-    """How to go on, for each kernel with findings: who did it, and what differs."""
+    """Yield the commands to go on with, for each kernel with findings: who did it, and what differs."""
     told = {(one.kernel, one.target): one for one in reversed(findings)}
     for one in [found for found in findings if told[found.kernel, found.target] is found][:_FEW]:
         yield f"{one.kernel}: {one.search(rehearsal.file, rehearsal.a, rehearsal.b)}"

@@ -45,7 +45,7 @@ class StudyCell:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """What is to be compiled.
+    """The compiles of a study.
 
     Attributes:
         jobs: each with the kernel's name in tables.

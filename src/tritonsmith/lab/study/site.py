@@ -93,7 +93,7 @@ def _body(cells: Sequence[StudyCell], names: Sequence[str]) -> Iterator[str]:
 
 
 def _latest(cells: Sequence[StudyCell], names: Sequence[str]) -> Iterator[str]:
-    """What the last Triton changed; compile times, of one run each, aside."""
+    """Yield the changes by the last Triton, except compile times, which are of one run each."""
     if len(names) < 2:  # noqa: PLR2004 - a change needs two
         return
     rows = []

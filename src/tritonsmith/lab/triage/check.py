@@ -79,7 +79,7 @@ def parse(text: str) -> ResultCheck:
 
 
 def script_of(argv: Sequence[str], what: str = "--check") -> int:
-    """Where in a command the script is.
+    """Return the position of the script in a command.
 
     Args:
         argv: the command.

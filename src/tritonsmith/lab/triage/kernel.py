@@ -80,17 +80,17 @@ class KernelSubject:
 
     @property
     def backends(self) -> frozenset[str]:
-        """Of its targets."""
+        """The backends of its targets."""
         return frozenset(target.backend for target in self.asked.targets)
 
     @property
     def _timed(self) -> bool:
-        """Whether the symptom is a slow compile."""
+        """Report whether the symptom is a slow compile."""
         return any(isinstance(one, Limit) and one.metric == metrics.TIME for one in self.terms)
 
     @property
     def kind(self) -> str:
-        """Of the symptom."""
+        """The kind of the symptom."""
         if self.terms:
             return "slow" if self._timed else "limit"
         points = self._baseline.points if self._baseline else ()
@@ -100,12 +100,12 @@ class KernelSubject:
 
     @property
     def when(self) -> list[str]:
-        """What `--when` says of it."""
+        """The terms of `--when`."""
         return [term.text for term in self.terms]
 
     @property
     def constants(self) -> Mapping[str, Any]:
-        """Of the kernel's parameters, after the baseline: those that heuristics compute, too."""
+        """The constants of the kernel after the baseline, including those that heuristics compute."""
         return self._baseline.points[0].constexprs if self._baseline else {}
 
     @property
@@ -140,7 +140,7 @@ class KernelSubject:
         return self._observed(variant)
 
     def _told(self, variant: TriageVariant) -> Observation:
-        """What a build says of it that says more."""
+        """Test with a build that reports more."""
         began, space = time.monotonic(), self.where.space
         try:
             build = witness_build.find(variant.build, self.where.python, self.triton, space)
@@ -172,7 +172,7 @@ class KernelSubject:
         return self._folders[name]
 
     def _log(self, name: str) -> str:
-        """What the compiles of a variant said."""
+        """Return the output of a variant's compiles."""
         folder = self._folders.get(name)
         points = manifest.read(folder).points if folder and (folder / manifest.FILE).is_file() else ()
         return "\n".join(f"{point.log}\n{point.error}" for point in points)
@@ -218,7 +218,7 @@ class KernelSubject:
         return command("bisect", "--kernel", *shlex.split(words))
 
     def place(self, variant: TriageVariant) -> Toolchain:
-        """Who compiles under a variant."""
+        """Return the toolchain of a variant."""
         where = self.where
         if variant.release:
             side = CompilerSpec(variant.name, version=variant.version(self.triton))
@@ -226,7 +226,7 @@ class KernelSubject:
         return replace(where, variables={**where.variables, **variant.variables})
 
     def look(self, made: Manifest) -> Observation:
-        """Whether a compile shows the symptom of the baseline."""
+        """Report whether a compile shows the symptom of the baseline."""
         code = _code(made)
         if self.terms:
             if self._timed:
@@ -268,7 +268,7 @@ def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
 
 
 def _failed(made: Manifest | None) -> dict[str, list[Failure]]:
-    """How the points of each target failed; their names depend on what was changed."""
+    """Return the failures of each target's points, whose names depend on what was changed."""
     targets = {point.id: point.target for point in made.points} if made else {}
     found: dict[str, list[Failure]] = {}
     for (_, point), one in failing_compile.failures((made,) if made else ()):

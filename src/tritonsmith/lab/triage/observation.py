@@ -37,11 +37,11 @@ class Subject(Protocol):
 
     @property
     def is_command(self) -> bool:
-        """Whether it is a command, which runs; a kernel is compiled only."""
+        """Report whether it is a command, which runs; a kernel is only compiled."""
 
     @property
     def has_check(self) -> bool:
-        """Whether the symptom is that values of a script are wrong."""
+        """Report whether the symptom is a wrong value of a script."""
 
     @property
     def key(self) -> object:
@@ -67,4 +67,4 @@ class Subject(Protocol):
 
     @property
     def kind(self) -> str:
-        """Of the symptom: `failure`, `hang`, `limit` or `slow`; known after the baseline."""
+        """The kind of the symptom: `failure`, `hang`, `limit` or `slow`; known after the baseline."""

@@ -29,7 +29,7 @@ _TOO_OLD = re.compile(
 
 @dataclass(frozen=True)
 class OwnPtxas:
-    """What assembles the kernels with nothing changed.
+    """The ptxas that assembles the kernels when nothing is changed.
 
     Attributes:
         python: the interpreter beside its Triton.

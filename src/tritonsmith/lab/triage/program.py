@@ -81,17 +81,17 @@ class CommandSubject:
 
     @property
     def has_check(self) -> bool:
-        """Whether the symptom is that values of the script are wrong."""
+        """Report whether the symptom is a wrong value of the script."""
         return self.check is not None
 
     @property
     def backends(self) -> frozenset[str]:
-        """What the baseline compiled for; both where it has compiled nothing."""
+        """The backends that the baseline compiled for; both if it compiled nothing."""
         return self._compiled() or frozenset(_STAGES)
 
     @property
     def kind(self) -> str:
-        """Of the symptom."""
+        """The kind of the symptom."""
         failed = self._first.failure if self._first else None
         return "hang" if failed and failed.kind == "timeout" else "failure"
 
@@ -130,7 +130,7 @@ class CommandSubject:
         return self._steady(variant)
 
     def _told(self, variant: TriageVariant) -> Observation:
-        """What a build says of it that says more: its interpreter runs the script."""
+        """Test with a build that reports more, whose interpreter runs the script."""
         space = workspace.default()
         if not _PYTHON.match(Path(self.argv[0]).name):
             return Observation(Verdict.SKIP, why=f"{self.argv[0]} is not a Python that another can replace")
@@ -150,7 +150,7 @@ class CommandSubject:
             return observation.refused(error)
 
     def _log(self, name: str) -> str:
-        """What the last run of a variant printed."""
+        """Return the output of a variant's last run."""
         return untrusted.text_if_any(self._folder(name) / "log")
 
     def _assembled(self, variant: TriageVariant) -> Observation:

@@ -16,7 +16,7 @@ _SAME = "the same"  # as in the first row
 
 
 def table(found: TriageVerdict) -> Grid:
-    """What was changed, and what was seen."""
+    """Return the table of changes and observations."""
     columns = ["changed", "symptom", "seen", "s"]
     return tables.plain("one change at a time", columns, rows(found), right=["s"])
 

@@ -81,7 +81,7 @@ class TriageVariant:
     line: Mapping[str, str] = field(default_factory=dict)
 
     def fits(self, triton: str, backends: frozenset[str], *, command: bool, symptom: str) -> bool:
-        """Whether it can be tried, and would tell something.
+        """Report whether a variant can be tried, and would tell something.
 
         Args:
             triton: version.
@@ -154,5 +154,5 @@ def times(name: str) -> float:
 
 
 def baselines() -> int:
-    """How often a command is run before anything is changed."""
+    """Return how often a command is run before anything is changed."""
     return int(times("baseline"))

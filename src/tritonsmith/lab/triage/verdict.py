@@ -22,7 +22,7 @@ UNCHANGED_AGAIN = TriageVariant(AGAIN, "baseline", "", "")
 
 
 class Answer(StrEnum):
-    """How a triage ends."""
+    """The ways in which a triage ends."""
 
     NOTHING = "nothing found"
     FLAKY = "not decided: it is flaky"
@@ -40,7 +40,7 @@ class Tried:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the symptom is there under it."""
+        """The verdict: whether the symptom remains with the change."""
         return self.observation.verdict
 
 
@@ -66,7 +66,7 @@ class TriageVerdict:
 
     @property
     def decided(self) -> bool:
-        """Whether it is sure: nothing found, or one cause."""
+        """Report whether the answer is sure: nothing found, or one cause."""
         return self.answer in (Answer.NOTHING, Answer.DECIDED)
 
 
@@ -188,17 +188,17 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
 
 
 def _reason(tried: Tried) -> str:
-    """What it means that the symptom is gone."""
+    """Explain what it means that the symptom is gone."""
     return ": ".join(filter(None, (tried.variant.name, _swap(tried), tried.variant.gone)))
 
 
 def _swap(tried: Tried) -> str:
-    """Which ptxas instead of which; empty where it is its own."""
+    """Name both ptxas of an exchange; empty where its own was used."""
     return " instead of ".join(reversed(tried.observation.swapped))
 
 
 def _next(subject: Subject, tried: Tried) -> str:
-    """What to do; a command where the row has a place for one."""
+    """Return the next thing to do; with a command where the row has a place for one."""
     variant = tried.variant
     other = variant.version(subject.triton) if variant.release else ""
     text = variant.next.replace("{ptxas}", (tried.observation.swapped or ("",))[-1])

@@ -32,7 +32,7 @@ def total(made: Manifest) -> float:
 
 
 def near(least: float, made: Manifest) -> bool:
-    """Whether a compile takes too much of what others of the same code take to be called quicker."""
+    """Report whether a compile takes too much of the others' time to be called quicker."""
     return total(made) > variant.times("quicker") * least
 
 

@@ -74,7 +74,7 @@ def test(
     look: Callable[[TriageVariant, Path], Observation],
     log: Callable[[str], str],
 ) -> Observation:
-    """What it says of the subject; a failure of which it says nothing is no test.
+    """Test the subject with a build; a failure that the build does not explain is no test.
 
     Args:
         variant: the row.
@@ -135,7 +135,7 @@ def _builds(space: Workspace) -> Iterator[tuple[EnvDir, Mapping[str, Any]]]:
 
 
 def _is(kind: BuildKind, receipt: Mapping[str, Any] | None, python: Path) -> bool:
-    """Whether the library that an interpreter loads has it: an install elsewhere may have replaced it."""
+    """Report whether the library that an interpreter loads has it: another install may have replaced it."""
     package = Path(receipt.get("source", "")) / "python" / "triton" if receipt else spec.package(python)
     if not spec.installed(python):
         return False

@@ -27,12 +27,12 @@ class WrongKernelSubject(KernelSubject):
 
     @property
     def kind(self) -> str:
-        """Of the symptom."""
+        """The kind of the symptom."""
         return WRONG
 
     @property
     def when(self) -> list[str]:
-        """What `--when` says of it."""
+        """The terms of `--when`."""
         return [WRONG]
 
     def baseline(self, name: str = BASELINE) -> Observation:

@@ -42,7 +42,7 @@ _QUOTE = re.compile(r"^# \| ?", re.MULTILINE)  # before each line that a program
 
 @dataclass(frozen=True)
 class TestRun:
-    """What the tests of one Triton gave.
+    """The results of the tests with one Triton.
 
     Attributes:
         failures: test to how it fails; empty if all pass.
@@ -116,7 +116,7 @@ class TestPredicate:
     def _end(
         self, name: str, end: Callable[[], CompilerSpec], triton: CompilerSpec, mine: TestRun
     ) -> TestRun:
-        """How an end fails; it is tested once."""
+        """Return the failure at an end, which is tested once."""
         spec = end()
         if spec.label not in self._known:
             same = spec.label == triton.label
@@ -171,7 +171,7 @@ def _alone(file: TestFile, suite: Path, scratch: Path) -> Path:
 
 
 def _lit_failure(log: str, result: str) -> str:
-    """How a lit test fails: what the compiler said, or the line of the test that is not found."""
+    """Describe the failure of a lit test: the compiler's message, or the line that does not match."""
     log = _QUOTE.sub("", log)
     found = failure.of(log, timeout=result == "TIMEOUT")
     check = _CHECK.search(log)

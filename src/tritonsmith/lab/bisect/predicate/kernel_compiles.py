@@ -21,7 +21,7 @@ Manifests = tuple[Manifest, ...]
 
 
 def folder(out: Path, triton: CompilerSpec, kernel: ComparedKernel) -> Path:
-    """Where the compiles of one kernel by one Triton are."""
+    """Return the folder with one Triton's compiles of one kernel."""
     return out / folder_name(triton.label) / kernel.name
 
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 def results(
     test: Callable[[CompilerSpec], T], tritons: Sequence[CompilerSpec], scheduler: str, jobs: int
 ) -> Generator[tuple[CompilerSpec, T], None, None]:
-    """What the tests give, as it comes.
+    """Yield the results of the tests as they arrive.
 
     Args:
         test: what is called for each; it can be sent to a process.

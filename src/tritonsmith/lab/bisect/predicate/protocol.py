@@ -31,7 +31,7 @@ class Predicate(Protocol):
         """
 
     def test(self, triton: CompilerSpec) -> Observation:
-        """Whether a Triton is bad.
+        """Test whether a Triton is bad.
 
         Raises:
             SmithError: neither an answer nor a reason to skip this Triton: the bisect stops, and may go on

@@ -19,7 +19,7 @@ _TARGET = re.compile(r"\^[\w$.\-]+")
 
 @dataclass(frozen=True)
 class BlockParameter:
-    """Of a block.
+    """A parameter of a block.
 
     Attributes:
         function: that the block is in.
@@ -181,7 +181,7 @@ def _fewer(target: str, numbers: set[int]) -> str:
 
 
 def _targets(head: str) -> Iterator[tuple[int, int]]:
-    """Where successors stand in a branch, operands included."""
+    """Yield the offsets of the successors in a branch, operands included."""
     for match in _TARGET.finditer(head):
         place = bracketed(head, match.end())
         yield match.start(), place[1] + 1 if place else match.end()

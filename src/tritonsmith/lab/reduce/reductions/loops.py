@@ -147,7 +147,7 @@ def _indent(head: str) -> str:
 
 
 def _operands(op: Op) -> list[str]:
-    """Of an `scf.yield`."""
+    """Return the operands of an `scf.yield`."""
     text = op.head.strip().removeprefix("scf.yield").strip()
     text = brackets.split(text, " : ")[0]
     return [one for one in brackets.split(text, ",") if one]

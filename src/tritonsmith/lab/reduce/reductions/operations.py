@@ -31,11 +31,11 @@ class Cutter:
 
     @property
     def items(self) -> tuple[Op, ...]:
-        """What can be cut out: no module, and nothing that ends a block."""
+        """Return the operations that can be cut out: no module, and no terminator of a block."""
         return tuple(op for op in self._ops if op.name not in MODULE and not op.terminator)
 
     def left(self, ops: Sequence[Op], gone: Iterable[Op]) -> list[Op]:
-        """Those that do not go with one of the others."""
+        """Return the operations that do not go with one of the others."""
         cut = set(gone)
         return [op for op in ops if op not in cut and not self._covered(op, cut)]
 
@@ -90,14 +90,14 @@ class Cutter:
         return more, arguments, renamed
 
     def _covered(self, op: Op, gone: set[Op]) -> bool:
-        """Whether it is in one of these."""
+        """Report whether an operation is inside one of these."""
         one = self._parents.get(op)
         while one is not None and one not in gone:
             one = self._parents.get(one)
         return one is not None
 
     def _uses(self, op: Op) -> Iterable[tuple[int, _Use]]:
-        """Which of all its results, and where."""
+        """Yield the uses of an operation's results: the result's number, and the place."""
         first = 0
         begin, end = scope(op)
         for name, count in op.results:
@@ -127,7 +127,7 @@ class Cutter:
 
 
 def arguments(text: str, function: Op) -> tuple[int, int] | None:
-    """Where a function's arguments stand, between the brackets; None if it has none of its own."""
+    """Return the offsets of a function's arguments, between the brackets; None if it has none of its own."""
     at = function.head.find("(", max(function.head.find("@"), 0))
     return bracketed(text, function.begin + at, function.end) if at >= 0 else None
 

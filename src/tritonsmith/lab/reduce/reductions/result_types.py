@@ -51,7 +51,7 @@ def _results(op: Op, text: str) -> Iterator[str]:
 
 
 def _said(text: str) -> str:
-    """What an operation says of its types: what comes after the last `:`, or after `->` if there is none."""
+    """Return the types that an operation states: after the last `:`, or after `->` if there is none."""
     line = text.strip().removesuffix("{").strip()
     parts = brackets.split(line, " : ")
     if len(parts) > 1 and not ("->" in parts[-2] and brackets.split(parts[-2], "->")[-1] != parts[-2]):

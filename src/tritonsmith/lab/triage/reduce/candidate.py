@@ -34,7 +34,7 @@ class KernelCandidate:
 
 @dataclass(frozen=True, order=True)
 class CandidateSize:
-    """How large a candidate is; the first that differs decides.
+    """The size of a candidate; the first field that differs decides.
 
     Attributes:
         nodes: of its tree, and options.
@@ -51,7 +51,7 @@ class CandidateSize:
 
 @dataclass(frozen=True)
 class SourceCounts:
-    """What a person counts.
+    """The counts that a report shows.
 
     Attributes:
         lines: that are neither blank nor a comment.
@@ -65,7 +65,7 @@ class SourceCounts:
 
 
 def size_of(candidate: KernelCandidate) -> CandidateSize:
-    """How large a candidate is."""
+    """Measure a candidate."""
     nodes = list(ast.walk(ast.parse(candidate.text)))
     counted = sum(isinstance(node, _COUNTED) for node in nodes)
     digits = [_digits(node.value) for node in nodes if isinstance(node, ast.Constant)]
@@ -79,7 +79,7 @@ def size_of(candidate: KernelCandidate) -> CandidateSize:
 
 
 def counts(text: str, kernel: str) -> SourceCounts:
-    """What a person counts; no arguments where the kernel's head cannot be found."""
+    """Count lines and arguments for a report; no arguments where the kernel's head cannot be found."""
     tree = ast.parse(text)
     lines = [line.strip() for line in text.splitlines()]
     heads = [

@@ -79,7 +79,7 @@ class KernelReduced:
 
 @dataclass(frozen=True)
 class _Start:
-    """What the search begins with.
+    """The state that the search begins with.
 
     Attributes:
         candidate: the whole source.
@@ -249,7 +249,7 @@ def _compiled(subject: KernelSubject, asked: CompileRequest, folder: Path) -> Ob
 
 
 def _alone(where: Toolchain, folder: Path, limit: float, file: Path, seen: Observation) -> bool:
-    """Whether `python FILE` fails in the same way; or compiles, where the symptom is no failure."""
+    """Report whether `python FILE` fails in the same way; or compiles, where the symptom is no failure."""
     files.make_folder(folder)
     change = {**dict(run.worker_variables(where)), "TRITON_CACHE_DIR": str(folder)}
     answer = process.query((str(where.python), str(file)), cwd=folder, change=change, timeout=limit)
@@ -330,7 +330,7 @@ def _write(start: _Start, candidate: KernelCandidate, file: Path, main: str = ""
 
 
 def _variables(*, without: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Those of Triton's that are set, folders aside."""
+    """Return Triton's variables that are set, except folders."""
     ours = (one for one in sorted(os.environ.items()) if one[0].startswith(variables.prefixes()))
     return tuple(
         one for one in ours if variables.find(one[0]) and one[0] not in without and os.sep not in one[1]

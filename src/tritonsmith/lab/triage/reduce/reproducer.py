@@ -24,7 +24,7 @@ _ALIGNED = 16
 
 @dataclass(frozen=True)
 class Symptom:
-    """What the file shows.
+    """The symptom that the file shows.
 
     Attributes:
         triton: the version; empty if nobody knows.
@@ -85,7 +85,7 @@ def _head(symptom: Symptom, asked: CompileRequest | None, *, alone: bool) -> Ite
 
 
 def _stages() -> list[str]:
-    """Of Triton's own."""
+    """Return the stages of Triton's own compiler."""
     found: list[str] = configs.load("kernels")["stages"]["compiler"]
     return found
 
@@ -96,7 +96,7 @@ def _after(symptom: Symptom) -> str:
 
 
 def _commands(symptom: Symptom, asked: CompileRequest) -> Iterator[str]:
-    """What shows it: limits in a table, texts in a stage, failures in a compile."""
+    """Yield the commands that show it: limits in a table, texts in a stage, failures in a compile."""
     words = shlex.split(replace(asked, file=Path(asked.file.name)).flags())
     texts = [one for one in symptom.terms if isinstance(one, TextTerm)]
     if symptom.wrong:
@@ -111,7 +111,7 @@ def _commands(symptom: Symptom, asked: CompileRequest) -> Iterator[str]:
 
 
 def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> str:
-    """What compiles the kernel with nothing but Triton; empty if it cannot be written, or for this Triton."""
+    """Return code that compiles the kernel with Triton alone; empty if there is none for this Triton."""
     if not asked or not symptom.triton or version_key(symptom.triton) < version_key(_SINCE):
         return ""
     kernel = source.find(text, asked.kernel, asked.file)

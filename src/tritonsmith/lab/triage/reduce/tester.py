@@ -30,7 +30,7 @@ class Tester(Protocol):
     """Tests one candidate at a time."""
 
     def test(self, candidate: KernelCandidate) -> Observation:
-        """What is seen of it."""
+        """Test a candidate."""
 
     def close(self) -> None:
         """Stop what runs."""

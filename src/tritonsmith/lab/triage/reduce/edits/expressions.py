@@ -67,7 +67,7 @@ def smaller(value: object) -> tuple[int | float, ...]:
 
 
 def _kept(module: ast.Module) -> set[int]:
-    """What is no value: annotations, decorators, what is called, targets, and texts."""
+    """Return the ids of nodes that are no values: annotations, decorators, callees, targets, and texts."""
     kept: set[int] = set()
     for node in ast.walk(module):
         whole: list[ast.AST | None] = []

@@ -35,7 +35,7 @@ def inlined(text: str) -> Iterator[str | None]:
 
 
 def _simple(function: ast.FunctionDef) -> bool:
-    """Whether it returns at its end, or not at all, and has nothing but plain parameters."""
+    """Report whether a function has plain parameters only, and returns at its end or not at all."""
     inside = [node for part in function.body for node in ast.walk(part)]
     returns = [node for node in inside if isinstance(node, ast.Return)]
     nested = any(isinstance(node, (ast.FunctionDef, ast.Lambda, ast.comprehension)) for node in inside)
