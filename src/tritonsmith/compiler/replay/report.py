@@ -9,7 +9,7 @@ from typing import Any
 
 from tritonsmith.compiler.replay.job import tells_options
 from tritonsmith.compiler.replay.run import PreparedReplay, ReplayOutcome
-from tritonsmith.compiler.replay.verdict import RAN, Verdict
+from tritonsmith.compiler.replay.verdict import RAN, ReplayStatus
 from tritonsmith.core.command_line import command
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
@@ -45,7 +45,7 @@ def summary(outcomes: Sequence[ReplayOutcome]) -> str:
     last = len(outcomes) - len(counted) - count["inside"]
     text = f"{good} of {len(counted)} passes replay exactly"
     text += f" ({count['same']} of them except for locations and value names)" if count["same"] else ""
-    bad: tuple[Verdict, ...] = ("differs", "no binding", "failed", "crashed", "timeout")
+    bad: tuple[ReplayStatus, ...] = ("differs", "no binding", "failed", "crashed", "timeout")
     rest = [f"{count[name]} {name}" for name in bad if count[name]]
     rest += [f"{count['inside']} more run inside another pass"] if count["inside"] else []
     rest += [f"{last} more with no dump after it"] if last else []

@@ -18,7 +18,7 @@ from tritonsmith.compiler.replay.introspect import Rehearsal
 from tritonsmith.compiler.replay.job import ReplayJob
 from tritonsmith.compiler.replay.pass_chain import PassLink
 from tritonsmith.compiler.replay.replayer import Replayer
-from tritonsmith.compiler.replay.verdict import Verdict
+from tritonsmith.compiler.replay.verdict import ReplayStatus
 from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
@@ -84,7 +84,7 @@ class ReplayOutcome:
     """
 
     job: ReplayJob
-    verdict: Verdict
+    verdict: ReplayStatus
     why: str
     seconds: float | None
 
@@ -227,7 +227,7 @@ def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayO
             yield _ran(job, row.seconds)
         else:
             log = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            yield ReplayOutcome(job, cast("Verdict", row.status), _said(log) or row.error, row.seconds)
+            yield ReplayOutcome(job, cast("ReplayStatus", row.status), _said(log) or row.error, row.seconds)
 
 
 def _ran(job: ReplayJob, seconds: float) -> ReplayOutcome:

@@ -8,11 +8,13 @@ from typing import Literal
 from tritonsmith.ir import normalize
 
 # exact: byte by byte. same: but for locations and names of values. alone: the dump ends here.
-Verdict = Literal["exact", "same", "differs", "alone", "no binding", "inside", "failed", "crashed", "timeout"]
-RAN: tuple[Verdict, ...] = ("exact", "same", "differs", "alone")
+ReplayStatus = Literal[
+    "exact", "same", "differs", "alone", "no binding", "inside", "failed", "crashed", "timeout"
+]
+RAN: tuple[ReplayStatus, ...] = ("exact", "same", "differs", "alone")
 
 
-def verdict(made: Path, after: Path | None) -> Verdict:
+def verdict(made: Path, after: Path | None) -> ReplayStatus:
     """Compare the file of a result with that of the next dump, if there is one."""
     if after is None:
         return "alone"

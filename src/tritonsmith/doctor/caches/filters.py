@@ -140,10 +140,10 @@ def _stale(entries: Iterable[CacheEntry], installed: tuple[InstalledTriton, ...]
 
 # The judgement whether the Triton that made an entry is still installed.
 
-Verdict = Literal["stale", "current", "unknown"]
+Staleness = Literal["stale", "current", "unknown"]
 
 
-def staleness(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Verdict:
+def staleness(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Staleness:
     """Judge by the version in the metadata, or, if there is none, by the form of the name.
 
     Another build of the same version looks the same: entries that a rebuild orphaned are `current`.

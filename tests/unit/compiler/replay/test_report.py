@@ -10,12 +10,12 @@ from tritonsmith.compiler.replay import verdict as replay_verdict
 from tritonsmith.compiler.replay.job import ReplayJob
 from tritonsmith.compiler.replay.pass_chain import PassLink
 from tritonsmith.compiler.replay.run import ReplayOutcome
-from tritonsmith.compiler.replay.verdict import Verdict
+from tritonsmith.compiler.replay.verdict import ReplayStatus
 
 HERE = Path("here")
 
 
-def outcome(verdict: Verdict, *, last: bool = False) -> ReplayOutcome:
+def outcome(verdict: ReplayStatus, *, last: bool = False) -> ReplayOutcome:
     link = PassLink(dump(3, "cse"), None if last else dump(4, "next"))
     return ReplayOutcome(ReplayJob((link,), HERE, None if last else HERE, HERE, HERE), verdict, "", 0.1)
 
