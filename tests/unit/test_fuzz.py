@@ -42,7 +42,7 @@ from tritonsmith.core.plan.steps import pack
 from tritonsmith.core.plan.steps.pack import Unpack
 from tritonsmith.doctor import history, saved_report, snapshot
 from tritonsmith.doctor.check import DoctorContext
-from tritonsmith.facts import checkout, cmake_cache, distributions, git, installed_tritons, llvm_tree
+from tritonsmith.facts import checkout, cmake_cache, git, installed_tritons, llvm_tree, package_owners
 
 COUNT = int(os.environ.get("TRITONSMITH_FUZZ", "0"))
 SEED = int(os.environ.get("TRITONSMITH_FUZZ_SEED", "0"))
@@ -537,20 +537,20 @@ def test_records_and_their_neighbours(tmp_path: Path) -> None:
         one_of(files, chance)
 
         def look() -> None:
-            found = distributions.read([site])
+            found = package_owners.read([site])
             for one in found:
-                distributions.listed(one)
-                for path in distributions.recorded(one):
+                package_owners.listed(one)
+                for path in package_owners.recorded(one):
                     untrusted.is_file(path)
-                distributions.required_triton(one, "3.11")
+                package_owners.required_triton(one, "3.11")
                 if one.editable and one.editable.package:
                     one.editable.package.is_dir()
-            distributions.owners(found)
-            distributions.leftovers(site)
+            package_owners.owners(found)
+            package_owners.leftovers(site)
             installed_tritons.orphans(site, found)
-            distributions.forsaken_hooks(site, ())
+            package_owners.forsaken_hooks(site, ())
             installed_tritons.resolve_import(
-                [site, *distributions.pth_folders(site / "easy-install.pth")],
+                [site, *package_owners.pth_folders(site / "easy-install.pth")],
                 installed_tritons.import_finders([site], found),
             )
 

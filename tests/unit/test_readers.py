@@ -41,7 +41,7 @@ _KNOWN = {
     "facts/gpus.py": _ANSWER,
     "facts/python_env.py": _ANSWER,
     "facts/installed_tritons.py": "/proc",
-    "inspect/export_c/variant_source.py": _PACKAGE,
+    "inspect/export_c/c_source.py": _PACKAGE,
     "compiler/capture/recorded.py": _RESULT,
     "compiler/manifest.py": _RESULT,
     "compiler/module_file.py": _ANSWER,

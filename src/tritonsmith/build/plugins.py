@@ -18,7 +18,7 @@ from tritonsmith.core.versions import version_key
 from tritonsmith.facts import libtriton, shared_library, tools
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.shared_library import SharedLibrary
-from tritonsmith.worker.requests import LoadPluginRequest, PluginStepRow, TriedPluginRow
+from tritonsmith.worker.messages import LoadPluginRequest, PluginStepRow, TriedPluginRow
 
 FITS, MISFIT, UNSURE = "fits", "does not fit", "not sure"
 _TAG = re.compile(r"(GLIBC|GLIBCXX|CXXABI)_(\d+(?:\.\d+)*)")

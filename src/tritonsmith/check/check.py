@@ -34,7 +34,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UndecidedError
 from tritonsmith.core.plan import digest
-from tritonsmith.worker.requests import ChildRow, GenericJobRequest, GenericRequest
+from tritonsmith.worker.messages import ChildRow, GenericJobRequest, GenericRequest
 
 _STAGES = re.compile(r"\bnum[-_]stages=(\d{1,2})\b")
 _LLVM = re.compile(r'^\s*(?:"llvm\.func"\(|llvm\.func\b)', re.MULTILINE)

@@ -30,7 +30,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import digest
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.worker.requests import InterpretedProgram, InterpretedRow, InterpretRequest
+from tritonsmith.worker.messages import InterpretedProgram, InterpretedRow, InterpretRequest
 
 _TASK = "passes.check"
 _INPUT = 2.0  # what lies in memory is smaller: a sum of such numbers that is near 0 is not exact in any order

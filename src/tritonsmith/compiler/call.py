@@ -50,7 +50,7 @@ except ImportError:
 
 
 class WorkerRequest(Protocol):
-    """A request of `worker.requests`: a data class that names its command."""
+    """A request of `worker.messages`: a data class that names its command."""
 
     COMMAND: ClassVar[str]
 

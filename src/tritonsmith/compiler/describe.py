@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tritonsmith.compiler import call, disassemblers, gpu_models
+from tritonsmith.compiler import call, disassemblers, gpu_properties
 from tritonsmith.compiler.points import Config
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.source import KernelParameter, KernelSource
@@ -16,7 +16,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.worker.border import WorkerRefusal
-from tritonsmith.worker.requests import DescribedRow, DescribeRequest, PointRequest
+from tritonsmith.worker.messages import DescribedRow, DescribeRequest, PointRequest
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def described(
         ir=False,
         points=(PointRequest((target.backend, target.arch, target.warp_size)),),
         stand_ins=tuple(table["stand-ins"]["modules"]),
-        gpus=gpu_models.all_facts([target]),
+        gpus=gpu_properties.all_facts([target]),
         lent=dict(disassemblers.lent()),
     )
     try:

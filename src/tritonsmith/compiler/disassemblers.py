@@ -12,7 +12,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import process
 from tritonsmith.core.versions import version_key
-from tritonsmith.worker.requests import DisassemblerRequest
+from tritonsmith.worker.messages import DisassemblerRequest
 
 _PATIENCE = 120.0  # seconds for one binary
 

@@ -22,7 +22,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Step, Write, digest
 from tritonsmith.worker.border import text_of
-from tritonsmith.worker.requests import CompiledRow, CompileHead, LedgerNews
+from tritonsmith.worker.messages import CompiledRow, CompileHead, LedgerNews
 
 FILE = "manifest.json"  # many programs have one of this name
 SCHEMA = 1

@@ -13,7 +13,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.ui.units import duration
-from tritonsmith.worker.requests import CompileHead
+from tritonsmith.worker.messages import CompileHead
 
 _OF_LOG = 12  # lines, of a crash
 _SHOWN = 4  # names of a package; the manifest has all

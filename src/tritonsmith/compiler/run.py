@@ -11,7 +11,7 @@ from pathlib import Path
 from tritonsmith.compiler import (
     call,
     disassemblers,
-    gpu_models,
+    gpu_properties,
     manifest,
     output_lock,
     points,
@@ -36,7 +36,7 @@ from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.ui import console
 from tritonsmith.facts import installed_tritons, machine
-from tritonsmith.worker.requests import CompiledRow, CompileHead, FileRequest, PointRequest, PointsRequest
+from tritonsmith.worker.messages import CompiledRow, CompileHead, FileRequest, PointRequest, PointsRequest
 
 _MIB = 1 << 20
 
@@ -350,7 +350,7 @@ def file_request(file: Path, kernel: str, wanted: Sequence[CompilePoint], where:
         ir=all(point.bound is None for point in wanted),
         points=tuple(map(_point, wanted)),
         stand_ins=tuple(configs.load("kernels")["stand-ins"]["modules"]),
-        gpus=gpu_models.all_facts(point.target for point in wanted),
+        gpus=gpu_properties.all_facts(point.target for point in wanted),
         disassemblers={tool.binary: tool.request() for tool in where.programs.disassemblers},
         lent=dict(where.programs.lent),
     )

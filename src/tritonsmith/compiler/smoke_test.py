@@ -13,7 +13,7 @@ from tritonsmith.compiler.run import Toolchain
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import MakeDir, Plan
-from tritonsmith.worker.requests import CompiledRow, CompileHead
+from tritonsmith.worker.messages import CompiledRow, CompileHead
 
 PHASE = "compile vector-add"
 KERNEL = "vector_add"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonsmith.core.errors import UsageError
-from tritonsmith.worker.requests import SurgeryRequest
+from tritonsmith.worker.messages import SurgeryRequest
 
 _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:#([1-9]\d{0,3}))?", re.ASCII)
 _OPTION = re.compile(r"-{0,2}[A-Za-z][\w.-]*(=\S*)?", re.ASCII)

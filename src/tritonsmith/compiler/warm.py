@@ -12,7 +12,7 @@ from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import files
 from tritonsmith.worker.border import text_of
-from tritonsmith.worker.requests import CompiledRow, CompileHead, ServedRow
+from tritonsmith.worker.messages import CompiledRow, CompileHead, ServedRow
 
 _QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
 

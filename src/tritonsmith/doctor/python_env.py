@@ -13,9 +13,9 @@ from tritonsmith.core.plan.steps import uninstall
 from tritonsmith.core.versions import version_key
 from tritonsmith.doctor.check import DoctorContext, Finding, check, error, note, ok, skipped, warning
 from tritonsmith.doctor.python_triton import installing, sources
-from tritonsmith.facts import distributions, eras, installed_tritons
-from tritonsmith.facts.distributions import Distribution
+from tritonsmith.facts import eras, installed_tritons, package_owners
 from tritonsmith.facts.installed_tritons import ResolvedImport
+from tritonsmith.facts.package_owners import Distribution
 from tritonsmith.facts.python_env import PythonEnv
 
 _MIB = float(1 << 20)
@@ -70,7 +70,7 @@ def owners(subject: DoctorContext) -> Iterator[Finding]:
     Several overwrite each other's files, and uninstalling one breaks the others.
     """
     python = subject.need_packages()
-    owned = distributions.owners(python.distributions)
+    owned = package_owners.owners(python.distributions)
     for site, group in groupby(owned, key=lambda distribution: distribution.site):
         yield from _shared(tuple(group), site, subject)
     sites = dict.fromkeys(distribution.site for distribution in owned)
@@ -128,7 +128,7 @@ def editable(subject: DoctorContext) -> Iterator[Finding]:
     """Check editable installs, whose source tree may be missing, or not the one you work in."""
     python = subject.need_packages()
     installs = [
-        distribution for distribution in distributions.owners(python.distributions) if distribution.editable
+        distribution for distribution in package_owners.owners(python.distributions) if distribution.editable
     ]
     for distribution in installs:
         yield _leads(distribution, subject)

@@ -29,10 +29,10 @@ from tritonsmith.doctor.check import (
     warning,
 )
 from tritonsmith.doctor.pins import installed_torch as pairs
-from tritonsmith.facts import distributions, installed_tritons, libtriton, llvm_tree, pytorch_pins, tools
+from tritonsmith.facts import installed_tritons, libtriton, llvm_tree, package_owners, pytorch_pins, tools
 from tritonsmith.facts.checkout import TritonCheckout
-from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.libtriton import Libtriton
+from tritonsmith.facts.package_owners import Distribution
 from tritonsmith.facts.python_env import PythonEnv
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ except BaseException as error:
 def torch(subject: DoctorContext) -> Iterator[Finding]:
     """Compare torch with Triton: a PyTorch release is tested with one, and uses private parts of it."""
     python = subject.need_packages()
-    owners = distributions.owners(python.distributions)
+    owners = package_owners.owners(python.distributions)
     at_hand = next(
         (distribution for distribution in python.distributions if distribution.name == "torch"), None
     )
@@ -70,7 +70,7 @@ def torch(subject: DoctorContext) -> Iterator[Finding]:
             else skipped("neither torch nor Triton installed")
         )
         return
-    requires = distributions.required_triton(at_hand, python.minor)
+    requires = package_owners.required_triton(at_hand, python.minor)
     text = f"{at_hand.title} requires {requires or 'no Triton'}"
     if not owners:
         lacks = (
@@ -89,7 +89,7 @@ def _pair(
 ) -> Finding:
     """Return the verdict of `invoke pins --installed`."""
     beside = tuple(
-        pairs.Owner(owner.name, owner.version, distributions.commit_in(owner.version)) for owner in owners
+        pairs.Owner(owner.name, owner.version, package_owners.commit_in(owner.version)) for owner in owners
     )
     release = pairs.release_of(at_hand.version)
     agrees, reasons = pairs.judge(pairs.Torch(at_hand.version, "", requires), beside, release)
@@ -122,13 +122,13 @@ def packages(subject: DoctorContext) -> Iterator[Finding]:
     """Check packages with their own kernels, such as vLLM and SGLang, which are built for one torch."""
     python = subject.need_packages()
     there = {distribution.name: distribution for distribution in python.distributions}
-    relevant = {"torch", *distributions.known_names()}
+    relevant = {"torch", *package_owners.known_names()}
     met, unmet = [], False
     for owner in python.distributions:
         if owner.name in relevant:
             continue
-        for line, requirement in distributions.requirements(owner, python.minor):
-            installed = there.get(distributions.normalised(requirement.name))
+        for line, requirement in package_owners.requirements(owner, python.minor):
+            installed = there.get(package_owners.normalised(requirement.name))
             if installed is None or installed.name not in relevant or not installed.version:
                 continue
             if requirement.specifier.contains(installed.version, prereleases=True):
@@ -196,7 +196,7 @@ def _library(library: Libtriton, python: PythonEnv, subject: DoctorContext) -> F
 
 def _wanted_llvm(python: PythonEnv, subject: DoctorContext) -> tuple[str, str]:
     """Return the expected LLVM, and its origin: the checkout's pin, or that version's published wheel."""
-    owners = distributions.owners(python.distributions)
+    owners = package_owners.owners(python.distributions)
     tree = sources(subject)
     if any(owner.editable for owner in owners):
         return (tree.pin.commit, "the checkout's pin is") if tree and tree.pin else ("", "")
@@ -347,7 +347,7 @@ def _installed(python: PythonEnv) -> Iterator[Path]:
     finders = (
         hook for site in python.sites for hook in sorted(site.glob(f"__editable___{_NAME}_*_finder.py"))
     )
-    mapped = (distributions.finder_mapping(hook).get(_NAME) for hook in finders)
+    mapped = (package_owners.finder_mapping(hook).get(_NAME) for hook in finders)
     own = (*(entry / _NAME for entry in python.path), *filter(None, mapped))
     for places in (own, *(tuple(entry / folder / _NAME for entry in python.path) for folder in _VENDORED)):
         if there := next((place for place in places if untrusted.is_file(place / "__init__.py")), None):
@@ -383,11 +383,11 @@ def _title(folder: Path, python: PythonEnv) -> str:
         return f"{_NAME} in {folder.parent.parent.name}"
     for distribution in python.distributions:
         record = (
-            distributions.text_of_file(distribution.info / "RECORD")
+            package_owners.text_of_file(distribution.info / "RECORD")
             if distribution.site == folder.parent
             else ""
         )
-        if distribution.name == distributions.normalised(_NAME):
+        if distribution.name == package_owners.normalised(_NAME):
             return f"{_NAME} {distribution.version}{_origin(distribution.info)}"
         if f"\n{_NAME}/" in f"\n{record}":
             return f"{_NAME} of {distribution.title}"

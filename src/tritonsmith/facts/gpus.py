@@ -15,7 +15,7 @@ from tritonsmith.core import untrusted
 from tritonsmith.core.plan import process
 from tritonsmith.core.plan.process import capture
 from tritonsmith.core.untrusted import text_if_any
-from tritonsmith.facts.distributions import text_of_file
+from tritonsmith.facts.package_owners import text_of_file
 
 _GIB = float(1 << 30)
 _NVIDIA_NODES = ("nvidiactl", "nvidia[0-9]*", "dxg")  # dxg: the Windows subsystem for Linux

@@ -12,8 +12,8 @@ from pathlib import Path
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.versions import version_key
-from tritonsmith.facts import distributions, python_env
-from tritonsmith.facts.distributions import PACKAGE, Distribution, finder_mapping, forsaken_hooks
+from tritonsmith.facts import package_owners, python_env
+from tritonsmith.facts.package_owners import PACKAGE, Distribution, finder_mapping, forsaken_hooks
 from tritonsmith.facts.python_env import PythonEnv
 
 _VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
@@ -47,7 +47,7 @@ def find(
     if packages:
         tritons += [
             InstalledTriton(_public(owner.version), packages.purelib, checkout=owner.editable is not None)
-            for owner in distributions.owners(packages.distributions)
+            for owner in package_owners.owners(packages.distributions)
         ]
     return tuple(dict.fromkeys(tritons))
 
@@ -227,16 +227,16 @@ def orphans(site: Path, installed: Iterable[Distribution]) -> Orphans:
 
     Bytecode of an owned file is no orphan: Python may write it at any time.
     """
-    owners = [owner for owner in distributions.owners(installed) if owner.site == site]
-    owned = {path for owner in owners for path in distributions.recorded(owner)}
+    owners = [owner for owner in package_owners.owners(installed) if owner.site == site]
+    owned = {path for owner in owners for path in package_owners.recorded(owner)}
     folder = site / PACKAGE
-    present = tuple(distributions.files_below(folder))
+    present = tuple(package_owners.files_below(folder))
     files = tuple(sorted(path for path in present if path not in owned and _source(path) not in owned))
-    leftovers = distributions.leftovers(site)
+    leftovers = package_owners.leftovers(site)
     claimed = [hook for owner in owners if owner.editable for hook in owner.editable.hooks]
     hooks = forsaken_hooks(site, claimed)
     orphans = Orphans(site, files, leftovers, hooks, hollow=untrusted.is_dir(folder) and not present)
-    size = sum(path.lstat().st_size for top in orphans.all for path in distributions.files_below(top))
+    size = sum(path.lstat().st_size for top in orphans.all for path in package_owners.files_below(top))
     return replace(orphans, size=size)
 
 

@@ -16,7 +16,7 @@ from tritonsmith.core.plan.process import capture
 from tritonsmith.facts import probe_cache
 
 if TYPE_CHECKING:
-    from tritonsmith.facts.distributions import Distribution
+    from tritonsmith.facts.package_owners import Distribution
 
 # Runs in the interpreter that is looked at, so it uses the standard library of any Python 3.8 or later.
 # `-I` leaves the user's own site folder out of the path; whether it belongs there is told apart.
@@ -106,7 +106,7 @@ class PythonEnv:
 
 def read(executable: Path) -> PythonEnv | None:
     """Start an interpreter once, and read the rest from its site folders; None if it does not run."""
-    from tritonsmith.facts import distributions  # noqa: PLC0415 - builds ask for the interpreter alone
+    from tritonsmith.facts import package_owners  # noqa: PLC0415 - builds ask for the interpreter alone
 
     output = capture((str(executable), *_ASKED), timeout=30)
     facts = _parsed(output)
@@ -115,13 +115,13 @@ def read(executable: Path) -> PythonEnv | None:
     bare = _bare(executable, facts)
     entries = [Path(entry) for entry in facts["path"]]
     bare = replace(bare, path=_whole_path(entries, Path(facts["user"]), bare.prefix, facts["virtual"]))
-    installed = distributions.read(bare.sites)
+    installed = package_owners.read(bare.sites)
     return replace(
         bare,
         dists=tuple(
             sorted({distribution.name: distribution.version for distribution in reversed(installed)}.items())
         ),
-        triton_owners=tuple(sorted({distribution.name for distribution in distributions.owners(installed)})),
+        triton_owners=tuple(sorted({distribution.name for distribution in package_owners.owners(installed)})),
         distributions=installed,
     )
 

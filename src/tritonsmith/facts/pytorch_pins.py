@@ -12,8 +12,8 @@ from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.core.versions import version_key
-from tritonsmith.facts import distributions
-from tritonsmith.facts.distributions import text_of_file
+from tritonsmith.facts import package_owners
+from tritonsmith.facts.package_owners import text_of_file
 from tritonsmith.facts.python_env import PythonEnv
 
 CONFIG = "pytorch-pins"
@@ -351,7 +351,7 @@ def read_torch(packages: PythonEnv) -> Torch | None:
     return Torch(
         version=version,
         git_version=commit if _GIT_COMMIT.fullmatch(commit) else "",
-        requires=distributions.required_triton(installed, packages.minor) if installed else "",
+        requires=package_owners.required_triton(installed, packages.minor) if installed else "",
         debug=assigned.get("debug", ""),
         cuda=assigned.get("cuda", ""),
         hip=assigned.get("hip", ""),

@@ -21,8 +21,8 @@ from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import process
-from tritonsmith.facts import distributions, gpus, python_env
-from tritonsmith.facts.distributions import PACKAGE
+from tritonsmith.facts import gpus, package_owners, python_env
+from tritonsmith.facts.package_owners import PACKAGE
 
 # Variables of a terminal and of its session: they differ in the next window, and no compiler reads them.
 _SESSION = (
@@ -124,7 +124,7 @@ def python(executable: Path) -> object:
         folder for folder in known.path if folder not in known.sites and not (folder / "os.py").is_file()
     ]
     for finder in (path for site in known.sites for path in sorted(site.glob("__editable__*_finder.py"))):
-        elsewhere += distributions.finder_mapping(finder).values()
+        elsewhere += package_owners.finder_mapping(finder).values()
     try:
         installed = [
             (str(path), _state(path.lstat()))

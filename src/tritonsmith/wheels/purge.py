@@ -19,8 +19,8 @@ from tritonsmith.core.errors import OwnershipError, SmithError
 from tritonsmith.core.plan import Plan, Recover, Step, Uninstall
 from tritonsmith.core.plan.steps import uninstall
 from tritonsmith.core.plan.steps.uninstall import UninstallJournal
-from tritonsmith.facts import distributions, installed_tritons
-from tritonsmith.facts.distributions import EASY_INSTALL, PACKAGE, Distribution
+from tritonsmith.facts import installed_tritons, package_owners
+from tritonsmith.facts.package_owners import EASY_INSTALL, PACKAGE, Distribution
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.wheels import venv
 
@@ -172,7 +172,7 @@ def survey(python: PythonEnv, *, system: bool = False) -> Survey:
 def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[PurgeRow, ...]]:
     site_files = _Site(site, _root(site, python), virtual=(python.prefix / "pyvenv.cfg").is_file())
     here = [distribution for distribution in python.distributions if distribution.site == site]
-    owners = distributions.owners(here)
+    owners = package_owners.owners(here)
     alone = installed_tritons.orphans(site, here)
     if not owners and not alone.any:
         return site_files, ()
@@ -188,7 +188,7 @@ def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[PurgeRow, 
     staying = _staying(site_files, here, elsewhere)
     for info, paths in files_of.items():
         site_files.add(info, paths, staying)
-    site_files.add(None, (file for path in alone.all for file in distributions.files_below(path)))
+    site_files.add(None, (file for path in alone.all for file in package_owners.files_below(path)))
     site_files.add(None, (file for hook in alone.hooks for file in _bytecode(hook.parent, {hook.stem})))
     rows = [site_files.row(owner.info, owner.title, _what(owner)) for owner in owners]
     return site_files, (*rows, site_files.row(None, NOBODY, alone.words)) if alone.any else tuple(rows)
@@ -200,7 +200,7 @@ def _staying(site_files: _Site, here: Iterable[Distribution], names: Container[s
     staying = set()
     for other in here:
         if not other.owns:
-            folder, entries = distributions.listed(other)
+            folder, entries = package_owners.listed(other)
             shared = (entry for entry in entries if entry.rpartition("/")[2] in names)
             staying |= {site_files.at_its_parent(folder / entry) for entry in shared}
     return frozenset(staying)
@@ -209,7 +209,7 @@ def _staying(site_files: _Site, here: Iterable[Distribution], names: Container[s
 def _files(distribution: Distribution, root: Path) -> Iterator[Path]:
     """Yield the files in a distribution's metadata, and unlisted bytecode and scripts."""
     modules: dict[Path, set[str]] = {}
-    for path in distributions.recorded(distribution):
+    for path in package_owners.recorded(distribution):
         yield path
         if path.suffix == ".py":
             modules.setdefault(path.parent, set()).add(path.stem)
@@ -240,7 +240,7 @@ def _step(site_files: _Site, python: PythonEnv) -> Step:
         if distribution.owns and distribution.info.suffix in (".egg-link", ".egg")
     ]
     easy = site_files.site / EASY_INSTALL
-    text = distributions.without_folder(easy, [folder for folder in linked if folder]) if linked else None
+    text = package_owners.without_folder(easy, [folder for folder in linked if folder]) if linked else None
     stamp = site_files.root / venv.STAMP
     journal = UninstallJournal(
         files=(*site_files.goes, *([stamp] if stamp.is_file() else [])),
@@ -255,7 +255,7 @@ def _folders(site_files: _Site) -> set[Path]:
     folders = {
         folder for path in site_files.goes for folder in path.parents if site_files.site in folder.parents
     }
-    for top in (site_files.site / PACKAGE, *distributions.leftovers(site_files.site)):
+    for top in (site_files.site / PACKAGE, *package_owners.leftovers(site_files.site)):
         if not top.is_symlink():  # `os.walk` does not follow links below it
             folders |= {Path(folder) for folder, _, _ in os.walk(top)}
     return folders
@@ -276,7 +276,7 @@ def _root(site: Path, python: PythonEnv) -> Path:
 
 def _notes(python: PythonEnv, rows: tuple[PurgeRow, ...]) -> Iterator[str]:
     own = _own_sites(python)
-    for owner in distributions.owners(python.distributions):
+    for owner in package_owners.owners(python.distributions):
         if owner.site not in own:
             yield f"{owner.title} in {owner.site} belongs to another interpreter, though visible here: kept"
         elif owner.installer == "conda":
@@ -290,7 +290,7 @@ def _what(distribution: Distribution) -> str:
     if distribution.editable:
         tree = distribution.editable.project or distribution.editable.package
         return f"editable: {tree or 'unknown source tree'}"
-    return distributions.known_names().get(distribution.name, f"by its {distribution.owns}")
+    return package_owners.known_names().get(distribution.name, f"by its {distribution.owns}")
 
 
 def _check_sites(python: PythonEnv) -> None:
@@ -299,7 +299,7 @@ def _check_sites(python: PythonEnv) -> None:
     for site in python.sites:
         linked = site not in own and site.absolute().is_relative_to(python.prefix.absolute())
         here = [distribution for distribution in python.distributions if distribution.site == site]
-        if linked and (distributions.owners(here) or installed_tritons.orphans(site, here).any):
+        if linked and (package_owners.owners(here) or installed_tritons.orphans(site, here).any):
             raise OwnershipError(
                 "its packages are outside this environment; nothing was removed",
                 where=site,

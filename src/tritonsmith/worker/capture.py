@@ -16,7 +16,7 @@ from .border import read_request
 from .fake_gpu import FakeDriver, FakeGpu
 from .frames import where
 from .launches import RecordedKernel, Recorder, site
-from .requests import CaptureRequest
+from .messages import CaptureRequest
 from .stub_finder import AbsentFinder, ImportWatcher
 from .values import encoded
 

@@ -12,7 +12,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from .border import read_request, text_of
-from .requests import CheckedRow, CheckRequest
+from .messages import CheckedRow, CheckRequest
 
 if TYPE_CHECKING:
     from .json_types import Table

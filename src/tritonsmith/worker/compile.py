@@ -25,9 +25,9 @@ from .compile_point import attempt, target_name
 from .file_context import FileSurroundings, prepare, surroundings
 from .forked_call import in_child
 from .load import LoadedKernel, content_of, load_checked
+from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
 from .pool import CompileGroup, CompilePool, CompileProcess, can_fork
 from .ptxas import listen, read_tail
-from .requests import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
 
 if TYPE_CHECKING:
     from .load import Loader

@@ -19,8 +19,8 @@ from .border import RequestRefusedError
 from .disassemble import disassembled
 from .file_context import FileSurroundings
 from .load import LoadedKernel, content_of
+from .messages import CompiledRow, PointRequest, PointsRequest, StageFile
 from .ptxas import ASSEMBLED, check_gpu, remarks
-from .requests import CompiledRow, PointRequest, PointsRequest, StageFile
 from .stub_ledger import UnknownError
 from .values import decoded, encoded, nested
 

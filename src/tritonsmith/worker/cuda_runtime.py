@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .fake_gpu import FakeGpu
 from .fake_torch import TorchStream, for_everyone
 from .launches import Recorder, site
-from .requests import CaptureRequest
+from .messages import CaptureRequest
 
 if TYPE_CHECKING:
     from .json_types import Table

@@ -8,7 +8,7 @@ from . import parent_death
 from .border import RequestRefusedError, refusal_text, request_of, text_of
 from .file_context import prepare
 from .load import load_for
-from .requests import ConfigRow, DescribedRow, DescribeRequest, ParameterRow
+from .messages import ConfigRow, DescribedRow, DescribeRequest, ParameterRow
 from .values import encoded
 
 

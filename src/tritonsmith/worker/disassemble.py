@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from .requests import DisassemblerRequest
+from .messages import DisassemblerRequest
 
 
 def available(tool: DisassemblerRequest, origin: str) -> DisassemblerRequest:

@@ -13,7 +13,7 @@ from .border import RequestRefusedError
 from .disassemble import available
 from .fake_gpu import FakeDriver, FakeGpu
 from .fake_torch import PROVIDED, patched, provide, triton_found
-from .requests import DisassemblerRequest, FileRequest
+from .messages import DisassemblerRequest, FileRequest
 from .stub_finder import ImportWatcher, LentFinder, StubFinder
 from .stub_ledger import Ledger, UnknownError
 

@@ -9,8 +9,8 @@ from typing import Any
 from .border import EXIT_REFUSED, WorkerRefusal, read_request, refusal_text, text_of
 from .forked_call import in_child
 from .libtriton import UnusableError, context_of, library, load
+from .messages import ChildRow, GenericRequest
 from .replay import write
-from .requests import ChildRow, GenericRequest
 
 # MLIR prints a module in generic form if it is invalid; builtin.module may only have attributes of dialects.
 _INVALID = "generic"

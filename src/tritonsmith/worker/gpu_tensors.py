@@ -19,7 +19,7 @@ from . import cuda_runtime, torch_compile
 from .fake_gpu import FakeGpu
 from .fake_torch import patch
 from .launches import Recorder, site
-from .requests import CaptureRequest
+from .messages import CaptureRequest
 
 if TYPE_CHECKING:
     from .json_types import Table

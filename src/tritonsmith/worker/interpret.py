@@ -19,8 +19,8 @@ from .compile_point import complete
 from .file_context import prepare
 from .forked_call import in_child
 from .load import LoadedKernel, load_checked
+from .messages import InterpretedProgram, InterpretedRow, InterpretRequest, PointRequest
 from .replay import write
-from .requests import InterpretedProgram, InterpretedRow, InterpretRequest, PointRequest
 from .values import decoded
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from .border import request_of
 from .forked_call import in_child
 from .libtriton import PROBES, UnusableError, add, bindings_of, context_of, kinds_of, library, load
+from .messages import BindingRow, CallRow, FormRow, RehearsedRow, RehearseRequest
 from .replay import write, write_rows
-from .requests import BindingRow, CallRow, FormRow, RehearsedRow, RehearseRequest
 
 if TYPE_CHECKING:
     from .json_types import Table

@@ -16,8 +16,8 @@ from . import parent_death
 from .border import EXIT_REFUSED, WorkerRefusal, refusal_text, request_of, text_of
 from .forked_call import in_child
 from .libtriton import context_of
+from .messages import LayoutRequest, LayoutRow
 from .ptxas import read_tail
-from .requests import LayoutRequest, LayoutRow
 
 if TYPE_CHECKING:
     from .json_types import Table

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from .border import RequestRefusedError, unknown
 from .file_context import FileSurroundings
 from .identity_checks import note_identities
+from .messages import FileRequest, PointRequest
 from .needed_statements import candidates, needed
-from .requests import FileRequest, PointRequest
 from .stub_ledger import UnknownError
 from .stubs import name_of
 

@@ -16,8 +16,8 @@ from . import parent_death
 from .border import request_of, text_of
 from .forked_call import end_adopted, in_child, limit_memory
 from .libtriton import context_of
+from .messages import LoadPluginRequest, PluginStepRow, TriedPluginRow
 from .ptxas import read_tail
-from .requests import LoadPluginRequest, PluginStepRow, TriedPluginRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

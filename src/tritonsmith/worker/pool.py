@@ -15,7 +15,7 @@ from typing import Any
 
 from .border import row_of
 from .compile_point import failed
-from .requests import CompiledRow, PointsRequest
+from .messages import CompiledRow, PointsRequest
 
 Report = Callable[[int, CompiledRow], None]
 

@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable
 
 from .border import read_request, text_of
-from .requests import ProfiledRow, ProfileRequest, ProfileSession
+from .messages import ProfiledRow, ProfileRequest, ProfileSession
 from .stub_finder import ImportWatcher
 
 

@@ -15,8 +15,8 @@ from .border import EXIT_REFUSED, WorkerRefusal, refusal_text, request_of, text_
 from .forked_call import in_child
 from .generic import generic_text
 from .libtriton import UnusableError, context_of, library, load
+from .messages import ChildRow, ReadyRow, ReduceRequest
 from .replay import add_all, run_passes, write
-from .requests import ChildRow, ReadyRow, ReduceRequest
 
 # In the log: the IR was parsed, and the passes begin. An earlier failure is not theirs.
 MARK = "=== passes ===\n"

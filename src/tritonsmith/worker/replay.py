@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from .border import EXIT_REFUSED, WorkerRefusal, read_request, refusal_text, text_of
 from .forked_call import in_child
 from .libtriton import UnusableError, add, context_of, library, load
-from .requests import CallRequest, ReplayedRow, ReplayJobRequest, ReplayRequest
+from .messages import CallRequest, ReplayedRow, ReplayJobRequest, ReplayRequest
 
 
 def replay_all(request_path: str) -> int:

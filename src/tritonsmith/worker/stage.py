@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from . import parent_death
 from .border import read_request, text_of
 from .load import content_of
+from .messages import StageRequest, StageRow
 from .ptxas import read_tail
-from .requests import StageRequest, StageRow
 from .stub_finder import StubFinder
 from .stub_ledger import Ledger
 

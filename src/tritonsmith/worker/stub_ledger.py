@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .frames import INSTALLED, package_name, user_frame, where
-from .requests import LedgerNews
+from .messages import LedgerNews
 
 if TYPE_CHECKING:
     from .stubs import Stub

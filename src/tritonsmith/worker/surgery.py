@@ -23,7 +23,7 @@ from . import llvm_options
 from .border import read_request, text_of
 from .introspect import form_of, plain
 from .libtriton import bindings_of
-from .requests import OperatedRow, OperateRequest, SurgeryRequest
+from .messages import OperatedRow, OperateRequest, SurgeryRequest
 from .stub_finder import ImportWatcher
 
 if TYPE_CHECKING:

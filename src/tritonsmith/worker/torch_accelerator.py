@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import parent_death
 from .border import BorderError, row_of, text_of
-from .requests import CanaryRow, CaptureRequest
+from .messages import CanaryRow, CaptureRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .launches import Recorder, site
-from .requests import CaptureRequest
+from .messages import CaptureRequest
 from .stub_finder import ImportWatcher
 from .torch_accelerator import TorchAccelerator
 

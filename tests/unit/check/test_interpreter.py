@@ -26,7 +26,7 @@ from tritonsmith.compiler.run import PreparedCompile, Toolchain
 from tritonsmith.compiler.signature import BoundSignature
 from tritonsmith.core.plan import Plan
 from tritonsmith.worker.interpreted_memory import InterpretedMemory, MemoryModule
-from tritonsmith.worker.requests import InterpretedProgram, InterpretedRow
+from tritonsmith.worker.messages import InterpretedProgram, InterpretedRow
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from tritonsmith.compiler import manifest, report
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.worker.requests import CompileHead, LedgerNews
+from tritonsmith.worker.messages import CompileHead, LedgerNews
 
 DOUBT = "k.py:3: the code depends on the truth value of torch.x, a stand-in"
 NEWS = [

@@ -10,7 +10,7 @@ from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import Run, Write
 from tritonsmith.worker.border import text_of
-from tritonsmith.worker.requests import CompiledRow, CompileHead, StageFile
+from tritonsmith.worker.messages import CompiledRow, CompileHead, StageFile
 
 
 def test_the_plan(tmp_path: Path) -> None:

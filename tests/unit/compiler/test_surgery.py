@@ -11,7 +11,7 @@ from tritonsmith.compiler import points, targets
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.core.errors import UsageError
-from tritonsmith.worker.requests import SurgeryRequest
+from tritonsmith.worker.messages import SurgeryRequest
 
 ASKED = CompileRequest(Path("/k.ttir"), "k", "", targets.parse_all(["cuda:90", "hip:gfx942"]))
 

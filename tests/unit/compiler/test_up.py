@@ -11,7 +11,7 @@ from tritonsmith.core.errors import ConfigError, StepError
 from tritonsmith.core.plan import Plan, Run, Write
 from tritonsmith.wheels import venv
 from tritonsmith.worker.border import text_of
-from tritonsmith.worker.requests import CompileHead
+from tritonsmith.worker.messages import CompileHead
 
 
 @pytest.mark.parametrize(("wheel", "requirement"), [("newest", "triton"), ("3.5.0", "triton==3.5.0")])

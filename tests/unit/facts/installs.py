@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tritonsmith.facts import distributions
+from tritonsmith.facts import package_owners
 from tritonsmith.facts.python_env import PythonEnv
 
 MINOR = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -113,7 +113,7 @@ def python_of(
 ) -> PythonEnv:
     """The facts of an interpreter that is not there: what lies in its site folder is read."""
     site = site_of(prefix)
-    found = distributions.read([site])
+    found = package_owners.read([site])
     return PythonEnv(
         executable=prefix / "bin" / "python",
         version=version,
@@ -122,7 +122,7 @@ def python_of(
         purelib=site,
         platform="linux-x86_64",
         dists=tuple(sorted({one.name: one.version for one in found}.items())),
-        triton_owners=tuple(sorted(one.name for one in distributions.owners(found))),
+        triton_owners=tuple(sorted(one.name for one in package_owners.owners(found))),
         prefix=prefix,
         base=base,
         path=(site,),

@@ -14,9 +14,9 @@ import pytest
 from tests.unit.facts.installs import checkout, editable, put, site_of, triton
 from tests.unit.facts.installs import install as installs_install
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.facts import distributions, installed_tritons, python_env
-from tritonsmith.facts.distributions import Distribution
+from tritonsmith.facts import installed_tritons, package_owners, python_env
 from tritonsmith.facts.installed_tritons import Orphans, ResolvedImport
+from tritonsmith.facts.package_owners import Distribution
 from tritonsmith.facts.python_env import PythonEnv
 
 
@@ -242,7 +242,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def read(site: Path) -> Orphans:
-    return installed_tritons.orphans(site, distributions.read([site]))
+    return installed_tritons.orphans(site, package_owners.read([site]))
 
 
 def test_a_wheel_leaves_none(site: Path) -> None:
@@ -322,7 +322,7 @@ def test_another_site_folder_is_another_matter(site: Path, tmp_path: Path) -> No
     other = site_of(tmp_path / "other")
     triton(other)
     put(site, {"triton/__init__.py": ""})
-    found = distributions.read([site, other])
+    found = package_owners.read([site, other])
     assert len(installed_tritons.orphans(site, found).files) == 1
     assert not installed_tritons.orphans(other, found).any
 

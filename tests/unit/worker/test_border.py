@@ -21,7 +21,7 @@ from tritonsmith.compiler import call
 from tritonsmith.compiler.call import UnansweredError
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
-from tritonsmith.worker import requests
+from tritonsmith.worker import messages
 from tritonsmith.worker.__main__ import COMMANDS
 from tritonsmith.worker.border import (
     BorderError,
@@ -32,7 +32,7 @@ from tritonsmith.worker.border import (
     row_of,
     text_of,
 )
-from tritonsmith.worker.requests import (
+from tritonsmith.worker.messages import (
     CheckedRow,
     CheckRequest,
     CompiledRow,
@@ -55,8 +55,8 @@ pytestmark = pytest.mark.unit
 
 SHAPES = [
     shape
-    for _, shape in inspect.getmembers(requests, inspect.isclass)
-    if shape.__module__ == requests.__name__ and shape is not FileRequest
+    for _, shape in inspect.getmembers(messages, inspect.isclass)
+    if shape.__module__ == messages.__name__ and shape is not FileRequest
 ]
 ASKED = [shape for shape in SHAPES if hasattr(shape, "COMMAND")]
 # Three have none of their own: `serve` is called by the pool, `attend` with requests to compile, and `canary`
@@ -83,7 +83,7 @@ def sample(annotation: str) -> Any:
         return tuple(map(sample, inner.split(", ")))
     if head == "dict":
         return {"name": sample(inner.removeprefix("str, "))}
-    return SAMPLES[annotation] if annotation in SAMPLES else filled(getattr(requests, annotation))
+    return SAMPLES[annotation] if annotation in SAMPLES else filled(getattr(messages, annotation))
 
 
 def filled(shape: type[Any]) -> Any:
@@ -253,7 +253,7 @@ def test_a_program_that_the_worker_joins(tmp_path: Path) -> None:
     package = tmp_path / "triton"
     package.mkdir()
     (package / "__init__.py").write_text("", encoding="utf-8")
-    asked = ProfileRequest(str(tmp_path), (requests.ProfileSession("cupti", ""),))
+    asked = ProfileRequest(str(tmp_path), (messages.ProfileSession("cupti", ""),))
     file = tmp_path / "request"
     file.write_text(text_of(asked), encoding="utf-8")
     site = tmp_path / "site"

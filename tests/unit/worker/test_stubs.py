@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.worker.requests import LedgerNews
+from tritonsmith.worker.messages import LedgerNews
 from tritonsmith.worker.stub_finder import LentFinder, StubFinder
 from tritonsmith.worker.stub_ledger import Ledger, UnknownError
 from tritonsmith.worker.stubs import name_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tritonsmith.worker import llvm_options
-from tritonsmith.worker.requests import SurgeryRequest
+from tritonsmith.worker.messages import SurgeryRequest
 from tritonsmith.worker.surgery import CompileOperation, StoppedError, current, operating
 
 PIPELINE = (

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from tritonsmith.worker.requests import CaptureRequest
+from tritonsmith.worker.messages import CaptureRequest
 from tritonsmith.worker.torch_accelerator import TorchAccelerator, canary, fate
 from tritonsmith.worker.torch_compile import compile_if_captured
 

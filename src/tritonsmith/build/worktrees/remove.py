@@ -17,7 +17,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Move, Plan, Remove, Step
-from tritonsmith.facts import distributions, git_worktrees, installed_tritons
+from tritonsmith.facts import git_worktrees, installed_tritons, package_owners
 from tritonsmith.facts.git_worktrees import LinkedWorktree, UniqueWork
 
 # Programs that wait in a folder and lose nothing if it is deleted.
@@ -184,7 +184,7 @@ def _in_use(record: WorktreeRecord, space: Workspace, environ: Mapping[str, str]
     others = [site for site in sites if not site.is_relative_to(env.path)]
     linked = (
         f"{distribution.title} in {distribution.site}"
-        for distribution in distributions.owners(distributions.read(others))
+        for distribution in package_owners.owners(package_owners.read(others))
         if distribution.editable
         and _leads_into(distribution.editable.project or distribution.editable.package, record.folder)
     )

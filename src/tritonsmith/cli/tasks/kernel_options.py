@@ -1,4 +1,4 @@
-"""Options of the kernel tasks, and the requests of `kernels/` that they are."""
+"""Options of the kernel tasks, and the compile requests that they make."""
 
 from __future__ import annotations
 

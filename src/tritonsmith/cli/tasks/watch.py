@@ -24,7 +24,7 @@ def watch(
     path: tuple[str, ...] = flag("file or folder to watch (repeatable)", ()),
 ) -> None:
     """Rerun a task or command at each save, and show what changed."""
-    from tritonsmith.build.watch import loop, resolve
+    from tritonsmith.build.watch import dependencies, loop
     from tritonsmith.build.watch.command import WatchedProgram, WatchedTask, WatchedTests
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.ui import tables
@@ -44,15 +44,15 @@ def watch(
     space = workspace.default()
     named = [_path(one) for one in path]
     if argv:
-        needs = resolve.of_command(argv, named, env, source, space)
+        needs = dependencies.of_command(argv, named, env, source, space)
         with WatchedProgram.server() as server:
             loop.follow(WatchedProgram(server, argv), needs.files, needs.build)
     elif lit is not None:
-        build, files = resolve.of_tests(named, env, space)
+        build, files = dependencies.of_tests(named, env, space)
         loop.follow(WatchedTests(build, lit), files, build)
     else:
         words, values = _parse(run)
-        needs = resolve.of_task(words[0], values, named, space)
+        needs = dependencies.of_task(words[0], values, named, space)
         tables.widen(wide="--wide" in words)
         with WatchedTask.server() as server:
             loop.follow(WatchedTask(server, words), needs.files, needs.build)

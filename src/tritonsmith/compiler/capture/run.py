@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.compiler import describe, gpu_models, kernel_list_text, watched_program
+from tritonsmith.compiler import describe, gpu_properties, kernel_list_text, watched_program
 from tritonsmith.compiler.capture import recorded
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs, untrusted
@@ -19,7 +19,7 @@ from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
 from tritonsmith.core.plan.steps.run_attached import AttachedRun
 from tritonsmith.core.ui import redact
-from tritonsmith.worker.requests import CaptureRequest
+from tritonsmith.worker.messages import CaptureRequest
 
 _TASK = "kernel.capture"
 _MISSING = re.compile(r"^(?:E +)?ModuleNotFoundError: No module named '(\w+)", re.MULTILINE)
@@ -109,7 +109,7 @@ def prepare(
     facts = configs.load("capture")
     request = CaptureRequest(
         target=(target.backend, target.arch, target.warp_size),
-        gpus=gpu_models.all_facts([target]),
+        gpus=gpu_properties.all_facts([target]),
         results=str(work / "results"),
         stand_ins=tuple(stand_ins),
         canaries=str(work.with_name("canaries")),
@@ -118,7 +118,7 @@ def prepare(
     asked_by = command("kernel.capture", device=device)
     vendor = {
         name: text
-        for variables in gpu_models.environment(target).values()
+        for variables in gpu_properties.environment(target).values()
         for name, text in variables.items()
     }
     step, site = watched_program.prepare(argv, python, request, work, asked_by, vendor)

@@ -42,7 +42,7 @@ class Binary:
     Attributes:
         point: id of the point of a sweep, or name of the cache entry.
         target: such as `cuda:90:32`.
-        values: GPU resources that it uses, by the keys of `kernels.resources.rows`.
+        values: GPU resources that it uses, by the keys of `compiler.resources.measure`.
         instructions: instruction class to count; empty without a disassembly.
         notes: limits of the numbers, and what to do if there is no disassembly.
         error: reason why there are no numbers.

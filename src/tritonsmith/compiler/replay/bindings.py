@@ -12,7 +12,7 @@ from typing import Any
 
 from tritonsmith.compiler.replay import pipeline
 from tritonsmith.compiler.replay.pipeline import PipelineForm
-from tritonsmith.worker.requests import BindingRow, CallRequest
+from tritonsmith.worker.messages import BindingRow, CallRequest
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Plan, Write, digest
 from tritonsmith.worker.border import text_of
-from tritonsmith.worker.requests import BindingRow, BindingsRequest, RehearsedRow, RehearseRequest
+from tritonsmith.worker.messages import BindingRow, BindingsRequest, RehearsedRow, RehearseRequest
 
 Row = TypeVar("Row")
 

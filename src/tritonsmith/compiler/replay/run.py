@@ -26,7 +26,7 @@ from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Copy, MakeDir, Plan, Run, Step, digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.facts import installed_tritons
-from tritonsmith.worker.requests import ReplayedRow, ReplayJobRequest, ReplayRequest
+from tritonsmith.worker.messages import ReplayedRow, ReplayJobRequest, ReplayRequest
 
 _RESULTS = "results.jsonl"
 _SIGNALLED = 128  # a shell's exit code for a signal

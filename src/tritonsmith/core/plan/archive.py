@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonsmith.core.errors import DownloadError
 from tritonsmith.core.plan.compression import DamagedError, Decompressed, Progress, limits
-from tritonsmith.core.plan.fresh_tree import FreshTree
+from tritonsmith.core.plan.confined_tree import FreshTree
 from tritonsmith.core.plan.tarball import Tarball, TarMember
 from tritonsmith.core.untrusted import UnreadableError
 

@@ -16,8 +16,8 @@ from tritonsmith.core.plan import Plan, Remove, Run, Step
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.doctor.pins import installed_torch
 from tritonsmith.facts import python_env, pytorch_pins
-from tritonsmith.facts.distributions import Editable
 from tritonsmith.facts.machine import Machine
+from tritonsmith.facts.package_owners import Editable
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.pytorch_pins import PinMatch, PyTorchRelease
 from tritonsmith.wheels import venv

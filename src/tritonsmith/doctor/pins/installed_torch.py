@@ -12,8 +12,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.facts import distributions, libtriton, python_env, pytorch_pins
-from tritonsmith.facts.distributions import PACKAGE, Distribution
+from tritonsmith.facts import libtriton, package_owners, python_env, pytorch_pins
+from tritonsmith.facts.package_owners import PACKAGE, Distribution
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.pytorch_pins import PyTorchRelease, Torch
 
@@ -78,7 +78,7 @@ def read(python: Path) -> InstalledTorch:
     if torch is None:
         return _without_torch(python, packages)
     owners = tuple(
-        Owner(name, version, distributions.commit_in(version))
+        Owner(name, version, package_owners.commit_in(version))
         for name, version in packages.dists
         if name in packages.triton_owners
     )
@@ -89,7 +89,7 @@ def read(python: Path) -> InstalledTorch:
 
 def _without_torch(python: Path, packages: PythonEnv) -> InstalledTorch:
     """Read the Triton of an interpreter without a torch, from its wheel's metadata and library."""
-    owners = tuple(map(_described, distributions.owners(packages.distributions)))
+    owners = tuple(map(_described, package_owners.owners(packages.distributions)))
     if not owners:
         raise FactError(
             "no torch in this Python, and no Triton",
@@ -105,9 +105,9 @@ def _without_torch(python: Path, packages: PythonEnv) -> InstalledTorch:
 def _described(distribution: Distribution) -> Owner:
     """Return a distribution with Triton's commit and LLVM, as far as they are known."""
     version = distribution.version
-    commit, known_by = distributions.commit_in(version), ""
+    commit, known_by = package_owners.commit_in(version), ""
     if not commit:
-        commit, known_by = distributions.editable_commit(distribution.info), "direct_url.json"
+        commit, known_by = package_owners.editable_commit(distribution.info), "direct_url.json"
     if not commit and distribution.name == "triton":
         rows = (row for row in pytorch_pins.releases() if row.cuda.version == version)
         row = next((row for row in rows if row.wheel.commit), None)

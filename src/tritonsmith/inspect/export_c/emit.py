@@ -21,7 +21,7 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write, digest, process
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.inspect.export_c import c_types, variant_source
+from tritonsmith.inspect.export_c import c_source, c_types
 from tritonsmith.inspect.export_c.c_types import Variant
 
 _WRITE, _CHECK = "write C", "check C"
@@ -110,7 +110,7 @@ def prepare(
     for target in targets:
         mine = [(source, point) for source, point in chosen if point.target == target]
         variants = tuple(c_types.variant(source, point, name) for source, point in mine)
-        variant_source.check_variants(variants)
+        c_source.check_variants(variants)
         part = folder / target.replace(":", "-") if len(targets) > 1 else folder
         headers = configs.load("aot")["backends"][target.partition(":")[0]]["headers"]
         groups.append(VariantGroup(part, variants, Path(mine[0][0].origin, headers)))
@@ -175,7 +175,7 @@ def as_json(prepared: PreparedAot, *, checked: bool) -> dict[str, Any]:
             {
                 "target": group.variants[0].point.target,
                 "dispatcher": group.variants[0].out_name,
-                "algorithms": list(variant_source.algorithms(group.variants)),
+                "algorithms": list(c_source.algorithms(group.variants)),
                 "headers": str(group.headers),
                 "sources": [str(path) for path in group.sources],
                 "variants": [
@@ -208,11 +208,11 @@ def _chosen(found: Sequence[Manifest], points: Sequence[str]) -> Iterator[tuple[
 
 def _writes(group: VariantGroup, shape: tuple[str, str, str]) -> Iterator[Step]:
     for variant in group.variants:
-        yield Write(group.folder / f"{variant.stem}.h", variant_source.header(variant), phase=_WRITE)
-        yield Write(group.folder / f"{variant.stem}.c", variant_source.source(variant, shape), phase=_WRITE)
+        yield Write(group.folder / f"{variant.stem}.h", c_source.header(variant), phase=_WRITE)
+        yield Write(group.folder / f"{variant.stem}.c", c_source.source(variant, shape), phase=_WRITE)
     stem = group.variants[0].out_name
-    yield Write(group.folder / f"{stem}.h", variant_source.dispatcher_header(group.variants), phase=_WRITE)
-    yield Write(group.folder / f"{stem}.c", variant_source.dispatcher_source(group.variants), phase=_WRITE)
+    yield Write(group.folder / f"{stem}.h", c_source.dispatcher_header(group.variants), phase=_WRITE)
+    yield Write(group.folder / f"{stem}.c", c_source.dispatcher_source(group.variants), phase=_WRITE)
 
 
 def _compiler() -> tuple[str, ...]:

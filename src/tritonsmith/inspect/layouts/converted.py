@@ -12,7 +12,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.ir.layout_types import LayoutType
 from tritonsmith.ir.linear import LinearLayout
-from tritonsmith.worker.requests import LayoutRequest, LayoutRow
+from tritonsmith.worker.messages import LayoutRequest, LayoutRow
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import process
 from tritonsmith.facts.gpus import Gpus
 from tritonsmith.inspect.show.source_lines import SourceLine
-from tritonsmith.worker.requests import ProfileSession
+from tritonsmith.worker.messages import ProfileSession
 
 
 @dataclass

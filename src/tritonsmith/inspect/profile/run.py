@@ -21,7 +21,7 @@ from tritonsmith.inspect.lint import run as lint_run
 from tritonsmith.inspect.lint.run import LintResult
 from tritonsmith.inspect.profile import profilers
 from tritonsmith.inspect.profile.profilers import ProfiledKernel, Profiler, interpreter_of
-from tritonsmith.worker.requests import ProfiledRow, ProfileRequest
+from tritonsmith.worker.messages import ProfiledRow, ProfileRequest
 
 TASK = "kernel.profile"
 

@@ -21,7 +21,7 @@ from tritonsmith.lab.blame import opt, ptxas_run, respell
 from tritonsmith.lab.blame.components import TEXTS, BlameComponent, Choice, Side, all_of
 from tritonsmith.lab.blame.llc import Llc
 from tritonsmith.lab.blame.verdict import Figures
-from tritonsmith.worker.requests import StageRequest, StageRow
+from tritonsmith.worker.messages import StageRequest, StageRow
 
 PHASE = "blame"
 Made = TypeVar("Made")

@@ -14,7 +14,7 @@ from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Write
 from tritonsmith.core.plan.process import capture
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import distributions, installed_tritons, libtriton, python_env
+from tritonsmith.facts import installed_tritons, libtriton, package_owners, python_env
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.lab import failure
 from tritonsmith.lab.isolate.failing_pass import Isolated
@@ -81,7 +81,7 @@ def _checkout(tool: Replayer) -> TritonCheckout | None:
 
 def _editable(tool: Replayer) -> Path | None:
     packages = python_env.read(tool.python) if tool.python else None
-    owners = distributions.owners(packages.distributions) if packages else ()
+    owners = package_owners.owners(packages.distributions) if packages else ()
     project = next((owner.editable.project for owner in owners if owner.editable), None)
     return project.parent if project and project.name == "python" else project  # where setup.py was, to 3.3
 

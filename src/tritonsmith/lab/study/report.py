@@ -26,7 +26,7 @@ class StudyMetric:
 
     Attributes:
         title: with its unit.
-        keys: columns of kernels/resources/table.py that are added up.
+        keys: columns of compiler/resources/table.py that are added up.
         scale: of the plot's axis; `symlog` has a zero.
     """
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tritonsmith.compiler import call
 from tritonsmith.core import brackets
 from tritonsmith.core.errors import UsageError
-from tritonsmith.worker.requests import CheckedRow, CheckRequest
+from tritonsmith.worker.messages import CheckedRow, CheckRequest
 
 _CLOSE = " ~ "
 _TOLERANCE = re.compile(r"(rtol|atol)=(\d*\.?\d+(?:e-?\d+)?)", re.ASCII)

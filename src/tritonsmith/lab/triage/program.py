@@ -30,7 +30,7 @@ from tritonsmith.lab.triage.kernel import lines_of
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageVariant, variant_rows
 from tritonsmith.worker.border import text_of
-from tritonsmith.worker.requests import OperatedRow, OperateRequest
+from tritonsmith.worker.messages import OperatedRow, OperateRequest
 
 SKIP = 125
 _SHOWN = 100  # characters of the last line

@@ -6,7 +6,7 @@ from typing import Any
 
 from tritonsmith.compiler.replay import bindings, pipeline
 from tritonsmith.compiler.replay.bindings import Call
-from tritonsmith.worker.requests import BindingRow, FormRow
+from tritonsmith.worker.messages import BindingRow, FormRow
 
 
 def row(path: str, *tries: tuple[list[Any], str]) -> BindingRow:

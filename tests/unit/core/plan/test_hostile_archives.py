@@ -18,7 +18,7 @@ from tests.unit.core.plan.test_archive import DIR, FILE, HARD, SYM, Entry, extra
 from tritonsmith.core import configs
 from tritonsmith.core.errors import DownloadError, UsageError
 from tritonsmith.core.plan import compression, ownership
-from tritonsmith.core.plan.fresh_tree import FreshTree
+from tritonsmith.core.plan.confined_tree import FreshTree
 
 DEEP = "top/" + "/".join("abcdefghij")
 

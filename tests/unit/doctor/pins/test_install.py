@@ -12,8 +12,8 @@ from tritonsmith.core.plan import MakeDir, Plan, Remove, Run
 from tritonsmith.doctor.pins import install
 from tritonsmith.doctor.pins.install import PreparedInstall
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.distributions import Distribution, Editable
 from tritonsmith.facts.machine import Machine
+from tritonsmith.facts.package_owners import Distribution, Editable
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.pytorch_pins import PyTorchRelease
 

@@ -14,7 +14,7 @@ import pytest
 from tritonsmith.core.errors import FactError
 from tritonsmith.doctor.pins import installed_torch, report
 from tritonsmith.doctor.pins.installed_torch import Owner, Torch, judge
-from tritonsmith.facts import distributions, pytorch_pins
+from tritonsmith.facts import package_owners, pytorch_pins
 
 GIT = "cf30153c4c131c8164ee7798e5022d810682e2cb"
 RELEASE = pytorch_pins.find("2.13.0").release
@@ -193,7 +193,7 @@ def test_a_candidate_is_no_proof() -> None:
     ],
 )
 def test_the_commit_in_a_version(version: str, commit: str) -> None:
-    assert distributions.commit_in(version) == commit
+    assert package_owners.commit_in(version) == commit
 
 
 def test_this_very_interpreter_runs() -> None:

@@ -20,7 +20,7 @@ from tritonsmith.inspect.profile import profilers, report, run
 from tritonsmith.inspect.profile.profilers import ProfiledKernel, Profiler, by_time
 from tritonsmith.inspect.profile.run import KernelProfile
 from tritonsmith.inspect.show.source_lines import SourceLine
-from tritonsmith.worker.requests import ProfileSession
+from tritonsmith.worker.messages import ProfileSession
 
 DATA = Path(__file__).parent / "data"
 LOAD = SourceLine("/home/user/mm.py", 9)

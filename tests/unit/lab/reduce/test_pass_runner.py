@@ -10,7 +10,7 @@ from tritonsmith.compiler.replay import bindings
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.isolate import issue_folder
 from tritonsmith.lab.reduce import pass_runner
-from tritonsmith.worker.requests import BindingRow, FormRow
+from tritonsmith.worker.messages import BindingRow, FormRow
 
 pytestmark = pytest.mark.unit
 

@@ -19,7 +19,7 @@ from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageVariant
 from tritonsmith.lab.triage.verdict import Answer, TriageVerdict
-from tritonsmith.worker.requests import OperatedRow
+from tritonsmith.worker.messages import OperatedRow
 
 COMPILES = (  # as Triton leaves it
     "p = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\np.mkdir(parents=True)\n(p / 'k.ptx').touch()\n"

@@ -29,7 +29,7 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import DownloadError, StepError
 from tritonsmith.core.plan import ar_archive, archive, files, ownership
 from tritonsmith.core.plan.compression import DamagedError, TooMuchError
-from tritonsmith.core.plan.fresh_tree import FreshTree
+from tritonsmith.core.plan.confined_tree import FreshTree
 from tritonsmith.core.plan.steps import relocate
 from tritonsmith.core.plan.steps.base import Step, StepTools
 from tritonsmith.core.plan.steps.fetch import VerifyChecksum

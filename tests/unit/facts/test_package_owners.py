@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.facts import installs
 from tests.unit.facts.installs import checkout, editable, install, put, site_of
-from tritonsmith.facts import distributions
-from tritonsmith.facts.distributions import Distribution
+from tritonsmith.facts import package_owners
+from tritonsmith.facts.package_owners import Distribution
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def only(site: Path) -> Distribution:
-    (found,) = distributions.read([site])
+    (found,) = package_owners.read([site])
     return found
 
 
@@ -61,12 +61,12 @@ def test_an_egg_link(site: Path, source: Path) -> None:
     assert (found.name, found.version, found.owns) == ("triton", "2.1.0", "top_level.txt")
     assert found.editable is not None
     assert found.editable.project == source / "python"
-    assert list(distributions.recorded(found)) == [site / "triton.egg-link"]
+    assert list(package_owners.recorded(found)) == [site / "triton.egg-link"]
 
 
 def test_egg_links_that_lead_nowhere_or_elsewhere(site: Path) -> None:
     put(site, {"triton.egg-link": "/gone/python\n.", "other.egg-link": "/gone\n.", "triton-xpu.egg-link": ""})
-    found = {one.name: one for one in distributions.read([site])}
+    found = {one.name: one for one in package_owners.read([site])}
     assert {name: one.owns for name, one in found.items()} == {
         "triton": "name",
         "other": "",
@@ -87,7 +87,7 @@ def test_egg_links_that_lead_nowhere_or_elsewhere(site: Path) -> None:
 )
 def test_finders_are_read_and_not_run(tmp_path: Path, text: str) -> None:
     (tmp_path / "finder.py").write_text(text)
-    assert distributions.finder_mapping(tmp_path / "finder.py")["triton"] == Path("/src/triton")
+    assert package_owners.finder_mapping(tmp_path / "finder.py")["triton"] == Path("/src/triton")
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_finders_are_read_and_not_run(tmp_path: Path, text: str) -> None:
 )
 def test_finders_that_say_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "finder.py").write_text(text)
-    assert distributions.finder_mapping(tmp_path / "finder.py") == {}
-    assert distributions.finder_mapping(tmp_path / "gone.py") == {}
+    assert package_owners.finder_mapping(tmp_path / "finder.py") == {}
+    assert package_owners.finder_mapping(tmp_path / "gone.py") == {}
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"url": 1}', '{"url": "file:///x"}', '{"dir_info": {}}'])
@@ -119,10 +119,10 @@ def test_direct_urls_that_are_no_editable_install(site: Path, text: str) -> None
 def test_lines_are_taken_out_of_easy_install(tmp_path: Path) -> None:
     pth = tmp_path / "easy-install.pth"
     pth.write_text("import sys; sys.__plen = 1\n/src/triton/python\n./triton-2.0.egg\n\n/src/other\n")
-    without = distributions.without_folder(pth, [Path("/src/triton/python"), tmp_path / "triton-2.0.egg"])
+    without = package_owners.without_folder(pth, [Path("/src/triton/python"), tmp_path / "triton-2.0.egg"])
     assert without == "import sys; sys.__plen = 1\n\n/src/other\n"
-    assert distributions.without_folder(pth, [Path("/src/nothing")]) is None
-    assert distributions.without_folder(tmp_path / "gone.pth", [Path("/src")]) is None
+    assert package_owners.without_folder(pth, [Path("/src/nothing")]) is None
+    assert package_owners.without_folder(tmp_path / "gone.pth", [Path("/src")]) is None
 
 
 @pytest.fixture
@@ -131,28 +131,28 @@ def distributions_site(tmp_path: Path) -> Path:
 
 
 def read(distributions_site: Path) -> dict[str, Distribution]:
-    return {found.name: found for found in distributions.read([distributions_site])}
+    return {found.name: found for found in package_owners.read([distributions_site])}
 
 
 def owns(distributions_site: Path) -> dict[str, str]:
     return {
-        found.name: found.owns for found in distributions.owners(distributions.read([distributions_site]))
+        found.name: found.owns for found in package_owners.owners(package_owners.read([distributions_site]))
     }
 
 
 def test_names_and_versions_are_those_that_python_itself_finds() -> None:
     site = Path(sysconfig.get_path("purelib"))
     known = {
-        distributions.normalised(found.metadata["Name"]): found.version
+        package_owners.normalised(found.metadata["Name"]): found.version
         for found in importlib.metadata.distributions(path=[str(site)])
     }
-    assert {found.name: found.version for found in distributions.read([site])} == known
+    assert {found.name: found.version for found in package_owners.read([site])} == known
     assert known["pytest"] == pytest.__version__
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    assert distributions.read([tmp_path, tmp_path / "gone"]) == ()
-    assert distributions.leftovers(tmp_path / "gone") == ()
+    assert package_owners.read([tmp_path, tmp_path / "gone"]) == ()
+    assert package_owners.leftovers(tmp_path / "gone") == ()
 
 
 def test_who_owns_triton_is_said_by_files_and_not_by_names(distributions_site: Path) -> None:
@@ -198,7 +198,7 @@ def test_metadata_of_the_time_before_wheels(distributions_site: Path) -> None:
         {"triton_nightly-2.2.egg-info": "Name: triton-nightly\n", "PyYAML-6.0.egg-info": "Name: PyYAML\n"},
     )
     put(distributions_site / "triton-2.0.0-py3.8-linux-x86_64.egg", {"EGG-INFO/top_level.txt": "triton\n"})
-    found = distributions.read([distributions_site])
+    found = package_owners.read([distributions_site])
     assert sorted((one.name, one.version, one.info.suffix, one.owns) for one in found) == [
         ("pytorch-triton", "2.1.0", ".egg-info", "top_level.txt"),
         ("pyyaml", "6.0", ".egg-info", ""),
@@ -207,7 +207,7 @@ def test_metadata_of_the_time_before_wheels(distributions_site: Path) -> None:
         ("triton-nightly", "2.2", ".egg-info", "name"),
     ]
     (old,) = (one for one in found if one.title == "triton 2.0.0" and one.info.suffix == ".egg-info")
-    assert distributions_site / "triton-2.0.0-py3.8.egg-info" / "../triton/a.py" in distributions.recorded(
+    assert distributions_site / "triton-2.0.0-py3.8.egg-info" / "../triton/a.py" in package_owners.recorded(
         old
     )
 
@@ -216,9 +216,9 @@ def test_a_record_is_read_to_the_letter(distributions_site: Path) -> None:
     info = install(distributions_site, "triton", "3.5.0", {"triton/a, b.py": "", 'triton/"x".py': ""})
     text = '"triton/a, b.py",sha256=x,1\n"triton/""x"".py",,\n../../../bin/proton,,\n/abs,,\n\n'
     (info / "RECORD").write_text(text)
-    (found,) = distributions.read([distributions_site])
+    (found,) = package_owners.read([distributions_site])
     assert found.owns == ""  # a wheel has one line at least that needs no quotes
-    listed = set(distributions.recorded(found))
+    listed = set(package_owners.recorded(found))
     assert {
         distributions_site / "triton/a, b.py",
         distributions_site / 'triton/"x".py',
@@ -237,10 +237,10 @@ def test_leftovers_of_an_interrupted_pip(distributions_site: Path, name: str) ->
     put(distributions_site / "~tritonsmith-purge", {"0": ""})
     for other in ("~orch", "~", "~ritons", "riton", "~ritox"):
         (distributions_site / other).mkdir()
-    assert distributions.leftovers(distributions_site) == tuple(
+    assert package_owners.leftovers(distributions_site) == tuple(
         sorted((distributions_site / name, distributions_site / "~riton-3.5.0.dist-info"))
     )
-    assert distributions.read([distributions_site]) == ()
+    assert package_owners.read([distributions_site]) == ()
 
 
 def test_files_below_follow_no_link(tmp_path: Path) -> None:
@@ -248,12 +248,12 @@ def test_files_below_follow_no_link(tmp_path: Path) -> None:
     put(tmp_path / "elsewhere", {"precious": ""})
     (tmp_path / "top" / "to folder").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "top" / "dangling").symlink_to(tmp_path / "nowhere")
-    found = {str(path.relative_to(tmp_path)) for path in distributions.files_below(tmp_path / "top")}
+    found = {str(path.relative_to(tmp_path)) for path in package_owners.files_below(tmp_path / "top")}
     assert found == {"top/a", "top/deep/b", "top/to folder", "top/dangling"}
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "top")
-    assert list(distributions.files_below(link)) == [link]
-    assert list(distributions.files_below(tmp_path / "gone")) == []
+    assert list(package_owners.files_below(link)) == [link]
+    assert list(package_owners.files_below(tmp_path / "gone")) == []
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def test_which_triton_a_torch_requires(distributions_site: Path, lines: list[str
         "2.13.0",
         more={"METADATA": f"Name: torch\nVersion: 2.13.0\n{text}\nProse.\n"},
     )
-    (torch,) = distributions.read([distributions_site])
-    assert distributions.required_triton(torch, installs.MINOR).partition(";")[0] == wanted
+    (torch,) = package_owners.read([distributions_site])
+    assert package_owners.required_triton(torch, installs.MINOR).partition(";")[0] == wanted
 
 
 def _system() -> str:
@@ -287,5 +287,5 @@ def _system() -> str:
 
 
 def test_the_names_that_are_known() -> None:
-    assert {"triton", "pytorch-triton-rocm", "triton-xpu", "fbtriton"} < set(distributions.known_names())
-    assert all(name == distributions.normalised(name) for name in distributions.known_names())
+    assert {"triton", "pytorch-triton-rocm", "triton-xpu", "fbtriton"} < set(package_owners.known_names())
+    assert all(name == package_owners.normalised(name) for name in package_owners.known_names())

@@ -25,13 +25,13 @@ def facts(target: Target) -> dict[str, Any]:
 
     Args:
         target: its model is the one by whose name the user asked for it, or else the first of its GPUs in
-            `configs/gpu-targets.toml` that `configs/gpu-models.toml` describes.
+            `configs/gpu-targets.toml` that `configs/gpu-properties.toml` describes.
 
     Returns:
         `known`: properties of every GPU of the target; `of_model`: those of one model; `names`: the names
         that Triton's driver and torch use; `environment`: variables for packages, by package name.
     """
-    table = configs.load("gpu-models")
+    table = configs.load("gpu-properties")
     known = {"warp": target.warp_size, **_known(target)}
     row = _model(target)
     of_model = {name: value for name, value in row.items() if name != "gpu"}
@@ -41,12 +41,12 @@ def facts(target: Target) -> dict[str, Any]:
 
 def environment(target: Target) -> dict[str, dict[str, str]]:
     """Return variables that tell packages which vendor's GPU is present, by package name."""
-    packages = configs.load("gpu-models")["environment"]
+    packages = configs.load("gpu-properties")["environment"]
     return {name: by_backend[target.backend] for name, by_backend in packages.items()}
 
 
 def _known(target: Target) -> dict[str, Any]:
-    table = configs.load("gpu-models")[target.backend]
+    table = configs.load("gpu-properties")[target.backend]
     limits = configs.load("gpu-limits")
     facts: dict[str, Any] = {name: value for name, value in table.items() if isinstance(value, (int, str))}
     if target.backend == "cuda":
@@ -72,7 +72,7 @@ def _known(target: Target) -> dict[str, Any]:
 
 
 def _model(target: Target) -> dict[str, Any]:
-    rows = {row["gpu"]: row for row in configs.load("gpu-models")["model"]}
+    rows = {row["gpu"]: row for row in configs.load("gpu-properties")["model"]}
     same = [name for name, text in targets.known().items() if text == str(target)]
     model: dict[str, Any] = next((rows[name] for name in (target.gpu, *same) if name in rows), {})
     return model
