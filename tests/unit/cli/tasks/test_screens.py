@@ -69,8 +69,8 @@ from tritonsmith.core.ui.tables import Grid
 from tritonsmith.doctor import report as doctor
 from tritonsmith.doctor import run, saved_report, snapshot
 from tritonsmith.inspect.layouts import report as layouts
+from tritonsmith.inspect.layouts.bank_conflicts import BankAccess
 from tritonsmith.inspect.layouts.converted import ConvertedLayout
-from tritonsmith.inspect.layouts.report import BankAccess
 from tritonsmith.inspect.lint import finding as lint_finding
 from tritonsmith.inspect.lint import report as lint_report
 from tritonsmith.inspect.lint.finding import LintFinding, StageLine
