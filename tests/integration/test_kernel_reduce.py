@@ -138,7 +138,7 @@ def test_what_shows_nothing_is_an_error_with_what_was_seen(smith: Smith) -> None
 
 def test_what_contradicts_is_refused(smith: Smith) -> None:
     said = smith("kernel.reduce", *DOT, "--", "true", code=2).error
-    assert "not about a command" in said
+    assert "not for a command" in said
     assert "never changed" in smith("kernel.reduce", *DOT, "--out", "kernels.py", code=2).error
 
 

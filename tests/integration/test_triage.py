@@ -171,7 +171,7 @@ def test_what_is_refused(smith: Smith) -> None:
     for words, said in (
         ((), "nothing to test is given"),
         ((*DOT, "--", "true"), "contradict each other"),
-        (("--when", "spills>0", "--", "true"), "about a kernel"),
+        (("--when", "spills>0", "--", "true"), "for a kernel"),
         ((*DOT, "--when", "spills>+10%"), "has nothing to compare with"),
         ((*DOT, "--out", "full"), "is not empty"),
     ):
