@@ -273,9 +273,11 @@ def capture(*argv: str | Path, cwd: Path | None = None, env: dict[str, str] | No
     return done.stdout
 
 
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def wait_for(
+    condition: Callable[[], bool], process: subprocess.Popen[str], patience: float = _PATIENCE
+) -> None:
     """Wait until something can be seen, while the process that brings it about runs."""
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + patience
     while not condition():
         assert process.poll() is None, f"it ended with {process.returncode} before that was seen"
         assert time.monotonic() < until, "that was never seen"

@@ -145,7 +145,7 @@ def test_what_contradicts_is_refused(smith: Smith) -> None:
 def test_an_interrupted_run_leaves_the_best_so_far(smith: Smith) -> None:
     file = smith.cwd / "refused.reduced.py"
     with smith.running("kernel.reduce", *REFUSED) as process:
-        wait_for(file.exists, process)
+        wait_for(file.exists, process, 1200)  # seconds: each kernel that is tried is checked, pass by pass
         done = interrupt(process)
     assert done.code == 130
     text = file.read_text(encoding="utf-8")
@@ -178,7 +178,7 @@ def test_a_wrong_result(smith: Smith) -> None:
         return
     file = smith.cwd / "product.reduced.py"
     with smith.running("kernel.reduce", *asked, "--when", "wrong") as process:
-        wait_for(file.exists, process)
+        wait_for(file.exists, process, 1200)  # seconds: each kernel that is tried is checked, pass by pass
         done = interrupt(process)
     assert done.code == 130
     text = file.read_text(encoding="utf-8")
