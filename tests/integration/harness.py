@@ -284,10 +284,10 @@ def wait_for(
         time.sleep(0.005)
 
 
-def interrupt(process: subprocess.Popen[str]) -> Done:
+def interrupt(process: subprocess.Popen[str], patience: float = _PATIENCE) -> Done:
     """What ^C does."""
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=_PATIENCE)
+    out, err = process.communicate(timeout=patience)
     return Done(process.returncode, out, err)
 
 

@@ -177,7 +177,7 @@ def test_a_dry_run_touches_nothing(smith: Smith) -> None:
         (["o u t/a", "o u t/b", "--fail-on", "glir>0"], 1, "no pair has glir"),
         (["o u t/a", "o u t/b", "--stage", "ttgr"], 2, "did you mean 'ttgir'?"),
         (["o u t/a", "o u t/b", "--dif"], 2, "did you mean '--diff'?"),
-        (["o u t/a"], 2, "kernel.compare needs SIDE-B"),
+        (["o u t/a"], 2, "compare needs SIDE-B"),
     ],
 )
 def test_wrong_input_is_one_clear_error(

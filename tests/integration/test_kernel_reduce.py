@@ -145,8 +145,9 @@ def test_what_contradicts_is_refused(smith: Smith) -> None:
 def test_an_interrupted_run_leaves_the_best_so_far(smith: Smith) -> None:
     file = smith.cwd / "refused.reduced.py"
     with smith.running("kernel.reduce", *REFUSED) as process:
-        wait_for(file.exists, process, 1200)  # seconds: each kernel that is tried is checked, pass by pass
-        done = interrupt(process)
+        # In seconds: every kernel that is tried is checked, pass by pass, and so is the last one after ^C.
+        wait_for(file.exists, process, 1200)
+        done = interrupt(process, 1200)
     assert done.code == 130
     text = file.read_text(encoding="utf-8")
     assert "static_assert" in text
@@ -178,8 +179,9 @@ def test_a_wrong_result(smith: Smith) -> None:
         return
     file = smith.cwd / "product.reduced.py"
     with smith.running("kernel.reduce", *asked, "--when", "wrong") as process:
-        wait_for(file.exists, process, 1200)  # seconds: each kernel that is tried is checked, pass by pass
-        done = interrupt(process)
+        # In seconds: every kernel that is tried is checked, pass by pass, and so is the last one after ^C.
+        wait_for(file.exists, process, 1200)
+        done = interrupt(process, 1200)
     assert done.code == 130
     text = file.read_text(encoding="utf-8")
     assert "# Expected: product: tritongpu-optimize-thread-locality changes the result" in text

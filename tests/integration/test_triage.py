@@ -17,6 +17,8 @@ from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage.program import CommandSubject
 from tritonsmith.lab.triage.variant import TriageVariant
 from tritonsmith.wheels import ptxas
+from tritonsmith.worker import border
+from tritonsmith.worker.messages import ProfileRequest
 
 KERNELS = """
 import triton
@@ -156,7 +158,8 @@ def test_proton_is_started_with_triton(smith: Smith, tmp_path: Path) -> None:
     request, results = tmp_path / "request.json", tmp_path / "results"
     results.mkdir()
     sessions = Profiler("proton", "nvidia").sessions(times=False)
-    request.write_text(json.dumps({"results": str(results), "sessions": sessions}), encoding="utf-8")
+    asked = ProfileRequest(str(results), tuple(sessions))
+    request.write_text(border.text_of(asked), encoding="utf-8")
     start = str(worker.FOLDER / "__main__.py")
     run = f"runpy.run_path({start!r})['run']('profile', {str(request)!r})"
     python = smith.env("wheel") / "venv" / "bin" / "python"
