@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.harness import LLVM, Smith, capture, commit, git, plant, ready, require_llvm
 from tritonsmith.build.worktrees.add import own_clone
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import triton_history
@@ -59,7 +59,7 @@ class History:
     def searched(self, shows: str, good: str, bad: str = "docs again") -> CommitSearch:
         """A search for the commit from which on a Triton prints this, at its end."""
 
-        def test(triton: CompilerSpec) -> Observation:
+        def test(triton: Triton) -> Observation:
             told = printed(triton)
             return Observation(Verdict.BAD if shows in told else Verdict.GOOD, told)
 
@@ -70,7 +70,7 @@ class History:
         return search
 
 
-def printed(triton: CompilerSpec) -> str:
+def printed(triton: Triton) -> str:
     """Its version, and what its libraries say of themselves."""
     return capture(
         triton.python, "-c", "import triton; print(triton.__version__, triton.built_in())", cwd=Path("/")

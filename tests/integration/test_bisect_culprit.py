@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.compiler import smoke_test, spec, targets
+from tritonsmith.compiler import smoke_test, targets, tritons
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.lab.bisect import culprit
 from tritonsmith.lab.bisect.culprit import Level
@@ -31,7 +31,7 @@ def python(with_wheel: Smith, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_pass_that_does_something_else(asked: CompileRequest, python: str, tmp_path: Path) -> None:
-    sides = [spec.parse(f"{python},num_stages={stages}") for stages in (3, 1)]
+    sides = [tritons.parse(f"{python},num_stages={stages}") for stages in (3, 1)]
     found = culprit.parting(asked, sides[0], sides[1], tmp_path / "out")
     assert found.level is Level.PASSES
     assert "pipeline" in found.name or "latencies" in found.name
@@ -46,7 +46,7 @@ def test_the_same_compiler_leaves_the_assembler_only(
     small = replace(
         asked, file=EXAMPLES / "vector_add.py", kernel="", signature="*fp32:16,*fp32:16,*fp32:16,i32,64"
     )
-    side = spec.parse(python)
+    side = tritons.parse(python)
     found = culprit.parting(small, side, side, tmp_path / "out")
     assert found.level is Level.ASSEMBLER
     assert (found.name, found.good, found.bad) == ("", "", "")
@@ -55,7 +55,8 @@ def test_the_same_compiler_leaves_the_assembler_only(
 def test_other_values_differ_from_the_front_end_on(
     asked: CompileRequest, python: str, tmp_path: Path
 ) -> None:
-    found = culprit.parting(asked, spec.parse(python), spec.parse(f"{python},TILE_K=64"), tmp_path / "out")
+    second = tritons.parse(f"{python},TILE_K=64")
+    found = culprit.parting(asked, tritons.parse(python), second, tmp_path / "out")
     assert found.level is Level.FRONT_END
     assert "tt.func" in found.good
     assert found.good != found.bad
@@ -64,6 +65,6 @@ def test_other_values_differ_from_the_front_end_on(
 def test_a_kernel_that_cannot_be_compiled_is_not_compared(
     asked: CompileRequest, python: str, tmp_path: Path
 ) -> None:
-    found = culprit.parting(asked, spec.parse(python), spec.parse("0.1.0"), tmp_path / "out")
+    found = culprit.parting(asked, tritons.parse(python), tritons.parse("0.1.0"), tmp_path / "out")
     assert found.level is Level.UNKNOWN
     assert found.said.startswith("passes: not comparable: ")

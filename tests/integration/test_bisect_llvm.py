@@ -16,7 +16,7 @@ import pytest
 from tests.integration.harness import LLVM, Smith, commit, git, plant, ready, require_llvm
 from tritonsmith.compiler import smoke_test, targets
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import llvm_history
@@ -100,7 +100,7 @@ class Llvm:
     hashes: dict[str, str]
     builds: LlcBuilds
     kernel: KernelCompiles
-    triton: CompilerSpec
+    triton: Triton
 
     def search(self, when: str, folder: Path, old: str = "first", new: str = "docs again") -> LlvmBisect:
         """A search for the llc whose code is bad by this term."""
@@ -155,7 +155,7 @@ def llvm(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             patch.setenv(name, value)
         builds = LlcBuilds(clone, settings.load("debug", only_shown=True), Workspace(smith.home), ("NVPTX",))
         asked = CompileRequest(ADD, "", "*fp32:16,*fp32:16,*fp32:16,i32,64", (targets.parse("sm_90"),))
-        triton = CompilerSpec("good", python=str(smith.env("wheel") / "venv" / "bin" / "python"))
+        triton = Triton("good", python=str(smith.env("wheel") / "venv" / "bin" / "python"))
         kernel = KernelCompiles((ComparedKernel("add", asked),), smith.home / "tests", silent=True)
         yield Llvm(clone, hashes, builds, kernel, triton)
 

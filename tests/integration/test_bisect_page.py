@@ -13,7 +13,7 @@ from tests.integration.test_passes_report import MATMUL, SIGNATURE
 from tests.support import require
 from tests.unit.lab.bisect.findings import FINDINGS
 from tritonsmith.cli.tasks.kernel_options import CompileOptions, compared_kernels
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.lab.bisect import culprit, page
 from tritonsmith.lab.bisect.culprit import Level
 from tritonsmith.lab.bisect.page import BisectTexts
@@ -26,7 +26,7 @@ def test_what_the_page_shows_of_two_real_compiles(
     python = str(with_wheel.env("wheel") / "venv" / "bin" / "python")
     what = CompileOptions(signature=SIGNATURE, target=("h100",))
     (kernel,) = compared_kernels(str(MATMUL), what)
-    good, bad = (CompilerSpec(str(n), python=python, options={"num_stages": n}) for n in (1, 3))
+    good, bad = (Triton(str(n), python=python, options={"num_stages": n}) for n in (1, 3))
     found = culprit.parting(kernel.asked, good, bad, tmp_path / "dumps", silent=True)
     assert found.level is Level.PASSES
     assert found.name in found.said

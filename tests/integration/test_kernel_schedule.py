@@ -19,7 +19,7 @@ import pytest
 
 from tests.integration.harness import DEAD, Smith, interrupt, wait_for
 from tests.support import all_gone
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.lab.bisect.predicate.command import CommandPredicate
 from tritonsmith.worker import FOLDER
 
@@ -205,7 +205,7 @@ def test_a_worker_that_is_killed_loses_nothing(
 def test_commands_of_a_bisect_run_at_once_on_a_cluster(
     smith: Smith, cluster: Cluster, tmp_path: Path
 ) -> None:
-    tritons = [CompilerSpec(label, python=python(smith)) for label in "ab"]
+    tritons = [Triton(label, python=python(smith)) for label in "ab"]
     tested = CommandPredicate(
         ("python", "-c", MEET), tmp_path, tmp_path / "tests", scheduler=cluster.address, jobs=2
     )

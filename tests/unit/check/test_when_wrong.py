@@ -10,10 +10,10 @@ import pytest
 from tests.unit.check.texts import ADD, checked
 from tritonsmith.check import predicate
 from tritonsmith.compiler import run as compile_run
-from tritonsmith.compiler import targets, wheel_env
+from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.bisect.predicate import wrong_result
 from tritonsmith.lab.bisect.predicate.wrong_result import WrongResultPredicate
@@ -45,13 +45,13 @@ def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
     for module in (wrong_result, wrong_kernel):
         monkeypatch.setattr(module, "check_kernel", check_kernel)
-    monkeypatch.setattr(wheel_env, "place_of", lambda *_: compile_run.toolchain("", sys.executable))
+    monkeypatch.setattr(tritons, "place_of", lambda *_: compile_run.toolchain("", sys.executable))
     return str(request.param)
 
 
 def test_a_predicate(told: str, tmp_path: Path) -> None:
     kernel = ComparedKernel("add", asked())
-    outcome = WrongResultPredicate((kernel,), tmp_path).test(CompilerSpec("3.8.0", version="3.8.0"))
+    outcome = WrongResultPredicate((kernel,), tmp_path).test(Triton("3.8.0", version="3.8.0"))
     expected = {"right": Verdict.GOOD, "wrong": Verdict.BAD}.get(told, Verdict.SKIP)
     assert outcome.verdict is expected
     assert ("pass-0 changes the result" in outcome.figures) == (told == "wrong")
@@ -59,7 +59,7 @@ def test_a_predicate(told: str, tmp_path: Path) -> None:
 
 
 def test_nothing_to_check_is_no_good_triton(tmp_path: Path) -> None:
-    outcome = WrongResultPredicate((), tmp_path).test(CompilerSpec("3.8.0", version="3.8.0"))
+    outcome = WrongResultPredicate((), tmp_path).test(Triton("3.8.0", version="3.8.0"))
     assert outcome.verdict is Verdict.SKIP
 
 

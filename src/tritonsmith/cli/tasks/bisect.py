@@ -19,7 +19,7 @@ from tritonsmith.core.ui import console
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tritonsmith.compiler.spec import CompilerSpec
+    from tritonsmith.compiler.tritons import Triton
     from tritonsmith.lab.bisect.command import BisectAnswer, TritonBisect
     from tritonsmith.lab.bisect.culprit import PartingPass
     from tritonsmith.lab.bisect.predicate.protocol import Predicate
@@ -299,7 +299,7 @@ def _predicate(
     session: BisectSession,
     kernels: tuple[ComparedKernel, ...],
     test: TestFile | None,
-    ends: Sequence[Callable[[], CompilerSpec]],
+    ends: Sequence[Callable[[], Triton]],
     scheduler: str,
     jobs: int | None,
     *,

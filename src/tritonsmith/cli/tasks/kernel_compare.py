@@ -35,7 +35,7 @@ def compare_(
 ) -> None:
     """Compile kernels with two Tritons or option sets, and compare."""
     from tritonsmith.cli.tasks import output
-    from tritonsmith.compiler import spec
+    from tritonsmith.compiler import tritons
     from tritonsmith.lab import terms as language
     from tritonsmith.lab.compare import diff as compare_diff
     from tritonsmith.lab.compare import inputs
@@ -43,7 +43,7 @@ def compare_(
     # An empty text is a variable of CI that is not set: no terms would pass everything.
     terms = () if fail_on is None else language.parse([fail_on], "--fail-on")
     names = parse_stages(stage)
-    first, second = spec.parse(side_a), spec.parse(side_b)
+    first, second = tritons.parse(side_a), tritons.parse(side_b)
     wanted = inputs.prepare(first, second, compared_kernels(kernel, what), out)
     if dry_run:
         output.plan(inputs.plan(wanted, env))

@@ -65,10 +65,10 @@ def compile_(
 
 def _with_ptxas(where: Toolchain, wanted: str, *, dry_run: bool) -> Toolchain:
     """Return the toolchain with another ptxas, which is installed if necessary."""
-    from tritonsmith.compiler import wheel_env
+    from tritonsmith.compiler import tritons
     from tritonsmith.wheels import ptxas
 
-    where, found = wheel_env.with_ptxas(where, wanted)
+    where, found = tritons.with_ptxas(where, wanted)
     if dry_run and found.plan.steps:
         output.plan(found.plan)
     elif not dry_run:

@@ -253,7 +253,7 @@ def toolchain(
         SmithError: two of them are given, or there is no such Triton.
         Exit: the release is not installed, and in a dry run its plan was printed instead.
     """
-    from tritonsmith.compiler import run, spec, wheel_env
+    from tritonsmith.compiler import run, tritons
     from tritonsmith.core.ui import console
 
     if not triton:
@@ -261,28 +261,28 @@ def toolchain(
     if python or env:
         hints = ["an environment and an interpreter may be given as --triton ENV, --triton ./python"]
         raise UsageError("--triton contradicts --env and --python", hints=hints)
-    chosen = spec.parse(triton)
-    if chosen.targets or chosen.options or chosen.folder or chosen == spec.CompilerSpec(chosen.label):
+    chosen = tritons.parse(triton)
+    if chosen.targets or chosen.options or chosen.folder or chosen == tritons.Triton(chosen.label):
         hints = ["a release, an environment or an interpreter, and a ptxas: --triton 3.9.0,ptxas=13.0"]
         raise UsageError(f"--triton cannot be {triton!r}", hints=hints)
-    if dry_run and (missing := wheel_env.plan_of(chosen)).steps:
+    if dry_run and (missing := tritons.plan_of(chosen)).steps:
         output.plan(missing)
         console.note("the rest depends on this Triton, which is not installed yet")
         raise Exit
-    wheel_env.check([chosen.version])
-    return wheel_env.place_of(chosen, jobs, timeout)
+    tritons.check([chosen.version])
+    return tritons.place_of(chosen, jobs, timeout)
 
 
 def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) -> Sequence[ListedKernel]:
     """Return the entries of a kernels file for the Triton that compiles, and note files that have changed."""
-    from tritonsmith.compiler import spec
+    from tritonsmith.compiler import tritons
     from tritonsmith.compiler.kernels import kernels_file
     from tritonsmith.core.ui import console
 
     every, notes = kernels_file.read(path)
     entries = kernels_file.choose(every, path, name)
     if by and any(str(one.versions) for one in entries):
-        version = spec.installed(by.toolchain().python)
+        version = tritons.installed(by.toolchain().python)
         fitting = [one for one in entries if one.fits(version)]
         if not fitting:
             what = f"this file has no kernel for Triton {version}"

@@ -24,7 +24,7 @@ from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
-    from tritonsmith.compiler.spec import CompilerSpec
+    from tritonsmith.compiler.tritons import Triton
     from tritonsmith.lab.study.plan import StudyCell
 
 
@@ -112,12 +112,12 @@ def _entries(kernel: str, what: KernelOptions) -> tuple[list[ListedKernel], Path
     ], path
 
 
-def _sides(words: Iterable[str]) -> list[CompilerSpec]:
+def _sides(words: Iterable[str]) -> list[Triton]:
     """Return the Tritons of a study, which takes no other kind of side."""
-    from tritonsmith.compiler import spec
+    from tritonsmith.compiler import tritons
     from tritonsmith.core.errors import UsageError
 
-    found = [spec.parse(word) for word in spec.joined(words)]
+    found = [tritons.parse(word) for word in tritons.joined(words)]
     if not found:
         raise UsageError("no Triton is given", hints=["--triton 3.2.0,3.6.0"])
     for side in found:

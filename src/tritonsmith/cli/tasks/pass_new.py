@@ -59,12 +59,12 @@ def new(
 def _plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dry_run: bool) -> None:
     from tritonsmith.build.scaffold import in_tree, new_pass
     from tritonsmith.build.scaffold.new_pass import PluginRequest
-    from tritonsmith.compiler import spec, wheel_env
+    from tritonsmith.compiler import tritons
     from tritonsmith.core.envs import workspace
 
     in_tree.family_of(family)
-    side, space = spec.parse(wheel), workspace.default()
-    python = wheel_env.python_of(side) if side.version or side.python else space.env(side.env or wheel).python
+    side, space = tritons.parse(wheel), workspace.default()
+    python = tritons.python_of(side) if side.version or side.python else space.env(side.env or wheel).python
     where = Path(source).expanduser().absolute() if source else None
     request = PluginRequest(name, "ttir" if family == "ttir" else "ttgir", side.version, python, where)
     plan = new_pass.prepare_plugin(request, folder)

@@ -25,7 +25,7 @@ def pipeline(
     json: bool = JSON,
 ) -> None:
     """Show the passes of all stages, conditions, and which a target takes."""
-    from tritonsmith.compiler import spec, targets, wheel_env
+    from tritonsmith.compiler import targets, tritons
     from tritonsmith.compiler.replay import introspect
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.ui import console
@@ -39,13 +39,13 @@ def pipeline(
     if triton and (env or python):
         raise UsageError("--triton names all of them", hints=["omit --env and --python"])
     chosen = str(python) if python else env or "wheel"
-    compilers = [spec.parse(one) for one in triton or (chosen,)]
+    compilers = [tritons.parse(one) for one in triton or (chosen,)]
     sides, columns = [], []
     for compiler in compilers:
         if compiler.targets or compiler.options or compiler.folder:
             hints = ["--triton 3.4.0,3.9.0 --target h100,a100"]
             raise UsageError(f"--triton {compiler.label} names no Triton only", hints=hints)
-        where = wheel_env.place_of(compiler)
+        where = tritons.place_of(compiler)
         known = introspect.known(where.python, where.space)
         for one in wanted:
             calls, ended = introspect.backend_calls(where.python, where.space, one, options.of_backend())

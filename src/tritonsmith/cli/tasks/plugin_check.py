@@ -20,16 +20,16 @@ def check_(
 ) -> None:
     """Check whether a plugin is compatible with a Triton."""
     from tritonsmith.build import plugins
-    from tritonsmith.compiler import spec, wheel_env
+    from tritonsmith.compiler import tritons
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.core.errors import SmithError, UsageError
     from tritonsmith.core.ui import console
     from tritonsmith.facts import installed_tritons, machine
 
-    compiler = spec.parse(wheel)
+    compiler = tritons.parse(wheel)
     if compiler.targets or compiler.options or compiler.folder:
         raise UsageError(f"--wheel {wheel} names no Triton only", hints=["--wheel 3.9.0", "--wheel dev"])
-    place = wheel_env.place_of(compiler)
+    place = tritons.place_of(compiler)
     library = replayer.library(place.python)
     found = installed_tritons.of_python(place.python)
     version = found.version if found else ""

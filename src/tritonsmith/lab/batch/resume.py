@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import manifest, source_tree, spec, targets, values, wheel_env
+from tritonsmith.compiler import manifest, source_tree, targets, tritons, values
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.facts import variables
 
@@ -23,7 +23,7 @@ class CompileJob:
     """A kernel for one side.
 
     Attributes:
-        asked: what is compiled, before the side's own targets and options: see `spec.applied`.
+        asked: what is compiled, before the side's own targets and options: see `tritons.applied`.
         side: by which Triton.
         out: the output folder.
         keyed: the folder's name is a key of all that is asked for but the targets, and of the content of all
@@ -32,7 +32,7 @@ class CompileJob:
     """
 
     asked: CompileRequest
-    side: CompilerSpec
+    side: Triton
     out: Path
     keyed: bool = False
 
@@ -68,7 +68,7 @@ def command(job: CompileJob, env: str) -> str:
     """
     side = job.side
     named = side.version or side.python
-    by = {"python": wheel_env.python_of(side)} if named else {"env": side.env or env}
+    by = {"python": tritons.python_of(side)} if named else {"env": side.env or env}
     ptxas = {"ptxas": side.ptxas} if side.ptxas else {}
     return f"{_PROGRAM} {job.asked.flags(**by, **ptxas, out=job.out.absolute())}"
 
@@ -83,7 +83,7 @@ def kept(job: CompileJob, env: str) -> Manifest | None:
     table = variables.table()
     steered = any(one.cache == "invalidates" and name in os.environ for name, one in table.items())
     python = job.side.python
-    if steered or not job.side.triton or (python and spec.is_checkout(Path(python))):
+    if steered or not job.side.triton or (python and tritons.is_checkout(Path(python))):
         return None
     try:
         old = manifest.read(job.out)

@@ -11,11 +11,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import source_tree, wheel_env
+from tritonsmith.compiler import source_tree, tritons
 from tritonsmith.compiler.manifest import FILE, Manifest, Point, Status
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import Toolchain
-from tritonsmith.compiler.spec import applied
+from tritonsmith.compiler.tritons import applied
 from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
@@ -110,7 +110,7 @@ def plan(jobs: Sequence[CompileJob], env: str = "wheel") -> Plan:
     versions = dict.fromkeys(job.side.version for job in jobs if job.side.version)
     whole = Plan("compile kernels")
     for version in versions:
-        whole += wheel_env.plan(version)
+        whole += tritons.plan(version)
     for version in dict.fromkeys(job.side.ptxas for job in jobs if job.side.ptxas):
         whole += ptxas.prepare(version, workspace.default(), machine.read(), Path(sys.executable)).plan
     for job in jobs:
@@ -144,7 +144,7 @@ def _compile(
         each = max(1, number // len(parts))
         for job in left:
             if job.side.label not in places:
-                places[job.side.label] = wheel_env.place_of(job.side, each, timeout, env)
+                places[job.side.label] = tritons.place_of(job.side, each, timeout, env)
     todo = [_Unit(job, asked, places.get(job.side.label)) for job, asked in parts]
     open_parts = {job.out: sum(one.job.out == job.out for one in todo) for job in left}
     refused: list[SmithError] = []

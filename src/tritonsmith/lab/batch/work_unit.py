@@ -12,11 +12,11 @@ from pathlib import Path
 
 import zstandard
 
-from tritonsmith.compiler import run, source_tree, wheel_env
+from tritonsmith.compiler import run, source_tree, tritons
 from tritonsmith.compiler.manifest import FILE, Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import Toolchain
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
@@ -40,7 +40,7 @@ class RemoteJob:
     """
 
     asked: CompileRequest
-    side: CompilerSpec
+    side: Triton
     timeout: int | None
     env: str
     main: str
@@ -75,7 +75,7 @@ def compile_here(asked: CompileRequest, place: Toolchain, out: Path) -> Manifest
         return plain(error)
 
 
-def pack(asked: CompileRequest, side: CompilerSpec, timeout: int | None, env: str) -> RemoteJob:
+def pack(asked: CompileRequest, side: Triton, timeout: int | None, env: str) -> RemoteJob:
     """A unit for another machine: see `RemoteJob`.
 
     Raises:
@@ -99,7 +99,7 @@ def _content(file: Path) -> bytes:
 def compile_there(parcel: RemoteJob) -> RemoteResult | SmithError:
     """Compile on a cluster worker, in its own workspace and environment."""
     try:
-        place = wheel_env.place_of(parcel.side, 1, parcel.timeout, parcel.env)
+        place = tritons.place_of(parcel.side, 1, parcel.timeout, parcel.env)
         with _scratch(place.space) as scratch:
             for name, content in parcel.files:
                 files.make_folder((scratch / name).parent)

@@ -16,7 +16,7 @@ from tritonsmith.build.llvm import setup_mlir
 from tritonsmith.build.store import store
 from tritonsmith.build.triton import commands, recipe, toolchain
 from tritonsmith.build.triton.source import TritonSource
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts, session, unfinished_build
@@ -132,7 +132,7 @@ class CommitBuilds:
         """The commit that was built last against the LLVM of a pin; empty if none was."""
         return str((receipts.read(self.env(pin).receipt(_BUILD)) or {}).get("commit", ""))
 
-    def make(self, commit: TritonCommit) -> CompilerSpec:
+    def make(self, commit: TritonCommit) -> Triton:
         """Make a commit ready, and name the interpreter that has it.
 
         Raises:
@@ -148,7 +148,7 @@ class CommitBuilds:
             if self.built(commit) is None:
                 self._build(commit, running)
             python = self._assemble(commit, running)
-        return CompilerSpec(commit.commit[:_SHORT], python=str(python))
+        return Triton(commit.commit[:_SHORT], python=str(python))
 
     def _settings(self, commit: TritonCommit) -> Settings:
         purpose: Purpose = "tests" if self.programs else "python"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import triton_history
@@ -149,14 +149,14 @@ class TritonBisect:
         self.session = replace(self.session, answer=text).saved()
         return answer
 
-    def triton(self, name: str) -> CompilerSpec:
+    def triton(self, name: str) -> Triton:
         """The Triton of a release or a commit."""
         if nightly := next((one for one in self._nightlies if one.label == name), None):
             return nightly.spec
         if "." not in name:
             return triton_of(BisectEnd(name, commit=name), self.builds)
         given = next((end.spec for end in (self.good, self.bad) if end.release == name), None)
-        return given or CompilerSpec(name, version=name)
+        return given or Triton(name, version=name)
 
     def costs(self) -> Iterator[Candidate]:
         """Each candidate of the stage that is not over."""
@@ -347,7 +347,7 @@ class TritonBisect:
         self.tell(f"{_short(triton)}: {outcome.verdict}: {seen} ({outcome.seconds:.0f} s)")
 
 
-def triton_of(end: BisectEnd, builds: CommitBuilds | None) -> CompilerSpec:
+def triton_of(end: BisectEnd, builds: CommitBuilds | None) -> Triton:
     """The Triton of an end; that of a commit is built if need be."""
     if end.spec:
         return end.spec

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, PreflightError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect.cost import CostModel, ExpectedCost, LlvmState, likelihood
@@ -39,7 +39,7 @@ class Builds(Protocol):
     def last(self, pin: str) -> str:
         """The commit that was built last against the LLVM of a pin; empty if none was."""
 
-    def make(self, commit: TritonCommit) -> CompilerSpec:
+    def make(self, commit: TritonCommit) -> Triton:
         """Make a commit ready, and name the interpreter that has it, or the llc.
 
         Raises:
@@ -52,7 +52,7 @@ class _MadeCommit:
     """A commit that is ready to test: its number, its Triton, and the seconds that this took."""
 
     index: int
-    triton: CompilerSpec
+    triton: Triton
     seconds: float
 
 

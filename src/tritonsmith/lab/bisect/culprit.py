@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from tritonsmith.compiler import spec, wheel_env
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.dump import run, select
 from tritonsmith.compiler.dump.index import Dump
 from tritonsmith.compiler.dump.options import Choices
 from tritonsmith.compiler.replay import pass_source
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import SmithError
 from tritonsmith.inspect.passes import diff
 from tritonsmith.inspect.passes.diff import ComparedRun, Divergence
@@ -63,8 +63,8 @@ class PartingPass:
 
 def parting(
     asked: CompileRequest,
-    good: CompilerSpec,
-    bad: CompilerSpec,
+    good: Triton,
+    bad: Triton,
     out: Path,
     checkout: Path | None = None,
     *,
@@ -91,8 +91,8 @@ def parting(
 
 def _parting(
     asked: CompileRequest,
-    good: CompilerSpec,
-    bad: CompilerSpec,
+    good: Triton,
+    bad: Triton,
     out: Path,
     checkout: Path | None,
     *,
@@ -142,9 +142,9 @@ def _left(side: ComparedRun, dump: Dump) -> str:
     return side.index.text(diff.left(side.index, dump)) if diff.shows(dump) else ""
 
 
-def _dump(asked: CompileRequest, side: CompilerSpec, out: Path, *, llvm: bool, silent: bool) -> ComparedRun:
-    wanted = spec.applied(asked, side)
-    prepared = run.of_kernel(wanted, wheel_env.place_of(side, 1), Choices(llvm=llvm, line_info=False), out)
+def _dump(asked: CompileRequest, side: Triton, out: Path, *, llvm: bool, silent: bool) -> ComparedRun:
+    wanted = tritons.applied(asked, side)
+    prepared = run.of_kernel(wanted, tritons.place_of(side, 1), Choices(llvm=llvm, line_info=False), out)
     index, _ = run.dump_kernel(prepared, silent=silent)
     run.check(index)
     return ComparedRun(index, select.kernel(index, index.kernels[0].name))

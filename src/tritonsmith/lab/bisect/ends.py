@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.compiler import spec
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler import tritons
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras, git_history, installed_tritons, pytorch_pins
@@ -33,7 +33,7 @@ class BisectEnd:
     text: str
     release: str = ""
     commit: str = ""
-    spec: CompilerSpec | None = None
+    spec: Triton | None = None
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ def parse(text: str, flag: str, clone: Path | None = None) -> BisectEnd:
     if text == _INSTALLED:
         return _installed(text)
     if _RELEASE.fullmatch(text):
-        return _release(text, spec.full(text.removeprefix("v")))
+        return _release(text, tritons.full(text.removeprefix("v")))
     if clone is None:
         hints = [f"{flag} takes {_KINDS}"]
         raise UsageError(f"{flag} cannot be {text!r} without a clone", hints=hints)
@@ -82,7 +82,7 @@ def releases_between(good: str, bad: str) -> tuple[str, ...]:
 
 
 def _release(text: str, version: str) -> BisectEnd:
-    return BisectEnd(text, release=version, spec=CompilerSpec(version, version=version))
+    return BisectEnd(text, release=version, spec=Triton(version, version=version))
 
 
 def _pytorch(text: str) -> str:
@@ -104,7 +104,7 @@ def _installed(text: str) -> BisectEnd:
         raise FactError(
             f"the installed Triton {found.version} is a build, not a release", where=found.where, hints=hints
         )
-    return BisectEnd(text, release=found.version, spec=CompilerSpec(found.version, python=str(python)))
+    return BisectEnd(text, release=found.version, spec=Triton(found.version, python=str(python)))
 
 
 def _pythons(site: Path) -> tuple[Path, ...]:

@@ -16,7 +16,7 @@ from tritonsmith.build.llvm import source as llvm_source
 from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.prepared_build import PreparedBuild
 from tritonsmith.build.triton import commands
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
 from tritonsmith.core.envs import receipts, session
 from tritonsmith.core.envs.schema import LlvmSettings, Settings
@@ -76,7 +76,7 @@ class LlcBuilds:
         """The receipt of the last build, if it was of this commit."""
         return receipts.read(self.env.receipt(_TASK)) if self.last("") == commit.commit else None
 
-    def make(self, commit: TritonCommit) -> CompilerSpec:
+    def make(self, commit: TritonCommit) -> Triton:
         """Build the llc of a commit; it is there until the next one is built, and named as an interpreter is.
 
         Raises:
@@ -92,7 +92,7 @@ class LlcBuilds:
             )
             made = {"commit": commit.commit, "targets": self.targets, "programs": self.programs}
             commands.execute(PreparedBuild(Plan("an llc", self._build()), (), made), running)
-        return CompilerSpec(f"llc {commit.commit[:_SHORT]}", python=str(self.tree / "bin" / "llc"))
+        return Triton(f"llc {commit.commit[:_SHORT]}", python=str(self.tree / "bin" / "llc"))
 
     def _move(self, commit: str) -> tuple[Step, ...]:
         folders = (

@@ -17,7 +17,7 @@ from packaging import tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import session, settings, workspace
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import DownloadError, SmithError, UsageError
@@ -55,9 +55,9 @@ class NightlyWheel:
         return workspace.default().env(f"nightly-{_UNSAFE.sub('-', self.label)}")
 
     @property
-    def spec(self) -> CompilerSpec:
+    def spec(self) -> Triton:
         """Its Triton, once it is installed."""
-        return CompilerSpec(self.label, python=str(self.env.python))
+        return Triton(self.label, python=str(self.env.python))
 
     def install(self) -> str:
         """Install it if needed; the reason if that fails."""
@@ -136,7 +136,7 @@ def by_date(wheels: Iterable[NightlyWheel], good: str, bad: str) -> tuple[Nightl
     return tuple(sorted(between, key=lambda wheel: (wheel.version.dev or 0, wheel.label)))
 
 
-def installer(wheels: Sequence[NightlyWheel]) -> Callable[[CompilerSpec], str]:
+def installer(wheels: Sequence[NightlyWheel]) -> Callable[[Triton], str]:
     """Return a function that installs a nightly, and returns why that failed; empty for other specs."""
     known = {wheel.label: wheel for wheel in wheels}
     return lambda triton: known[triton.label].install() if triton.label in known else ""

@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.compiler import wheel_env
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler import tritons
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import eras, git_history, triton_history
@@ -31,12 +31,12 @@ class ReleaseSearch:
         install: makes one ready that `predicate` could not; returns why it cannot be had.
     """
 
-    tritons: tuple[CompilerSpec, ...]
+    tritons: tuple[Triton, ...]
     predicate: Predicate
     known: dict[str, Observation]
     record: Callable[[str, Observation], None]
     jobs: int = 1
-    install: Callable[[CompilerSpec], str] = lambda _: ""
+    install: Callable[[Triton], str] = lambda _: ""
 
     @property
     def state(self) -> Suspects:
@@ -69,15 +69,13 @@ class ReleaseSearch:
         table = configs.load("bisect")["seconds"]
         triton = self.tritons[index]
         ready = (
-            Path(triton.python).exists()
-            if triton.python
-            else wheel_env.env_of(triton.version).python.exists()
+            Path(triton.python).exists() if triton.python else tritons.env_of(triton.version).python.exists()
         )
         if ready:
             return ExpectedCost(float(table["test"]), ("it is installed",))
         return ExpectedCost(float(table["test"] + table["wheel"]), ("its wheel must be installed",))
 
-    def _test(self, tritons: Sequence[CompilerSpec]) -> None:
+    def _test(self, tritons: Sequence[Triton]) -> None:
         todo = []
         for one in tritons:
             if one.label in self.known:

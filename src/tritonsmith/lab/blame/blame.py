@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import output_lock, targets, wheel_env
+from tritonsmith.compiler import output_lock, targets, tritons
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
@@ -46,8 +46,8 @@ class BlameRequest:
     """
 
     kernel: ComparedKernel
-    a: CompilerSpec
-    b: CompilerSpec
+    a: Triton
+    b: Triton
     metrics: tuple[str, ...]
     ptxas_versions: tuple[str, ...] | None
     llcs: tuple[Llc, ...]
@@ -90,8 +90,8 @@ class Blamed:
 
 def prepare(
     asked: CompileRequest,
-    a: CompilerSpec,
-    b: CompilerSpec,
+    a: Triton,
+    b: Triton,
     *,
     metrics: tuple[str, ...] = (),
     ptxas_versions: Sequence[str] = (),
@@ -116,7 +116,7 @@ def prepare(
 def plan(request: BlameRequest) -> Plan:
     """The compiles of both, and every ptxas that was named; the steps between follow from what comes out."""
     whole = run.plan(request.jobs)
-    python = registry.pip_python(wheel_env.python_of(request.a))
+    python = registry.pip_python(tritons.python_of(request.a))
     for version in request.ptxas_versions or ():
         whole += registry.prepare(version, workspace.default(), machine.read(), python).plan
     return whole
@@ -215,7 +215,7 @@ def _one_ptx(
                     what = f"{specs[at].label} does not compile it with PTX {oldest}"
                     raise FactError(what, where=out, why=point.gist)
                 members[at] = matching.PairMember(made, point)
-    places = [wheel_env.place_of(one) for one in specs]
+    places = [tritons.place_of(one) for one in specs]
     first, second = (
         BlameSide(one.label, place.python, member.manifest, member.point, place.variables)
         for one, place, member in zip(specs, places, members, strict=True)

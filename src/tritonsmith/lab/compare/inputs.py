@@ -9,13 +9,13 @@ from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
-from tritonsmith.compiler import manifest, output_lock, source, targets, wheel_env
+from tritonsmith.compiler import manifest, output_lock, source, targets, tritons
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.kernels import kernels_file
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest
@@ -53,8 +53,8 @@ class ComparisonInputs:
         own: it is the workspace's: what an earlier comparison left there goes.
     """
 
-    a: CompilerSpec
-    b: CompilerSpec
+    a: Triton
+    b: Triton
     jobs_a: tuple[CompileJob, ...]
     jobs_b: tuple[CompileJob, ...]
     out: Path
@@ -90,9 +90,7 @@ def listed(entries: Sequence[ListedKernel], path: Path, flags: CompileRequest) -
     )
 
 
-def prepare(
-    a: CompilerSpec, b: CompilerSpec, kernels: Sequence[ComparedKernel], out: Path | None
-) -> ComparisonInputs:
+def prepare(a: Triton, b: Triton, kernels: Sequence[ComparedKernel], out: Path | None) -> ComparisonInputs:
     """Return the compiles of both sides.
 
     Args:
@@ -178,7 +176,7 @@ def compile_missing(
     there = [read(side.folder) if side.folder else () for side in (gathering.a, gathering.b)]
     made: Manifests = ()
     if gathering.jobs:
-        wheel_env.check([side.version for side in (gathering.a, gathering.b)])
+        tritons.check([side.version for side in (gathering.a, gathering.b)])
         workspace.default().run(_stale(gathering), "kernel.compare", quiet=True)
         made = tuple(run.run(gathering.jobs, scheduler, count=jobs, timeout=timeout, env=env, silent=silent))
     middle = len(gathering.jobs_a)
@@ -199,7 +197,7 @@ def read(folder: Path) -> Manifests:
     return tuple(manifest.read(one) for one in found)
 
 
-def _jobs(side: CompilerSpec, kernels: Sequence[ComparedKernel], place: Path) -> Iterator[CompileJob]:
+def _jobs(side: Triton, kernels: Sequence[ComparedKernel], place: Path) -> Iterator[CompileJob]:
     if side.folder:
         return
     for kernel in kernels:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.compiler import spec
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.resources.table import Value
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError
@@ -76,7 +76,7 @@ class RehearsalFinding:
         """The command that shows what differs in the stages; nothing is compiled again."""
         return command("compare", self.folders[0], self.folders[1], diff=True)
 
-    def search(self, file: Path, a: CompilerSpec, b: CompilerSpec) -> str:
+    def search(self, file: Path, a: Triton, b: Triton) -> str:
         """The command that finds who did it: the commit; the release, where `bisect` has no question for it.
 
         Args:
@@ -220,12 +220,12 @@ def check(comparison: Comparison, terms: Sequence[RehearsalLimit]) -> RehearsalV
     )
 
 
-def between(a: CompilerSpec, b: CompilerSpec) -> tuple[str, ...]:
+def between(a: Triton, b: Triton) -> tuple[str, ...]:
     """Releases between two; none where one of them is no release."""
     if not (a.version and b.version):
         return ()
     low, high = sorted((version_key(a.version), version_key(b.version)))
-    every = [spec.full(row.version) for row in eras.releases()]
+    every = [tritons.full(row.version) for row in eras.releases()]
     found = [one for one in every if low < version_key(one) < high]
     return tuple(found if low == version_key(a.version) else reversed(found))
 

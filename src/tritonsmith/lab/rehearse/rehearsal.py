@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import call, disassemblers, source_tree, spec
+from tritonsmith.compiler import call, disassemblers, source_tree, tritons
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
@@ -54,8 +54,8 @@ class UpgradeRehearsal:
     """
 
     file: Path
-    a: CompilerSpec
-    b: CompilerSpec
+    a: Triton
+    b: Triton
     kernels: tuple[RehearsedKernel, ...]
     skipped: tuple[str, ...]
 
@@ -94,7 +94,7 @@ class RehearsalResult:
     assumed: tuple[str, ...] = ()
 
 
-def parse_side(text: str, flag: str) -> CompilerSpec:
+def parse_side(text: str, flag: str) -> Triton:
     """A Triton: a version, an environment or an interpreter.
 
     Raises:
@@ -102,7 +102,7 @@ def parse_side(text: str, flag: str) -> CompilerSpec:
     """
     if not text:
         raise UsageError(f"{flag} is missing", hints=["invoke compare --from 3.6.0 --to 3.9.0"])
-    side = spec.parse(text)
+    side = tritons.parse(text)
     if side.folder or side.targets or side.options:
         hints = ["a version, an environment or an interpreter: --from 3.6.0 --to debug"]
         raise UsageError(f"{flag} cannot be {text!r}", hints=hints)
@@ -113,8 +113,8 @@ def prepare(
     entries: Sequence[ListedKernel],
     file: Path,
     flags: CompileRequest,
-    a: CompilerSpec,
-    b: CompilerSpec,
+    a: Triton,
+    b: Triton,
     *,
     base: Path | None = None,
 ) -> UpgradeRehearsal:
@@ -200,11 +200,11 @@ def _compared(
         yield Compared(replace(pair, kernel=kernel.name), first, second)
 
 
-def _job(side: CompilerSpec, kernel: ComparedKernel, key: str) -> CompileJob:
+def _job(side: Triton, kernel: ComparedKernel, key: str) -> CompileJob:
     return CompileJob(kernel.asked, side, _folder(side) / key, keyed=True)
 
 
-def _folder(side: CompilerSpec) -> Path:
+def _folder(side: Triton) -> Path:
     """The results of a release, or of an environment or interpreter, whose compiles are repeated."""
     root = workspace.default().root / "kernels"
     if side.version:

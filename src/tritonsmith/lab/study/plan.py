@@ -13,8 +13,8 @@ from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import ResourceRow
-from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.compiler.targets import Target
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import ConfigError, FactError, SmithError, UsageError
 from tritonsmith.core.plan import Plan, Write
@@ -66,7 +66,7 @@ class StudyPlan:
 
 def prepare(
     entries: Sequence[ListedKernel],
-    sides: Sequence[CompilerSpec],
+    sides: Sequence[Triton],
     wanted: tuple[Target, ...],
     out: Path,
     folder: Path,
@@ -159,7 +159,7 @@ def order(version: str) -> tuple[int, tuple[int, ...], str]:
     return (1, (), version)
 
 
-def name_of(side: CompilerSpec) -> str:
+def name_of(side: Triton) -> str:
     """The name of a Triton in tables and folders: version, environment, or all words where it has options."""
     known = side.label if side.ptxas or side.options else side.env or side.triton or side.label
     return re.sub(r"[^\w.,=+-]", "_", known)

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tritonsmith.compiler import manifest, run, spec, wheel_env
+from tritonsmith.compiler import manifest, run, tritons
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import CAN_LAUNCH, LAUNCH
 from tritonsmith.compiler.run import Toolchain
-from tritonsmith.compiler.spec import CompilerSpec
 from tritonsmith.compiler.surgery import Surgery
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import InterruptedRunError, SmithError, UsageError
@@ -76,7 +76,7 @@ class KernelSubject:
     @property
     def triton(self) -> str:
         """The version of its Triton."""
-        return self._baseline.triton if self._baseline else spec.installed(self.where.python)
+        return self._baseline.triton if self._baseline else tritons.installed(self.where.python)
 
     @property
     def backends(self) -> frozenset[str]:
@@ -221,8 +221,8 @@ class KernelSubject:
         """Return the toolchain of a variant."""
         where = self.where
         if variant.release:
-            side = CompilerSpec(variant.name, version=variant.version(self.triton))
-            where = wheel_env.place_of(side, where.jobs, where.timeout)
+            side = Triton(variant.name, version=variant.version(self.triton))
+            where = tritons.place_of(side, where.jobs, where.timeout)
         return replace(where, variables={**where.variables, **variant.variables})
 
     def look(self, made: Manifest) -> Observation:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tritonsmith.compiler import call, spec
+from tritonsmith.compiler import call, tritons
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.core import untrusted
@@ -73,7 +73,7 @@ class CommandSubject:
         """The version that PYTHONPATH leads to, or the one beside the interpreter; from its files."""
         first = map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
         found = next((version for folder in first if (version := version_of(folder / "triton"))), "")
-        return found or spec.installed(self._python)
+        return found or tritons.installed(self._python)
 
     @property
     def _python(self) -> Path:
@@ -157,7 +157,7 @@ class CommandSubject:
         """By another ptxas: its own is that of the GPUs of the PTX in the baseline's cache."""
         texts = map(untrusted.read_text, sorted((self._folder(BASELINE) / "cache").rglob("*.ptx")))
         capabilities = frozenset(f"{one[1]}.{one[2]}" for text in texts for one in _TARGET.finditer(text))
-        own = OwnPtxas(self._python, spec.package(self._python), capabilities, None, self.out)
+        own = OwnPtxas(self._python, tritons.package(self._python), capabilities, None, self.out)
         return other_ptxas.test(variant, self.triton, own, self._steady, self._log)
 
     def _steady(self, variant: TriageVariant) -> Observation:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tritonsmith.build import sanitized_run
-from tritonsmith.compiler import spec
+from tritonsmith.compiler import tritons
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts
@@ -136,8 +136,8 @@ def _builds(space: Workspace) -> Iterator[tuple[EnvDir, Mapping[str, Any]]]:
 
 def _is(kind: BuildKind, receipt: Mapping[str, Any] | None, python: Path) -> bool:
     """Report whether the library that an interpreter loads has it: another install may have replaced it."""
-    package = Path(receipt.get("source", "")) / "python" / "triton" if receipt else spec.package(python)
-    if not spec.installed(python):
+    package = Path(receipt.get("source", "")) / "python" / "triton" if receipt else tritons.package(python)
+    if not tritons.installed(python):
         return False
     try:
         libraries = [libtriton.read(path) for path in libtriton.find(package)]

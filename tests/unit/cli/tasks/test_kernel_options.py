@@ -14,7 +14,7 @@ from tritonsmith.cli.tasks.kernel_aot import _as_upstream, _here
 from tritonsmith.cli.tasks.kernel_compile import compile_
 from tritonsmith.cli.tasks.kernel_options import BackendOptions
 from tritonsmith.cli.tasks.option_task import from_argv
-from tritonsmith.compiler import targets, wheel_env
+from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.core.errors import UsageError
 
@@ -69,7 +69,7 @@ def test_one_flag_names_the_triton_of_every_compile(
 
 
 def test_a_dry_run_installs_no_triton(smith: Smith, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wheel_env, "query", lambda *_, **__: None)  # an index that does not answer
+    monkeypatch.setattr(tritons, "query", lambda *_, **__: None)  # an index that does not answer
     argv = ("kernel.compile", "add.py", "--signature", "*fp32,i32", "--triton", "3.4", "--dry-run")
     answer = smith(*argv)
     assert answer.code == 0

@@ -62,7 +62,7 @@ from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.replay import report as replay
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources.table import COLUMNS, ResourceRow
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
@@ -335,7 +335,7 @@ def _bisect_status(_: World) -> Iterable[Grid]:
 
 
 def _blame(world: World) -> Iterable[Grid]:
-    sides = [CompilerSpec(f"3.{number}.0", version=f"3.{number}.0") for number in (6, 9)]
+    sides = [Triton(f"3.{number}.0", version=f"3.{number}.0") for number in (6, 9)]
     asked = CompileRequest(world.folder / "k.py", KERNEL, "", (targets.parse("h100"),))
     kernel = ComparedKernel(KERNEL, asked)
     request = BlameRequest(kernel, sides[0], sides[1], (), None, (), world.folder)

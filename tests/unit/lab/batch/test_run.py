@@ -15,7 +15,7 @@ import pytest
 
 from tests.support import all_gone, command_of
 from tests.unit.lab.compare import compiler
-from tritonsmith.compiler import manifest, spec, targets
+from tritonsmith.compiler import manifest, targets, tritons
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.core.envs import workspace
@@ -32,7 +32,7 @@ in_threads = pytest.mark.usefixtures("in_threads")
 
 def job(tmp_path: Path, file: Path, words: str, out: str) -> CompileJob:
     """A kernel for one side, with both targets."""
-    return CompileJob(CompileRequest(file, "", "*fp32,64", BOTH), spec.parse(words), tmp_path / out)
+    return CompileJob(CompileRequest(file, "", "*fp32,64", BOTH), tritons.parse(words), tmp_path / out)
 
 
 def test_results_come_in_the_order_of_the_jobs(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_large_sweep_is_cut_and_put_together(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     sizes = tuple(str(2**number) for number in range(20))
     asked = CompileRequest(compiler.kernel(tmp_path), "k", "*fp32", BOTH, sweeps=(Sweep("N", sizes),))
-    (made,) = run.run([CompileJob(asked, spec.parse(str(python)), tmp_path / "out")], count=2, silent=True)
+    (made,) = run.run([CompileJob(asked, tritons.parse(str(python)), tmp_path / "out")], count=2, silent=True)
     ids = [f"{target},N={size}" for target in ("cuda-80-32", "hip-gfx942-64") for size in sizes]
     assert [point.id for point in made.points] == ids
     assert manifest.read(tmp_path / "out") == made
@@ -142,7 +142,7 @@ def test_what_is_refused_is_a_row_unless_everything_is(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="it is refused"):
         run.run(jobs[1:], count=1, silent=True)
     long = CompileJob(
-        CompileRequest(good, "", "*fp32,64,32,16", BOTH), spec.parse(str(python)), tmp_path / "long"
+        CompileRequest(good, "", "*fp32,64,32,16", BOTH), tritons.parse(str(python)), tmp_path / "long"
     )
     with pytest.raises(UsageError, match="has 4 entries"):
         run.run([long], count=1, silent=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lab.compare import compiler
-from tritonsmith.compiler import spec, targets
+from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import DownloadError, SmithError
@@ -22,7 +22,8 @@ A100 = targets.parse_all(["a100"])
 def parcel(file: Path, python: Path) -> RemoteJob:
     """A unit as it is sent: only bytes arrive there."""
     asked = CompileRequest(file, "", "*fp32,64", A100)
-    made: RemoteJob = pickle.loads(pickle.dumps(work_unit.pack(asked, spec.parse(str(python)), 60, "wheel")))  # noqa: S301
+    packed = work_unit.pack(asked, tritons.parse(str(python)), 60, "wheel")
+    made: RemoteJob = pickle.loads(pickle.dumps(packed))  # noqa: S301
     return made
 
 
@@ -54,7 +55,7 @@ def test_errors_name_the_file_here(tmp_path: Path) -> None:
     assert isinstance(refused, SmithError)
     assert refused.where == f"{tmp_path}/bad.py"
     nobody = work_unit.compile_there(
-        replace(parcel(compiler.kernel(tmp_path), python), side=spec.parse("dev"))
+        replace(parcel(compiler.kernel(tmp_path), python), side=tritons.parse("dev"))
     )
     assert isinstance(nobody, SmithError)
     assert "no Python interpreter with Triton" in nobody.what

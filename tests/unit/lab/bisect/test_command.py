@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.versions import version_key
 from tritonsmith.lab.bisect import ends, report, session
@@ -44,11 +44,11 @@ class FakePredicate:
     asked: list[str] = field(default_factory=list)
     stops: int = -1
 
-    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """One by one."""
         return one_by_one(self.test)(tritons)
 
-    def test(self, triton: CompilerSpec) -> Observation:
+    def test(self, triton: Triton) -> Observation:
         """By number."""
         if len(self.asked) == self.stops:
             raise KeyboardInterrupt
@@ -206,9 +206,9 @@ def test_ends_are_releases_or_what_pytorch_depends_on() -> None:
 def test_a_flaky_test_is_a_skip(verdicts: list[Verdict], expected: Verdict) -> None:
     left = iter(verdicts)
     inner = FakePredicate("3.5.0")
-    flaky: Callable[[CompilerSpec], Observation] = lambda _: Observation(next(left), "exit code 1")  # noqa: E731
+    flaky: Callable[[Triton], Observation] = lambda _: Observation(next(left), "exit code 1")  # noqa: E731
     object.__setattr__(inner, "test", flaky)
-    outcome = ConfirmedPredicate(inner, 3).test(CompilerSpec("3.5.0", version="3.5.0"))
+    outcome = ConfirmedPredicate(inner, 3).test(Triton("3.5.0", version="3.5.0"))
     assert outcome.verdict is expected
     if expected is SKIP:
         assert outcome.why == "flaky: 2 bad, 1 good of 3 tests"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import LockedError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect.commits import CommitSearch, NoLlvmError
@@ -66,12 +66,12 @@ class Workshop:
     def last(self, pin: str) -> str:
         return self.at.get(pin, "")
 
-    def make(self, commit: TritonCommit) -> CompilerSpec:
+    def make(self, commit: TritonCommit) -> Triton:
         self.made.append(commit.commit)
         if commit.commit in self.broken:
             raise self.error
         self.libraries.add(commit.native)
-        return CompilerSpec(commit.commit, python="/usr/bin/python3")
+        return Triton(commit.commit, python="/usr/bin/python3")
 
 
 def searched(
@@ -81,7 +81,7 @@ def searched(
     numbers = {commit.commit: number for number, commit in enumerate(commits)}
     tested: list[int] = []
 
-    def test(triton: CompilerSpec) -> Observation:
+    def test(triton: Triton) -> Observation:
         return Observation(Verdict.BAD if numbers[triton.label] >= culprit else Verdict.GOOD)
 
     search = CommitSearch(
@@ -209,7 +209,7 @@ def test_a_bump_is_the_likeliest_culprit_and_tests_the_unlikeliest() -> None:
 class NoLlvm(Workshop):
     """Builds what does not pin NEW, whose LLVM cannot be had."""
 
-    def make(self, commit: TritonCommit) -> CompilerSpec:
+    def make(self, commit: TritonCommit) -> Triton:
         if commit.pin == NEW:
             self.made.append(commit.commit)
             raise NoLlvmError("no LLVM", why="no archive has it")
@@ -264,7 +264,7 @@ def test_commits_that_need_no_build_are_tested_at_once(culprit: int) -> None:
     workshop, numbers = Workshop(), {commit.commit: number for number, commit in enumerate(commits)}
     rounds: list[tuple[int, ...]] = []
 
-    def tests(tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def tests(tritons: Sequence[Triton]) -> Outcomes:
         indices = [numbers[one.label] for one in tritons]
         rounds.append(tuple(indices))
         for one in reversed(tritons):  # the last one ends first
@@ -284,7 +284,7 @@ def test_commits_that_must_be_built_are_tested_one_by_one() -> None:
     commits = history(*["common"] * 20)
     rounds: list[int] = []
 
-    def tests(tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def tests(tritons: Sequence[Triton]) -> Outcomes:
         rounds.append(len(tritons))
         return one_by_one(lambda _: Observation(Verdict.GOOD))(tritons)
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.repositories import Made
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect import commit_range, ends, nightlies, report, session
@@ -45,8 +45,8 @@ class Ready:
     def last(self, _pin: str) -> str:
         return ""
 
-    def make(self, commit: TritonCommit) -> CompilerSpec:
-        return CompilerSpec(commit.commit[:12], python="/python")
+    def make(self, commit: TritonCommit) -> Triton:
+        return Triton(commit.commit[:12], python="/python")
 
 
 @dataclass
@@ -61,11 +61,11 @@ class InTree:
     made: Made
     asked: list[str] = field(default_factory=list)
 
-    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """One by one."""
         return one_by_one(self.test)(tritons)
 
-    def test(self, triton: CompilerSpec) -> Observation:
+    def test(self, triton: Triton) -> Observation:
         self.asked.append(triton.label)
         name = f"v{triton.version}" if triton.version else triton.label.rpartition("git")[2]
         bad = HERE in self.made.git("ls-tree", "-r", "--name-only", name)

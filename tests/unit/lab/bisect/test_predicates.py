@@ -12,8 +12,8 @@ import pytest
 
 from tests.unit.lab.compare.making import point, written
 from tritonsmith.build.suites import isolated_run
-from tritonsmith.compiler import wheel_env
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler import tritons
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import StepError, UsageError
 from tritonsmith.lab import terms as language
 from tritonsmith.lab.bisect.predicate import command
@@ -35,15 +35,15 @@ GOOD, BAD, SKIP = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
 class FakeCompiles(KernelCompiles):
     """Compiles by label that were written before; `none` cannot be had."""
 
-    def of(self, triton: CompilerSpec) -> Manifests:
+    def of(self, triton: Triton) -> Manifests:
         """What was written."""
         if triton.label not in self._known:
             raise UntestableError("the package index has no such Triton")
         return self._known[triton.label]
 
 
-def spec(label: str) -> CompilerSpec:
-    return CompilerSpec(label, version=label)
+def spec(label: str) -> Triton:
+    return Triton(label, version=label)
 
 
 PTX = {"ptx": "ld.global.b8", "ttir": "module {\n}\n"}
@@ -126,7 +126,7 @@ def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> Obser
     python.parent.mkdir(parents=True, exist_ok=True)
     python.unlink(missing_ok=True)
     python.symlink_to(sys.executable)
-    monkeypatch.setattr(wheel_env, "place_of", lambda _: SimpleNamespace(python=python))
+    monkeypatch.setattr(tritons, "place_of", lambda _: SimpleNamespace(python=python))
     argv = ("python", "-c", program)
     return CommandPredicate(argv, tmp_path, tmp_path / "tests").test(spec("3.5.0"))
 
@@ -190,7 +190,7 @@ def test_a_test_is_bad_where_it_fails_as_at_the_bad_end(
     monkeypatch.setenv("PYTHONPATH", next(folder for folder in sys.path if folder.endswith("site-packages")))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # these few tests need none of our plugins
     monkeypatch.setattr(
-        wheel_env, "place_of", lambda one: SimpleNamespace(python=tmp_path / one.label / "bin" / "python")
+        tritons, "place_of", lambda one: SimpleNamespace(python=tmp_path / one.label / "bin" / "python")
     )
     predicate = TestPredicate(test, tmp_path / "tests", lambda: spec("good"), lambda: spec("bad"))
     outcomes = {name: predicate.test(spec(name)) for name in (*PYTESTS, "none")}
@@ -216,7 +216,7 @@ sys.exit(len(list(mine.parent.glob("*/here"))) != 2 or mine.name == "bad")
 
 def test_commands_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
-    tritons = [CompilerSpec(name, python=_interpreter(tmp_path / name)) for name in ("fine", "bad")]
+    tritons = [Triton(name, python=_interpreter(tmp_path / name)) for name in ("fine", "bad")]
     tested = CommandPredicate(("python", "-c", MEET), tmp_path, tmp_path / "tests", jobs=2)
     confirmed = ConfirmedPredicate(tested, 2)
     for predicate in (tested, confirmed):
@@ -228,7 +228,7 @@ def test_an_error_of_one_of_several_commands_ends_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
-    tritons = [CompilerSpec(name, python=_interpreter(tmp_path / name)) for name in ("waits", "ends")]
+    tritons = [Triton(name, python=_interpreter(tmp_path / name)) for name in ("waits", "ends")]
     program = "import sys, time; sys.exit(128) if sys.prefix.endswith('ends') else time.sleep(600)"
     tested = CommandPredicate(("python", "-c", program), tmp_path, tmp_path / "tests", jobs=2)
     with pytest.raises(StepError, match="the command ended the bisect: exit code 128"):

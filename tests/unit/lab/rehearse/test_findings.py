@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.lab.compare.making import point
 from tests.unit.lab.compare.test_thresholds import AMD, NVIDIA, pair
-from tritonsmith.compiler import spec
 from tritonsmith.compiler.manifest import Status
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.compare.diff import Compared, Comparison
 from tritonsmith.lab.compare.metrics import Measured
@@ -134,7 +134,7 @@ def test_not_sure_is_an_answer() -> None:
 
 
 def test_releases_between() -> None:
-    old, new, own = (spec.CompilerSpec(text, version=text) for text in ("3.5.1", "3.8.0", ""))
+    old, new, own = (Triton(text, version=text) for text in ("3.5.1", "3.8.0", ""))
     assert findings.between(old, new) == ("3.6.0", "3.7.0")
     assert findings.between(new, old) == ("3.7.0", "3.6.0")
     assert findings.between(old, own) == ()
@@ -142,14 +142,14 @@ def test_releases_between() -> None:
 
 def test_each_finding_has_the_commands_that_go_on() -> None:
     (found,) = verdict(other("03 matmul", "ok", "failed")).findings
-    old, new = (spec.CompilerSpec(text, version=text) for text in ("3.7.0", "3.9.0"))
+    old, new = (Triton(text, version=text) for text in ("3.7.0", "3.9.0"))
     assert shlex.split(found.search(Path("/c/kernels.toml"), old, new)) == [
         "invoke", "bisect", "--good", "3.7.0", "--bad", "3.9.0", "--kernel", "/c/kernels.toml:03 matmul",
         "--target", "cuda:90:32",
     ]  # fmt: skip
     (spilled,) = verdict(one("k", NVIDIA, {**NVIDIA, "spill_store_bytes": 8})).findings
     assert "--when 'spills>+0' --target cuda:90:32" in spilled.search(Path("/c/kernels.toml"), old, new)
-    own = spec.CompilerSpec("debug", env="debug")
+    own = Triton("debug", env="debug")
     assert shlex.split(spilled.search(Path("/c/kernels.toml"), old, own)) == [
         "invoke", "compare", "/c/kernels.toml:k", "--triton", "3.7.0,debug", "--target", "cuda:90:32",
     ]  # fmt: skip

@@ -14,7 +14,7 @@ from tests.unit.lab.compare import compiler
 from tests.unit.lab.compare.making import point, written
 from tritonsmith.cli.tasks import cache
 from tritonsmith.cli.tasks.rehearse import rehearse
-from tritonsmith.compiler import spec, targets
+from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("in_threads")
 
 
 @pytest.fixture
-def tritons(tmp_path: Path) -> tuple[Path, Path]:
+def pythons(tmp_path: Path) -> tuple[Path, Path]:
     """Two interpreters."""
     return compiler.make(tmp_path / "old", "3.4.0"), compiler.make(tmp_path / "new", "3.6.0")
 
@@ -63,10 +63,10 @@ Prepare = Callable[..., UpgradeRehearsal]
 
 
 @pytest.fixture
-def prepared(listed: Path, tritons: tuple[Path, Path]) -> Prepare:
+def prepared(listed: Path, pythons: tuple[Path, Path]) -> Prepare:
     def prepare(file: Path = listed, **more: object) -> UpgradeRehearsal:
         flags = CompileRequest(Path(), "", "", targets.parse_all(["h100"]), **more)  # type: ignore[arg-type]
-        sides = (rehearsal.parse_side(str(python), "--from") for python in tritons)
+        sides = (rehearsal.parse_side(str(python), "--from") for python in pythons)
         return rehearsal.prepare(kernel_list.read(file), file, flags, *sides)
 
     return prepare
@@ -76,12 +76,12 @@ def run(wanted: UpgradeRehearsal) -> RehearsalResult:
     return rehearsal.execute(wanted, count=2, silent=True)
 
 
-def counts(tritons: tuple[Path, Path]) -> list[int]:
-    return [len(compiler.compiled(python)) for python in tritons]
+def counts(pythons: tuple[Path, Path]) -> list[int]:
+    return [len(compiler.compiled(python)) for python in pythons]
 
 
 def test_what_did_not_change_is_not_compiled_again(
-    prepared: Prepare, listed: Path, tritons: tuple[Path, Path], tmp_path: Path
+    prepared: Prepare, listed: Path, pythons: tuple[Path, Path], tmp_path: Path
 ) -> None:
     made = run(prepared())
     assert [(one.pair.kernel, one.pair.point) for one in made.comparison.compared] == [
@@ -90,58 +90,58 @@ def test_what_did_not_change_is_not_compiled_again(
         ("the second", "cuda-90-32"),
     ]
     assert (made.compiled, made.kept, made.skipped) == (4, 0, ("old",))
-    assert counts(tritons) == [3, 3]
-    assert (run(prepared()).kept, counts(tritons)) == (4, [3, 3])
+    assert counts(pythons) == [3, 3]
+    assert (run(prepared()).kept, counts(pythons)) == (4, [3, 3])
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for name in ("one", "two"):
         compiler.kernel(elsewhere, name)
     (elsewhere / "list.toml").write_text(LIST)
-    assert (run(prepared(elsewhere / "list.toml")).kept, counts(tritons)) == (4, [3, 3])  # the content counts
+    assert (run(prepared(elsewhere / "list.toml")).kept, counts(pythons)) == (4, [3, 3])  # the content counts
     listed.write_text(LIST.replace('"a100", "mi300x"', '"a100", "mi300x", "h100"'))
-    assert (run(prepared()).kept, counts(tritons)) == (2, [4, 4])  # the target that is new
+    assert (run(prepared()).kept, counts(pythons)) == (2, [4, 4])  # the target that is new
     compiler.kernel(tmp_path, "two", "edited")
-    assert (run(prepared()).kept, counts(tritons)) == (2, [5, 5])
+    assert (run(prepared()).kept, counts(pythons)) == (2, [5, 5])
     run(prepared(options={"num_warps": 8}))
-    assert counts(tritons) == [9, 9]
+    assert counts(pythons) == [9, 9]
 
 
 def test_a_change_of_what_a_kernel_imports_counts(
-    prepared: Prepare, tritons: tuple[Path, Path], tmp_path: Path
+    prepared: Prepare, pythons: tuple[Path, Path], tmp_path: Path
 ) -> None:
     (tmp_path / "one.py").write_text("import near\n\n@triton.jit\ndef one(p, N):\n    near.f(p)\n")
     (tmp_path / "near.py").write_text("f = 1\n")
     run(prepared())
     (tmp_path / "near.py").write_text("f = 2\n")
-    assert (run(prepared()).kept, counts(tritons)) == (2, [5, 5])
+    assert (run(prepared()).kept, counts(pythons)) == (2, [5, 5])
 
 
 def test_a_refused_kernel_is_refused_once_and_a_crash_is_tried_again(
-    prepared: Prepare, tritons: tuple[Path, Path], tmp_path: Path
+    prepared: Prepare, pythons: tuple[Path, Path], tmp_path: Path
 ) -> None:
     compiler.kernel(tmp_path, "one", "refuse")
     compiler.kernel(tmp_path, "two", "crash")
-    assert (run(prepared()).kept, counts(tritons)) == (0, [3, 3])
+    assert (run(prepared()).kept, counts(pythons)) == (0, [3, 3])
     made = run(prepared())
-    assert (made.kept, counts(tritons)) == (2, [4, 4])
+    assert (made.kept, counts(pythons)) == (2, [4, 4])
     assert [one.pair.b.point.status for one in made.comparison.compared] == ["failed", "failed", "crashed"]
 
 
 def test_variables_that_change_what_is_compiled_leave_nothing_behind(
-    prepared: Prepare, tritons: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    prepared: Prepare, pythons: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(prepared())
     monkeypatch.setenv("DISABLE_LLVM_OPT", "1")
-    assert (run(prepared()).kept, counts(tritons)) == (0, [6, 6])
+    assert (run(prepared()).kept, counts(pythons)) == (0, [6, 6])
 
 
 def test_entries_that_ask_for_the_same_share_a_compile(
-    prepared: Prepare, listed: Path, tritons: tuple[Path, Path]
+    prepared: Prepare, listed: Path, pythons: tuple[Path, Path]
 ) -> None:
     listed.write_text(LIST.replace('versions = "<3.6"', ""))
     made = run(prepared())
     assert [one.pair.kernel for one in made.comparison.compared] == ["one", "one", "the second", "old"]
-    assert counts(tritons) == [3, 3]
+    assert counts(pythons) == [3, 3]
 
 
 def test_one_rehearsal_at_a_time(prepared: Prepare) -> None:
@@ -151,7 +151,7 @@ def test_one_rehearsal_at_a_time(prepared: Prepare) -> None:
 
 
 def test_what_is_kept_is_listed_and_cleared(
-    prepared: Prepare, tritons: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    prepared: Prepare, pythons: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(prepared())
     cache.listing(Context(), json=True)
@@ -167,7 +167,7 @@ def test_what_is_kept_is_listed_and_cleared(
     assert not any(folder.exists() for folder in prepared().folders)
     cache.clear_cache(Context(), rehearsed=True, yes=True)
     assert capsys.readouterr().out.endswith("nothing to clear\n")
-    assert (run(prepared()).kept, counts(tritons)) == (0, [6, 6])
+    assert (run(prepared()).kept, counts(pythons)) == (0, [6, 6])
 
 
 def test_sides(listed: Path) -> None:
@@ -176,13 +176,13 @@ def test_sides(listed: Path) -> None:
             rehearsal.parse_side(text, "--to")
     with pytest.raises(UsageError, match="--from is missing"):
         rehearsal.parse_side("", "--from")
-    release = spec.parse("3.6")
+    release = tritons.parse("3.6")
     flags = CompileRequest(Path(), "", "", ())
     with pytest.raises(UsageError, match="are the same Triton"):
         rehearsal.prepare(kernel_list.read(listed), listed, flags, release, release)
     with pytest.raises(UsageError, match=r"no kernel is for both 3\.6 and 3\.9"):
-        rehearsal.prepare(kernel_list.read(listed)[2:], listed, flags, release, spec.parse("3.9"))
-    made = rehearsal.prepare(kernel_list.read(listed), listed, flags, release, spec.parse("3.9"))
+        rehearsal.prepare(kernel_list.read(listed)[2:], listed, flags, release, tritons.parse("3.9"))
+    made = rehearsal.prepare(kernel_list.read(listed), listed, flags, release, tritons.parse("3.9"))
     place = workspace.default().root / "kernels" / "releases" / "3.9.0"
     assert [one.b.out.parent for one in made.kernels] == [place, place]
     script = made.plan().shell()
@@ -193,7 +193,7 @@ def test_a_list_of_files_in_a_checkout_wants_that_checkout(listed: Path, tmp_pat
     checkout = tmp_path / "a checkout"
     checkout.mkdir()
     kernels, flags = kernel_list.read(listed), CompileRequest(Path(), "", "", ())
-    sides = (spec.parse("3.6.0"), spec.parse("3.9.0"))
+    sides = (tritons.parse("3.6.0"), tritons.parse("3.9.0"))
     for path in listed.parent.glob("*.py"):
         path.rename(checkout / path.name)
     with pytest.raises(FactError, match="no such file") as failure:
@@ -221,9 +221,9 @@ def test_metrics_are_kept_as_long_as_the_compile_is(tmp_path: Path, monkeypatch:
 
 
 def test_the_task(
-    listed: Path, tritons: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    listed: Path, pythons: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = {"from_": str(tritons[0]), "to": str(tritons[1]), "kernels": str(listed), "jobs": "2"}
+    flags = {"from_": str(pythons[0]), "to": str(pythons[1]), "kernels": str(listed), "jobs": "2"}
     rehearse(Context(), **flags)
     assert (
         "warning: not sure: 2 kernels have unknown values" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from tests.support import all_gone
 from tests.unit.compiler.resources import elf_maker
 from tests.unit.lab.compare import compiler
 from tritonsmith.cli.tasks.kernel_study import _print, study
-from tritonsmith.compiler import output_lock, spec, targets
+from tritonsmith.compiler import output_lock, targets, tritons
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.resources.table import ResourceRow, Value
 from tritonsmith.core.envs import workspace
@@ -48,9 +48,9 @@ def listed(tmp_path: Path) -> Path:
 
 def prepared(listed: Path, *words: str, history: git_sources.History | None = None) -> StudyPlan:
     """The matrix of these Tritons."""
-    tritons = [spec.parse(word) for word in words]
+    sides = [tritons.parse(word) for word in words]
     out = listed.parent / "out"
-    return plan.prepare(kernel_list.read(listed), tritons, BOTH, out, listed.parent, history)
+    return plan.prepare(kernel_list.read(listed), sides, BOTH, out, listed.parent, history)
 
 
 def test_each_version_has_the_kernels_that_are_for_it(listed: Path) -> None:
@@ -72,10 +72,10 @@ def test_each_version_has_the_kernels_that_are_for_it(listed: Path) -> None:
 
 
 def test_options_of_a_triton_are_part_of_its_name() -> None:
-    words = spec.joined(("3.4.0", "num_warps=8", "maxnreg=64", "3.2.0"))
+    words = tritons.joined(("3.4.0", "num_warps=8", "maxnreg=64", "3.2.0"))
     assert words == ["3.4.0,num_warps=8,maxnreg=64", "3.2.0"]
-    assert [plan.name_of(spec.parse(word)) for word in words] == words
-    assert spec.joined(("num_warps=8", "3.2.0")) == ["num_warps=8", "3.2.0"], "there is nothing before it"
+    assert [plan.name_of(tritons.parse(word)) for word in words] == words
+    assert tritons.joined(("num_warps=8", "3.2.0")) == ["num_warps=8", "3.2.0"], "there is nothing before it"
 
 
 def test_names_of_kernels_stay_in_the_folder_and_apart(listed: Path) -> None:

@@ -22,9 +22,9 @@ from tritonsmith.build.suites.results import (
     read_lit,
     read_pytest,
 )
-from tritonsmith.compiler import wheel_env
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.folder_name import folder_name
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import files, process
 from tritonsmith.facts import checkout
@@ -76,13 +76,13 @@ class TestPredicate:
 
     file: TestFile
     scratch: Path
-    good: Callable[[], CompilerSpec]
-    bad: Callable[[], CompilerSpec]
+    good: Callable[[], Triton]
+    bad: Callable[[], Triton]
     scheduler: str = ""
     jobs: int = 1
     _known: dict[str, TestRun] = field(default_factory=dict)
 
-    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """Run pytest for several Tritons at once; lit one by one: commits of one build share its folder."""
         jobs = 1 if self.file.lit else min(self.jobs, len(tritons))
         if jobs > 1 and not self.scheduler:
@@ -92,11 +92,11 @@ class TestPredicate:
             for triton, mine in runs:
                 yield triton, self._outcome(triton, mine)
 
-    def test(self, triton: CompilerSpec) -> Observation:
+    def test(self, triton: Triton) -> Observation:
         """Run them, and compare the failures with those of the bad end."""
         return self._outcome(triton, _run(self.file, self.scratch, triton))
 
-    def _outcome(self, triton: CompilerSpec, mine: TestRun) -> Observation:
+    def _outcome(self, triton: Triton, mine: TestRun) -> Observation:
         seconds = mine.seconds
         if mine.why:
             return Observation(Verdict.SKIP, mine.figures, mine.why, seconds)
@@ -113,9 +113,7 @@ class TestPredicate:
             return Observation(Verdict.SKIP, mine.figures, "it fails in another way", seconds)
         return Observation(Verdict.GOOD, mine.figures, seconds=seconds)
 
-    def _end(
-        self, name: str, end: Callable[[], CompilerSpec], triton: CompilerSpec, mine: TestRun
-    ) -> TestRun:
+    def _end(self, name: str, end: Callable[[], Triton], triton: Triton, mine: TestRun) -> TestRun:
         """Return the failure at an end, which is tested once."""
         spec = end()
         if spec.label not in self._known:
@@ -124,11 +122,11 @@ class TestPredicate:
         return self._known[spec.label]
 
 
-def _run(file: TestFile, scratch: Path, triton: CompilerSpec) -> TestRun:
+def _run(file: TestFile, scratch: Path, triton: Triton) -> TestRun:
     """Run the tests for one Triton."""
     began, own = time.monotonic(), scratch / folder_name(triton.label)
     try:
-        python = wheel_env.place_of(triton).python
+        python = tritons.place_of(triton).python
     except UsageError as error:
         return TestRun({}, why=error.what)
     run = (_by_lit if file.lit else _by_pytest)(file, python, own)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.build.suites import isolated_run
-from tritonsmith.compiler import wheel_env
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.folder_name import folder_name
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import StepError, UsageError
 from tritonsmith.lab.bisect.predicate import pool
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes
@@ -39,18 +39,18 @@ class CommandPredicate:
     scheduler: str = ""
     jobs: int = 1
 
-    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """Run it for several Tritons, as many at once as was asked for."""
         return pool.results(self.test, tritons, self.scheduler, self.jobs)
 
-    def test(self, triton: CompilerSpec) -> Observation:
+    def test(self, triton: Triton) -> Observation:
         """Run it.
 
         Raises:
             StepError: it cannot be started, or its exit code ends the bisect.
         """
         try:
-            python = wheel_env.place_of(triton).python
+            python = tritons.place_of(triton).python
         except UsageError as error:
             return Observation(Verdict.SKIP, why=error.what)
         began = time.monotonic()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.compiler.manifest import Point
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.lab import failure
 from tritonsmith.lab.bisect.predicate.kernel_compiles import CompilesOf, Manifests, UntestableError
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
@@ -29,15 +29,15 @@ class FailurePredicate:
     """
 
     compiles: CompilesOf
-    bad: Callable[[], CompilerSpec]
+    bad: Callable[[], Triton]
 
-    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """Compile by all of them in one pool, then look at each."""
         if len(tritons) > 1:
             self.compiles.prepare(tritons)
         return one_by_one(self.test)(tritons)
 
-    def test(self, triton: CompilerSpec) -> Observation:
+    def test(self, triton: Triton) -> Observation:
         """Compile, and compare the failures with those of the bad end."""
         try:
             searched = dict(failures(self.compiles.of(self.bad())))

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.manifest import Manifest
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Remove
@@ -20,7 +20,7 @@ from tritonsmith.lab.compare.inputs import ComparedKernel
 Manifests = tuple[Manifest, ...]
 
 
-def folder(out: Path, triton: CompilerSpec, kernel: ComparedKernel) -> Path:
+def folder(out: Path, triton: Triton, kernel: ComparedKernel) -> Path:
     """Return the folder with one Triton's compiles of one kernel."""
     return out / folder_name(triton.label) / kernel.name
 
@@ -32,10 +32,10 @@ class UntestableError(FactError):
 class CompilesOf(Protocol):
     """Compiles of the same kernels by many compilers: `KernelCompiles`, `llc_compiles.LlcCompiles`."""
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+    def prepare(self, tritons: Sequence[Triton]) -> None:
         """Do at once what can be done at once for several Tritons."""
 
-    def of(self, triton: CompilerSpec) -> Manifests:
+    def of(self, triton: Triton) -> Manifests:
         """The compiles by one of them.
 
         Raises:
@@ -66,7 +66,7 @@ class KernelCompiles:
     again: bool = False
     _known: dict[str, Manifests] = field(default_factory=dict, compare=False)
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+    def prepare(self, tritons: Sequence[Triton]) -> None:
         """Compile by several Tritons in one pool; what goes wrong is told when one of them is asked for."""
         jobs = {triton.label: self._jobs(triton) for triton in tritons}
         wanted = {label: made for label, made in jobs.items() if made}
@@ -76,7 +76,7 @@ class KernelCompiles:
             return
         self._known.update({label: tuple(next(every) for _ in made) for label, made in wanted.items()})
 
-    def of(self, triton: CompilerSpec) -> Manifests:
+    def of(self, triton: Triton) -> Manifests:
         """The compiles by one Triton.
 
         Raises:
@@ -94,7 +94,7 @@ class KernelCompiles:
                 raise UntestableError(": ".join(filter(None, (error.what, why)))) from error
         return self._known.pop(triton.label) if self.again else self._known[triton.label]
 
-    def _jobs(self, triton: CompilerSpec) -> tuple[CompileJob, ...]:
+    def _jobs(self, triton: Triton) -> tuple[CompileJob, ...]:
         return tuple(
             CompileJob(kernel.asked, triton, folder(self.out, triton, kernel))
             for kernel in self.kernels

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.compiler.manifest import Manifest
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.lab import terms
 from tritonsmith.lab.bisect.predicate.kernel_compiles import CompilesOf, UntestableError
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
@@ -29,15 +29,15 @@ class LimitPredicate:
 
     compiles: CompilesOf
     terms: tuple[Term, ...]
-    good: Callable[[], CompilerSpec]
+    good: Callable[[], Triton]
 
-    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """Compile by all of them in one pool, then look at each."""
         if len(tritons) > 1:
             self.compiles.prepare(tritons)
         return one_by_one(self.test)(tritons)
 
-    def test(self, triton: CompilerSpec) -> Observation:
+    def test(self, triton: Triton) -> Observation:
         """Compile, measure, and look at each term."""
         try:
             mine = self.compiles.of(triton)

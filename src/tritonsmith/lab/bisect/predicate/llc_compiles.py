@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.compiler import manifest as manifests
-from tritonsmith.compiler import wheel_env
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.manifest import Manifest, Point, Stage
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
@@ -26,7 +26,7 @@ from tritonsmith.lab.model import Observation
 _BINARY = {"cuda": "cubin", "hip": "hsaco"}
 
 
-LlcTest = Callable[[CompilerSpec], Observation]
+LlcTest = Callable[[Triton], Observation]
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class LlcCompiles:
     """
 
     tritons: CompilesOf
-    whose: CompilerSpec
-    llc: CompilerSpec
+    whose: Triton
+    llc: Triton
     out: Path
     optimizes: bool = False
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+    def prepare(self, tritons: Sequence[Triton]) -> None:
         """Nothing: one llc is tested after another."""
 
-    def of(self, triton: CompilerSpec) -> Manifests:
+    def of(self, triton: Triton) -> Manifests:
         """The compiles by the llc, or by a Triton."""
         every = self.tritons.of(self.whose if triton == self.llc else triton)
         return tuple(map(self._compiled, every)) if triton == self.llc else every
@@ -78,7 +78,7 @@ class LlcCompiles:
             FactError: a step cannot take what the step before made.
         """
         llc = of_llc.of(Path(self.llc.python))
-        place = wheel_env.place_of(self.whose, 1)
+        place = tritons.place_of(self.whose, 1)
         side = BlameSide(self.whose.label, place.python, made, point, place.variables)
         parts = components.of(point.backend, point.stages)
         pipeline = MixedPipeline(
@@ -99,7 +99,7 @@ def _stage(path: Path, folder: Path) -> Stage:
 
 
 def tests(
-    predicate: Predicate, sides: Mapping[str, CompilerSpec], out: Path, *, optimizes: bool
+    predicate: Predicate, sides: Mapping[str, Triton], out: Path, *, optimizes: bool
 ) -> dict[str, LlcTest]:
     """For each side of a step, the test of an llc by its llir; none for what has no llir: commands and tests.
 
@@ -114,8 +114,8 @@ def tests(
         return {}
     found = inner
 
-    def of(name: str, whose: CompilerSpec) -> LlcTest:
-        def test(llc: CompilerSpec) -> Observation:
+    def of(name: str, whose: Triton) -> LlcTest:
+        def test(llc: Triton) -> Observation:
             compiles = LlcCompiles(found.compiles, whose, llc, out / name, optimizes)
             return replace(found, compiles=compiles).test(llc)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
-from tritonsmith.compiler import wheel_env
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler import tritons
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.lab.batch import executor, work_unit
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 def results(
-    test: Callable[[CompilerSpec], T], tritons: Sequence[CompilerSpec], scheduler: str, jobs: int
-) -> Generator[tuple[CompilerSpec, T], None, None]:
+    test: Callable[[Triton], T], tritons: Sequence[Triton], scheduler: str, jobs: int
+) -> Generator[tuple[Triton, T], None, None]:
     """Yield the results of the tests as they arrive.
 
     Args:
@@ -41,14 +41,14 @@ def results(
             yield triton, found
 
 
-def _install(triton: CompilerSpec) -> None:
+def _install(triton: Triton) -> None:
     try:
-        wheel_env.place_of(triton)
+        tritons.place_of(triton)
     except UsageError:  # a release that this Python has no wheel of: its test says so
         return
 
 
-def _tested(test: Callable[[CompilerSpec], T], triton: CompilerSpec) -> T | SmithError:
+def _tested(test: Callable[[Triton], T], triton: Triton) -> T | SmithError:
     """One result, or an error that can be sent back."""
     try:
         return test(triton)

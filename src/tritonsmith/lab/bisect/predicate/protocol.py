@@ -8,14 +8,14 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.lab.model import Observation, Verdict
 
-Outcomes = Generator[tuple[CompilerSpec, Observation], None, None]
-CandidateTests = Callable[[Sequence[CompilerSpec]], Outcomes]
+Outcomes = Generator[tuple[Triton, Observation], None, None]
+CandidateTests = Callable[[Sequence[Triton]], Outcomes]
 
 
-def one_by_one(test: Callable[[CompilerSpec], Observation]) -> CandidateTests:
+def one_by_one(test: Callable[[Triton], Observation]) -> CandidateTests:
     """Tests of several Tritons, one after another."""
     return lambda tritons: ((one, test(one)) for one in tritons)
 
@@ -23,14 +23,14 @@ def one_by_one(test: Callable[[CompilerSpec], Observation]) -> CandidateTests:
 class Predicate(Protocol):
     """Tests Tritons."""
 
-    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """Test several Tritons, at once where that can be: their outcomes as they come.
 
         Raises:
             SmithError: as `test` does.
         """
 
-    def test(self, triton: CompilerSpec) -> Observation:
+    def test(self, triton: Triton) -> Observation:
         """Test whether a Triton is bad.
 
         Raises:
@@ -51,7 +51,7 @@ class ConfirmedPredicate:
     inner: Predicate
     times: int
 
-    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """One outcome of all tests of each."""
         began = time.monotonic()
         every: dict[str, list[Observation]] = defaultdict(list)
@@ -61,7 +61,7 @@ class ConfirmedPredicate:
                 if len(every[triton.label]) == self.times:
                     yield triton, self._agreed(every[triton.label], time.monotonic() - began)
 
-    def test(self, triton: CompilerSpec) -> Observation:
+    def test(self, triton: Triton) -> Observation:
         """One outcome of all tests."""
         ((_, outcome),) = self.outcomes((triton,))
         return outcome

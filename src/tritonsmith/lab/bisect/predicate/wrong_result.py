@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tritonsmith.check import report
 from tritonsmith.check.kernel_check import check_kernel
-from tritonsmith.compiler import spec, wheel_env
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.folder_name import folder_name
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.lab.compare.inputs import ComparedKernel
@@ -34,18 +34,18 @@ class WrongResultPredicate:
     timeout: int | None = None
     silent: bool = False
 
-    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """One after another."""
         return one_by_one(self.test)(tritons)
 
-    def test(self, triton: CompilerSpec) -> Observation:
+    def test(self, triton: Triton) -> Observation:
         """Dump, and run the IR after each pass."""
         began, why = time.monotonic(), "" if self.kernels else "no kernel"
         for kernel, target in ((one, target) for one in self.kernels for target in one.asked.targets):
             folder = self.out / folder_name(triton.label) / folder_name(f"{kernel.name}-{target}")
             try:
-                where = wheel_env.place_of(triton, 1, self.timeout)
-                asked = replace(spec.applied(kernel.asked, triton), targets=(target,))
+                where = tritons.place_of(triton, 1, self.timeout)
+                asked = replace(tritons.applied(kernel.asked, triton), targets=(target,))
                 _, answer = check_kernel(asked, where, folder, silent=self.silent)
             except InterruptedRunError:
                 raise

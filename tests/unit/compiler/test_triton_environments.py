@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.compiler import spec, wheel_env
+from tritonsmith.compiler import tritons
 from tritonsmith.core.envs import receipts, session
 from tritonsmith.core.errors import LockedError, StepError, UsageError
 from tritonsmith.core.plan import Run
@@ -58,53 +58,53 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_made_once(index: Path) -> None:
-    place = wheel_env.place_of(spec.parse("3.4"), jobs=3)
-    env = wheel_env.env_of("3.4.0")
+    place = tritons.place_of(tritons.parse("3.4"), jobs=3)
+    env = tritons.env_of("3.4.0")
     assert (place.python, place.jobs) == (env.python, 3)
     assert env.name == "triton-3.4.0"
     receipt = receipts.read(env.receipt("up"))
     assert receipt is not None
     assert receipt["requirement"] == "triton==3.4.0"
-    assert not wheel_env.plan("3.4.0").steps
-    wheel_env.make("3.4.0")
+    assert not tritons.plan("3.4.0").steps
+    tritons.make("3.4.0")
     assert len(index.read_text().splitlines()) == 1
 
 
 def test_another_triton_in_it_is_replaced(index: Path) -> None:
-    env = wheel_env.make("3.4.0")
+    env = tritons.make("3.4.0")
     (package,) = env.venv.glob("lib/*/site-packages/triton/__init__.py")
     package.write_text("__version__ = '3.2.0'\n")
-    (step,) = wheel_env.plan("3.4.0").steps
+    (step,) = tritons.plan("3.4.0").steps
     assert isinstance(step, Run)
     assert step.argv[-1] == "triton==3.4.0"
-    wheel_env.make("3.4.0")
+    tritons.make("3.4.0")
     assert "3.4.0" in package.read_text()
-    assert not wheel_env.plan("3.4.0").steps
+    assert not tritons.plan("3.4.0").steps
     assert len(index.read_text().splitlines()) == 1  # the venv stayed
 
 
 def test_a_release_that_does_not_exist_leaves_nothing() -> None:
     with pytest.raises(UsageError, match=r"has no Triton 9\.4\.0") as caught:
-        wheel_env.make("9.4.0")
+        tritons.make("9.4.0")
     assert "did you mean '3.4.0'?" in caught.value.hints
-    assert not wheel_env.env_of("9.4.0").venv.exists()
+    assert not tritons.env_of("9.4.0").venv.exists()
     with pytest.raises(StepError, match=r"cannot install Triton 8\.0\.0") as offline:
-        wheel_env.make("8.0.0")
+        tritons.make("8.0.0")
     assert "check that pip can reach its index" in str(offline.value)
-    assert wheel_env.env_of("8.0.0").venv.exists()
+    assert tritons.env_of("8.0.0").venv.exists()
 
 
 def test_an_index_that_does_not_answer_says_nothing_about_releases(tmp_path: Path) -> None:
     (tmp_path / "versions").write_text("triton (3.4.0)\nAvailable versions: 3.4.0, 3.0.0\n")
     (tmp_path / "retries").write_text("")
     with pytest.raises(UsageError, match=r"has no Triton 7\.0\.0"):
-        wheel_env.check(["7.0.0"])
+        tritons.check(["7.0.0"])
     (tmp_path / "retries").write_text(
         "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'no route': /triton/\n"
     )
-    wheel_env.check(["7.0.0"])
+    tritons.check(["7.0.0"])
     with pytest.raises(StepError, match=r"cannot install Triton 7\.0\.0") as offline:
-        wheel_env.make("7.0.0")
+        tritons.make("7.0.0")
     assert "check that pip can reach its index" in str(offline.value)
 
 
@@ -113,4 +113,4 @@ def test_who_is_busy_in_it_is_named() -> None:
         session.opened("up", "triton-3.4.0"),
         pytest.raises(LockedError, match="another run is busy in this environment"),
     ):
-        wheel_env.make("3.4.0", patience=0.1)
+        tritons.make("3.4.0", patience=0.1)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.lab.compare import compiler
-from tritonsmith.compiler import spec, targets
+from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.request import CompileRequest, Sweep
-from tritonsmith.compiler.spec import CompilerSpec
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import UsageError
 
 A100, MI300X = targets.parse_all(["a100", "mi300x"])
@@ -18,43 +18,43 @@ A100, MI300X = targets.parse_all(["a100", "mi300x"])
 @pytest.mark.parametrize(
     ("text", "side"),
     [
-        ("3.4.0", CompilerSpec("3.4.0", version="3.4.0")),
-        ("3.4", CompilerSpec("3.4", version="3.4.0")),
-        ("3.4rc1", CompilerSpec("3.4rc1", version="3.4.0rc1")),
-        ("triton-3.3.1", CompilerSpec("triton-3.3.1", version="3.3.1")),
-        ("debug", CompilerSpec("debug", env="debug")),
-        (" 3.4.0 , a100,sm_80 ", CompilerSpec("3.4.0 , a100,sm_80", version="3.4.0", targets=(A100,))),
-        ("3.4.0,ptxas=12.9", CompilerSpec("3.4.0,ptxas=12.9", version="3.4.0", ptxas="12.9.86")),
-        ("hip:gfx942,cuda:80", CompilerSpec("hip:gfx942,cuda:80", targets=(MI300X, A100))),
+        ("3.4.0", Triton("3.4.0", version="3.4.0")),
+        ("3.4", Triton("3.4", version="3.4.0")),
+        ("3.4rc1", Triton("3.4rc1", version="3.4.0rc1")),
+        ("triton-3.3.1", Triton("triton-3.3.1", version="3.3.1")),
+        ("debug", Triton("debug", env="debug")),
+        (" 3.4.0 , a100,sm_80 ", Triton("3.4.0 , a100,sm_80", version="3.4.0", targets=(A100,))),
+        ("3.4.0,ptxas=12.9", Triton("3.4.0,ptxas=12.9", version="3.4.0", ptxas="12.9.86")),
+        ("hip:gfx942,cuda:80", Triton("hip:gfx942,cuda:80", targets=(MI300X, A100))),
         (
             "num_warps=8,T=(1,2),A=relu,B=tl.float16",
-            CompilerSpec(
+            Triton(
                 "num_warps=8,T=(1,2),A=relu,B=tl.float16",
                 options={"num_warps": 8, "T": (1, 2), "A": "relu", "B": {"dtype": "float16"}},
             ),
         ),
     ],
 )
-def test_words(text: str, side: CompilerSpec) -> None:
-    assert spec.parse(text) == side
+def test_words(text: str, side: Triton) -> None:
+    assert tritons.parse(text) == side
 
 
 def test_all_targets() -> None:
-    assert set(spec.parse("all").targets) == {targets.parse(name) for name in targets.known()}
+    assert set(tritons.parse("all").targets) == {targets.parse(name) for name in targets.known()}
 
 
 def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     python = compiler.make(tmp_path / "venv", "3.2.0")
-    side = spec.parse("venv/bin/python,h100")
+    side = tritons.parse("venv/bin/python,h100")
     assert (side.python, side.version, side.triton) == (str(python), "", "3.2.0")
     env = tmp_path / "mine.toml"
     env.write_text("[triton]\n")
-    assert spec.parse(str(env)).env == str(env)
+    assert tritons.parse(str(env)).env == str(env)
     out = tmp_path / "out" / "kernel"
     out.mkdir(parents=True)
     (out / "manifest.json").write_text("{}")
-    assert spec.parse("out").folder == tmp_path / "out"
+    assert tritons.parse("out").folder == tmp_path / "out"
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_wrong_words(text: str, says: str, tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / name).mkdir()
     (tmp_path / "out" / "manifest.json").write_text("{}")
     with pytest.raises(UsageError) as caught:
-        spec.parse(text)
+        tritons.parse(text)
     assert says in str(caught.value)
 
 
 def test_what_a_side_changes(tmp_path: Path) -> None:
     asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", (A100,), sweeps=(Sweep("N", ("1", "2")),))
-    side = spec.parse("mi300x,num_warps=8,D=tl.float16")
-    got = spec.applied(asked, side)
+    side = tritons.parse("mi300x,num_warps=8,D=tl.float16")
+    got = tritons.applied(asked, side)
     assert got.targets == (MI300X,)
     assert got.sweeps == (Sweep("N", ("1", "2")), Sweep("num_warps", ("8",)), Sweep("D", ("tl.float16",)))
-    assert spec.applied(asked, spec.parse("3.4.0")) == asked
+    assert tritons.applied(asked, tritons.parse("3.4.0")) == asked
     with pytest.raises(UsageError, match="both --sweep and the side N=4 set N"):
-        spec.applied(asked, spec.parse("N=4"))
+        tritons.applied(asked, tritons.parse("N=4"))

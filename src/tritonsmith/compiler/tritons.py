@@ -1,0 +1,383 @@
+"""A Triton that can compile: its spelling, as in `3.9.0,ptxas=13.0`, and how it is made ready.
+
+A release is installed on demand into an environment of its own (`triton-3.4.0`), which is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from tritonsmith.compiler import manifest, run, targets, values
+from tritonsmith.compiler.request import CompileRequest, Sweep
+from tritonsmith.compiler.run import Toolchain
+from tritonsmith.compiler.targets import Target
+from tritonsmith.core.envs import session, settings, workspace
+from tritonsmith.core.envs.session import Session
+from tritonsmith.core.envs.workspace import EnvDir
+from tritonsmith.core.errors import LockedError, SmithError, StepError, UsageError, did_you_mean
+from tritonsmith.core.plan import Plan, Remove, locks
+from tritonsmith.core.plan.process import query
+from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.facts import eras, installed_tritons, machine
+from tritonsmith.wheels import ptxas, venv
+from tritonsmith.wheels.ptxas import RegistryPtxas
+
+WHEEL = "triton-"  # `triton-3.4.0`: the environment of a release
+_VERSION = re.compile(r"\d+(\.\d+){1,2}((a|b|rc|\.post|\.dev)\d+)*", re.ASCII)
+_OPTION = re.compile(r"([A-Za-z_]\w*)=(?!=)(.+)", re.ASCII | re.DOTALL)
+_PTXAS = "ptxas"
+_SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
+TASK = "up"  # the task that makes a wheel's environment: names its receipt and logs
+_PATIENCE = 1800.0  # seconds to wait while another process makes the same environment: a slow network
+_VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
+_AVAILABLE = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
+_ANSWER = 60.0  # seconds that the package index may take
+_LINES = 8  # of pip's output in an error
+
+
+@dataclass(frozen=True)
+class Triton:
+    """A Triton and what it compiles for. Of `env`, `version`, `python` and `folder` at most one is set.
+
+    Attributes:
+        label: the text that it was parsed from.
+        env: an environment, by name or file.
+        version: a release of Triton, in full: `3.4.0`.
+        python: an interpreter, absolute.
+        targets: its targets; those of the other flags if empty.
+        options: of the backend, and constants of the kernel: name to value.
+        folder: compiled kernels: an output folder, or a folder that contains some.
+        ptxas: a ptxas other than the one of its Triton, in full: `13.0.88`.
+    """
+
+    label: str
+    env: str = ""
+    version: str = ""
+    python: str = ""
+    targets: tuple[Target, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+    ptxas: str = ""
+
+    @property
+    def triton(self) -> str:
+        """The version of its Triton, as far as files tell; empty if they do not."""
+        return self.version or (installed(Path(self.python)) if self.python else "")
+
+
+def parse(text: str) -> Triton:
+    """Parse a side: words between commas, as in `3.4.0,h100`, `debug,num_warps=8,ptxas=13.0`, `out/before`.
+
+    `3.4` means 3.4.0, as in PEP 440, not the newest of its patches.
+
+    Raises:
+        UsageError: a word is none of these, or contradicts another.
+        FactError: the package index does not tell whether it has a ptxas.
+    """
+    words = [word for word in values.split(text) if word]
+    if not words:
+        raise UsageError(
+            "one side is empty", hints=["give a version (3.4.0), an environment, a target or an option"]
+        )
+    side = Triton(text.strip())
+    for word in words:
+        side = _with(side, word, alone=len(words) == 1)
+    return side
+
+
+def joined(words: Iterable[str]) -> list[str]:
+    """Rejoin sides of a list that was split at every comma: `3.9.0`, `ptxas=13.0` are one side."""
+    sides: list[str] = []
+    for word in words:
+        if sides and _OPTION.fullmatch(word):
+            sides[-1] += f",{word}"
+        else:
+            sides.append(word)
+    return sides
+
+
+def applied(asked: CompileRequest, side: Triton) -> CompileRequest:
+    """Return the request with the targets, options and constants of a side.
+
+    Raises:
+        UsageError: a sweep is over a name that the side sets.
+    """
+    # Each is a sweep of one value: this overrides the signature, and puts the value into the point's name.
+    both = [sweep.name for sweep in asked.sweeps if sweep.name in side.options]
+    if both:
+        raise UsageError(f"both --sweep and the side {side.label} set {both[0]}", hints=["omit one of them"])
+    fixed = tuple(Sweep(name, (values.spell(value),)) for name, value in side.options.items())
+    return replace(asked, targets=side.targets or asked.targets, sweeps=(*asked.sweeps, *fixed))
+
+
+def installed(python: Path) -> str:
+    """Return the version of the Triton beside an interpreter, read from files; empty if there is none."""
+    site = _site(python)
+    return installed_tritons.version_in(site) if site else ""
+
+
+def package(python: Path) -> Path:
+    """Return the folder of the Triton beside an interpreter, unless that was installed from a checkout."""
+    return (_site(python) or python.parent) / "triton"
+
+
+def is_checkout(python: Path) -> bool:
+    """Report whether that Triton is installed from a checkout: its package is then elsewhere."""
+    site = _site(python)
+    return site is not None and not (site / "triton" / "__init__.py").is_file()
+
+
+def _site(python: Path) -> Path | None:
+    prefix = python.parent.parent
+    sites = (site for pattern in _SITES for site in sorted(prefix.glob(pattern)))
+    return next((site for site in sites if installed_tritons.version_in(site)), None)
+
+
+def _with(side: Triton, word: str, *, alone: bool) -> Triton:
+    if match := _OPTION.fullmatch(word):
+        return _with_option(side, match[1], match[2])
+    if (named_targets := _targets(word)) is not None:
+        return replace(side, targets=tuple(dict.fromkeys((*side.targets, *named_targets))))
+    path = Path(word).expanduser().absolute()
+    if path.is_dir() and next(path.rglob(manifest.FILE), None):
+        if not alone:
+            raise UsageError(
+                f"{word} is already compiled and cannot be combined with other words",
+                hints=[f"give {word} alone"],
+            )
+        return replace(side, folder=path)
+    if side.env or side.version or side.python:
+        raise UsageError(
+            f"{side.label} names two Tritons: {side.env or side.version or side.python} and {word}",
+            hints=["each side has one Triton; compare it with the other side"],
+        )
+    number = word.removeprefix(WHEEL)
+    if _VERSION.fullmatch(number):
+        return replace(side, version=full(number))
+    if word.endswith(".toml") or word in {name for name, _, _ in settings.available()}:
+        settings.find(word)
+        return replace(side, env=word)
+    if path.is_file() and os.access(path, os.X_OK):
+        return replace(side, python=str(path))
+    raise _unknown(word, path)
+
+
+def _with_option(side: Triton, name: str, text: str) -> Triton:
+    if name in side.options or (name == _PTXAS and side.ptxas):
+        raise UsageError(f"{side.label} sets {name} twice", hints=["omit one of them"])
+    if name == _PTXAS:
+        return replace(side, ptxas=ptxas.resolve(text, ptxas.pip_python(Path(sys.executable))))
+    return replace(side, options={**side.options, name: values.parse(text)})
+
+
+def _targets(word: str) -> tuple[Target, ...] | None:
+    try:
+        return targets.parse_all([word])
+    except UsageError:
+        return None
+
+
+def full(version: str) -> str:
+    """Return a version with at least three numbers: `3.4.0` for `3.4`."""
+    parsed = Version(version)
+    number = ".".join(map(str, (*parsed.release, 0, 0)[: max(3, len(parsed.release))]))
+    return f"{number}{str(parsed).removeprefix(parsed.base_version)}"
+
+
+def _unknown(word: str, path: Path) -> UsageError:
+    if wrong := targets.mistaken(word):
+        return wrong
+    if path.is_dir():
+        python = path / "bin" / "python"
+        hint = "invoke kernel.compile --out DIR creates such folders"
+        hint = f"its interpreter: {python}" if python.is_file() else hint
+        return UsageError(f"{word} is a folder without compiled kernels", hints=[hint])
+    if "/" in word:
+        return UsageError("no such interpreter, folder or env file", where=path)
+    hints = [*did_you_mean(word, _known()), "options are NAME=VALUE, paths contain a /"]
+    return UsageError(f"{word!r} is neither a Triton nor a target", hints=hints)
+
+
+def _known() -> Iterator[str]:
+    yield from (name for name, _, _ in settings.available())
+    yield from (*targets.known(), targets.ALL)
+    yield from (path.parent.name for path in workspace.default().root.glob(f"envs/{WHEEL}*/venv"))
+    yield from (row.version for row in eras.releases())
+
+
+def env_of(version: str) -> EnvDir:
+    """Return the folder of a release's environment, which may not exist yet."""
+    return workspace.default().env(f"{WHEEL}{version}")
+
+
+def plan(version: str) -> Plan:
+    """Return steps that make the environment; none if it exists and has that release.
+
+    Raises:
+        FactError: the base interpreter does not exist.
+    """
+    env = env_of(version)
+    base = venv.base_interpreter(settings.load("wheel").python.interpreter)
+    whole = venv.plan(env, base, (f"triton=={version}",))
+    todo = tuple(step for step in whole.steps if not (step.stamp and step.stamp.holds()))
+    if todo or installed_tritons.version_in(venv.site_packages(env, base)) == version:
+        return replace(whole, steps=todo)
+    install = whole.steps[-1]  # its stamp holds, but another Triton was installed there since
+    return replace(
+        whole, steps=(replace(install, stamp=install.stamp and replace(install.stamp, again=True)),)
+    )
+
+
+def check(versions: Iterable[str]) -> None:
+    """Check that the package index has all releases that are not installed yet, before one is installed.
+
+    Raises:
+        UsageError: there is no such release for this Python.
+    """
+    missing = [version for version in dict.fromkeys(versions) if version and plan(version).steps]
+    if not missing:
+        return
+    python = venv.base_interpreter(settings.load("wheel").python.interpreter).executable
+    argv = (str(python), "-m", "pip", "index", "versions", "triton", "--disable-pip-version-check")
+    answer = query(argv, timeout=_ANSWER)
+    complete = answer and answer.code == 0 and not venv.gave_up_on_an_index(answer.err)
+    # An index that does not answer is no error here: the installation reports it better.
+    listed = _AVAILABLE.search(answer.out) if answer and complete else None
+    known = listed[1].split(", ") if listed else []
+    for version in missing:
+        if known and version not in known:
+            what = f"the package index has no Triton {version} for this Python"
+            raise UsageError(what, where=python, hints=did_you_mean(version, known))
+
+
+def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
+    """Create the environment of a release (in full) if needed; wait `patience` seconds if it is locked.
+
+    Raises:
+        UsageError: there is no such release for this Python.
+        StepError: it could not be installed.
+        LockedError: another process held the lock all that time.
+    """
+    until = time.monotonic() + patience
+    while plan(version).steps:
+        try:
+            with _session(env_of(version).name) as running:
+                _act(version, running)
+            break
+        except LockedError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+    return env_of(version)
+
+
+def place_of(
+    side: Triton, jobs: int | None = None, timeout: int | None = None, env: str = "wheel"
+) -> Toolchain:
+    """Return the toolchain of a side; create the environment of a release if needed.
+
+    Args:
+        side: names a Triton, or none.
+        jobs: compiles at once; None or 0 for as many as cores and memory allow.
+        timeout: seconds for one point; None or 0 for the default.
+        env: environment of a side that names no Triton.
+
+    Raises:
+        SmithError: there is no such Triton, or it could not be installed.
+    """
+    named = ("", str(make(side.version).python)) if side.version else (side.env or env, side.python)
+    place = run.toolchain(*named, jobs=jobs, timeout=timeout)
+    if side.ptxas:
+        place, other = with_ptxas(place, side.ptxas)
+        ptxas.install(other, place.space)
+    return place
+
+
+def plan_of(side: Triton) -> Plan:
+    """Return the steps that a side's Triton and ptxas lack; of a ptxas only when its Triton is there.
+
+    Raises:
+        SmithError: there is no such Triton or ptxas.
+    """
+    check([side.version])
+    if side.version and (missing := plan(side.version)).steps:
+        return missing
+    if not side.ptxas:
+        return Plan("nothing is missing")
+    _, other = with_ptxas(place_of(replace(side, ptxas="")), side.ptxas)
+    return other.plan
+
+
+def with_ptxas(place: Toolchain, version: str) -> tuple[Toolchain, RegistryPtxas]:
+    """Return the toolchain with another ptxas, and that ptxas, which is not installed yet.
+
+    Raises:
+        SmithError: there is no such ptxas.
+    """
+    python = ptxas.pip_python(place.python)
+    other = ptxas.prepare(ptxas.resolve(version, python), place.space, machine.read(), python)
+    flags = {**place.flags, "ptxas": other.version}
+    return replace(place, flags=flags, variables=ptxas.variables(other.path)), other
+
+
+def python_of(side: Triton) -> Path:
+    """Return the interpreter of a side that names a release or an interpreter; it may not exist yet."""
+    return env_of(side.version).python if side.version else Path(side.python)
+
+
+def _act(version: str, running: Session) -> None:
+    steps = plan(version)  # again: the previous holder of the lock may have made it
+    try:
+        running.run(steps)
+    except CommandFailedError as failure:
+        error = _explain(version, failure)
+        if isinstance(error, UsageError):  # no such release: the folder would stay unused
+            env = running.env
+            gone = Remove((env.venv, env.path / ".venv.done"), env.root, phase=venv.PHASE)
+            running.run_unseen((gone,))
+        raise error from failure
+    running.leave_receipt({"env": running.env.name, "requirement": f"triton=={version}"})
+
+
+@contextmanager
+def _session(name: str) -> Iterator[Session]:
+    """Open a session as every task does, also in a thread of a Dask worker."""
+    with ExitStack() as held:
+        # Signal handlers can be installed in the main thread only.
+        if threading.current_thread() is threading.main_thread():
+            yield held.enter_context(session.opened(TASK, name))
+            return
+        space = workspace.default()
+        space.claim()
+        env = space.env(name)
+        env.make()
+        held.enter_context(locks.hold(env.lock, purpose=f"{TASK} --env {name}"))
+        yield Session(TASK, space, env, space.log(TASK))
+
+
+def _explain(version: str, failure: CommandFailedError) -> SmithError:
+    output = [line for line in failure.output if line.strip() and not line.startswith("WARNING: Retrying")]
+    why = "\n".join(output[-_LINES:])
+    complete = not venv.gave_up_on_an_index("\n".join(failure.output))
+    listed = _VERSIONS.search(why) if complete else None
+    versions = [] if listed is None else [word for word in listed[1].split(", ") if word != "none"]
+    if versions:
+        hints = did_you_mean(version, versions)
+        return UsageError(f"the package index has no Triton {version} for this Python", why=why, hints=hints)
+    hints = (
+        "check that pip can reach its index; behind a proxy, set https_proxy",
+        f"full log: {failure.log}",
+    )
+    what = f"cannot install Triton {version} (exit code {failure.code})"
+    return StepError(what, where=failure.log, why=why, hints=hints)
