@@ -153,9 +153,9 @@ def loop(python: Path, points: list[tuple[Any, ...]], place: Path) -> Took:
 def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     """What the worker is asked for."""
     from tritonsmith.compiler import run as compile_run  # noqa: PLC0415
+    from tritonsmith.compiler.interpreter import Interpreter  # noqa: PLC0415
     from tritonsmith.compiler.points import CompilePoint, expand  # noqa: PLC0415
     from tritonsmith.compiler.request import CompileRequest  # noqa: PLC0415
-    from tritonsmith.compiler.run import Toolchain  # noqa: PLC0415
     from tritonsmith.compiler.source import find  # noqa: PLC0415
     from tritonsmith.compiler.targets import Target  # noqa: PLC0415
     from tritonsmith.core.envs.workspace import Workspace  # noqa: PLC0415 - the tool's, not the interpreter's
@@ -170,7 +170,7 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
             CompileRequest(KERNEL, "tiled_matmul", SIGNATURE, (target,), {"num_warps": warps}), kernel
         )[0]
         wanted.append(CompilePoint(f"{one.id}-{warps}", target, one.bound, one.options))
-    where = Toolchain(python, Workspace(place), place, len(os.sched_getaffinity(0)), 600)
+    where = Interpreter(python, Workspace(place), place, len(os.sched_getaffinity(0)), 600)
     content = compile_run.worker_request(KERNEL, "tiled_matmul", wanted, work / "out", work, where)
     path = work / "request.json"
     path.write_text(text_of(replace(content, disassemblers={})), encoding="utf-8")

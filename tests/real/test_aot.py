@@ -14,6 +14,7 @@ from tests.integration.aot.comparing import GRIDS, KERNELS, SIGNATURES, STAGES, 
 from tests.real.test_kernels import COMMITS, python
 from tests.support import require
 from tritonsmith.compiler import run, targets
+from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.inspect.export_c import emit
 
@@ -22,7 +23,7 @@ OWN_TYPES = ("3.0.0", "3.2.0", "3.4.0", "3.6.0")  # link.py writes CUresult, and
 
 def made(version: str, kernel: str, target: str, out: Path) -> Path:
     """Our sources."""
-    where = run.toolchain("wheel", str(python(version)), jobs=1)
+    where = choose_interpreter("wheel", str(python(version)), jobs=1)
     options = {"num_warps": int(WARPS), "num_stages": int(STAGES)}
     asked = [
         CompileRequest(KERNELS, kernel, text, targets.parse_all([target]), options)

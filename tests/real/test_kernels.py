@@ -15,6 +15,7 @@ import pytest
 from tests.real import tutorials
 from tests.support import REAL_SOURCE
 from tritonsmith.compiler import run, source, targets
+from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.errors import SmithError
 
@@ -71,7 +72,7 @@ def test_a_tutorials_kernel(
     if version < SINCE.get((number, name), "3.0.0"):
         return
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "space"))
-    where = run.toolchain("wheel", str(python(version)))
+    where = choose_interpreter("wheel", str(python(version)))
     file = tutorial(version, number, tmp_path)
     kernel = source.find(source.read(file), name, file)
     assert kernel is not None
@@ -92,7 +93,7 @@ def test_a_kernel_that_does_not_compile_shows_its_line(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "space"))
-    where = run.toolchain("wheel", str(python(version)))
+    where = choose_interpreter("wheel", str(python(version)))
     file = tmp_path / "k.py"
     file.write_text(
         "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(p, N: tl.constexpr):\n"

@@ -16,6 +16,7 @@ from tests.support import REAL_WHEELS
 from tritonsmith.compiler import run, targets
 from tritonsmith.compiler.dump import run as dump_run
 from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.inspect.passes import pipeline_table
 
@@ -32,7 +33,7 @@ BUILDS = [path.name for path in Path(os.environ.get(REAL_WHEELS) or os.devnull).
 @pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
 @pytest.mark.parametrize("version", [*VERSIONS, *BUILDS])
 def test_every_triton_tells_all_of_a_matmul(version: str, target: str, tmp_path: Path) -> None:
-    where = run.toolchain("wheel", str(python(version)), jobs=1)
+    where = choose_interpreter("wheel", str(python(version)), jobs=1)
     asked = CompileRequest(KERNEL, "tiled_matmul", SIGNATURE, targets.parse_all([target]))
     what = dump_run.of_kernel(asked, where, Choices(llvm=True, backend=True), tmp_path / "out")
     index, manifest = dump_run.dump_kernel(what, silent=True)

@@ -24,7 +24,8 @@ from tritonsmith.check.module import UnsupportedIrError, name_of
 from tritonsmith.check.runs import CheckInputs, ReferenceRuns
 from tritonsmith.check.triton import is_ordered
 from tritonsmith.compiler import call
-from tritonsmith.compiler.run import PreparedCompile, Toolchain, file_request, worker_variables
+from tritonsmith.compiler.interpreter import Interpreter, worker_variables
+from tritonsmith.compiler.run import PreparedCompile, file_request
 from tritonsmith.compiler.signature import CONSTEXPR
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
@@ -47,7 +48,7 @@ class TritonInterpreter:
     """
 
     compiled: PreparedCompile
-    where: Toolchain
+    where: Interpreter
     silent: bool = False
 
     def compare(self, reference: ReferenceRuns) -> InterpretedRuns:

@@ -12,14 +12,14 @@ from tritonsmith.check.predicate import single
 from tritonsmith.compiler.dump import run, select
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.errors import UndecidedError
 
 
 def check_kernel(
     asked: CompileRequest,
-    where: Toolchain,
+    where: Interpreter,
     out: Path | None = None,
     seeds: int | None = None,
     *,
@@ -33,7 +33,7 @@ def check_kernel(
 
     Args:
         asked: the compile request.
-        where: the toolchain with the Triton to use.
+        where: the interpreter with the Triton to use.
         out: folder of the dump; one in the workspace if None.
         seeds: how many inputs; None for the usual number.
         silent: show no progress.

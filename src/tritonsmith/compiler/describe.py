@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tritonsmith.compiler import call, disassemblers, gpu_properties
+from tritonsmith.compiler import call, gpu_properties, interpreter
 from tritonsmith.compiler.points import Config
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.source import KernelParameter, KernelSource
@@ -57,7 +57,7 @@ def described(
         points=(PointRequest((target.backend, target.arch, target.warp_size)),),
         stand_ins=tuple(table["stand-ins"]["modules"]),
         gpus=gpu_properties.all_facts([target]),
-        lent=dict(disassemblers.lent()),
+        lent=dict(interpreter.lent()),
     )
     try:
         row = call.ask_one(python, request, DescribedRow, space, timeout=table["jobs"]["start"])

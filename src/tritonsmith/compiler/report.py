@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tritonsmith.compiler import call, disassemblers
+from tritonsmith.compiler import call, interpreter
 from tritonsmith.compiler.manifest import SCHEMA, Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs
@@ -107,7 +107,7 @@ def notes(head: CompileHead, made: Manifest, asked: CompileRequest) -> Iterator[
         stage = row["stage"]
         without = [point for point in made.points if binary in point.stages and stage not in point.stages]
         if without and stage in head.missing:
-            yield disassemblers.remedy(stage)
+            yield interpreter.remedy(stage)
         elif without and not asked.stages:
             yield f"no {stage} for {', '.join(point.id for point in without)}: see the log of each point"
     good = [point for point in made.points if point.status == "ok"]

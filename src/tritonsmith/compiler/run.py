@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.compiler import (
     call,
-    disassemblers,
     gpu_properties,
     manifest,
     output_lock,
@@ -19,8 +17,11 @@ from tritonsmith.compiler import (
     source,
 )
 from tritonsmith.compiler.describe import Described, described, refused
-from tritonsmith.compiler.disassemblers import HostPrograms
 from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.interpreter import (
+    Interpreter,
+    worker_variables,
+)
 from tritonsmith.compiler.manifest import FILE, Manifest, Point
 from tritonsmith.compiler.points import CompilePoint
 from tritonsmith.compiler.request import CompileRequest
@@ -28,47 +29,11 @@ from tritonsmith.compiler.signature import BoundSignature
 from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs
-from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import settings, workspace
-from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.ui import console
-from tritonsmith.facts import installed_tritons, machine
 from tritonsmith.worker.messages import CompiledRow, CompileHead, FileRequest, PointRequest, PointsRequest
-
-_MIB = 1 << 20
-
-
-@dataclass(frozen=True)
-class Toolchain:
-    """The interpreter that compiles, and its limits.
-
-    Attributes:
-        python: an interpreter that has Triton.
-        space: the workspace: scratch folders, logs, and outputs without a given folder.
-        folder: parent folder of outputs without a given folder.
-        jobs: compiles at once.
-        timeout: seconds for one point.
-        flags: flags that select the same toolchain again, for a shell.
-        programs: programs of this machine that Triton does not include.
-        variables: environment variables for the compiler.
-    """
-
-    python: Path
-    space: Workspace
-    folder: Path
-    jobs: int
-    timeout: int
-    flags: Mapping[str, str] = field(default_factory=dict)
-    programs: HostPrograms = field(default_factory=HostPrograms)
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-    def output(self, asked: CompileRequest, kernel: str) -> Path:
-        """Return the default output folder of a kernel."""
-        own = folder_name(f"{asked.listed.stem}.{asked.name}") if asked.listed else ""
-        return self.folder / (own or f"{asked.file.stem}.{kernel}")
 
 
 @dataclass(frozen=True)
@@ -119,49 +84,6 @@ class CompileResult:
     notes: tuple[str, ...]
 
 
-def toolchain(
-    env: str, python: str = "", *, jobs: int | None = None, timeout: int | None = None
-) -> Toolchain:
-    """Find the interpreter with Triton, and choose the limits.
-
-    Args:
-        env: an environment, by name or file.
-        python: an interpreter to use instead.
-        jobs: compiles at once; None or 0 for as many as cores and memory allow.
-        timeout: seconds for one point; None or 0 for the default.
-
-    Raises:
-        FactError: the interpreter does not exist.
-    """
-    space = workspace.default()
-    table = configs.load("kernels")["jobs"]
-    if python:
-        path, folder, flags = (
-            Path(python).expanduser().absolute(),
-            space.root / "kernels",
-            {"python": python},
-        )
-        hints = ["give an interpreter that has Triton: --python .venv/bin/python"]
-    else:
-        chosen = settings.load(env)
-        environment = space.env(chosen.name)
-        path, folder, flags = environment.python, environment.path / "kernels", {"env": env}
-        if chosen.triton.wheel:
-            hints = [f"{command('up', env=env)} creates it"]
-        else:
-            hints = [
-                f"{command('install-triton', env=env)} creates it, after build-triton",
-                "or use a release: --env wheel",
-            ]
-    if not (path.is_file() and os.access(path, os.X_OK)):
-        hints += [f"or use one that is there: --env {name}" for name in installed_tritons.environments(space)]
-        raise FactError("no Python interpreter with Triton yet", where=path, hints=hints)
-    here = machine.read()
-    fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
-    programs = disassemblers.locate(space)
-    return Toolchain(path, space, folder, jobs or fitting, timeout or table["timeout"], flags, programs)
-
-
 def check(asked: CompileRequest) -> None:
     """Check a request as far as the file's text allows, so that mistakes are reported without a Triton.
 
@@ -184,7 +106,7 @@ def _check(asked: CompileRequest) -> None:
         raise _not_tuned(name)
 
 
-def prepare(asked: CompileRequest, where: Toolchain, out: Path | None = None) -> PreparedCompile:
+def prepare(asked: CompileRequest, where: Interpreter, out: Path | None = None) -> PreparedCompile:
     """Find the kernel, and create the points and the plan.
 
     Raises:
@@ -200,13 +122,13 @@ def prepare(asked: CompileRequest, where: Toolchain, out: Path | None = None) ->
 
 
 def compile_all(
-    asked: CompileRequest, where: Toolchain, out: Path | None = None, *, silent: bool = False
+    asked: CompileRequest, where: Interpreter, out: Path | None = None, *, silent: bool = False
 ) -> Manifest:
     """Compile every point; a failed one is a row of the manifest.
 
     Args:
         asked: the request.
-        where: the toolchain.
+        where: the interpreter.
         out: the output folder; None for a folder of the workspace.
         silent: show neither progress nor notes.
 
@@ -221,7 +143,7 @@ def compile_all(
 
 
 def prepare_all(
-    asked: Sequence[CompileRequest], where: Toolchain, out: Path | None = None
+    asked: Sequence[CompileRequest], where: Interpreter, out: Path | None = None
 ) -> tuple[PreparedCompile, ...]:
     """Return the plans of `execute_all`.
 
@@ -232,13 +154,13 @@ def prepare_all(
 
 
 def execute_all(
-    asked: Sequence[CompileRequest], where: Toolchain, out: Path | None = None, *, silent: bool = False
+    asked: Sequence[CompileRequest], where: Interpreter, out: Path | None = None, *, silent: bool = False
 ) -> tuple[CompileResult, ...]:
     """Compile kernels one after the other; a refused kernel among several is a row, not the end.
 
     Args:
         asked: one kernel; or several of a kernels file, each into a folder of its name.
-        where: the toolchain.
+        where: the interpreter.
         out: the output folder, or the parent of several; None for folders of the workspace.
         silent: show no progress.
 
@@ -278,7 +200,7 @@ def _refused(asked: CompileRequest, folder: Path, error: SmithError) -> Manifest
     return Manifest(folder, asked.kernel, str(asked.file), "", "", "", "", "", points)
 
 
-def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False) -> CompileResult:
+def execute(prepared: PreparedCompile, where: Interpreter, *, silent: bool = False) -> CompileResult:
     """Run a plan of `prepare`, and write the manifest.
 
     Raises:
@@ -308,7 +230,7 @@ def worker_request(
     wanted: Sequence[CompilePoint],
     out: Path,
     work: Path,
-    where: Toolchain,
+    where: Interpreter,
     *,
     strict: bool = False,
     keep: Sequence[str] = (),
@@ -322,7 +244,7 @@ def worker_request(
         wanted: the points.
         out: folder of the outputs.
         work: folder of the results and the caches.
-        where: the toolchain.
+        where: the interpreter.
         strict: fail if one of the points does.
         keep: the stages to keep; all if empty.
         disassemble: also disassemble each binary.
@@ -342,7 +264,7 @@ def worker_request(
     )
 
 
-def file_request(file: Path, kernel: str, wanted: Sequence[CompilePoint], where: Toolchain) -> FileRequest:
+def file_request(file: Path, kernel: str, wanted: Sequence[CompilePoint], where: Interpreter) -> FileRequest:
     """Return the part of a request that says what to load, and what to put around it."""
     return FileRequest(
         file=str(file),
@@ -353,15 +275,6 @@ def file_request(file: Path, kernel: str, wanted: Sequence[CompilePoint], where:
         gpus=gpu_properties.all_facts(point.target for point in wanted),
         disassemblers={tool.binary: tool.request() for tool in where.programs.disassemblers},
         lent=dict(where.programs.lent),
-    )
-
-
-def worker_variables(where: Toolchain) -> tuple[tuple[str, str | None], ...]:
-    """Return the changes to the worker's environment; None unsets a variable."""
-    return (
-        *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
-        *where.programs.linker,
-        *where.variables.items(),
     )
 
 
@@ -378,7 +291,7 @@ def _not_tuned(name: str) -> UsageError:
     return UsageError(f"{name} has no @triton.autotune", hints=["omit --sweep autotune"])
 
 
-def _wanted(asked: CompileRequest, where: Toolchain) -> tuple[str, tuple[CompilePoint, ...]]:
+def _wanted(asked: CompileRequest, where: Interpreter) -> tuple[str, tuple[CompilePoint, ...]]:
     name, kernel = _in_text(asked)
     if asked.from_ir or (kernel and not asked.runs_for_configs):
         return name, points.expand(asked, kernel)
@@ -391,7 +304,7 @@ def _wanted(asked: CompileRequest, where: Toolchain) -> tuple[str, tuple[Compile
     return name, tuple(expanded)
 
 
-def _described(asked: CompileRequest, name: str, where: Toolchain) -> list[Described]:
+def _described(asked: CompileRequest, name: str, where: Interpreter) -> list[Described]:
     """Return the kernel as each target sees it."""
     # A target for which the file fails borrows the result of another. Its points then fail in the worker,
     # which loads the file too and reports the reason; but their configs are unknown, so these raise here.
@@ -412,7 +325,12 @@ def _described(asked: CompileRequest, name: str, where: Toolchain) -> list[Descr
 
 
 def _steps(
-    asked: CompileRequest, name: str, wanted: Sequence[CompilePoint], where: Toolchain, out: Path, work: Path
+    asked: CompileRequest,
+    name: str,
+    wanted: Sequence[CompilePoint],
+    where: Interpreter,
+    out: Path,
+    work: Path,
 ) -> Iterator[Step]:
     phase = f"compile {name}"
     file = work / "request.json"

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.compiler import call, points, run, source, targets
-from tritonsmith.compiler.disassemblers import HostPrograms
+from tritonsmith.compiler.interpreter import HostPrograms, Interpreter, worker_variables
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import MakeDir, Plan
@@ -40,7 +39,7 @@ def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPr
     asked = CompileRequest(FILE, KERNEL, SIGNATURE, wanted)
     kernel = source.find(source.read(FILE), KERNEL, FILE)
     needed = HostPrograms(linker=programs.linker)
-    where = Toolchain(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed)
+    where = Interpreter(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed)
     expanded = points.expand(asked, kernel)
     out = folder / KERNEL
     request = run.worker_request(FILE, KERNEL, expanded, out, folder, where, strict=True)
@@ -51,7 +50,7 @@ def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPr
         "compile the bundled vector-add",
         (
             MakeDir(out, phase=PHASE),
-            *call.steps(python, request, file, env=run.worker_variables(where), phase=PHASE),
+            *call.steps(python, request, file, env=worker_variables(where), phase=PHASE),
         ),
     )
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from packaging.version import Version
 
-from tritonsmith.compiler import manifest, run, targets, values
+from tritonsmith.compiler import manifest, targets, values
+from tritonsmith.compiler.interpreter import Interpreter, choose_interpreter
 from tritonsmith.compiler.request import CompileRequest, Sweep
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs import session, settings, workspace
 from tritonsmith.core.envs.session import Session
@@ -284,8 +284,8 @@ def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
 
 def place_of(
     side: Triton, jobs: int | None = None, timeout: int | None = None, env: str = "wheel"
-) -> Toolchain:
-    """Return the toolchain of a side; create the environment of a release if needed.
+) -> Interpreter:
+    """Return the interpreter of a side; create the environment of a release if needed.
 
     Args:
         side: names a Triton, or none.
@@ -297,7 +297,7 @@ def place_of(
         SmithError: there is no such Triton, or it could not be installed.
     """
     named = ("", str(make(side.version).python)) if side.version else (side.env or env, side.python)
-    place = run.toolchain(*named, jobs=jobs, timeout=timeout)
+    place = choose_interpreter(*named, jobs=jobs, timeout=timeout)
     if side.ptxas:
         place, other = with_ptxas(place, side.ptxas)
         ptxas.install(other, place.space)
@@ -319,8 +319,8 @@ def plan_of(side: Triton) -> Plan:
     return other.plan
 
 
-def with_ptxas(place: Toolchain, version: str) -> tuple[Toolchain, RegistryPtxas]:
-    """Return the toolchain with another ptxas, and that ptxas, which is not installed yet.
+def with_ptxas(place: Interpreter, version: str) -> tuple[Interpreter, RegistryPtxas]:
+    """Return the interpreter with another ptxas, and that ptxas, which is not installed yet.
 
     Raises:
         SmithError: there is no such ptxas.

@@ -7,7 +7,7 @@ from typing import Any
 
 from tritonsmith.compiler import smoke_test
 from tritonsmith.compiler import targets as gpu_targets
-from tritonsmith.compiler.disassemblers import HostPrograms
+from tritonsmith.compiler.interpreter import HostPrograms
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs.schema import Settings
 from tritonsmith.core.envs.session import Session

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tritonsmith.compiler import call, manifest, points, run, source
+from tritonsmith.compiler.interpreter import Interpreter, worker_variables
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import files
 from tritonsmith.worker.border import text_of
@@ -21,11 +21,11 @@ class WarmCompiler:
     """A compiler for one request after the other; each is a fork of a process that has imported Triton.
 
     Args:
-        where: the toolchain.
+        where: the interpreter.
         folder: for the requests, the results and the caches; it must exist.
     """
 
-    def __init__(self, where: Toolchain, folder: Path) -> None:
+    def __init__(self, where: Interpreter, folder: Path) -> None:
         self._where, self._folder = where, folder
         self._process: call.Conversation | None = None
 
@@ -78,7 +78,7 @@ class WarmCompiler:
 
     def _ask(self, request: Path) -> ServedRow:
         if self._process is None:
-            change = {**dict(run.worker_variables(self._where)), **_QUIET}
+            change = {**dict(worker_variables(self._where)), **_QUIET}
             self._process = call.Conversation(
                 self._where.python, "attend", str(request), folder=self._folder, change=change
             )

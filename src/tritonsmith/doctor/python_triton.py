@@ -433,7 +433,8 @@ _OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which does not quer
 @check("python.compile", "vector-add compiles, for this machine's GPU or for cuda:80", deep=True)
 def compiles(subject: DoctorContext) -> Iterator[Finding]:
     """Check everything that a compile needs: libtriton, the backend, ptxas, a writable cache."""
-    from tritonsmith.compiler import disassemblers, smoke_test  # noqa: PLC0415 - only `--deep` compiles
+    from tritonsmith.compiler import interpreter as triton_python  # noqa: PLC0415 - only `--deep` compiles
+    from tritonsmith.compiler import smoke_test  # noqa: PLC0415 - only `--deep` compiles
 
     python = subject.interpreter
     version = subject.installed_triton
@@ -442,7 +443,7 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
     requested = _targets(subject)
     with files.scratch() as place:
         try:
-            plan = smoke_test.plan(place, python, requested, disassemblers.locate(subject.space))
+            plan = smoke_test.plan(place, python, requested, triton_python.locate_programs(subject.space))
             subject.space.run(plan, "doctor", quiet=True, log=place / "log", environ=subject.environ)
         except CommandFailedError as failure:
             last = [line for line in failure.output if line.strip()][-1:]

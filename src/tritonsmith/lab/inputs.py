@@ -16,8 +16,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from tritonsmith.compiler import source_tree
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import process
@@ -140,7 +140,7 @@ def python(executable: Path) -> object:
     return (str(executable), known.version, installed, tritons, [tree(folder) for folder in elsewhere])
 
 
-def compiled(asked: CompileRequest, where: Toolchain) -> object:
+def compiled(asked: CompileRequest, where: Interpreter) -> object:
     """Return a compile with the kernel's sources, the Triton and the programs that it runs."""
     try:
         of_python = "" if asked.from_ir else source_tree.of(asked.file, asked.kernel).key

@@ -19,6 +19,7 @@ from tritonsmith.cli.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.cli.tasks.option_task import from_argv
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.compiler import notebook, run, source, targets
+from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.live import display, stages
@@ -115,7 +116,7 @@ def compiled(cell: NotebookCell, flags: CompileRequest, kernel: str) -> Sequence
     Raises:
         SmithError: as `kernel.compile`.
     """
-    where = run.toolchain("", sys.executable)
+    where = choose_interpreter("", sys.executable)
     cells = cell.shell.history_manager.input_hist_raw[1:]
     file = notebook.written(cells, "this notebook", Path.cwd(), "notebook")
     name = source.choose(cell.text, kernel, file)

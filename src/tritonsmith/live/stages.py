@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import disassemblers, report
+from tritonsmith.compiler import interpreter, report
 from tritonsmith.compiler.manifest import Manifest, Point, Stage
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.measure import Measured
@@ -95,7 +95,7 @@ def of_manifest(made: Manifest) -> Iterator[KernelStages]:
 
 def _written(assembly: dict[str, Any], folder: Path, origin: Path) -> Iterator[tuple[str, Stage]]:
     """Write the stages to files, and yield them with the disassembly of binary ones."""
-    tools = {tool.binary: tool for tool in disassemblers.locate(workspace.default()).disassemblers}
+    tools = {tool.binary: tool for tool in interpreter.locate_programs(workspace.default()).disassemblers}
     for stage in configs.load("kernels")["stages"]["compiler"]:
         content = assembly.get(stage)
         if content is None:

@@ -13,7 +13,7 @@ from tritonsmith.build.llvm.request import LlvmRequest
 from tritonsmith.build.llvm.source import BuildTools
 from tritonsmith.build.store.store import Store
 from tritonsmith.build.triton.recipe import Inputs
-from tritonsmith.compiler.disassemblers import HostPrograms
+from tritonsmith.compiler.interpreter import HostPrograms
 from tritonsmith.core.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts.checkout import LlvmPin, TritonCheckout

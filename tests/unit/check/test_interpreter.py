@@ -20,9 +20,10 @@ from tritonsmith.check.kernel import parsed
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.runs import ReferenceRuns
 from tritonsmith.compiler import targets
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.points import CompilePoint
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import PreparedCompile, Toolchain
+from tritonsmith.compiler.run import PreparedCompile
 from tritonsmith.compiler.signature import BoundSignature
 from tritonsmith.core.plan import Plan
 from tritonsmith.worker.interpreted_memory import InterpretedMemory, MemoryModule
@@ -74,7 +75,7 @@ def compared(answer: Answer, text: str = ADD, kinds: dict[str, str] | None = Non
     bound = BoundSignature(kinds or KINDS, {"MORE": 1})
     asked = CompileRequest(Path("k.py"), "add", "", (target,))
     made = PreparedCompile(Plan("", ()), asked, "add", (CompilePoint("p", target, bound),), Path(), Path())
-    where: Toolchain = None  # type: ignore[assignment] # no process is started
+    where: Interpreter = None  # type: ignore[assignment] # no process is started
     return WrittenDown(made, where, answer=answer).compare(reference)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.unit.check.texts import ADD, checked
 from tritonsmith.check import predicate
-from tritonsmith.compiler import run as compile_run
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.dump.index import DumpIndex
+from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
@@ -45,7 +45,7 @@ def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
     for module in (wrong_result, wrong_kernel):
         monkeypatch.setattr(module, "check_kernel", check_kernel)
-    monkeypatch.setattr(tritons, "place_of", lambda *_: compile_run.toolchain("", sys.executable))
+    monkeypatch.setattr(tritons, "place_of", lambda *_: choose_interpreter("", sys.executable))
     return str(request.param)
 
 
@@ -64,7 +64,7 @@ def test_nothing_to_check_is_no_good_triton(tmp_path: Path) -> None:
 
 
 def test_a_symptom(told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    where = compile_run.toolchain("", sys.executable)
+    where = choose_interpreter("", sys.executable)
     monkeypatch.setattr(WrongKernelSubject, "triton", "3.8.0")
     subject = WrongKernelSubject(asked(), where, (), tmp_path)
     found = verdict.run(subject, Journal(), lambda _name, _seen: None)

@@ -11,8 +11,8 @@ import pytest
 
 from tests.unit.worker.test_compile import append, place
 from tritonsmith.compiler import output_lock, request, run, targets
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, LockedError, SmithError, UsageError
 from tritonsmith.core.plan import Run
@@ -27,12 +27,12 @@ JITFunction.params = property(lambda self: [Param(name) for name in self.arg_nam
 
 
 @pytest.fixture
-def where(place: Path) -> Toolchain:
+def where(place: Path) -> Interpreter:
     """An interpreter that has the stand-in."""
     python = place / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{place}/site" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    return Toolchain(
+    return Interpreter(
         python, Workspace(place / "home"), place / "home" / "kernels", 1, 30, {"python": str(python)}
     )
 
@@ -44,7 +44,7 @@ def wanted(
 
 
 def test_variables_that_change_the_code_are_in_the_command(
-    place: Path, where: Toolchain, monkeypatch: pytest.MonkeyPatch
+    place: Path, where: Interpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = place / "site/triton/_C/libtriton.py"
     library.parent.mkdir()
@@ -56,42 +56,42 @@ def test_variables_that_change_the_code_are_in_the_command(
 
 
 def test_variables_that_hold_stages_back_or_share_a_cache_do_not_reach_the_compiler(
-    place: Path, where: Toolchain
+    place: Path, where: Interpreter
 ) -> None:
     (step,) = (one for one in run.prepare(wanted(place), where).plan.steps if isinstance(one, Run))
     gone = {name for name, value in step.env if value is None}
     assert gone == {"TRITON_INTERPRET", "TRITON_STORE_BINARY_ONLY", "TRITON_CACHE_MANAGER"}
 
 
-def test_a_link_to_a_folder_is_that_folder(place: Path, where: Toolchain) -> None:
+def test_a_link_to_a_folder_is_that_folder(place: Path, where: Interpreter) -> None:
     (place / "real").mkdir()
     (place / "link").symlink_to(place / "real")
     works = {run.prepare(wanted(place), where, place / name).work for name in ("real", "link")}
     assert len(works) == 1, "two runs would not see each other's lock"
 
 
-def test_a_stage_that_none_of_the_targets_has_is_told(place: Path, where: Toolchain) -> None:
+def test_a_stage_that_none_of_the_targets_has_is_told(place: Path, where: Interpreter) -> None:
     made = run.execute(run.prepare(wanted(place, stages=("ttir", "hsaco")), where), where, silent=True)
     assert made.notes[-1] == "no point has a stage hsaco: none of these targets produces it"
     made = run.execute(run.prepare(wanted(place, stages=("ttir",)), where), where, silent=True)
     assert not [text for text in made.notes if "no point" in text]
 
 
-def test_without_triton_the_interpreter_is_named(place: Path, where: Toolchain) -> None:
+def test_without_triton_the_interpreter_is_named(place: Path, where: Interpreter) -> None:
     (place / "site" / "triton" / "__init__.py").write_text("import no_such_thing")
     with pytest.raises(FactError, match="cannot import Triton") as caught:
         run.compile_all(wanted(place), where, silent=True)
     assert caught.value.where == str(where.python)
 
 
-def test_a_file_that_ends_the_process_is_suspected(place: Path, where: Toolchain) -> None:
+def test_a_file_that_ends_the_process_is_suspected(place: Path, where: Interpreter) -> None:
     append(place / "site/triton/runtime/jit.py", "import os; os._exit(9)\n")
     with pytest.raises(SmithError, match="exit code 9") as caught:
         run.compile_all(wanted(place), where, silent=True)
     assert "while importing" in caught.value.hints[0]
 
 
-def test_a_swept_name_that_nobody_has_may_be_a_parameters(place: Path, where: Toolchain) -> None:
+def test_a_swept_name_that_nobody_has_may_be_a_parameters(place: Path, where: Interpreter) -> None:
     sweeps, _ = request.sweeps_of(["WHA=1,2"])
     with pytest.raises(UsageError, match="neither a parameter of the kernel nor an option") as caught:
         run.compile_all(wanted(place, sweeps=sweeps), where, silent=True)
@@ -113,7 +113,7 @@ def test_what_the_text_tells_needs_no_triton(place: Path, more: dict[str, object
     run.check(wanted(place))
 
 
-def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: Toolchain) -> None:
+def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: Interpreter) -> None:
     """Both would end well, and the points of one would be missing from the manifest."""
     out = place / "out"
     other = replace(where, space=Workspace(place / "another home"))
@@ -128,7 +128,7 @@ def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: T
     assert run.execute(second, other, silent=True).manifest.points[0].status == "ok"
 
 
-def test_a_command_that_reads_its_output_folder_keeps_others_out(place: Path, where: Toolchain) -> None:
+def test_a_command_that_reads_its_output_folder_keeps_others_out(place: Path, where: Interpreter) -> None:
     """The next compile of this kernel begins with the removal of the folder."""
     out = place / "out"
     other = replace(where, space=Workspace(place / "another home"))
@@ -140,7 +140,7 @@ def test_a_command_that_reads_its_output_folder_keeps_others_out(place: Path, wh
     assert run.execute(run.prepare(wanted(place), other, out), other, silent=True).manifest.points
 
 
-def test_a_kept_lock_is_the_same_in_its_own_body_and_by_a_link(place: Path, where: Toolchain) -> None:
+def test_a_kept_lock_is_the_same_in_its_own_body_and_by_a_link(place: Path, where: Interpreter) -> None:
     """Otherwise a command would wait a minute for itself."""
     out, link = place / "out", place / "link"
     link.symlink_to(out)
@@ -157,7 +157,7 @@ def test_a_kept_lock_is_the_same_in_its_own_body_and_by_a_link(place: Path, wher
         pass
 
 
-def test_several_kernels_are_not_kept_locked(place: Path, where: Toolchain) -> None:
+def test_several_kernels_are_not_kept_locked(place: Path, where: Interpreter) -> None:
     """Two commands that compile them in another order would wait for each other."""
     asked = [replace(wanted(place), name=name) for name in ("one", "another")]
     with output_lock.kept():
@@ -170,7 +170,7 @@ def test_several_kernels_are_not_kept_locked(place: Path, where: Toolchain) -> N
 
 @pytest.mark.parametrize("order", [("h100", "a100"), ("a100", "h100")])
 def test_a_file_that_one_gpu_cannot_look_at_compiles_for_the_others(
-    place: Path, where: Toolchain, order: tuple[str, ...]
+    place: Path, where: Interpreter, order: tuple[str, ...]
 ) -> None:
     """The default is no literal: the file is run to know the parameters, for each target."""
     append(place / "site/triton/runtime/jit.py", PARAMS)

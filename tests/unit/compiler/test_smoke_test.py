@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tritonsmith.compiler import smoke_test
-from tritonsmith.compiler.disassemblers import HostPrograms
+from tritonsmith.compiler.interpreter import HostPrograms
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import Run, Write

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.compiler import smoke_test, targets, up
-from tritonsmith.compiler.disassemblers import HostPrograms
+from tritonsmith.compiler.interpreter import HostPrograms
 from tritonsmith.core.envs import receipts, session, settings, workspace
 from tritonsmith.core.errors import ConfigError, StepError
 from tritonsmith.core.plan import Plan, Run, Write

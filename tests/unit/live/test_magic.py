@@ -12,6 +12,7 @@ import pytest
 import tritonsmith
 from tests.unit.live.test_live import Compiled
 from tritonsmith.compiler import run, source
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.live import magic
 from tritonsmith.live.view import KernelView
@@ -87,7 +88,7 @@ def test_a_kernel_is_compiled_with_what_earlier_cells_define(
 ) -> None:
     asked: list[CompileRequest] = []
 
-    def prepare(one: CompileRequest, where: run.Toolchain) -> None:
+    def prepare(one: CompileRequest, where: Interpreter) -> None:
         assert where.python == Path(sys.executable)
         asked.append(one)
 

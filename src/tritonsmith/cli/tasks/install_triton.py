@@ -18,7 +18,7 @@ def install_triton(
 ) -> None:
     """Install the checkout into the environment, editable, and test it."""
     from tritonsmith.build.triton import commands
-    from tritonsmith.compiler import disassemblers, smoke_test, targets
+    from tritonsmith.compiler import interpreter, smoke_test, targets
     from tritonsmith.core.envs import session, settings
     from tritonsmith.core.ui import tables
 
@@ -31,7 +31,7 @@ def install_triton(
     if dry_run and (first := commands.plan_before_llvm(chosen, space, located)):
         output.plan(first, rest=f"the LLVM: `{command('setup-mlir', env=output.unusual(env))}` provides it")
         return
-    wanted, programs = targets.proof(chosen.triton.backends), disassemblers.locate(space)
+    wanted, programs = targets.proof(chosen.triton.backends), interpreter.locate_programs(space)
     place = space.env(chosen.name)
     proof = smoke_test.plan(place.path, place.python, wanted, programs)
     prepared = commands.prepare_install(chosen, space, located, proof, force=force)

@@ -16,8 +16,8 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import SmithError, UsageError
 
 if TYPE_CHECKING:
+    from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.request import CompileRequest
-    from tritonsmith.compiler.run import Toolchain
     from tritonsmith.inspect.override import OverrideRun
     from tritonsmith.ir.normalize.diff import Diff
 
@@ -69,7 +69,7 @@ def ir_override(
     _print(override.second(bench, chosen, place), bench.out, whole=diff)
 
 
-def _of_kernel(asked: CompileRequest, where: Toolchain, out: Path | None) -> OverrideRun:
+def _of_kernel(asked: CompileRequest, where: Interpreter, out: Path | None) -> OverrideRun:
     from tritonsmith.facts import installed_tritons
     from tritonsmith.inspect import override
 
@@ -93,7 +93,7 @@ def _of_command(program: list[str], python: Path | None, out: Path | None) -> Ov
     return override.OverrideRun(folder, found.version if found else "", partial(_run, program))
 
 
-def _compile(asked: CompileRequest, where: Toolchain, out: Path, change: Mapping[str, str]) -> None:
+def _compile(asked: CompileRequest, where: Interpreter, out: Path, change: Mapping[str, str]) -> None:
     from tritonsmith.compiler import report, run
 
     prepared = run.prepare(asked, where, out).under(change)

@@ -12,7 +12,7 @@ from tritonsmith.cli.tasks.options import COMPILED_KERNEL, DRY_RUN, FROM_CACHE, 
 from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
-    from tritonsmith.compiler.run import Toolchain
+    from tritonsmith.compiler.interpreter import Interpreter
 
 
 @task(tables=True, reads_outputs=True, name="compile")
@@ -63,8 +63,8 @@ def compile_(
         )
 
 
-def _with_ptxas(where: Toolchain, wanted: str, *, dry_run: bool) -> Toolchain:
-    """Return the toolchain with another ptxas, which is installed if necessary."""
+def _with_ptxas(where: Interpreter, wanted: str, *, dry_run: bool) -> Interpreter:
+    """Return the interpreter with another ptxas, which is installed if necessary."""
     from tritonsmith.compiler import tritons
     from tritonsmith.wheels import ptxas
 

@@ -32,9 +32,9 @@ from tritonsmith.cli.tasks.options import (
 from tritonsmith.core.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
+    from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
     from tritonsmith.compiler.request import CompileRequest
-    from tritonsmith.compiler.run import Toolchain
     from tritonsmith.compiler.surgery import Surgery
     from tritonsmith.lab.compare.inputs import ComparedKernel
 
@@ -48,8 +48,8 @@ class ToolchainOptions:
     python: Path | None = PYTHON
     timeout: int | None = TIMEOUT
 
-    def toolchain(self, *wanted: CompileRequest, dry_run: bool = False) -> Toolchain:
-        """Return the toolchain of a compile, with one job by default; `--triton` installs a missing release.
+    def toolchain(self, *wanted: CompileRequest, dry_run: bool = False) -> Interpreter:
+        """Return the interpreter of a compile, with one job by default; `--triton` installs a release.
 
         Args:
             wanted: the requests: their errors are reported before a missing Triton.
@@ -246,18 +246,19 @@ def toolchain(
     jobs: int | None,
     timeout: int | None = None,
     dry_run: bool = False,
-) -> Toolchain:
-    """Return the toolchain that `--triton`, `--env` or `--python` names; that of `wheel` if they are empty.
+) -> Interpreter:
+    """Return the interpreter that `--triton`, `--env` or `--python` names; that of `wheel` if they are empty.
 
     Raises:
         SmithError: two of them are given, or there is no such Triton.
         Exit: the release is not installed, and in a dry run its plan was printed instead.
     """
-    from tritonsmith.compiler import run, tritons
+    from tritonsmith.compiler import tritons
+    from tritonsmith.compiler.interpreter import choose_interpreter
     from tritonsmith.core.ui import console
 
     if not triton:
-        return run.toolchain(env or WHEEL_ENV.default, str(python or ""), jobs=jobs, timeout=timeout)
+        return choose_interpreter(env or WHEEL_ENV.default, str(python or ""), jobs=jobs, timeout=timeout)
     if python or env:
         hints = ["an environment and an interpreter may be given as --triton ENV, --triton ./python"]
         raise UsageError("--triton contradicts --env and --python", hints=hints)

@@ -14,9 +14,9 @@ from tritonsmith.cli.tasks.task import task
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.compiler.resources.measure import Measured
-    from tritonsmith.compiler.run import Toolchain
 
 
 @task(tables=True, reads_outputs=True)
@@ -81,7 +81,7 @@ def _compiled_before(folder: Path) -> Measured:
 
 
 def _compiled_now(
-    asked: Sequence[CompileRequest], where: Toolchain, out: Path | None, *, silent: bool, dry_run: bool
+    asked: Sequence[CompileRequest], where: Interpreter, out: Path | None, *, silent: bool, dry_run: bool
 ) -> Measured | None:
     """Compile the kernels; return None if only the plan was printed."""
     from dataclasses import replace

@@ -24,7 +24,7 @@ def layout(
     json: bool = JSON,
 ) -> None:
     """Show which thread and register holds each element of a tensor."""
-    from tritonsmith.compiler import run
+    from tritonsmith.compiler.interpreter import choose_interpreter
     from tritonsmith.core.errors import FactError, UsageError
     from tritonsmith.core.ui import console, recording
     from tritonsmith.inspect.layouts import converted, report
@@ -39,7 +39,7 @@ def layout(
         raise UsageError("--by counts the bank conflicts of threads in shared memory", hints=hints)
     if plot:
         resources_plot.check(plot)
-    where = run.toolchain(env, str(python or ""))
+    where = choose_interpreter(env, str(python or ""))
     made = converted.convert(types, where.python, where.space)
     for one in made:
         if one.linear is None:

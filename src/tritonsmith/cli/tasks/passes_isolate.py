@@ -219,6 +219,7 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
     from tritonsmith.cli.tasks.option_task import from_argv
     from tritonsmith.compiler import run
     from tritonsmith.compiler.dump import provenance
+    from tritonsmith.compiler.interpreter import choose_interpreter
     from tritonsmith.core.errors import FactError, UsageError
     from tritonsmith.core.plan import digest
 
@@ -236,6 +237,6 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
         )
     asked = given["what"].request(given["kernel"])
     python = "" if by.env else str(by.python or made.python)
-    where = run.toolchain(by.env or "wheel", python, jobs=1)
+    where = choose_interpreter(by.env or "wheel", python, jobs=1)
     to = space.root / "passes" / "isolate" / digest(made.command, str(where.python))
     return run.compile_all(asked, where, to, silent=True)

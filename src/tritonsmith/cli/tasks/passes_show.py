@@ -52,7 +52,7 @@ def show(
 
 def _layouts(ir: str, env: str, python: str, *, json: bool) -> None:
     """Print the layouts of a module, and the bank conflicts of its loads and stores of shared memory."""
-    from tritonsmith.compiler import run
+    from tritonsmith.compiler.interpreter import choose_interpreter
     from tritonsmith.core.errors import FactError
     from tritonsmith.core.ui import console
     from tritonsmith.inspect.layouts import converted, report
@@ -64,7 +64,7 @@ def _layouts(ir: str, env: str, python: str, *, json: bool) -> None:
     accesses = tuple(layout_types.accesses(ir, definitions))
     if not written:
         raise FactError("this IR has no layouts", hints=["layouts come with the stage ttgir"])
-    where = run.toolchain(env, python)
+    where = choose_interpreter(env, python)
     types = tuple(dict.fromkeys(one.type for one in written))
     made = {one.type: one for one in converted.convert(types, where.python, where.space)}
     if json:

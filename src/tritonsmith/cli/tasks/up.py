@@ -27,7 +27,7 @@ def up(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Install a released Triton, and compile a kernel without a GPU."""
-    from tritonsmith.compiler import disassemblers
+    from tritonsmith.compiler import interpreter
     from tritonsmith.compiler import up as use_case
     from tritonsmith.core.envs import session, settings, workspace
     from tritonsmith.core.ui import tables
@@ -36,7 +36,7 @@ def up(
     chosen, written = _like(like, env) if like else (settings.load(env or "wheel"), None)
     _need_wheel(chosen)
     space = workspace.default()
-    prepared = use_case.prepare(chosen, space.env(chosen.name), disassemblers.locate(space))
+    prepared = use_case.prepare(chosen, space.env(chosen.name), interpreter.locate_programs(space))
     if written:
         prepared = replace(prepared, plan=written + prepared.plan)
         output.notes(() if dry_run else written.notes)

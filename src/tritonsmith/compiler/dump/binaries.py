@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from tritonsmith.compiler import disassemblers
+from tritonsmith.compiler import interpreter
 from tritonsmith.compiler.dump.index import COMPILED, DumpIndex
 from tritonsmith.compiler.manifest import Manifest, Point, Stage
 from tritonsmith.compiler.resources import measure
@@ -152,7 +152,7 @@ def _point(entry: CacheEntry) -> Point:
 
 
 def _disassembled(point: Point, cache: Path, origin: Path, space: Workspace) -> dict[str, Stage]:
-    for tool in disassemblers.locate(space).disassemblers:
+    for tool in interpreter.locate_programs(space).disassemblers:
         binary = point.stages.get(tool.binary)
         if binary is None:
             continue

@@ -16,9 +16,9 @@ from tritonsmith.compiler.dump import binaries, import_log, provenance
 from tritonsmith.compiler.dump.index import UNFINISHED, DumpIndex
 from tritonsmith.compiler.dump.options import Choices
 from tritonsmith.compiler.dump.splitter import Splitter
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
@@ -72,14 +72,14 @@ def _work(space: Workspace) -> Path:
 
 @dataclass(frozen=True)
 class DumpOfKernel:
-    """A dump of a kernel: the plan, its compile, and the toolchain that runs it."""
+    """A dump of a kernel: the plan, its compile, and the interpreter that runs it."""
 
     prepared: PreparedDump
     compile: compile_run.PreparedCompile
-    where: Toolchain
+    where: Interpreter
 
 
-def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Path | None) -> DumpOfKernel:
+def of_kernel(asked: CompileRequest, where: Interpreter, choices: Choices, out: Path | None) -> DumpOfKernel:
     """Find the kernel and make the plan; without `out`, the dump goes into a folder of the workspace.
 
     Raises:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.compiler import run
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.measure import Measured
 from tritonsmith.compiler.resources.table import LAUNCH, ResourceRow
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
@@ -63,7 +63,7 @@ class PreparedAot:
     groups: tuple[VariantGroup, ...]
 
 
-def compiles(asked: Sequence[CompileRequest], where: Toolchain) -> tuple[run.PreparedCompile, ...]:
+def compiles(asked: Sequence[CompileRequest], where: Interpreter) -> tuple[run.PreparedCompile, ...]:
     """Prepare one compile per signature, each in its own folder; disassembly is not needed.
 
     Raises:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tritonsmith.compiler import run
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import Plan, Write
 from tritonsmith.inspect.export_ptx import compiled_kernel, cuda
@@ -15,7 +15,7 @@ from tritonsmith.inspect.export_ptx import elementwise as triton_elementwise
 from tritonsmith.inspect.export_ptx.compiled_kernel import CompiledKernel
 
 
-def compile_one(asked: CompileRequest, where: Toolchain, point: str | None) -> CompiledKernel:
+def compile_one(asked: CompileRequest, where: Interpreter, point: str | None) -> CompiledKernel:
     """Compile a kernel, and select the point.
 
     Raises:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.compiler import call, from_cache, run, watched_program
+from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
@@ -203,7 +204,7 @@ def _findings(
     if not requests:
         return nothing, notes
     try:
-        where = run.toolchain("wheel", str(prepared.python))
+        where = choose_interpreter("wheel", str(prepared.python))
         done = [
             run.execute_all([request], where, prepared.work / "out" / str(number), silent=silent)[0]
             for number, request in enumerate(requests)

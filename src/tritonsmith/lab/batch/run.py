@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.compiler import source_tree, tritons
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import FILE, Manifest, Point, Status
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.compiler.tritons import applied
 from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
@@ -50,7 +50,7 @@ class _Unit:
 
     job: CompileJob
     asked: CompileRequest
-    place: Toolchain | None
+    place: Interpreter | None
 
 
 def run(
@@ -139,7 +139,7 @@ def _compile(
     whole = {job.out: job for job in wanted}
     number = count or _fitting()
     parts = [(job, asked) for job in left for asked in _cut(job.asked)]
-    places: dict[str, Toolchain] = {}
+    places: dict[str, Interpreter] = {}
     if not scheduler:  # before the bars: an environment that is made shows its own
         each = max(1, number // len(parts))
         for job in left:

@@ -13,9 +13,9 @@ from pathlib import Path
 import zstandard
 
 from tritonsmith.compiler import run, source_tree, tritons
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import FILE, Manifest
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import workspace
@@ -60,7 +60,7 @@ class RemoteResult:
     files: bytes
 
 
-def compile_here(asked: CompileRequest, place: Toolchain, out: Path) -> Manifest | SmithError:
+def compile_here(asked: CompileRequest, place: Interpreter, out: Path) -> Manifest | SmithError:
     """Compile in a folder of this attempt's own, and copy what came out: a killed attempt leaves nothing.
 
     Returns:
@@ -137,7 +137,7 @@ def unpack(answer: RemoteResult, out: Path) -> Manifest:
     return replace(answer.manifest, folder=out)
 
 
-def _compiled(asked: CompileRequest, place: Toolchain, scratch: Path) -> Manifest:
+def _compiled(asked: CompileRequest, place: Interpreter, scratch: Path) -> Manifest:
     prepared = run.prepare(asked, place, scratch / "out")
     try:
         made = run.execute(prepared, place, silent=True).manifest

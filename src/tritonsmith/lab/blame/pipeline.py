@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from tritonsmith.compiler import call, disassemblers
+from tritonsmith.compiler import call, interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.resources import measure
 from tritonsmith.core import configs, untrusted
@@ -268,7 +268,7 @@ class MixedPipeline:
             stand_ins=tuple(table["stand-ins"]["modules"]),
         )
         unset = ((one, None) for one in table["variables"]["unset"])
-        linker = disassemblers.locate(self.space).linker  # AMD's backend up to 3.4 runs one
+        linker = interpreter.locate_programs(self.space).linker  # AMD's backend up to 3.4 runs one
         phase = f"{of} to {stage} by {side.label}"
         env = (*unset, *linker, *side.variables.items())
         steps = (

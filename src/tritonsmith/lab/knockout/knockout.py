@@ -10,11 +10,12 @@ from typing import Literal
 
 from tritonsmith.compiler import run
 from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import ResourceRow
-from tritonsmith.compiler.run import PreparedCompile, Toolchain
+from tritonsmith.compiler.run import PreparedCompile
 from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError, SmithError
@@ -98,7 +99,7 @@ class Knockout:
     folder: Path
 
 
-def first(asked: CompileRequest, where: Toolchain, out: Path | None) -> PreparedCompile:
+def first(asked: CompileRequest, where: Interpreter, out: Path | None) -> PreparedCompile:
     """The compile with all passes, which says what the others are.
 
     Raises:
@@ -108,7 +109,7 @@ def first(asked: CompileRequest, where: Toolchain, out: Path | None) -> Prepared
 
 
 def execute(
-    asked: CompileRequest, where: Toolchain, out: Path | None = None, *, silent: bool = False
+    asked: CompileRequest, where: Interpreter, out: Path | None = None, *, silent: bool = False
 ) -> Iterator[Knockout]:
     """Compile with all passes, and then without each: one result for each target.
 
@@ -135,7 +136,7 @@ def execute(
 
 @contextmanager
 def notes_of(
-    asked: CompileRequest, where: Toolchain, base: Manifest, folder: Path, *, silent: bool
+    asked: CompileRequest, where: Interpreter, base: Manifest, folder: Path, *, silent: bool
 ) -> Iterator[Journal]:
     """Yield the journal of compiles without a pass; the compile with all passes is its baseline.
 
@@ -156,7 +157,7 @@ def notes_of(
 
 def cut(
     asked: CompileRequest,
-    where: Toolchain,
+    where: Interpreter,
     folder: Path,
     cuts: Sequence[PassCut],
     notes: Journal,
@@ -208,7 +209,7 @@ def _observations(made: Manifest) -> Iterator[Observation]:
             yield Observation(verdict, why=row.error, seconds=point.seconds)
 
 
-def with_all(asked: CompileRequest, where: Toolchain, out: Path, *, silent: bool) -> Manifest:
+def with_all(asked: CompileRequest, where: Interpreter, out: Path, *, silent: bool) -> Manifest:
     """The compile with which the others are compared.
 
     Raises:
@@ -252,7 +253,7 @@ def counting(asked: CompileRequest, surgery: Surgery = Surgery()) -> CompileRequ
     return replace(asked, variants=(surgery,), stages=tuple(dict.fromkeys(stages)), disassemble=False)
 
 
-def folder_of(asked: CompileRequest, where: Toolchain, out: Path | None) -> Path:
+def folder_of(asked: CompileRequest, where: Interpreter, out: Path | None) -> Path:
     """The folder of a kernel's compiles."""
     name = folder_name(asked.name or f"{asked.file.stem}.{asked.kernel or 'kernel'}")
     return (out or where.space.root / "passes" / "knockout").absolute() / name

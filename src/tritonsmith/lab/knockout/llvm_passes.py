@@ -12,11 +12,12 @@ from pathlib import Path
 
 from tritonsmith.compiler import run
 from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Point
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import ResourceRow
-from tritonsmith.compiler.run import PreparedCompile, Toolchain
+from tritonsmith.compiler.run import PreparedCompile
 from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.core.errors import FactError
 from tritonsmith.lab.knockout import knockout
@@ -68,7 +69,7 @@ class LlvmKnockout:
     folder: Path
 
 
-def first(asked: CompileRequest, where: Toolchain, out: Path | None) -> PreparedCompile:
+def first(asked: CompileRequest, where: Interpreter, out: Path | None) -> PreparedCompile:
     """The compile with all passes, which says how many there are.
 
     Raises:
@@ -78,7 +79,7 @@ def first(asked: CompileRequest, where: Toolchain, out: Path | None) -> Prepared
 
 
 def execute(
-    asked: CompileRequest, where: Toolchain, out: Path | None = None, *, silent: bool = False
+    asked: CompileRequest, where: Interpreter, out: Path | None = None, *, silent: bool = False
 ) -> Iterator[LlvmKnockout]:
     """Compile with all passes, and then with the first 0, 1, 2 ... of them: one result for each target.
 

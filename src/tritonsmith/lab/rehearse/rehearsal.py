@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import call, disassemblers, source_tree, tritons
+from tritonsmith.compiler import call, interpreter, source_tree, tritons
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
@@ -219,5 +219,5 @@ def _key(entry: ListedKernel, kernel: ComparedKernel) -> str:
     asked = kernel.asked
     tree = source_tree.of(asked.file, asked.kernel, entry.module)
     request = replace(asked, file=Path(tree.main), targets=(), name="", listed=None)
-    here = [one.programs for one in disassemblers.locate(workspace.default()).disassemblers]
+    here = [one.programs for one in interpreter.locate_programs(workspace.default()).disassemblers]
     return digest(tree.key, request, digest(call.source_text(), configs.load("kernels")), here)

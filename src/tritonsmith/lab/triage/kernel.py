@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from tritonsmith.compiler import manifest, run, tritons
 from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import CAN_LAUNCH, LAUNCH
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
@@ -58,7 +58,7 @@ class KernelSubject:
     """
 
     asked: CompileRequest
-    where: Toolchain
+    where: Interpreter
     terms: tuple[Term, ...]
     out: Path
     silent: bool = False
@@ -217,8 +217,8 @@ class KernelSubject:
         words = self.asked.flags(good=good, bad=bad, when=self.when)
         return command("bisect", "--kernel", *shlex.split(words))
 
-    def place(self, variant: TriageVariant) -> Toolchain:
-        """Return the toolchain of a variant."""
+    def place(self, variant: TriageVariant) -> Interpreter:
+        """Return the interpreter of a variant."""
         where = self.where
         if variant.release:
             side = Triton(variant.name, version=variant.version(self.triton))

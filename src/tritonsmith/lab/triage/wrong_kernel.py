@@ -10,8 +10,8 @@ from pathlib import Path
 from tritonsmith.check import report
 from tritonsmith.check.kernel_check import check_kernel
 from tritonsmith.check.predicate import WRONG
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.model import Observation, Verdict
@@ -59,13 +59,13 @@ class WrongKernelSubject(KernelSubject):
             return replace(seen, verdict=Verdict.OTHER)
         return seen
 
-    def _checked(self, where: Toolchain, name: str) -> Observation:
+    def _checked(self, where: Interpreter, name: str) -> Observation:
         return self._observed_of(self.asked, where, self._fresh(name))
 
     def _observed_of(
         self,
         asked: CompileRequest,
-        where: Toolchain,
+        where: Interpreter,
         folder: Path,
         stop: Callable[[], bool] = lambda: False,
     ) -> Observation:

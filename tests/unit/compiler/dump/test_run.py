@@ -16,7 +16,7 @@ from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.compiler.dump import run as dump_run
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.dump.options import Choices
-from tritonsmith.compiler.run import Toolchain
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
 from tritonsmith.core.plan.steps import run_attached
@@ -177,7 +177,7 @@ def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_compile_that_cannot_be_leaves_a_folder_that_can_be_used_again(
-    place: Path, where: Toolchain, times: int
+    place: Path, where: Interpreter, times: int
 ) -> None:
     """No Triton; ^C is an exception at the same place."""
     (place / "site" / "triton" / "__init__.py").write_text("raise ImportError('gone')\n")
@@ -190,7 +190,7 @@ def test_a_compile_that_cannot_be_leaves_a_folder_that_can_be_used_again(
 
 
 def test_what_came_before_an_interrupt_is_a_dump(
-    place: Path, where: Toolchain, capsys: pytest.CaptureFixture[str]
+    place: Path, where: Interpreter, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = banner("A", "a") + module(LOAD)
     compiler = place / "site" / "triton" / "compiler" / "compiler.py"

@@ -11,9 +11,9 @@ import pytest
 
 from tests.unit.lab.compare.making import point, written
 from tritonsmith.compiler import run, targets
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Status
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.lab.knockout import knockout, llvm_passes
@@ -32,7 +32,7 @@ CODES = {0: "a", 1: "a", 2: "b", 3: "c", -1: "c"}  # machine code by the limit
 def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str = LOG, fails: int = 9) -> LlvmKnockout:
     """Of a compiler that makes these codes; it fails at one limit."""
 
-    def compile_all(asked: CompileRequest, _where: Toolchain, out: Path, **_: Any) -> Manifest:
+    def compile_all(asked: CompileRequest, _where: Interpreter, out: Path, **_: Any) -> Manifest:
         limits = [int(one.llvm[0].partition("=")[2]) for one in asked.variants]
         status: dict[bool, Status] = {True: "failed", False: "ok"}
         points = [
@@ -46,7 +46,7 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str = LOG, fail
 
     monkeypatch.setattr(run, "compile_all", compile_all)
     asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(("sm_90",)))
-    where = Toolchain(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
+    where = Interpreter(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
     (found,) = llvm_passes.execute(asked, where, tmp_path / "out")
     return found
 
@@ -115,7 +115,7 @@ def test_what_was_compiled_before_a_kill_is_not_compiled_again(
 
     monkeypatch.setattr(run, "compile_all", killed)
     asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(("sm_90",)))
-    where = Toolchain(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
+    where = Interpreter(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
     out = None if inside else tmp_path / "mine"
     for compiles in (0, 2, 3):
         lives = compiles

@@ -9,9 +9,9 @@ import pytest
 
 from tests.unit.lab.compare.making import point, written
 from tritonsmith.compiler import run, source_tree, targets
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import digest
@@ -36,7 +36,7 @@ def subject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelSubject:
     made = compiled(tmp_path / "base", 4 * 64 * 1024)
     monkeypatch.setattr(run, "compile_all", lambda *_, **__: made)
     return KernelSubject(
-        asked, Toolchain(tmp_path / "python", workspace.default(), tmp_path, 1, 60), (), tmp_path / "out"
+        asked, Interpreter(tmp_path / "python", workspace.default(), tmp_path, 1, 60), (), tmp_path / "out"
     )
 
 
@@ -116,7 +116,7 @@ def test_times_of_a_run_that_was_stopped_count_and_no_others(
     first = timed(tmp_path / "base", 10.0, b"same")
     monkeypatch.setattr(run, "compile_all", lambda *_, **__: first)
     asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(["sm_80"]))
-    where = Toolchain(tmp_path / "python", workspace.default(), tmp_path, 1, 60)
+    where = Interpreter(tmp_path / "python", workspace.default(), tmp_path, 1, 60)
     terms = language.parse(("compile_seconds>5",), "--when")
     stopped, resumed = (KernelSubject(asked, where, terms, tmp_path / "out") for _ in range(2))
     baseline = stopped.baseline()

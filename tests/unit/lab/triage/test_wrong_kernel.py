@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.compiler.run import Toolchain
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.core.errors import InterruptedRunError
 from tritonsmith.lab.triage.variant import TriageVariant, every
 from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 class InterruptedSubject(WrongKernelSubject):
     """Somebody presses ^C while another release is got."""
 
-    def place(self, variant: TriageVariant) -> Toolchain:
+    def place(self, variant: TriageVariant) -> Interpreter:
         raise InterruptedRunError(f"interrupted in {variant.name}")
 
 

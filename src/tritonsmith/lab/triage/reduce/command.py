@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from tritonsmith.compiler import output_lock, run, signature, source, values
+from tritonsmith.compiler.interpreter import Interpreter, worker_variables
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
@@ -114,7 +114,7 @@ def by_compile(
     """Reduce a kernel whose compile shows a symptom.
 
     Args:
-        subject: the symptom; its folder is one of the workspace's, the jobs of its toolchain are tries at
+        subject: the symptom; its folder is one of the workspace's, the jobs of its interpreter are tries at
             once, and the time limit there is that of one try.
         file: to write.
         on_better: called with each smaller size, and the number of tries.
@@ -248,10 +248,10 @@ def _compiled(subject: KernelSubject, asked: CompileRequest, folder: Path) -> Ob
     return subject.look(run.compile_all(asked, subject.where, folder, silent=True))
 
 
-def _alone(where: Toolchain, folder: Path, limit: float, file: Path, seen: Observation) -> bool:
+def _alone(where: Interpreter, folder: Path, limit: float, file: Path, seen: Observation) -> bool:
     """Report whether `python FILE` fails in the same way; or compiles, where the symptom is no failure."""
     files.make_folder(folder)
-    change = {**dict(run.worker_variables(where)), "TRITON_CACHE_DIR": str(folder)}
+    change = {**dict(worker_variables(where)), "TRITON_CACHE_DIR": str(folder)}
     answer = process.query((str(where.python), str(file)), cwd=folder, change=change, timeout=limit)
     if answer is None or not seen.failure:
         return bool(answer and answer.code == 0)

@@ -13,8 +13,8 @@ from threading import Event
 from typing import Protocol
 
 from tritonsmith.compiler import values
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.run import Toolchain
 from tritonsmith.compiler.warm import WarmCompiler
 from tritonsmith.core.plan import files, process
 from tritonsmith.lab.model import Observation, Verdict
@@ -52,7 +52,7 @@ class CompileTester:
         name: of the file.
     """
 
-    def __init__(self, subject: KernelSubject, where: Toolchain, folder: Path, name: str) -> None:
+    def __init__(self, subject: KernelSubject, where: Interpreter, folder: Path, name: str) -> None:
         files.make_folder(folder)
         self._subject, self._folder, self._file = subject, folder, folder / name
         self._compiler = WarmCompiler(where, folder)

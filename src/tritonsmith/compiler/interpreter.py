@@ -1,19 +1,29 @@
-"""External programs: disassemblers, and the linker that older AMD backends run."""
+"""An interpreter that is ready to compile: its Triton, its limits, and this machine's programs that it uses.
+
+The wheel has no disassembler of AMD's binaries, and its AMD backend runs a linker of the machine up to 3.4.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import process
 from tritonsmith.core.versions import version_key
+from tritonsmith.facts import installed_tritons, machine
 from tritonsmith.worker.messages import DisassemblerRequest
 
+_MIB = 1 << 20
 _PATIENCE = 120.0  # seconds for one binary
 
 
@@ -75,7 +85,89 @@ class HostPrograms:
     lent: tuple[tuple[str, str], ...] = ()
 
 
-def locate(space: Workspace) -> HostPrograms:
+@dataclass(frozen=True)
+class Interpreter:
+    """The interpreter that compiles, and its limits.
+
+    Attributes:
+        python: an interpreter that has Triton.
+        space: the workspace: scratch folders, logs, and outputs without a given folder.
+        folder: parent folder of outputs without a given folder.
+        jobs: compiles at once.
+        timeout: seconds for one point.
+        flags: flags that select the same interpreter again, for a shell.
+        programs: programs of this machine that Triton does not include.
+        variables: environment variables for the compiler.
+    """
+
+    python: Path
+    space: Workspace
+    folder: Path
+    jobs: int
+    timeout: int
+    flags: Mapping[str, str] = field(default_factory=dict)
+    programs: HostPrograms = field(default_factory=HostPrograms)
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def output(self, asked: CompileRequest, kernel: str) -> Path:
+        """Return the default output folder of a kernel."""
+        own = folder_name(f"{asked.listed.stem}.{asked.name}") if asked.listed else ""
+        return self.folder / (own or f"{asked.file.stem}.{kernel}")
+
+
+def choose_interpreter(
+    env: str, python: str = "", *, jobs: int | None = None, timeout: int | None = None
+) -> Interpreter:
+    """Choose the interpreter with Triton by its environment or its path, and the limits of its compiles.
+
+    Args:
+        env: an environment, by name or file.
+        python: an interpreter to use instead.
+        jobs: compiles at once; None or 0 for as many as cores and memory allow.
+        timeout: seconds for one point; None or 0 for the default.
+
+    Raises:
+        FactError: the interpreter does not exist.
+    """
+    space = workspace.default()
+    table = configs.load("kernels")["jobs"]
+    if python:
+        path, folder, flags = (
+            Path(python).expanduser().absolute(),
+            space.root / "kernels",
+            {"python": python},
+        )
+        hints = ["give an interpreter that has Triton: --python .venv/bin/python"]
+    else:
+        chosen = settings.load(env)
+        environment = space.env(chosen.name)
+        path, folder, flags = environment.python, environment.path / "kernels", {"env": env}
+        if chosen.triton.wheel:
+            hints = [f"{command('up', env=env)} creates it"]
+        else:
+            hints = [
+                f"{command('install-triton', env=env)} creates it, after build-triton",
+                "or use a release: --env wheel",
+            ]
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        hints += [f"or use one that is there: --env {name}" for name in installed_tritons.environments(space)]
+        raise FactError("no Python interpreter with Triton yet", where=path, hints=hints)
+    here = machine.read()
+    fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
+    programs = locate_programs(space)
+    return Interpreter(path, space, folder, jobs or fitting, timeout or table["timeout"], flags, programs)
+
+
+def worker_variables(where: Interpreter) -> tuple[tuple[str, str | None], ...]:
+    """Return the changes to the worker's environment; None unsets a variable."""
+    return (
+        *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
+        *where.programs.linker,
+        *where.variables.items(),
+    )
+
+
+def locate_programs(space: Workspace) -> HostPrograms:
     """Find the programs on this machine."""
     return HostPrograms(_disassemblers(space), _linker(space), lent())
 
