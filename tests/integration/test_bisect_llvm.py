@@ -26,8 +26,7 @@ from tritonsmith.lab.bisect.llvm_build import LlcBuilds
 from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlvmBisect, LlvmRange
 from tritonsmith.lab.bisect.predicate import llc_compiles
 from tritonsmith.lab.bisect.predicate.command import CommandPredicate
-from tritonsmith.lab.bisect.predicate.kernel_compiles import KernelCompiles
-from tritonsmith.lab.bisect.predicate.limit import LimitPredicate
+from tritonsmith.lab.bisect.predicate.kernel_compiles import KernelCompiles, LimitPredicate
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.compare.inputs import ComparedKernel
 

@@ -15,12 +15,12 @@ from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.lab.bisect.predicate import wrong_result
 from tritonsmith.lab.bisect.predicate.wrong_result import WrongResultPredicate
 from tritonsmith.lab.compare.inputs import ComparedKernel
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Verdict
-from tritonsmith.lab.triage import verdict, wrong_kernel
+from tritonsmith.lab.questions import wrong
+from tritonsmith.lab.triage import verdict
 from tritonsmith.lab.triage.verdict import Answer
 from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
 
@@ -43,8 +43,7 @@ def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     def check_kernel(*_: object, **__: object) -> object:
         return DumpIndex(Path()), checked(*TEXTS[request.param])
 
-    for module in (wrong_result, wrong_kernel):
-        monkeypatch.setattr(module, "check_kernel", check_kernel)
+    monkeypatch.setattr(wrong, "check_kernel", check_kernel)
     monkeypatch.setattr(tritons, "place_of", lambda *_: choose_interpreter("", sys.executable))
     return str(request.param)
 

@@ -307,10 +307,13 @@ def _predicate(
 ) -> Predicate:
     from tritonsmith.check.predicate import asked_for
     from tritonsmith.lab import terms as language
-    from tritonsmith.lab.bisect.predicate import command, limit
+    from tritonsmith.lab.bisect.predicate import command
     from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
-    from tritonsmith.lab.bisect.predicate.failing_compile import FailurePredicate
-    from tritonsmith.lab.bisect.predicate.kernel_compiles import KernelCompiles
+    from tritonsmith.lab.bisect.predicate.kernel_compiles import (
+        FailurePredicate,
+        KernelCompiles,
+        LimitPredicate,
+    )
     from tritonsmith.lab.bisect.predicate.protocol import ConfirmedPredicate
 
     question, scratch = session.question, session.folder / _TESTS
@@ -333,7 +336,7 @@ def _predicate(
             kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=times > 1
         )
         terms = language.parse(question.when, "--when")
-        made = limit.LimitPredicate(compiles, terms, good) if terms else FailurePredicate(compiles, bad)
+        made = LimitPredicate(compiles, terms, good) if terms else FailurePredicate(compiles, bad)
     return ConfirmedPredicate(made, times) if times > 1 else made
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from tritonsmith.compiler.dump.index import Dump, DumpIndex
 from tritonsmith.compiler.manifest import Manifest, Point
-from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import Value
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.ir import strip_locations
 from tritonsmith.lab import terms
-from tritonsmith.lab.compare import metrics
+from tritonsmith.lab.compare import matching
+from tritonsmith.lab.questions import compiles as questions
 
 # What makes a stage of a kernel out of the one before it, after the last pass that printed something.
 STEPS = {
@@ -120,23 +120,23 @@ def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
         UsageError: a term makes no sense, or is about a change.
         FactError: the kernel has no such metric.
     """
-    point = _point(manifest)
-    (row, *_) = measure.of_manifest(manifest).rows
-    measured = metrics.measure(manifest, point, row)
-    found = []
-    for term in terms.parse([text], "--when"):
+    _point(manifest)
+    limits = terms.parse([text], "--when")
+    for term in limits:
         if isinstance(term, terms.TextTerm):
             hints = ["give the text as --pattern: the first pass after which it occurs is searched for"]
             raise UsageError(f"--when {term.text}: a text is no value of the binary", hints=hints)
         if term.change:
             hints = ["use unsigned values: spills>0, registers>128"]
             raise UsageError(f"--when {term.text}: a signed value needs a second compile", hints=hints)
-        known, value = metrics.value_of(term.metric, measured, point.backend)
-        if not known or not isinstance(value, (int, float)):
+    answers = []
+    readings = questions.readings(limits, matching.pair([manifest], [manifest]))
+    for term, (reading, *_) in zip(limits, readings, strict=True):
+        if not reading.applies or reading.unknown:
             what = f"--when {term.text}: {term.metric} of this kernel is unknown"
             raise FactError(what, where=manifest.folder)
-        found.append((term.text, value, term.broken(0, value)))
-    return tuple(found)
+        answers.append((term.text, reading.b, reading.broken))
+    return tuple(answers)
 
 
 def binary_step(manifest: Manifest) -> str:

@@ -28,11 +28,11 @@ from tritonsmith.core.versions import version_key
 from tritonsmith.inspect.show import source_lines
 from tritonsmith.inspect.show import stage as show_stage
 from tritonsmith.lab import experiment, failure, inputs
-from tritonsmith.lab.bisect.predicate import failing_compile, limit
 from tritonsmith.lab.compare import metrics
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.questions import compiles as questions
 from tritonsmith.lab.terms import Limit, Term
 from tritonsmith.lab.triage import observation, other_ptxas, where_time_goes, witness_build
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
@@ -231,7 +231,7 @@ class KernelSubject:
         if self.terms:
             if self._timed:
                 made = where_time_goes.by_cpu(made)
-            found = limit.judge(self.terms, (made,), (made,))
+            found = questions.limit(self.terms, (made,), (made,))
             changed = self._baseline is not None and self._baseline.folder != made.folder
             near = self._timed and changed and where_time_goes.near(self._least, made)
             if near and found.verdict is Verdict.GOOD:
@@ -271,7 +271,7 @@ def _failed(made: Manifest | None) -> dict[str, list[Failure]]:
     """Return the failures of each target's points, whose names depend on what was changed."""
     targets = {point.id: point.target for point in made.points} if made else {}
     found: dict[str, list[Failure]] = {}
-    for (_, point), one in failing_compile.failures((made,) if made else ()):
+    for (_, point), one in questions.failures((made,) if made else ()):
         found.setdefault(targets[point], []).append(one)
     for point, (refusal, _) in (_refused_launches(made) if made else {}).items():
         found.setdefault(targets[point], []).append(refusal)

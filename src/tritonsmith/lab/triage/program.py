@@ -24,6 +24,7 @@ from tritonsmith.lab import experiment, failure, inputs
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.questions import exit_code
 from tritonsmith.lab.triage import check, observation, other_ptxas, witness_build
 from tritonsmith.lab.triage.check import ResultCheck
 from tritonsmith.lab.triage.kernel import lines_of
@@ -32,7 +33,6 @@ from tritonsmith.lab.triage.variant import TriageVariant, variant_rows
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import OperatedRow, OperateRequest
 
-SKIP = 125
 _SHOWN = 100  # characters of the last line
 _STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tells the backend
 _TARGET = re.compile(r"^\.target sm_(\d+)(\d)", re.MULTILINE)
@@ -317,10 +317,8 @@ class CommandSubject:
             figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
             seen = Verdict.OTHER if self._first else Verdict.SKIP
             return Observation(seen, figures, "it ends before the check", seconds)
-        if code == 0:
-            return Observation(Verdict.GOOD, "exit code 0", seconds=seconds)
-        if code == SKIP:
-            return Observation(Verdict.SKIP, f"exit code {SKIP}", f"exit code {SKIP}", seconds)
+        if code in (0, exit_code.SKIP):
+            return exit_code.succeeds(code, f"exit code {code}", seconds)
         died = signal.Signals(-code).name if code < 0 and not late else ""
         failed = failure.of(untrusted.read_text(log), crashed=died, timeout=late, code=code)
         figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"

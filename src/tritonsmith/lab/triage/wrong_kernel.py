@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tritonsmith.check import report
-from tritonsmith.check.kernel_check import check_kernel
 from tritonsmith.check.predicate import WRONG
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.questions.wrong import wrong
 from tritonsmith.lab.triage.kernel import KernelSubject
 from tritonsmith.lab.triage.variant import TriageVariant
 
@@ -54,33 +52,10 @@ class WrongKernelSubject(KernelSubject):
         self, asked: CompileRequest, folder: Path, stop: Callable[[], bool] = lambda: False
     ) -> Observation:
         """Another kernel: whether the same pass changes its result in the same way; not if it has to stop."""
-        seen = self._observed_of(asked, self.where, folder, stop)
+        seen = wrong(asked, self.where, folder, silent=self.silent, stop=stop)
         if seen.verdict is Verdict.BAD and seen.cause != self._cause:
             return replace(seen, verdict=Verdict.OTHER)
         return seen
 
     def _checked(self, where: Interpreter, name: str) -> Observation:
-        return self._observed_of(self.asked, where, self._fresh(name))
-
-    def _observed_of(
-        self,
-        asked: CompileRequest,
-        where: Interpreter,
-        folder: Path,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> Observation:
-        began = time.monotonic()
-        try:
-            _, answer = check_kernel(asked, where, folder, silent=self.silent, stop=stop)
-        except InterruptedRunError:
-            raise
-        except SmithError as error:
-            why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
-            return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
-        said, seconds = report.verdict(answer), time.monotonic() - began
-        if answer.culprit:
-            notes = tuple(line.strip() for line in report.lines(answer) if line.strip() != said)
-            return Observation(Verdict.BAD, said, seconds=seconds, notes=notes, cause=said)
-        if answer.open:
-            return Observation(Verdict.SKIP, why=said, seconds=seconds)
-        return Observation(Verdict.GOOD, said, seconds=seconds)
+        return wrong(self.asked, where, self._fresh(name), silent=self.silent)

@@ -19,9 +19,13 @@ from tritonsmith.lab import terms as language
 from tritonsmith.lab.bisect.predicate import command
 from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
 from tritonsmith.lab.bisect.predicate.command import CommandPredicate
-from tritonsmith.lab.bisect.predicate.failing_compile import FailurePredicate
-from tritonsmith.lab.bisect.predicate.kernel_compiles import KernelCompiles, Manifests, UntestableError
-from tritonsmith.lab.bisect.predicate.limit import LimitPredicate
+from tritonsmith.lab.bisect.predicate.kernel_compiles import (
+    FailurePredicate,
+    KernelCompiles,
+    LimitPredicate,
+    Manifests,
+    UntestableError,
+)
 from tritonsmith.lab.bisect.predicate.protocol import ConfirmedPredicate
 from tritonsmith.lab.bisect.tested_file import TestFile
 from tritonsmith.lab.model import Observation, Verdict

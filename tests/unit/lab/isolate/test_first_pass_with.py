@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.compiler.replay.dumps import dump
+from tests.unit.lab.compare.making import point, written
 from tritonsmith.compiler.dump.index import DumpIndex
-from tritonsmith.core.errors import UsageError
+from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.isolate import first_pass_with
 
 pytestmark = pytest.mark.unit
@@ -57,3 +58,17 @@ def test_patterns_that_are_none() -> None:
     for text, regex in (("", False), ("(", True)):
         with pytest.raises(UsageError):
             first_pass_with.compiled_pattern(text, regex=regex)
+
+
+def test_limits_of_the_binary(tmp_path: Path) -> None:
+    compiled = written(tmp_path / "k", [point()], registers=64)
+    assert first_pass_with.limit("registers>40,registers>64", compiled) == (
+        ("registers>40", 64, True),
+        ("registers>64", 64, False),
+    )
+    for text in ("registers>+10%", "ptx contains ld"):
+        with pytest.raises(UsageError):
+            first_pass_with.limit(text, compiled)
+    amd = written(tmp_path / "amd", [point("hip:gfx942:64")])
+    with pytest.raises(FactError, match="barriers of this kernel is unknown"):
+        first_pass_with.limit("barriers>1", amd)

@@ -16,9 +16,7 @@ from tritonsmith.core.errors import StepError, UsageError
 from tritonsmith.lab.bisect.predicate import pool
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes
 from tritonsmith.lab.model import Observation, Verdict
-
-SKIP = 125
-ABORT = 128  # and above; below zero where a signal ended it
+from tritonsmith.lab.questions import exit_code
 
 
 @dataclass(frozen=True)
@@ -58,11 +56,10 @@ class CommandPredicate:
         code, log, last = isolated_run.run(self.argv, python, self.cwd, scratch)
         seconds = time.monotonic() - began
         figures = f"exit code {code}" + (f": {last}" if last else "")
-        if code < 0 or code >= ABORT:
+        if code < 0 or code >= exit_code.ABORT:
             raise StepError(f"the command ended the bisect: exit code {code}", where=log, why=last or None)
-        if code == SKIP:
-            return Observation(Verdict.SKIP, figures, f"the command skips it: exit code {SKIP}", seconds)
-        return Observation(Verdict.BAD if code else Verdict.GOOD, figures, seconds=seconds)
+        why = f"the command skips it: exit code {exit_code.SKIP}"
+        return exit_code.succeeds(code, figures, seconds, why)
 
 
 def check() -> None:

@@ -1,8 +1,8 @@
-"""The kernels of a bisect, compiled by one Triton or by several at once."""
+"""The kernels of a bisect, compiled by one Triton or by several at once, and the questions about them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -15,7 +15,11 @@ from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Remove
 from tritonsmith.lab.batch import run
 from tritonsmith.lab.batch.run import CompileJob
+from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.questions import compiles as questions
+from tritonsmith.lab.terms import Term
 
 Manifests = tuple[Manifest, ...]
 
@@ -109,3 +113,60 @@ class KernelCompiles:
         return run.run(
             jobs, self.scheduler, count=self.count, timeout=self.timeout, resume=True, silent=self.silent
         )
+
+
+@dataclass(frozen=True)
+class LimitPredicate:
+    """Bad where any compile breaks any term.
+
+    Attributes:
+        compiles: of the kernels.
+        terms: what makes a Triton bad.
+        good: the Triton that signed terms are about; it may have to be built.
+    """
+
+    compiles: CompilesOf
+    terms: tuple[Term, ...]
+    good: Callable[[], Triton]
+
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+        """Compile by all of them in one pool, then look at each."""
+        if len(tritons) > 1:
+            self.compiles.prepare(tritons)
+        return one_by_one(self.test)(tritons)
+
+    def test(self, triton: Triton) -> Observation:
+        """Compile, measure, and look at each term."""
+        try:
+            mine = self.compiles.of(triton)
+        except UntestableError as error:
+            return Observation(Verdict.SKIP, why=error.what)
+        signed = any(term.change for term in self.terms)
+        base = self.compiles.of(self.good()) if signed else mine
+        return questions.limit(self.terms, base, mine)
+
+
+@dataclass(frozen=True)
+class FailurePredicate:
+    """Bad where a kernel that does not compile at the bad end fails in the same way.
+
+    Attributes:
+        compiles: of the kernels.
+        bad: the Triton whose failures are searched for; it may have to be built.
+    """
+
+    compiles: CompilesOf
+    bad: Callable[[], Triton]
+
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+        """Compile by all of them in one pool, then look at each."""
+        if len(tritons) > 1:
+            self.compiles.prepare(tritons)
+        return one_by_one(self.test)(tritons)
+
+    def test(self, triton: Triton) -> Observation:
+        """Compile, and compare the failures with those of the bad end."""
+        try:
+            return questions.same_failure(self.compiles.of(self.bad()), self.compiles.of(triton))
+        except UntestableError as error:
+            return Observation(Verdict.SKIP, why=error.what)

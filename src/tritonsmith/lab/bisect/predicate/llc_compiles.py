@@ -14,9 +14,12 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
-from tritonsmith.lab.bisect.predicate.failing_compile import FailurePredicate
-from tritonsmith.lab.bisect.predicate.kernel_compiles import CompilesOf, Manifests
-from tritonsmith.lab.bisect.predicate.limit import LimitPredicate
+from tritonsmith.lab.bisect.predicate.kernel_compiles import (
+    CompilesOf,
+    FailurePredicate,
+    LimitPredicate,
+    Manifests,
+)
 from tritonsmith.lab.bisect.predicate.protocol import ConfirmedPredicate, Predicate
 from tritonsmith.lab.blame import components
 from tritonsmith.lab.blame import llc as of_llc

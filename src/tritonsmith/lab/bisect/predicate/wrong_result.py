@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.check import report
-from tritonsmith.check.kernel_check import check_kernel
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.tritons import Triton
@@ -16,6 +14,7 @@ from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.lab.compare.inputs import ComparedKernel
 from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.questions.wrong import wrong
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,15 @@ class WrongResultPredicate:
             try:
                 where = tritons.place_of(triton, 1, self.timeout)
                 asked = replace(tritons.applied(kernel.asked, triton), targets=(target,))
-                _, answer = check_kernel(asked, where, folder, silent=self.silent)
             except InterruptedRunError:
                 raise
             except SmithError as error:
                 why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
                 continue
-            if answer.culprit:
-                return Observation(Verdict.BAD, report.verdict(answer), seconds=time.monotonic() - began)
-            if answer.open:
-                why = report.verdict(answer)
+            observation = wrong(asked, where, folder, silent=self.silent)
+            if observation.verdict is Verdict.BAD:
+                return replace(observation, seconds=time.monotonic() - began, notes=(), cause="")
+            why = observation.why or why
         seconds = time.monotonic() - began
         if why:
             return Observation(Verdict.SKIP, why=why, seconds=seconds)

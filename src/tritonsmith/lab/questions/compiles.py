@@ -1,0 +1,122 @@
+"""Questions about compiles: is a limit broken, is a text there, does it fail in the same way?
+
+`--when "spills>0"`, `"registers>+10%"`, `"ptx contains ld.global.b8"`; without `--when`, a failure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tritonsmith.compiler.manifest import Manifest, Point
+from tritonsmith.lab import failure, terms
+from tritonsmith.lab.compare import kept_metrics, matching
+from tritonsmith.lab.compare.diff import Compared
+from tritonsmith.lab.compare.matching import Paired
+from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.terms import Term, TermReading
+
+_DIED = re.compile(r"the compiler died: (\w+)")
+
+PointKey = tuple[str, str]  # folder and point
+
+
+def limit(limits: Sequence[Term], base: Sequence[Manifest], compiles: Sequence[Manifest]) -> Observation:
+    """Report compiles as BAD where any of them breaks any term, even where other values are unknown.
+
+    Args:
+        limits: the terms that make them bad.
+        base: compiles that signed terms are about; the same ones where there are none.
+        compiles: the compiles.
+    """
+    seconds = _seconds(compiles)
+    paired = matching.pair(base, compiles)
+    if why := next(_missing(paired), ""):
+        return Observation(Verdict.SKIP, why=why, seconds=seconds)
+    applied = [[reading for reading in row if reading.applies] for row in readings(limits, paired)]
+    shown = [next((reading for reading in row if reading.broken), row[0]) for row in applied if row]
+    figures = ", ".join(dict.fromkeys(reading.figures for reading in shown if reading.figures))
+    if any(reading.broken for row in applied for reading in row):
+        return Observation(Verdict.BAD, figures, seconds=seconds)
+    unknown = [
+        f"{term.metric}: {terms.UNKNOWN}"
+        for term, row in zip(limits, applied, strict=True)
+        if any(reading.unknown for reading in row)
+    ]
+    unknown += [
+        f"no compile has the metric of {term.text!r}"
+        for term, row in zip(limits, applied, strict=True)
+        if not row
+    ]
+    verdict = Verdict.SKIP if unknown else Verdict.GOOD
+    return Observation(verdict, figures, unknown[0] if unknown else "", seconds)
+
+
+def readings(limits: Sequence[Term], paired: Paired) -> list[list[TermReading]]:
+    """Apply terms to pairs that compile on both sides: for each term, a reading of each pair."""
+    folders = {
+        member.manifest.folder: member.manifest for pair in paired.pairs for member in (pair.a, pair.b)
+    }
+    measured = {folder: kept_metrics.of(manifest).points for folder, manifest in folders.items()}
+    compared = [
+        Compared(
+            pair,
+            measured[pair.a.manifest.folder].get(pair.a.point.id, {}),
+            measured[pair.b.manifest.folder].get(pair.b.point.id, {}),
+        )
+        for pair in paired.pairs
+    ]
+    return [[terms.look(term, pair) for pair in compared] for term in limits]
+
+
+def same_failure(searched: Sequence[Manifest], compiles: Sequence[Manifest]) -> Observation:
+    """Report compiles as BAD where one that fails in `searched` fails in the same way; otherwise as a skip.
+
+    Args:
+        searched: the compiles with the failures that are searched for.
+        compiles: the compiles of the same kernels.
+    """
+    wanted_failures, own = dict(failures(searched)), dict(failures(compiles))
+    seconds = _seconds(compiles)
+    same = [str(own[key]) for key, failed in wanted_failures.items() if own.get(key) == failed]
+    if same:
+        return Observation(Verdict.BAD, same[0], seconds=seconds)
+    other = [str(failed) for key, failed in own.items() if key in wanted_failures]
+    if other:
+        return Observation(Verdict.SKIP, other[0], "it fails in another way", seconds)
+    known = {(manifest.folder.name, point.id) for manifest in compiles for point in manifest.points}
+    if absent := [key for key in wanted_failures if key not in known]:
+        why = f"{absent[0][0]} has no compile {absent[0][1]} here"
+        return Observation(Verdict.SKIP, why=why, seconds=seconds)
+    return Observation(Verdict.GOOD, "compiles", seconds=seconds)
+
+
+def failures(compiles: Sequence[Manifest]) -> Iterator[tuple[PointKey, Failure]]:
+    """Yield the points that failed, by folder and id, and how."""
+    for manifest in compiles:
+        for point in manifest.points:
+            if point.status != "ok":
+                yield (manifest.folder.name, point.id), _failure(point)
+
+
+def _failure(point: Point) -> Failure:
+    died = _DIED.search(point.error)
+    log = f"{point.log}\n{point.error}"
+    failed = failure.of(log, crashed=died[1] if died else "", timeout=point.status == "timeout")
+    # A log without any message: then the point's own summary tells one failure from another.
+    return failed if failed.text or failed.kind != "failure" else Failure("failure", point.gist)
+
+
+def _missing(paired: Paired) -> Iterator[str]:
+    """Yield the reasons why there is nothing to measure."""
+    for pair in paired.pairs:
+        for member in (pair.b, pair.a):
+            if member.point.status != "ok":
+                point, by = member.point, member.manifest.triton
+                yield f"{pair.kernel} {point.target} by {by} does not compile: {point.status}: {point.gist}"
+    yield from (f"{left.kernel} {left.member.point.id}: {left.why}" for left in paired.unpaired)
+
+
+def _seconds(compiles: Sequence[Manifest]) -> float:
+    return sum(point.seconds for manifest in compiles for point in manifest.points)
