@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -11,16 +13,34 @@ from typing import Protocol, TypeVar
 import tritonsmith
 from tritonsmith.compiler import output_lock
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.errors import InterruptedRunError, SmithError, StepError, UsageError
+from tritonsmith.core.errors import InterruptedRunError, SmithError, StepError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, digest
 from tritonsmith.core.ui import console
 from tritonsmith.lab import inputs, journal
 from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.model import Observation
+from tritonsmith.lab.model import Observation, Verdict
 
 BASELINE = "nothing changed"
+BY_HAND = Observation(Verdict.SKIP, why="skipped by hand")
 # Folders of the workspace that hold nothing but experiments.
 _OURS = ("triage", "passes/knockout", "passes/reduce", "reduce")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules by which an experiment tests, whatever it tests.
+
+    Attributes:
+        confirm: how many tests of a change have to agree.
+        skip: names of changes that are not tested.
+    """
+
+    confirm: int = 1
+    skip: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if BASELINE in self.skip:
+            raise UsageError(f"--skip cannot be {BASELINE!r}: all others are compared with it")
 
 
 class Change(Protocol):
@@ -47,6 +67,9 @@ def run(
 ) -> A:
     """Run a search to its end; nothing that the journal has is tested again.
 
+    Each change is tested as often as `journal.confirm` says. The search gets one observation for all of these
+    tests, or a skip where they disagree, and a skip for a change that `journal.skipped` names.
+
     Args:
         search: the search. A change that it wants twice is tested twice.
         test: tests changes, and yields their observations in the same order.
@@ -60,13 +83,34 @@ def run(
         except StopIteration as end:
             answer: A = end.value
             return answer
-        observations = [journal.known(change.name) for change in changes]
-        new = [place for place, known in enumerate(observations) if known is None]
-        for place, observation in zip(new, test([changes[place] for place in new]), strict=True):
-            journal.add(changes[place].name, observation)
-            tell(changes[place].name, observation)
-            observations[place] = observation
-        advance = partial(search.send, [known for known in observations if known])
+        journal.asked.update(change.name for change in changes)
+        # Each test is a line of the journal of its own, so that a kill between two of a change loses neither.
+        tests = [
+            [BY_HAND] if change.name in journal.skipped else journal.tests(change.name) for change in changes
+        ]
+        while new := [place for place, known in enumerate(tests) if not _enough(known, journal.confirm)]:
+            for place, observation in zip(new, test([changes[place] for place in new]), strict=True):
+                journal.add(changes[place].name, observation)
+                tell(changes[place].name, observation)
+                tests[place].append(observation)
+        advance = partial(search.send, [agreed(known) for known in tests])
+
+
+def _enough(tests: Sequence[Observation], wanted: int) -> bool:
+    """Report whether a change needs no further test; one that could not be tested once is not tried again."""
+    return len(tests) >= wanted or any(test.verdict is Verdict.SKIP for test in tests)
+
+
+def agreed(tests: Sequence[Observation]) -> Observation:
+    """Return one observation for all tests of a change; a skip where their verdicts disagree."""
+    seconds = sum(test.seconds for test in tests)
+    untested = next((test for test in tests if test.verdict is Verdict.SKIP), None)
+    verdicts = Counter(test.verdict for test in tests)
+    if untested or len(verdicts) == 1:
+        return replace(untested or tests[-1], seconds=seconds)
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in sorted(verdicts.items()))
+    figures = "; ".join(dict.fromkeys(test.figures for test in tests if test.figures))
+    return Observation(Verdict.SKIP, figures, f"flaky: {counts} of {len(tests)} tests", seconds)
 
 
 @contextmanager
@@ -76,6 +120,7 @@ def begun(
     space: Workspace,
     task: str,
     baseline: Callable[[], Observation],
+    rules: Rules = Rules(),
     *,
     silent: bool,
 ) -> Iterator[Journal]:
@@ -91,6 +136,7 @@ def begun(
         space: the workspace.
         task: name of the command.
         baseline: tests the subject with nothing changed.
+        rules: how often each change is tested, and which are not.
         silent: say nothing.
 
     Raises:
@@ -99,8 +145,12 @@ def begun(
     notes = _begun(
         folder, digest(task, tritonsmith.__version__, _tool(), key), space, task, baseline, silent=silent
     )
+    notes.confirm = rules.confirm
+    for name in rules.skip:
+        notes.skip(name)
     try:
         yield notes
+        _check_names(rules.skip, notes.asked)
     except InterruptedRunError:
         raise
     except SmithError as error:
@@ -111,7 +161,14 @@ def begun(
 
 @contextmanager
 def kept(
-    folder: Path, key: object, space: Workspace, task: str, baseline: Observation, *, silent: bool
+    folder: Path,
+    key: object,
+    space: Workspace,
+    task: str,
+    baseline: Observation,
+    rules: Rules = Rules(),
+    *,
+    silent: bool,
 ) -> Iterator[Journal]:
     """Yield the journal of an experiment that tests its baseline first in each run; see `begun`.
 
@@ -121,15 +178,33 @@ def kept(
         space: the workspace.
         task: name of the command.
         baseline: the test of this run with nothing changed.
+        rules: as `begun`.
         silent: say nothing of a run that was stopped.
     """
     with output_lock.held(folder, space, task):
-        with begun(folder, key, space, task, lambda: baseline, silent=silent) as notes:
+        with begun(folder, key, space, task, lambda: baseline, rules, silent=silent) as notes:
             if notes.known(BASELINE) is None:
                 notes.add(BASELINE, baseline)
             yield notes
         if notes.ended:
             space.run(emptied(folder, space), task, quiet=True)
+
+
+def _check_names(skipped: Iterable[str], known: Iterable[str]) -> None:
+    """Warn of names that no change of an experiment had, which are misspelt or were never reached."""
+    for name in skipped:
+        if name not in (names := list(known)):
+            near = next(iter(did_you_mean(name, names)), "")
+            console.warn(f"--skip {name!r}: nothing was tested under this name; {near}".rstrip("; "))
+
+
+def status(folder: Path) -> Journal | None:
+    """Return what an experiment has observed so far, which another process may be running; None if nothing.
+
+    Raises:
+        FactError: its journal is damaged.
+    """
+    return journal.read(folder / journal.FILE, to_go_on=False)
 
 
 def _tool() -> object:

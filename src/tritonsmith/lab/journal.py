@@ -28,12 +28,20 @@ class Journal:
         key: digest of everything that an observation depends on, but for the change that is tested.
         seen: name of a change to its observations, in the order of the tests.
         ended: there is nothing to go on with.
+        answer: the answer in one line, once it has ended.
+        confirm: how many tests of a change have to agree.
+        skipped: names of changes that a person has ruled out.
+        asked: names of all changes that searches asked for in this run.
     """
 
     path: Path | None = None
     key: str = ""
     seen: defaultdict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
     ended: bool = False
+    answer: str = ""
+    confirm: int = 1
+    skipped: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set, init=False)
     _used: Counter[str] = field(default_factory=Counter, init=False)
 
     @property
@@ -53,6 +61,21 @@ class Journal:
         self._used[change] += 1
         return self.seen[change][self._used[change] - 1]
 
+    def tests(self, change: str) -> list[Observation]:
+        """Take the next `confirm` observations of a change, as far as there are that many."""
+        known = (self.known(change) for _ in range(self.confirm))
+        return [observation for observation in known if observation]
+
+    def skip(self, change: str) -> None:
+        """Rule out a change, in this run and in those that go on from its file.
+
+        Raises:
+            StepError: as `add`.
+        """
+        if change not in self.skipped:
+            self.skipped.add(change)
+            self._append({"skip": change})
+
     def add(self, change: str, observation: Observation) -> None:
         """Append an observation: the file has it before the next test begins.
 
@@ -69,7 +92,7 @@ class Journal:
         Raises:
             StepError: as `add`.
         """
-        self.ended = True
+        self.ended, self.answer = True, answer
         self._append({"answer": answer})
 
     def _append(self, row: dict[str, Any]) -> None:
@@ -80,11 +103,14 @@ class Journal:
             raise StepError(f"cannot write to {self.path}", why=error.strerror) from error
 
 
-def read(path: Path) -> Journal | None:
+def read(path: Path, *, to_go_on: bool = True) -> Journal | None:
     """Read a journal; None if there is none, or one of another version of this tool.
 
-    A last line that was cut off, as by a full disk, is removed: that test is repeated. So is one that could
-    not be tested, as its reason may have gone meanwhile.
+    Args:
+        path: of the file.
+        to_go_on: remove a last line that was cut off, as by a full disk, so that its test is repeated; and
+            leave out tests that had no answer, as the reason may have gone meanwhile. If false, nothing is
+            written: another process may be writing.
 
     Raises:
         FactError: it is damaged.
@@ -99,12 +125,15 @@ def read(path: Path) -> Journal | None:
         for line in lines:
             row = untrusted.json_of(line)
             if "answer" in row:
-                journal.ended = True
+                journal.ended, journal.answer = True, untrusted.typed(str, row["answer"], "answer")
+                continue
+            if "skip" in row:
+                journal.skipped.add(untrusted.typed(str, row["skip"], "skip"))
                 continue
             name, observation = untrusted.typed(str, row.pop("change"), "change"), _observation(row)
-            if observation.verdict is not Verdict.SKIP:
+            if not (to_go_on and observation.verdict is Verdict.SKIP):
                 journal.seen[name].append(observation)
-        if rest:  # or the next line would be appended to it
+        if rest and to_go_on:  # or the next line would be appended to it
             files.write_atomically(path, whole + newline)
     except FileNotFoundError:
         return None
