@@ -13,7 +13,7 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, StepError, UsageError
 from tritonsmith.core.ui import console
 from tritonsmith.lab import experiment, journal
-from tritonsmith.lab.experiment import BASELINE, Search, emptied
+from tritonsmith.lab.experiment import BASELINE, Rules, Search, emptied
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
@@ -95,6 +95,82 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, lives: int) -> None:
     third = Subject()
     assert run(third, whole) == ["a", "b", "c", "spills 8", "c"]
     assert third.tested == []
+
+
+@pytest.mark.parametrize("lives", range(10))
+def test_each_change_is_confirmed_and_no_test_of_it_is_repeated(tmp_path: Path, lives: int) -> None:
+    """A kill between two tests of one change loses neither."""
+    path = tmp_path / journal.FILE
+    notes = Journal(path, "key", confirm=2)
+    notes.begin()
+    first, second = Subject(lives), Subject()
+    with pytest.raises(KilledError):
+        run(first, notes)
+    known = journal.read(path)
+    assert known is not None
+    known.confirm = 2
+    assert run(second, known) == ["a", "b", "c", "spills 8", "c"]
+    assert sorted(first.tested + second.tested) == sorted("aabbccccdd")
+
+
+def test_tests_that_disagree_are_a_skip_that_says_so() -> None:
+    bad, good = replace(WRONG, seconds=1.0), Observation(Verdict.GOOD, "exit code 0", seconds=2.0)
+    skip = Observation(Verdict.SKIP, why="no GPU", seconds=0.5)
+    assert experiment.agreed([bad, good, bad]) == Observation(
+        Verdict.SKIP, "spills 8; exit code 0", "flaky: 2 bad, 1 good of 3 tests", 4.0
+    )
+    assert experiment.agreed([good, good]) == replace(good, seconds=4.0)
+    assert experiment.agreed([bad, skip]) == replace(skip, seconds=1.5)
+
+
+def test_what_could_not_be_tested_once_is_not_tried_again_to_confirm_it() -> None:
+    tested = []
+
+    def test(changes: Sequence[Step]) -> Iterator[Observation]:
+        for change in changes:
+            tested.append(change.name)
+            yield Observation(Verdict.SKIP, why="does not build")
+
+    experiment.run(search(), test, Journal(confirm=3), lambda _name, _seen: None)
+    assert tested == ["a", "b", "c", "d", "c"]
+
+
+def test_a_change_that_is_skipped_is_not_tested_and_stays_so(tmp_path: Path) -> None:
+    path = tmp_path / journal.FILE
+    notes = Journal(path, "key")
+    notes.begin()
+    notes.skip("c")
+    notes.skip("c")
+    first, second = Subject(2), Subject()
+    with pytest.raises(KilledError):
+        run(first, notes)
+    known = journal.read(path)
+    assert known is not None
+    assert known.skipped == {"c"}
+    seen: list[Observation] = []
+
+    def told() -> Search[Step, None]:
+        seen.extend((yield [Step("c")]))
+
+    run(second, known)
+    experiment.run(told(), second.test, known, lambda _name, _seen: None)
+    assert first.tested + second.tested == ["a", "b", "d"]
+    assert seen == [experiment.BY_HAND]
+
+
+def test_the_status_is_read_and_nothing_is_written(tmp_path: Path) -> None:
+    """Another process may be writing the last line at this moment."""
+    assert experiment.status(tmp_path) is None
+    notes = Journal(tmp_path / journal.FILE, "key")
+    notes.begin()
+    notes.add("a", WRONG)
+    notes.add("b", Observation(Verdict.SKIP, why="no network"))
+    half = (tmp_path / journal.FILE).read_text() + '{"change": "c", "verd'
+    (tmp_path / journal.FILE).write_text(half)
+    known = experiment.status(tmp_path)
+    assert known is not None
+    assert list(known.seen) == ["a", "b"]
+    assert (tmp_path / journal.FILE).read_text() == half
 
 
 def test_a_line_that_was_cut_off_is_tested_again(tmp_path: Path) -> None:
@@ -215,6 +291,7 @@ class Begun:
     space: Workspace
     notes: list[str]
     baselines: int = 0
+    rules: Rules = Rules()  # noqa: RUF009 - frozen
 
     def run(
         self, key: object = "key", baseline: Observation = WRONG, error: Exception | None = None
@@ -225,7 +302,10 @@ class Begun:
             self.baselines += 1
             return baseline
 
-        with experiment.begun(self.folder, key, self.space, "triage", tested, silent=False) as begun:
+        with experiment.begun(
+            self.folder, key, self.space, "triage", tested, self.rules, silent=False
+        ) as begun:
+            begun.asked |= {BASELINE, "a"}
             for name, seen in ((BASELINE, baseline), ("a", Observation(Verdict.GOOD))):
                 if begun.known(name) is None:
                     begun.add(name, seen)
@@ -292,6 +372,18 @@ def test_what_ended_by_an_error_begins_anew(begun: Begun) -> None:
     begun.run()
     assert begun.baselines == 0
     assert begun.notes == []
+
+
+def test_a_name_to_skip_that_no_change_has_is_reported(begun: Begun, monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(console, "warn", warnings.append)
+    begun.rules = Rules(confirm=2, skip=("a", "nothing chnged"))
+    notes = begun.run()
+    assert (notes.confirm, notes.skipped) == (2, {"a", "nothing chnged"})
+    (warning,) = warnings
+    assert warning.startswith("--skip 'nothing chnged': nothing was tested under this name; did you mean ")
+    with pytest.raises(UsageError, match="all others are compared with it"):
+        Rules(skip=(BASELINE,))
 
 
 def test_a_run_without_results_is_no_news(begun: Begun) -> None:

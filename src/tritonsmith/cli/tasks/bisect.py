@@ -9,7 +9,7 @@ from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.kernel_options import CompileOptions, compared_kernels
 from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.option_task import command_line
-from tritonsmith.cli.tasks.options import ENV, JOBS, JSON, KERNEL, SCHEDULER, TIMEOUT, WHEN
+from tritonsmith.cli.tasks.options import CONFIRM, ENV, JOBS, JSON, KERNEL, SCHEDULER, TIMEOUT, WHEN
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command, continued
@@ -47,9 +47,7 @@ def run(
     llvm_source: Path | None = _LLVM_SOURCE,
     nightlies: str = flag("URL of an index of nightly wheels, to search after releases", ""),
     releases_only: bool = flag("stop at the first bad release; search no commits", default=False),
-    confirm: int | None = flag(
-        "number of times to test each Triton; all must agree", None, least=1, example="--confirm 3"
-    ),
+    confirm: int | None = CONFIRM,
     explain: bool = _EXPLAIN,
     env: str = ENV,
     scheduler: str = SCHEDULER,

@@ -29,6 +29,9 @@ OUT = flag("folder for the outputs", None, unset="in the workspace", value="DIR"
 OUT_FILE = flag("file to write, or a folder for it", None)
 PLOT = flag("write a picture: FILE.png or FILE.svg", None, value="FILE")
 
+# Experiments
+CONFIRM = flag("number of times to test each change; all must agree", None, least=1, example="--confirm 3")
+
 # What is built
 SOURCE = flag("Triton checkout or git URL", "", value="CHECKOUT")
 LLVM_DIR = flag("install prefix or build folder of the LLVM to use", "", value="DIR")

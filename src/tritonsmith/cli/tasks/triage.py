@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, toolchain
 from tritonsmith.cli.tasks.option_fields import again
 from tritonsmith.cli.tasks.option_task import command_line
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 def triage(
     context: Any,
     what: KernelOptions,
+    tests: ExperimentOptions,
     kernel: str = KERNEL,
     when: tuple[str, ...] = WHEN,
     check: str = CHECK,
@@ -57,13 +59,7 @@ def triage(
     from tritonsmith.lab.triage.observation import SYMPTOM
 
     _, argv = command_line()
-    if bool(kernel) == bool(argv):
-        text = "a kernel and a command contradict each other" if kernel else "nothing to test is given"
-        raise UsageError(text, hints=["FILE:KERNEL, with --when LIMIT", "-- python script.py"])
-    if check and not argv:
-        raise UsageError("--check is about a command's values", hints=["-- python script.py"])
-    if argv and (when or triton or what != KernelOptions()):
-        raise UsageError("--when, --triton and flags of a compile are for a kernel, not for a command")
+    _check(kernel, argv, check=bool(check), of_kernel=bool(when or triton or what != KernelOptions()))
     space = workspace.default()
     space.claim()
     subject: KernelSubject | CommandSubject
@@ -71,7 +67,8 @@ def triage(
         subject = _kernel(kernel, what, when, triton, env, python, jobs, timeout, out, silent=json)
     else:
         subject = command_subject(argv, check, env, python, timeout, out, "triage/command")
-
+    if tests.show_status(subject.out, SYMPTOM, json=json):
+        return
     told: set[str] = set()
 
     def tell(name: str, seen: Observation) -> None:
@@ -82,7 +79,9 @@ def triage(
 
     with (
         output_lock.held(subject.out, space, "triage"),
-        experiment.begun(subject.out, subject.key, space, "triage", subject.baseline, silent=json) as journal,
+        experiment.begun(
+            subject.out, subject.key, space, "triage", subject.baseline, tests.rules, silent=json
+        ) as journal,
     ):
         found = verdict.run(subject, journal, tell)
         about = {"kernel": kernel, "command": list(argv), "triton": subject.triton, "when": list(when)}
@@ -91,6 +90,7 @@ def triage(
         evidence = Write(subject.out / "triage.json", dumps(answer, indent=2) + "\n", phase="triage")
         space.run(Plan("triage", (evidence,)), "triage", quiet=True)
         journal.end(found.text)
+    tests.write_page(journal, "triage", [f"verdict: {found.text}", *found.reasons, *found.next], SYMPTOM)
     if json:
         output.json(answer)
     else:
@@ -100,6 +100,21 @@ def triage(
         console.out().print(f"  evidence: {subject.out}", markup=False)
     if not found.decided:
         raise UndecidedError(found.text, hints=["the table above says what was tried", str(subject.out)])
+
+
+def _check(kernel: str, argv: Sequence[str], *, check: bool, of_kernel: bool) -> None:
+    """Check that the flags are for what is tested, a kernel or a command.
+
+    Raises:
+        UsageError: they contradict each other.
+    """
+    if bool(kernel) == bool(argv):
+        text = "a kernel and a command contradict each other" if kernel else "nothing to test is given"
+        raise UsageError(text, hints=["FILE:KERNEL, with --when LIMIT", "-- python script.py"])
+    if check and not argv:
+        raise UsageError("--check is about a command's values", hints=["-- python script.py"])
+    if argv and of_kernel:
+        raise UsageError("--when, --triton and flags of a compile are for a kernel, not for a command")
 
 
 def command_subject(

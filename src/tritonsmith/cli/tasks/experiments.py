@@ -1,0 +1,93 @@
+"""The flags of every experiment: `--confirm`, `--skip`, `--status` and `--page`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import OutFile, flag
+from tritonsmith.cli.tasks.option_task import command_line
+from tritonsmith.cli.tasks.options import CONFIRM
+from tritonsmith.core.ui import console
+
+if TYPE_CHECKING:
+    from tritonsmith.lab.experiment import Rules
+    from tritonsmith.lab.journal import Journal
+    from tritonsmith.lab.model import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentOptions:
+    """How an experiment tests, and what becomes of its journal."""
+
+    confirm: int | None = CONFIRM
+    skip: tuple[str, ...] = flag("change not to test, by its name in the table", (), value="CHANGE")
+    status: bool = flag("show what was tested so far, and test nothing", default=False)
+    page: OutFile | None = flag("write an HTML page of all tests to this file", None, value="FILE")
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which the loop tests.
+
+        Raises:
+            UsageError: `--skip` names the test with nothing changed.
+        """
+        from tritonsmith.lab.experiment import Rules
+
+        return Rules(self.confirm or 1, self.skip)
+
+    def show_status(
+        self, folder: Path, words: Mapping[Verdict, str] | None = None, *, json: bool = False
+    ) -> bool:
+        """Print the journal in a folder if `--status` asks for it; report whether it did.
+
+        Args:
+            folder: of the experiment.
+            words: of the command for the four verdicts.
+            json: print JSON.
+        """
+        from tritonsmith.lab import experiment, report
+        from tritonsmith.lab.journal import Journal
+
+        if not self.status:
+            return False
+        journal = experiment.status(folder)
+        if json:
+            output.json(report.as_json(journal or Journal(), words))
+        elif journal is None:
+            console.note("nothing was tested yet: the same command without --status begins")
+        else:
+            console.out().print(report.table(journal, words))
+            over = f"it has ended: {journal.answer}" if journal.answer else "it has ended"
+            going = "not over: the same command without --status goes on from there"
+            console.out().print(over if journal.ended else going, markup=False)
+        return True
+
+    def write_page(
+        self,
+        journal: Journal,
+        task: str,
+        answer: Sequence[str],
+        words: Mapping[Verdict, str] | None = None,
+    ) -> None:
+        """Write the page if `--page` asks for it.
+
+        Args:
+            journal: of the experiment.
+            task: name of the command, which is the title and the name of the file in a folder.
+            answer: lines; the first one is the verdict.
+            words: of the command for the four verdicts.
+        """
+        from tritonsmith.lab import report
+
+        if not self.page:
+            return
+        before, after = command_line()
+        typed = shlex.join(["tritonsmith", *before, *(["--", *after] if after else [])])
+        path = self.page.path(f"{task}.html")
+        report.write(journal, path, task, command=typed, answer=answer, words=words)
+        console.note(f"the page is {path}")

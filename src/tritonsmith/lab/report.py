@@ -1,0 +1,107 @@
+"""An experiment's journal as a table, as JSON and as a page; commands add what their answer means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import SmithError
+from tritonsmith.core.plan import files
+from tritonsmith.core.ui import html_page, redact, tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.core.ui.units import counted
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
+
+_TEMPLATE = Path(__file__).with_name("report.html")
+_LONGEST = 72  # characters of a result in a table; the page and --json have all of them
+_CLASSES = {Verdict.GOOD: "better", Verdict.BAD: "worse", Verdict.OTHER: "worse", Verdict.SKIP: "soft"}
+
+# The words of a command for the four verdicts; a bisect has those of the verdicts themselves.
+Words = Mapping[Verdict, str]
+
+
+def table(journal: Journal, words: Words | None = None) -> Grid:
+    """Return a row for each test, in the order in which the changes were first tested."""
+    rows = [
+        [name, _word(test, words), tables.clipped(result(test), _LONGEST), f"{test.seconds:.1f}"]
+        for name, test in _tests(journal)
+    ]
+    return tables.plain(counted(len(rows), "test"), ["changed", "verdict", "result", "s"], rows, right=["s"])
+
+
+def as_json(journal: Journal, words: Words | None = None) -> dict[str, Any]:
+    """Return all tests, the changes that are skipped, and the answer, which is None before the end."""
+    return {
+        "schema": 1,
+        "tests": [
+            {
+                "change": name,
+                "verdict": _word(test, words),
+                "figures": test.figures,
+                "why": test.why,
+                "seconds": round(test.seconds, 3),
+            }
+            for name, test in _tests(journal)
+        ],
+        "skipped": sorted(journal.skipped),
+        "ended": journal.ended,
+        "answer": journal.answer or None,
+    }
+
+
+def write(
+    journal: Journal,
+    path: Path,
+    title: str,
+    *,
+    command: str,
+    answer: Sequence[str],
+    words: Words | None = None,
+) -> None:
+    """Write a page of all tests, without a script.
+
+    Args:
+        journal: of the experiment.
+        path: of the file.
+        title: plain text.
+        command: which repeats the experiment; secrets in it are hidden.
+        answer: lines; the first one is the verdict.
+        words: as for `table`.
+
+    Raises:
+        SmithError: the file cannot be written.
+    """
+    workspace.default().claim()
+    rows = [
+        (name, _word(test, words), _CLASSES[test.verdict], result(test), test.notes, test.seconds)
+        for name, test in _tests(journal)
+    ]
+    page = html_page.render(
+        _TEMPLATE,
+        title,
+        command=redact.hidden(command),
+        answer=answer,
+        rows=rows,
+        skipped=sorted(journal.skipped),
+    )
+    try:
+        files.write_atomically(path, page)
+    except OSError as error:
+        raise SmithError("cannot write the page", where=path, why=error.strerror) from error
+
+
+def result(test: Observation) -> str:
+    """Return the evidence of a test in one line."""
+    return " ".join(", ".join(filter(None, (test.figures, test.why))).split())
+
+
+def _tests(journal: Journal) -> Iterator[tuple[str, Observation]]:
+    for name, tests in journal.seen.items():
+        yield from ((name, test) for test in tests)
+
+
+def _word(test: Observation, words: Words | None) -> str:
+    return words[test.verdict] if words else str(test.verdict)
