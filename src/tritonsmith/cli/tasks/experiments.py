@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentOptions:
-    """How an experiment tests, and what becomes of its journal."""
+    """The rules by which an experiment tests, and the views of its journal."""
 
     confirm: int | None = CONFIRM
-    skip: tuple[str, ...] = flag("change not to test, by its name in the table", (), value="CHANGE")
+    skip: tuple[str, ...] = flag("change not to test, by its name (repeatable)", (), value="CHANGE")
     status: bool = flag("show what was tested so far, and test nothing", default=False)
     page: OutFile | None = flag("write an HTML page of all tests to this file", None, value="FILE")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, PoolOptions
 from tritonsmith.cli.tasks.option_fields import again, flag
 from tritonsmith.cli.tasks.option_task import command_line
@@ -22,6 +23,7 @@ def knockout(
     context: Any,
     what: KernelOptions,
     by: PoolOptions,
+    tests: ExperimentOptions,
     kernel: str = again(COMPILED_KERNEL, default=""),
     check: str = CHECK,
     llvm: bool = flag("LLVM's passes: stop after each in turn, not Triton's left out", default=False),
@@ -43,7 +45,7 @@ def knockout(
     if argv:
         if llvm or dry_run or what != KernelOptions():
             raise UsageError("flags of a compile are about a kernel, not about a program")
-        _of_program(argv, check, by, out, json=json)
+        _of_program(argv, check, by, tests, out, json=json)
         return
     if check:
         raise UsageError("--check is about a program's values", hints=["-- python script.py"])
@@ -68,7 +70,15 @@ def knockout(
         )
 
 
-def _of_program(argv: Sequence[str], check: str, by: PoolOptions, out: Path | None, *, json: bool) -> None:
+def _of_program(
+    argv: Sequence[str],
+    check: str,
+    by: PoolOptions,
+    tests: ExperimentOptions,
+    out: Path | None,
+    *,
+    json: bool,
+) -> None:
     """Run a program without each pass of its kernels in turn."""
     from tritonsmith.cli.tasks import output
     from tritonsmith.cli.tasks.triage import command_subject
@@ -85,6 +95,8 @@ def _of_program(argv: Sequence[str], check: str, by: PoolOptions, out: Path | No
     env = "" if by.env == WHEEL_ENV.default else by.env  # a wheel alone launches nothing
     place = "passes/knockout/program"
     subject = command_subject(argv, check, env, by.python, by.timeout, out, place)
+    if tests.show_status(subject.out, json=json):
+        return
 
     def tell(name: str, seen: Observation) -> None:
         if not json:
@@ -94,10 +106,13 @@ def _of_program(argv: Sequence[str], check: str, by: PoolOptions, out: Path | No
     key, task_name = subject.key, "passes.knockout"
     with (
         output_lock.held(subject.out, space, task_name),
-        experiment.begun(subject.out, key, space, task_name, subject.baseline, silent=json) as journal,
+        experiment.begun(
+            subject.out, key, space, task_name, subject.baseline, tests.rules, silent=json
+        ) as journal,
     ):
         found = program_knockout.run(subject, journal, tell)
         journal.end("")
+    tests.write_page(journal, "knockout", [f"each of {len(found.passes)} passes left out in turn"])
     if json:
         output.json(program_knockout.as_json(found, check=bool(check)))
     else:
