@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import require
 from tests.unit.repositories import Made
-from tritonsmith.lab.batch import executor
+from tritonsmith.lab.batch import pool
 
 # Of tests that name no number; and on a busy machine nothing is too slow.
 settings.register_profile(
@@ -76,4 +76,4 @@ def make(tmp_path: Path) -> Iterator[Callable[[str], Made]]:
 @pytest.fixture
 def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Units of work run in threads of this process, not in processes of their own."""
-    monkeypatch.setattr(executor, "Processes", ThreadPoolExecutor)
+    monkeypatch.setattr(pool, "Processes", ThreadPoolExecutor)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tritonsmith.compiler.resources.table import LAUNCH, WORDS, Value
 from tritonsmith.core.errors import UsageError, did_you_mean
 from tritonsmith.inspect.show import stage as show_stage
-from tritonsmith.lab.compare import metrics
+from tritonsmith.lab import metrics
 from tritonsmith.lab.compare.diff import TEXTS, Compared
 
 _LIMIT = re.compile(

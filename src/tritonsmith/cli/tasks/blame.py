@@ -30,9 +30,9 @@ def blame(
     """Show which component changed a kernel: a Triton pass, LLVM or ptxas."""
     from tritonsmith.core.errors import FactError, UsageError, did_you_mean
     from tritonsmith.core.ui import console
+    from tritonsmith.lab import metrics
     from tritonsmith.lab.blame import blame as use_case
     from tritonsmith.lab.blame import report
-    from tritonsmith.lab.compare import metrics
     from tritonsmith.lab.rehearse import rehearsal
 
     for name in metric:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tritonsmith.facts.cache_roots import Root, RootKind
     from tritonsmith.facts.installed_tritons import InstalledTriton
     from tritonsmith.facts.triton_cache import Content
+    from tritonsmith.lab.batch.kept import KeptResults
     from tritonsmith.lab.bisect.kept import KeptFolder
-    from tritonsmith.lab.rehearse.kept import KeptResults
 
 _GROUPS = 20  # rows of the summary
 
@@ -44,15 +44,15 @@ def listing(
     from tritonsmith.doctor.caches import clear
     from tritonsmith.doctor.caches import list_ as use_case
     from tritonsmith.facts import cache_roots
+    from tritonsmith.lab.batch import kept
     from tritonsmith.lab.bisect import kept as bisect_kept
-    from tritonsmith.lab.rehearse import kept
 
     wanted = _filters(which)
     space = workspace.default()
     roots = (clear.named(which.root),) if which.root else cache_roots.find(os.environ, space)
     installed = _installed(which.stale)
     found = use_case.make(roots, wanted, limit=limit or 0, installed=installed, now=time.time())
-    results = () if which.root else kept.find(space)
+    results = () if which.root else kept.results(space)
     folders = () if which.root else bisect_kept.find(space)
     if json:
         rehearsed = [{"path": str(one.folder), "kernels": one.kernels, "bytes": one.bytes} for one in results]
@@ -160,13 +160,15 @@ def clear_cache(
 
 def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
     from tritonsmith.core.envs import workspace
-    from tritonsmith.lab.rehearse import kept
+    from tritonsmith.lab.batch import kept
 
     space = workspace.default()
-    found = kept.find(space)
-    held = kept.held([one.folder for one in found], space, "clear-cache")
-    size = sum(one.bytes for one in found)
-    _clear_kept(kept.plan(found, space), size, held, lambda: _show_rehearsed(found), yes=yes, dry_run=dry_run)
+    rows = kept.results(space)
+    held = kept.held([row.folder for row in rows], space, "clear-cache")
+    size = sum(row.bytes for row in rows)
+    _clear_kept(
+        kept.removal(rows, space), size, held, lambda: _show_rehearsed(rows), yes=yes, dry_run=dry_run
+    )
 
 
 def _clear_bisected(*, yes: bool, dry_run: bool) -> None:

@@ -13,7 +13,7 @@ from tritonsmith.cli.tasks.task import task
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tritonsmith.lab.corpus.corpus import Corpus, CorpusUpdate
+    from tritonsmith.lab.corpus import Corpus, CorpusUpdate
 
 
 @task()
@@ -26,15 +26,15 @@ def add(
 ) -> None:
     """Add the kernels of a list to the corpus, with copies of their sources."""
     from tritonsmith.core.errors import SmithError
-    from tritonsmith.lab.corpus import corpus as use_case
+    from tritonsmith.lab import corpus as use_case
 
     def update(here: Corpus) -> CorpusUpdate:
         return use_case.add(here, kernels)
 
-    made = _change("corpus.add", corpus, update, json=json, dry_run=dry_run)
-    if refused := [one for one in made.changes if one.state == "not added"]:
-        why = "\n".join(f"{one.name}: {one.why}" for one in refused)
-        what = f"{len(refused)} of {len(made.changes)} kernels were not added"
+    changed = _change("corpus.add", corpus, update, json=json, dry_run=dry_run)
+    if refused := [change for change in changed.changes if change.state == "not added"]:
+        why = "\n".join(f"{change.name}: {change.why}" for change in refused)
+        what = f"{len(refused)} of {len(changed.changes)} kernels were not added"
         raise SmithError(what, where=kernels, why=why)
 
 
@@ -47,7 +47,7 @@ def remove(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Remove kernels from the corpus, and sources that no other one needs."""
-    from tritonsmith.lab.corpus import corpus as use_case
+    from tritonsmith.lab import corpus as use_case
 
     def update(here: Corpus) -> CorpusUpdate:
         return use_case.remove(here, [kernel])
@@ -59,15 +59,14 @@ def remove(
 def listing(context: Any, corpus: Path | None = CORPUS, json: bool = JSON) -> None:
     """List the kernels of the corpus."""
     from tritonsmith.core.ui import console
-    from tritonsmith.lab.corpus import corpus as use_case
-    from tritonsmith.lab.corpus import report
+    from tritonsmith.lab import corpus as use_case
 
     here = use_case.named(corpus)
-    found = here.kernels()
+    kernels = here.kernels()
     if json:
-        output.json(report.as_json(here, found))
-    elif found:
-        console.out().print(report.table(found))
+        output.json(use_case.as_json(here, kernels))
+    elif kernels:
+        console.out().print(use_case.table(kernels))
         console.out().print(str(here.file), markup=False)
     else:
         raise use_case.empty(here)
@@ -83,22 +82,21 @@ def _change(
 ) -> CorpusUpdate:
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.ui import console
-    from tritonsmith.lab.corpus import corpus as use_case
-    from tritonsmith.lab.corpus import report
+    from tritonsmith.lab import corpus as use_case
 
     here = use_case.named(folder)
     if dry_run:
-        made = update(here)
-        output.plan(made.plan)
-        return made
+        planned = update(here)
+        output.plan(planned.plan)
+        return planned
     with here.held(task_name):
-        made = update(here)
-        workspace.default().run(made.plan, task_name, quiet=True)
-    output.notes(made.notes)
+        changed = update(here)
+        workspace.default().run(changed.plan, task_name, quiet=True)
+    output.notes(changed.notes)
     if json:
-        output.json(report.changes_as_json(here, made.changes))
-        return made
-    for line in report.changes(made.changes):
+        output.json(use_case.changes_as_json(here, changed.changes))
+        return changed
+    for line in use_case.summary(changed.changes):
         console.out().print(line, markup=False)
     console.out().print(str(here.folder), markup=False)
-    return made
+    return changed

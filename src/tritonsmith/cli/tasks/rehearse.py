@@ -74,7 +74,7 @@ def _listed(kernels: str, corpus: Path | None) -> tuple[Path, str]:
     """Return the kernels file, and the name of one of its kernels."""
     from tritonsmith.compiler.kernels import kernels_file
     from tritonsmith.core.errors import UsageError
-    from tritonsmith.lab.corpus import corpus as of_corpus
+    from tritonsmith.lab import corpus as of_corpus
 
     if not kernels:
         here = of_corpus.named(corpus)

@@ -31,16 +31,16 @@ class RemoteJob:
     """A unit with everything that another machine needs.
 
     Attributes:
-        asked: its file has the path that it has here.
-        side: whose Triton compiles: a release, or what has the same name or path there.
+        request: its file has the path that it has here.
+        triton: the Triton that compiles: a release, or what has the same name or path there.
         timeout: seconds for one point; None for the usual.
-        env: of a side that names no Triton.
+        env: of a Triton that names none.
         main: the kernel's file.
         files: that, and what it imports of its own package and of modules beside it: name to content.
     """
 
-    asked: CompileRequest
-    side: Triton
+    request: CompileRequest
+    triton: Triton
     timeout: int | None
     env: str
     main: str
@@ -60,33 +60,34 @@ class RemoteResult:
     files: bytes
 
 
-def compile_here(asked: CompileRequest, place: Interpreter, out: Path) -> Manifest | SmithError:
-    """Compile in a folder of this attempt's own, and copy what came out: a killed attempt leaves nothing.
+def compile_here(request: CompileRequest, place: Interpreter, out: Path) -> Manifest | SmithError:
+    """Compile a unit in a process of this machine.
 
     Returns:
         What was compiled, without a manifest file in `out`; or why nothing could be.
     """
     try:
+        # In a folder of this attempt's own, and copied from there: a killed attempt leaves nothing in `out`.
         with _scratch(place.space) as scratch:
-            made = _compiled(asked, place, scratch)
-            _run(place.space, Copy(made.folder, out, tree=True, phase=_PHASE))
-            return replace(made, folder=out)
+            manifest = _compiled(request, place, scratch)
+            _run(place.space, Copy(manifest.folder, out, tree=True, phase=_PHASE))
+            return replace(manifest, folder=out)
     except SmithError as error:
         return plain(error)
 
 
-def pack(asked: CompileRequest, side: Triton, timeout: int | None, env: str) -> RemoteJob:
-    """A unit for another machine: see `RemoteJob`.
+def pack(request: CompileRequest, triton: Triton, timeout: int | None, env: str) -> RemoteJob:
+    """Return a unit for another machine: see `RemoteJob`.
 
     Raises:
         SmithError: a file cannot be read, or they are too many.
     """
-    if asked.from_ir:
-        sent = [(asked.file.name, _content(asked.file))]
-        return RemoteJob(asked, side, timeout, env, asked.file.name, tuple(sent))
-    tree = source_tree.of(asked.file, asked.kernel)
+    if request.from_ir:
+        sent = [(request.file.name, _content(request.file))]
+        return RemoteJob(request, triton, timeout, env, request.file.name, tuple(sent))
+    tree = source_tree.of(request.file, request.kernel)
     sent = [(name, _content(tree.root / name)) for name, _ in tree.sums]
-    return RemoteJob(asked, side, timeout, env, tree.main, tuple(sent))
+    return RemoteJob(request, triton, timeout, env, tree.main, tuple(sent))
 
 
 def _content(file: Path) -> bytes:
@@ -96,24 +97,25 @@ def _content(file: Path) -> bytes:
         raise FactError("cannot read this file", where=file, why=error.strerror) from error
 
 
-def compile_there(parcel: RemoteJob) -> RemoteResult | SmithError:
+def compile_there(job: RemoteJob) -> RemoteResult | SmithError:
     """Compile on a cluster worker, in its own workspace and environment."""
     try:
-        place = tritons.place_of(parcel.side, 1, parcel.timeout, parcel.env)
+        place = tritons.place_of(job.triton, 1, job.timeout, job.env)
         with _scratch(place.space) as scratch:
-            for name, content in parcel.files:
+            for name, content in job.files:
                 files.make_folder((scratch / name).parent)
                 files.write(scratch / name, content)
-            file = scratch / parcel.main
+            # Messages name the copy, which nobody has; the sender's path takes its place.
+            file, original = scratch / job.main, job.request.file
             try:
-                made = _compiled(replace(parcel.asked, file=file), place, scratch)
+                manifest = _compiled(replace(job.request, file=file), place, scratch)
             except SmithError as error:
-                return _told_otherwise(plain(error), file, parcel.asked.file)
+                return _about_file_here(plain(error), file, original)
             points = tuple(
-                replace(one, error=one.error.replace(str(file), str(parcel.asked.file)))
-                for one in made.points
+                replace(point, error=point.error.replace(str(file), str(original)))
+                for point in manifest.points
             )
-            return RemoteResult(replace(made, file=str(parcel.asked.file), points=points), _tar(made.folder))
+            return RemoteResult(replace(manifest, file=str(original), points=points), _tar(manifest.folder))
     except SmithError as error:
         return plain(error)
 
@@ -137,14 +139,15 @@ def unpack(answer: RemoteResult, out: Path) -> Manifest:
     return replace(answer.manifest, folder=out)
 
 
-def _compiled(asked: CompileRequest, place: Interpreter, scratch: Path) -> Manifest:
-    prepared = run.prepare(asked, place, scratch / "out")
+def _compiled(request: CompileRequest, place: Interpreter, scratch: Path) -> Manifest:
+    prepared = run.prepare(request, place, scratch / "out")
     try:
-        made = run.execute(prepared, place, silent=True).manifest
+        manifest = run.execute(prepared, place, silent=True).manifest
     finally:
         _run(place.space, Remove((prepared.work,), place.space.root, phase=_PHASE))
-    _run(place.space, Remove((made.folder / FILE,), place.space.root, phase=_PHASE))
-    return made
+    # The folder of the job has other parts, too: its manifest is written when all of them are there.
+    _run(place.space, Remove((manifest.folder / FILE,), place.space.root, phase=_PHASE))
+    return manifest
 
 
 @contextmanager
@@ -170,14 +173,15 @@ def _tar(folder: Path) -> bytes:
     return zstandard.ZstdCompressor().compress(stream.getvalue())
 
 
-def _told_otherwise(error: SmithError, there: Path, here: Path) -> SmithError:
-    """An error about the copy there, told of the file here."""
+def _about_file_here(error: SmithError, there: Path, here: Path) -> SmithError:
+    """Return an error about the copy there as an error about the file here."""
     where, why = (text and text.replace(str(there), str(here)) for text in (error.where, error.why))
     return type(error)(error.what, where=where, why=why, hints=error.hints)
 
 
 def plain(error: SmithError) -> SmithError:
-    """One that can be sent between processes: those with more in them are told by what they say."""
+    """Return an error that can be sent between processes."""
+    # pickle rebuilds an exception from its `args`, which does not fit classes with parameters of their own.
     if type(error).__init__ is SmithError.__init__:
         return error
     return SmithError(error.what, where=error.where, why=error.why, hints=error.hints)

@@ -18,7 +18,7 @@ from tritonsmith.core.plan import MakeDir, Plan, Remove, digest
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import machine
 from tritonsmith.lab.batch import run
-from tritonsmith.lab.batch.resume import CompileJob
+from tritonsmith.lab.batch.kept import CompileJob
 from tritonsmith.lab.blame import axes, components, llc, ptxas_run, verdict
 from tritonsmith.lab.blame.axes import AxisRow
 from tritonsmith.lab.blame.components import Side

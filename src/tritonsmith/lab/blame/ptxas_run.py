@@ -10,8 +10,8 @@ from tritonsmith.compiler.resources import measure, ptxas
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan.process import query
+from tritonsmith.lab import metrics
 from tritonsmith.lab.blame.verdict import Figures
-from tritonsmith.lab.compare import metrics
 
 _LINES = 3  # of a message
 

@@ -12,10 +12,10 @@ from tritonsmith.compiler.resources.table import Value
 from tritonsmith.core import configs
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
+from tritonsmith.lab import metrics
 from tritonsmith.lab.blame.axes import AxisRow
 from tritonsmith.lab.blame.blame import Blamed, BlameRequest
 from tritonsmith.lab.blame.verdict import BlameVerdict, Figures, Flip
-from tritonsmith.lab.compare import metrics
 
 _OF_MESSAGE = 160  # characters of a compiler's message
 

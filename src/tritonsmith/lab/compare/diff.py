@@ -12,9 +12,10 @@ from tritonsmith.core.errors import FactError
 from tritonsmith.inspect.show import stage as show_stage
 from tritonsmith.ir.normalize import diff as normalize_diff
 from tritonsmith.ir.normalize.diff import Diff
-from tritonsmith.lab.compare import matching, metrics
+from tritonsmith.lab import metrics
+from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare.matching import Pair, Unpaired
-from tritonsmith.lab.compare.metrics import TIME, Measured, Metric, growth
+from tritonsmith.lab.metrics import TIME, Measured, Metric, growth
 
 TEXTS = tuple(
     show_stage.BINARY.get(name, name) for name in metrics.stage_names()

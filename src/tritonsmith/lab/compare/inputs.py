@@ -19,7 +19,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest
-from tritonsmith.lab.batch import resume, run
+from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.run import CompileJob
 
 Manifests = tuple[Manifest, ...]
@@ -125,7 +125,7 @@ def prepare(a: Triton, b: Triton, kernels: Sequence[ComparedKernel], out: Path |
                 f"no kernel in the list is for Triton {side.triton}",
                 hints=["check versions = ... in the list"],
             )
-        resume.check(wanted)
+        kept.check(wanted)
     return ComparisonInputs(a, b, jobs[0], jobs[1], place, own=out is None)
 
 

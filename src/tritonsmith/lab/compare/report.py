@@ -19,7 +19,7 @@ from tritonsmith.core.ui.tables import Cell, Grid
 from tritonsmith.core.ui.units import duration
 from tritonsmith.inspect.show import stage as show_stage
 from tritonsmith.ir.normalize.diff import Diff
-from tritonsmith.lab.compare import metrics
+from tritonsmith.lab import metrics
 from tritonsmith.lab.compare.diff import TEXTS, Compared, Comparison, MetricChange
 from tritonsmith.lab.compare.matching import PairMember
 from tritonsmith.lab.compare.thresholds import Violation

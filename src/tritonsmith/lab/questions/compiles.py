@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.lab import failure, terms
-from tritonsmith.lab.compare import kept_metrics, matching
+from tritonsmith.lab.batch import kept
+from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare.diff import Compared
 from tritonsmith.lab.compare.matching import Paired
 from tritonsmith.lab.failure import Failure
@@ -58,7 +59,7 @@ def readings(limits: Sequence[Term], paired: Paired) -> list[list[TermReading]]:
     folders = {
         member.manifest.folder: member.manifest for pair in paired.pairs for member in (pair.a, pair.b)
     }
-    measured = {folder: kept_metrics.of(manifest).points for folder, manifest in folders.items()}
+    measured = {folder: kept.metrics_of(manifest).points for folder, manifest in folders.items()}
     compared = [
         Compared(
             pair,

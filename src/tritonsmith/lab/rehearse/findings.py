@@ -16,8 +16,8 @@ from tritonsmith.core.errors import FactError
 from tritonsmith.core.ui.units import counted
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras
+from tritonsmith.lab import metrics
 from tritonsmith.lab import terms as term_language
-from tritonsmith.lab.compare import metrics
 from tritonsmith.lab.compare.diff import Compared, Comparison
 from tritonsmith.lab.terms import Term
 

@@ -12,7 +12,7 @@ from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.core.ui.html_page import document, folded, table, tag, text
 from tritonsmith.core.ui.units import counted
-from tritonsmith.lab.compare import metrics
+from tritonsmith.lab import metrics
 from tritonsmith.lab.compare.diff import Compared, MetricChange
 from tritonsmith.lab.rehearse.findings import RehearsalFinding, RehearsalLimit, RehearsalVerdict
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal

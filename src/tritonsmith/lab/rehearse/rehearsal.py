@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import call, interpreter, source_tree, tritons
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.core.plan import Plan, digest
-from tritonsmith.lab.batch import resume, run
+from tritonsmith.core.plan import Plan
+from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.run import CompileJob
-from tritonsmith.lab.compare import inputs, kept_metrics, matching
+from tritonsmith.lab.compare import inputs, matching
 from tritonsmith.lab.compare.diff import Compared, Comparison
-from tritonsmith.lab.compare.inputs import ComparedKernel
-from tritonsmith.lab.rehearse import kept as kept_results
-
-_FOREIGN = re.compile(r"[^\w.+-]")
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,7 @@ class UpgradeRehearsal:
     @property
     def folders(self) -> tuple[Path, Path]:
         """The folders of both results."""
-        return _folder(self.a), _folder(self.b)
+        return kept.folder_of(self.a), kept.folder_of(self.b)
 
     def plan(self) -> Plan:
         """All of it, what is kept too."""
@@ -143,8 +137,8 @@ def prepare(
     wanted, skipped = [], []
     for entry, one in zip(entries, asked, strict=True):
         if entry.fits(a.triton) and entry.fits(b.triton):
-            key = _key(entry, one)
-            wanted.append(RehearsedKernel(entry.name, *(_job(side, one, key) for side in (a, b))))
+            jobs = (kept.keyed(one.asked, side, entry.module) for side in (a, b))
+            wanted.append(RehearsedKernel(entry.name, *jobs))
         else:
             skipped.append(entry.name)
     if not wanted:
@@ -169,8 +163,8 @@ def execute(
     """
     jobs = rehearsal.jobs
     purpose = f"rehearse from {rehearsal.a.label} to {rehearsal.b.label}"
-    with kept_results.held(rehearsal.folders, workspace.default(), purpose):
-        kept = sum(resume.rest(job, resume.kept(job, "")) is None for job in jobs)
+    with kept.held(rehearsal.folders, workspace.default(), purpose):
+        known = sum(kept.rest(job, kept.find(job, "")) is None for job in jobs)
         made = run.run(jobs, scheduler, count=count, timeout=timeout, resume=True, silent=silent)
         manifests = {job.out: manifest for job, manifest in zip(jobs, made, strict=True)}
         notes: dict[str, None] = {}
@@ -183,13 +177,13 @@ def execute(
         for one in rehearsal.kernels
         if manifests[one.a.out].warnings or manifests[one.b.out].warnings
     )
-    return RehearsalResult(comparison, len(jobs) - kept, kept, rehearsal.skipped, assumed)
+    return RehearsalResult(comparison, len(jobs) - known, known, rehearsal.skipped, assumed)
 
 
 def _compared(
     kernel: RehearsedKernel, a: Manifest, b: Manifest, notes: dict[str, None]
 ) -> Iterator[Compared]:
-    measured = [kept_metrics.of(manifest) for manifest in (a, b)]
+    measured = [kept.metrics_of(manifest) for manifest in (a, b)]
     for name, found in zip(("from", "to"), measured, strict=True):
         notes.update(dict.fromkeys(f"{kernel.name}, --{name}: {text}" for text in found.notes))
     for pair in matching.pair([a], [b]).pairs:
@@ -198,26 +192,3 @@ def _compared(
             for one, member in zip(measured, (pair.a, pair.b), strict=True)
         )
         yield Compared(replace(pair, kernel=kernel.name), first, second)
-
-
-def _job(side: Triton, kernel: ComparedKernel, key: str) -> CompileJob:
-    return CompileJob(kernel.asked, side, _folder(side) / key, keyed=True)
-
-
-def _folder(side: Triton) -> Path:
-    """The results of a release, or of an environment or interpreter, whose compiles are repeated."""
-    root = workspace.default().root / "kernels"
-    if side.version:
-        other = f"-ptxas-{side.ptxas}" if side.ptxas else ""
-        return root / kept_results.RELEASES / f"{side.version}{other}"
-    name = _FOREIGN.sub("_", Path(side.env or side.python).name)
-    return root / kept_results.OTHERS / f"{name}-{digest(side.env, side.python, side.ptxas)[:8]}"
-
-
-def _key(entry: ListedKernel, kernel: ComparedKernel) -> str:
-    """Return a digest of all that the result depends on, except targets and Triton, whose folder it is in."""
-    asked = kernel.asked
-    tree = source_tree.of(asked.file, asked.kernel, entry.module)
-    request = replace(asked, file=Path(tree.main), targets=(), name="", listed=None)
-    here = [one.programs for one in interpreter.locate_programs(workspace.default()).disassemblers]
-    return digest(tree.key, request, digest(call.source_text(), configs.load("kernels")), here)

@@ -11,7 +11,7 @@ from rich.text import Text
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.ui.units import counted
-from tritonsmith.lab.compare import metrics
+from tritonsmith.lab import metrics
 from tritonsmith.lab.compare.diff import Compared
 from tritonsmith.lab.rehearse.findings import RehearsalFinding, RehearsalLimit, RehearsalVerdict
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal

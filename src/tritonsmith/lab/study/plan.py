@@ -18,7 +18,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import ConfigError, FactError, SmithError, UsageError
 from tritonsmith.core.plan import Plan, Write
-from tritonsmith.lab.batch import resume, run
+from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.run import CompileJob
 from tritonsmith.lab.study.git_sources import History
 
@@ -116,7 +116,7 @@ def prepare(
             jobs.append((entry.name, CompileJob(asked, side, out / name / folder_name(entry.name))))
     if not jobs:
         raise SmithError("no kernel supports these versions", why=lost[0].row.error if lost else None)
-    resume.check([job for _, job in jobs])
+    kept.check([job for _, job in jobs])
     return StudyPlan(tuple(jobs), tuple(files.values()), tuple(lost), out)
 
 
@@ -168,7 +168,7 @@ def name_of(side: Triton) -> str:
 def _cells(name: str, job: CompileJob, made: Manifest) -> Iterator[StudyCell]:
     for point, row in zip(made.points, measure.of_manifest(made).rows, strict=True):
         renamed = replace(row, kernel=name, options="")
-        yield StudyCell(name_of(job.side), renamed, made.file_sha256, point.seconds)
+        yield StudyCell(name_of(job.triton), renamed, made.file_sha256, point.seconds)
 
 
 def _lost(

@@ -27,8 +27,7 @@ from tritonsmith.core.plan import digest
 from tritonsmith.core.versions import version_key
 from tritonsmith.inspect.show import source_lines
 from tritonsmith.inspect.show import stage as show_stage
-from tritonsmith.lab import experiment, failure, inputs
-from tritonsmith.lab.compare import metrics
+from tritonsmith.lab import experiment, failure, inputs, metrics
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict

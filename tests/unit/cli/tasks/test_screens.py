@@ -85,6 +85,7 @@ from tritonsmith.inspect.show.source_lines import SourceLine
 from tritonsmith.ir.layout_types import LayoutType, WrittenType
 from tritonsmith.ir.linear import LinearLayout
 from tritonsmith.ir.normalize.diff import Diff
+from tritonsmith.lab import corpus as corpus_report
 from tritonsmith.lab.bisect import report as bisect_report
 from tritonsmith.lab.bisect.command import Candidate
 from tritonsmith.lab.bisect.cost import ExpectedCost
@@ -98,7 +99,6 @@ from tritonsmith.lab.compare import diff
 from tritonsmith.lab.compare import report as compare
 from tritonsmith.lab.compare.diff import Compared, Comparison
 from tritonsmith.lab.compare.inputs import ComparedKernel
-from tritonsmith.lab.corpus import report as corpus_report
 from tritonsmith.lab.knockout import report as knockout_report
 from tritonsmith.lab.knockout.knockout import KnockedOut, Knockout
 from tritonsmith.lab.knockout.llvm_passes import LlvmKnockout, LlvmPassRun

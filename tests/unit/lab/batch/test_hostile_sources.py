@@ -19,7 +19,7 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import ConfigError, FactError, SmithError
 from tritonsmith.ir.ptx import parser
-from tritonsmith.lab.corpus import corpus
+from tritonsmith.lab import corpus
 
 _KERNEL = "import triton\n@triton.jit\ndef k(x):\n    pass\n"
 _MEMORY = 3 << 30  # bytes of the process, tests and all

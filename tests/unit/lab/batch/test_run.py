@@ -20,7 +20,7 @@ from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, UsageError
-from tritonsmith.lab.batch import resume, run
+from tritonsmith.lab.batch import kept, run
 from tritonsmith.lab.batch.run import CompileJob
 
 BOTH = targets.parse_all(["a100", "mi300x"])
@@ -79,7 +79,7 @@ def test_what_was_noted_of_each_part_is_noted_of_the_whole(tmp_path: Path) -> No
         replace(empty, stand_ins={"torch.x": "k.py:1"}, warnings=("a", "b")),
         replace(empty, stand_ins={"torch.y": "k.py:2"}, warnings=("b", "c")),
     ]
-    whole = resume.merged(one, "wheel", parts)
+    whole = kept.merged(one, "wheel", parts)
     assert whole.stand_ins == {"torch.x": "k.py:1", "torch.y": "k.py:2"}
     assert whole.warnings == ("a", "b", "c")
 

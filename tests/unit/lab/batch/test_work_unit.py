@@ -55,7 +55,7 @@ def test_errors_name_the_file_here(tmp_path: Path) -> None:
     assert isinstance(refused, SmithError)
     assert refused.where == f"{tmp_path}/bad.py"
     nobody = work_unit.compile_there(
-        replace(parcel(compiler.kernel(tmp_path), python), side=tritons.parse("dev"))
+        replace(parcel(compiler.kernel(tmp_path), python), triton=tritons.parse("dev"))
     )
     assert isinstance(nobody, SmithError)
     assert "no Python interpreter with Triton" in nobody.what

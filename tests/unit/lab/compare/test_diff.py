@@ -19,7 +19,7 @@ from tritonsmith.core.ui import diff as ui_diff
 from tritonsmith.lab import terms as language
 from tritonsmith.lab.compare import diff, report, thresholds
 from tritonsmith.lab.compare.diff import Comparison, MetricChange
-from tritonsmith.lab.compare.metrics import metric
+from tritonsmith.lab.metrics import metric
 
 OTHER_TTIR = TTIR.replace("constant 1", "constant 2")
 

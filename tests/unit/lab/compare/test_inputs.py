@@ -54,7 +54,7 @@ def test_both_sides_compile_into_folders_of_one_name(file: Path, tmp_path: Path)
     sides = Triton("3.4.0", version="3.4.0"), Triton("wheel", env="wheel")
     found = inputs.prepare(*sides, kernels, tmp_path / "o")
     assert [job.out for job in found.jobs] == [tmp_path / "o" / "a" / "add", tmp_path / "o" / "b" / "add"]
-    assert [job.asked.kernel for job in found.jobs] == ["add", "add"]
+    assert [job.request.kernel for job in found.jobs] == ["add", "add"]
     assert not found.own
 
 

@@ -14,7 +14,7 @@ from tritonsmith.lab import terms
 from tritonsmith.lab.compare import thresholds
 from tritonsmith.lab.compare.diff import Compared, Comparison
 from tritonsmith.lab.compare.matching import Pair, PairMember
-from tritonsmith.lab.compare.metrics import Measured
+from tritonsmith.lab.metrics import Measured
 from tritonsmith.lab.terms import Limit
 
 NVIDIA: Measured = {

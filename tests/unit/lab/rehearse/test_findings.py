@@ -13,7 +13,7 @@ from tritonsmith.compiler.manifest import Status
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.compare.diff import Compared, Comparison
-from tritonsmith.lab.compare.metrics import Measured
+from tritonsmith.lab.metrics import Measured
 from tritonsmith.lab.rehearse import findings
 from tritonsmith.lab.rehearse.findings import COMPILES, LAUNCHES, RehearsalVerdict
 

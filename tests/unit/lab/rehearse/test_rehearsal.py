@@ -19,8 +19,8 @@ from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, LockedError, UsageError
-from tritonsmith.lab.compare import kept_metrics
-from tritonsmith.lab.rehearse import kept, rehearsal
+from tritonsmith.lab.batch import kept
+from tritonsmith.lab.rehearse import rehearsal
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
 
 LIST = """
@@ -205,19 +205,19 @@ def test_a_list_of_files_in_a_checkout_wants_that_checkout(listed: Path, tmp_pat
 def test_metrics_are_kept_as_long_as_the_compile_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "out"
     one = written(folder, [point(), point("hip:gfx942:64", status="failed")])
-    made = kept_metrics.of(one)
+    made = kept.metrics_of(one)
     assert made.points["cuda-90-32"]["registers_per_thread"]
     assert made.points["hip-gfx942-64"] == {}
     (folder / "cuda-90-32" / "k.cubin").unlink()
-    assert kept_metrics.of(one) == made
-    (folder / kept_metrics.FILE).write_text("{")
+    assert kept.metrics_of(one) == made
+    (folder / kept.METRICS).write_text("{")
     again = written(folder, [point()])
-    assert list(kept_metrics.of(again).points) == ["cuda-90-32"]
+    assert list(kept.metrics_of(again).points) == ["cuda-90-32"]
     more = written(folder, [point(seconds=2.0)])
-    assert kept_metrics.of(more).points["cuda-90-32"]["compile_seconds"] == 2.0
+    assert kept.metrics_of(more).points["cuda-90-32"]["compile_seconds"] == 2.0
     (folder / "cuda-90-32" / "k.sass").unlink()
-    monkeypatch.setattr(kept_metrics, "_SCHEMA", 99)
-    assert kept_metrics.of(more).points["cuda-90-32"]["instructions all"] is None
+    monkeypatch.setattr(kept, "_SCHEMA", 99)
+    assert kept.metrics_of(more).points["cuda-90-32"]["instructions all"] is None
 
 
 def test_the_task(

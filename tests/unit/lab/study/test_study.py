@@ -55,7 +55,7 @@ def prepared(listed: Path, *words: str, history: git_sources.History | None = No
 
 def test_each_version_has_the_kernels_that_are_for_it(listed: Path) -> None:
     made = prepared(listed, "3.2.0", "3.4.0")
-    assert [(name, job.side.version, job.out.relative_to(listed.parent)) for name, job in made.jobs] == [
+    assert [(name, job.triton.version, job.out.relative_to(listed.parent)) for name, job in made.jobs] == [
         ("old", "3.2.0", Path("out/3.2.0/old")),
         ("old", "3.4.0", Path("out/3.4.0/old")),
         ("new", "3.4.0", Path("out/3.4.0/new")),
@@ -142,10 +142,10 @@ def test_files_are_those_of_each_version(clone: Path, listed: Path) -> None:
     listed.write_text('[[kernel]]\nfile = "old.py"\nkernel = "old"\narguments = { p = "*fp32", N = "64" }\n')
     made = prepared(listed, "3.2.1", "3.4.0", history=git_sources.History(str(clone)))
     ((name, job),) = made.jobs
-    assert (name, job.asked.signature) == ("old", "p=*fp32,N=64")
-    assert job.asked.file == listed.parent / "out" / "sources" / "3.2.1" / "old.py"
+    assert (name, job.request.signature) == ("old", "p=*fp32,N=64")
+    assert job.request.file == listed.parent / "out" / "sources" / "3.2.1" / "old.py"
     assert [(step.path, step.text) for step in made.files] == [
-        (job.asked.file, compiler.kernel(listed.parent, "x").read_text().replace("def x", "def old"))
+        (job.request.file, compiler.kernel(listed.parent, "x").read_text().replace("def x", "def old"))
     ]
     assert [(cell.triton, cell.row.error) for cell in made.lost] == [
         ("3.4.0", "not compiled: this file has no kernel 'old'")

@@ -8,7 +8,7 @@ from typing import TypeVar
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import SmithError, UsageError
-from tritonsmith.lab.batch import executor, work_unit
+from tritonsmith.lab.batch import pool, work_unit
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ def results(
     if not scheduler:  # wheels are installed one after another, under one bar
         for one in tritons:
             _install(one)
-    with executor.opened(scheduler, min(jobs, len(tritons))) as workers:
+    with pool.opened(scheduler, min(jobs, len(tritons))) as workers:
         submitted = {workers.executor.submit(_tested, test, one): one for one in tritons}
         for triton, found in workers.results(submitted):
             if isinstance(found, SmithError):

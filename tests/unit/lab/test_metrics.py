@@ -11,7 +11,7 @@ from tests.unit.lab.compare.making import SASS, TTIR, point, written
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import COLUMNS
 from tritonsmith.core import configs
-from tritonsmith.lab.compare import metrics
+from tritonsmith.lab import metrics
 
 
 def measured(folder: Path, *, text: bool = True) -> metrics.Measured:

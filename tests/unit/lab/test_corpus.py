@@ -15,8 +15,8 @@ from tritonsmith.compiler import kernel_list_text
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import LockedError, UsageError
-from tritonsmith.lab.corpus import corpus
-from tritonsmith.lab.corpus.corpus import Corpus, CorpusUpdate
+from tritonsmith.lab import corpus
+from tritonsmith.lab.corpus import Corpus, CorpusUpdate
 
 LIST = """
 [arguments]

@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from tritonsmith.compiler import kernel_list_text, output_lock, source_tree, targets
+from tritonsmith.compiler import kernel_list_text, output_lock, source_tree, targets, values
 from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.kernels import kernel_list, kernels_file
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
@@ -23,6 +23,8 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
 from tritonsmith.core.plan import Copy, Plan, RemoveWritten, Step, Write, files, locks
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
 
 FILE = "kernels.toml"
 SOURCES = "sources"
@@ -30,6 +32,9 @@ _HEAD = """A corpus of kernels, which `invoke compare --corpus-add` writes and e
 takes. The sources are copies."""
 _PHASE = "corpus"
 _BYTECODE = "__pycache__"  # what Python adds beside modules that a compile imports
+
+_STATES = ("new", "changed", "same", "removed", "not added")
+_WIDTH = 44  # characters of what a kernel is compiled with
 
 State = Literal["new", "same", "changed", "not added", "removed"]
 
@@ -104,7 +109,7 @@ class Corpus:
 
 
 def named(folder: Path | None) -> Corpus:
-    """The corpus of a folder; the workspace's if None."""
+    """Return the corpus of a folder; the workspace's if None."""
     return Corpus(folder or workspace.default().root / "corpus")
 
 
@@ -121,7 +126,7 @@ def add(corpus: Corpus, path: Path) -> CorpusUpdate:
     Raises:
         SmithError: the kernels file is wrong.
     """
-    known = {_identity(one): one for one in corpus.kernels()}
+    known = {_identity(entry): entry for entry in corpus.kernels()}
     trees: dict[str, KernelSources] = {}
     changes = []
     entries, notes = kernels_file.read(path)
@@ -138,8 +143,8 @@ def add(corpus: Corpus, path: Path) -> CorpusUpdate:
         state: State = "new" if old is None else "same" if old.file == kept.file else "changed"
         changes.append(CorpusChange(name, state))
     steps = [_write(corpus, list(known.values())), *_stale(corpus, known.values())] if known else []
-    wanted = {_key(one) for one in known.values()}
-    copies = (one for key, tree in trees.items() if key in wanted for one in _copies(corpus, tree))
+    used = {_key(entry) for entry in known.values()}
+    copies = (step for key, tree in trees.items() if key in used for step in _copies(corpus, tree))
     return CorpusUpdate(Plan("change the corpus", (*copies, *steps)), tuple(changes), notes)
 
 
@@ -155,18 +160,18 @@ def remove(corpus: Corpus, patterns: Sequence[str]) -> CorpusUpdate:
     """
     every = corpus.kernels()
     for pattern in patterns:
-        if not any(_fits(one, pattern) for one in every):
-            hints = did_you_mean(pattern, [one.name for one in every])
+        if not any(_fits(entry, pattern) for entry in every):
+            hints = did_you_mean(pattern, [entry.name for entry in every])
             raise UsageError(f"this corpus has no kernel {pattern!r}", where=corpus.file, hints=hints)
-    gone = [one for one in every if any(_fits(one, pattern) for pattern in patterns)]
-    left = [one for one in every if one not in gone]
+    gone = [entry for entry in every if any(_fits(entry, pattern) for pattern in patterns)]
+    left = [entry for entry in every if entry not in gone]
     written = _write(corpus, left) if left else RemoveWritten((corpus.file,), (), phase=_PHASE)
     plan = Plan("change the corpus", (written, *_stale(corpus, left)))
-    return CorpusUpdate(plan, tuple(CorpusChange(one.name, "removed") for one in gone))
+    return CorpusUpdate(plan, tuple(CorpusChange(entry.name, "removed") for entry in gone))
 
 
 def empty(corpus: Corpus) -> UsageError:
-    """The error of who needs kernels, where there are none."""
+    """Return the error of a command that needs kernels, where there are none."""
     return UsageError(
         "this corpus has no kernels yet",
         where=corpus.folder,
@@ -175,15 +180,15 @@ def empty(corpus: Corpus) -> UsageError:
 
 
 def _copied(path: Path, entry: ListedKernel) -> tuple[ListedKernel, KernelSources]:
-    """An entry as it is in a corpus, and its sources.
+    """Return an entry as it is in a corpus, and its sources.
 
     Raises:
         SmithError: a file cannot be read, the kernel is not in it, or an argument is missing.
     """
     file = Path(os.path.normpath(path.parent / entry.file))  # links stay: a package may be one
-    asked = entry.asked(path.parent, targets.default()) if file.suffix == ".py" else None
-    if asked:  # patterns are for files that change, and a copy does not
-        entry = replace(entry, kernel=asked.kernel, signature=asked.signature, arguments={})
+    request = entry.asked(path.parent, targets.default()) if file.suffix == ".py" else None
+    if request:  # patterns are for files that change, and a copy does not
+        entry = replace(entry, kernel=request.kernel, signature=request.signature, arguments={})
     tree = source_tree.of(file, entry.kernel, entry.module)
     return replace(entry, file=f"{SOURCES}/{tree.key}/{tree.main}", sha256=tree.sha256), tree
 
@@ -196,8 +201,8 @@ def _identity(entry: ListedKernel) -> tuple[object, ...]:
 
 
 def _free(name: str, known: Iterable[ListedKernel]) -> str:
-    """The name, or the first of NAME-2, NAME-3 ... that no kernel has: folders are called by it."""
-    taken = {folder_name(one.name) for one in known}
+    """Return the name, or the first of NAME-2, NAME-3 ... that no kernel has: folders are called by it."""
+    taken = {folder_name(entry.name) for entry in known}
     number, free = 1, name
     while folder_name(free) in taken:
         number += 1
@@ -224,13 +229,14 @@ def _copies(corpus: Corpus, tree: KernelSources) -> Iterator[Step]:
 
 
 def _stale(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Iterator[RemoveWritten]:
-    """Steps that remove sources that no kernel has, if they are as they were written: their hash says so."""
-    used = {_key(one) for one in kernels}
-    for entry in {_key(one): one for one in corpus.kernels()}.values():
+    """Yield steps that remove sources that no kernel has, if they are as they were written."""
+    used = {_key(entry) for entry in kernels}
+    for entry in {_key(entry): entry for entry in corpus.kernels()}.values():
         if _key(entry) in used:
             continue
         folder = corpus.folder / SOURCES / _key(entry)
         paths = tuple(sorted(path for path in folder.rglob("*") if not path.is_dir()))
+        # A copy that a person has edited has another hash, and stays.
         if _written(folder, entry, [path for path in paths if path.parent.name != _BYTECODE]):
             below = {parent for path in paths for parent in path.parents if parent.is_relative_to(folder)}
             deepest_first = sorted(below, key=lambda path: -len(path.parts))
@@ -244,3 +250,54 @@ def _written(folder: Path, entry: ListedKernel, paths: Sequence[Path]) -> bool:
     except SmithError:
         return False
     return KernelSources(folder, main, tuple(sorted(sums))).key == _key(entry)
+
+
+def table(kernels: Sequence[ListedKernel]) -> Grid:
+    """Return a table with a line for each kernel."""
+    rows = [
+        [
+            entry.name,
+            f"{entry.module or entry.file.rpartition('/')[2]}:{entry.kernel}",
+            tables.clipped(entry.signature, _WIDTH),
+            ", ".join(f"{name}={values.spell(value)}" for name, value in entry.options.items()),
+            ", ".join(map(str, entry.targets)),
+            str(entry.count or ""),
+        ]
+        for entry in kernels
+    ]
+    columns = ["kernel", "from", "signature", "options", "targets", "launches"]
+    return tables.plain(f"{len(kernels)} kernels", columns, rows, right=["launches"])
+
+
+def as_json(corpus: Corpus, kernels: Sequence[ListedKernel]) -> dict[str, Any]:
+    """Return the kernels, with absolute paths of their copies."""
+    rows = [
+        {
+            "name": entry.name,
+            "kernel": entry.kernel,
+            "file": str(corpus.folder / entry.file),
+            "module": entry.module,
+            "signature": entry.signature,
+            "options": dict(entry.options),
+            "targets": list(map(str, entry.targets)),
+            "versions": str(entry.versions),
+            "configs": len(entry.configs),
+            "launches": entry.count,
+        }
+        for entry in kernels
+    ]
+    return {"schema": 1, "corpus": str(corpus.folder), "kernels": rows}
+
+
+def summary(changes: Sequence[CorpusChange]) -> Iterator[str]:
+    """Yield a line for each state: how many kernels, and which; those that are the same are not named."""
+    for state in _STATES:
+        names = [change.name for change in changes if change.state == state]
+        if names and state != "not added":  # the error names them
+            yield f"{len(names)} {state}" + (f": {', '.join(names)}" if state != "same" else "")
+
+
+def changes_as_json(corpus: Corpus, changes: Sequence[CorpusChange]) -> dict[str, Any]:
+    """Return all changes."""
+    rows = [{"name": change.name, "state": change.state, "why": change.why} for change in changes]
+    return {"schema": 1, "corpus": str(corpus.folder), "changes": rows}

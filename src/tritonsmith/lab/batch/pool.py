@@ -1,0 +1,195 @@
+"""The pool that units of work run in: processes of this machine, or the workers of a Dask cluster.
+
+tritonsmith must be installed on the machines of the cluster, in the same version.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tritonsmith import __version__
+from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
+from tritonsmith.core.ui import console
+from tritonsmith.lab.batch.processes import ATTEMPTS, Processes
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+_TICK = 1.0  # seconds between looks at the pool
+_ALONE = 30.0  # seconds without any worker, until what is left is given up
+_CONNECT = 5.0  # seconds that a scheduler may take to answer
+_ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?[^\s/:]+:\d+", re.ASCII)  # distributed.comm
+_PACKAGE = "tritonsmith"
+
+
+class DiedError(StepError):
+    """A unit of work killed its worker in every attempt."""
+
+
+@dataclass(frozen=True)
+class ExecutorPool:
+    """A pool of processes or workers that runs units of work.
+
+    Attributes:
+        executor: takes them.
+        slots: how many run at once.
+        remote: on other machines: what a unit needs must be in it.
+        alive: whether anybody is there to do them.
+    """
+
+    executor: Executor
+    slots: int
+    remote: bool
+    alive: Callable[[], bool]
+
+    def results(self, submitted: Mapping[Future[T], K]) -> Iterator[tuple[K, T | SmithError]]:
+        """Yield each unit's result as it arrives; a `DiedError` for units that no worker is left for."""
+        pending = dict(submitted)
+        last_alive = time.monotonic()
+        while pending:
+            done, _ = wait(pending, timeout=_TICK, return_when=FIRST_COMPLETED)
+            for future in done:
+                result = self.result(future)
+                yield pending.pop(future), result
+            now = time.monotonic()
+            last_alive = now if self.alive() else last_alive
+            if now - last_alive > _ALONE:
+                lost = DiedError(
+                    "no worker is left", hints=["start a worker, then run the same command again"]
+                )
+                yield from ((unit, lost) for unit in pending.values())
+                return
+
+    def result(self, future: Future[T]) -> T | SmithError:
+        """Return the result of a finished unit; a `DiedError` if its worker died.
+
+        Raises:
+            Exception: the unit's own.
+        """
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return DiedError(f"the compiling process died in all {ATTEMPTS} attempts")
+        except CancelledError:
+            return DiedError("cancelled by the cluster")
+        except Exception as error:
+            if self.remote and _is_death(error):
+                return DiedError("its workers died repeatedly", why=str(error))
+            raise
+
+
+@contextmanager
+def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
+    """Open a pool for the body of a `with`; if the body fails, remaining units are cancelled.
+
+    Args:
+        scheduler: address of a Dask scheduler; empty for processes of this machine.
+        count: of those processes.
+
+    Raises:
+        SmithError: there is no such scheduler.
+    """
+    if scheduler:
+        with _connected(scheduler) as client:
+            # Not pure: Dask would take two compiles of the same arguments for one. The unit of a dead worker
+            # is retried elsewhere.
+            cluster: Executor = client.get_executor(pure=False)  # type: ignore[no-untyped-call]
+            threads = sum(row["nthreads"] for row in _workers(client).values())
+            try:
+                yield ExecutorPool(cluster, threads, remote=True, alive=lambda: _alive(client))
+            finally:
+                cluster.shutdown(wait=False)
+        return
+    processes = Processes(count)
+    try:
+        yield ExecutorPool(processes, count, remote=False, alive=lambda: True)
+    except BaseException:
+        processes.shutdown(cancel_futures=True)
+        raise
+    processes.shutdown()
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Client]:
+    """Connect to the scheduler at `tcp://host:port`, whose workers must have this tool.
+
+    Raises:
+        UsageError: that is no address.
+        FactError: Dask is not installed, nobody answers, or a worker lacks the tool.
+    """
+    if not _ADDRESS.fullmatch(address):  # its client would take ten seconds to end, and print
+        raise UsageError(f"--scheduler cannot be {address!r}", hints=["--scheduler tcp://HOST:8786"])
+    try:
+        from distributed import Client  # noqa: PLC0415 - optional, and takes half a second
+    except ImportError as error:
+        raise FactError(
+            "--scheduler needs Dask, which is not installed",
+            why=str(error),
+            hints=["pip install 'tritonsmith[dask]'", "or omit --scheduler to use processes on this machine"],
+        ) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it prints the second half of an error here
+    try:
+        client = Client(address, timeout=_CONNECT, set_as_default=False)  # type: ignore[no-untyped-call]
+    except OSError as error:
+        raise FactError(
+            f"no Dask scheduler responds at {address}",
+            why=str(error),
+            hints=[
+                "start one with `dask scheduler`, which prints its address",
+                "check whether a firewall blocks the connection",
+            ],
+        ) from None
+    with client:
+        _check(client, address)
+        yield client
+
+
+def _is_death(error: Exception) -> bool:
+    """Report whether an exception means that a unit repeatedly killed its workers."""
+    from distributed import KilledWorker  # noqa: PLC0415
+
+    return isinstance(error, KilledWorker)
+
+
+def _alive(client: Client) -> bool:
+    """Report whether any worker is connected."""
+    return client.status == "running" and bool(_workers(client))
+
+
+def _workers(client: Client) -> Mapping[str, Any]:
+    # Without n_workers, Dask since 2025 describes the first five only.
+    workers: Mapping[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    return workers
+
+
+def _check(client: Client, address: str) -> None:
+    """Check that there are workers, and that they run the same version of tritonsmith."""
+    hints = [f"run this on each machine: pip install '{_PACKAGE}[dask]=={__version__}'"]
+    try:
+        client.wait_for_workers(1, timeout=_CONNECT)
+    except TimeoutError:
+        raise FactError(
+            "the Dask scheduler has no workers",
+            where=address,
+            hints=["start one with `dask worker ADDRESS`"],
+        ) from None
+    # "return": a worker without the tool answers with an exception, which must not end the other answers.
+    versions: dict[str, Any] = client.run(metadata.version, _PACKAGE, on_error="return")
+    without = [worker for worker, answer in versions.items() if not isinstance(answer, str)]
+    if without:
+        raise FactError("tritonsmith is not installed on a worker", where=", ".join(without), hints=hints)
+    for version in sorted(set(versions.values()) - {__version__}):
+        names = ", ".join(worker for worker, answer in versions.items() if answer == version)
+        console.warn(f"tritonsmith is {version} on {names}, and {__version__} here")
