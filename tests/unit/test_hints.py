@@ -33,7 +33,7 @@ _ARGUMENT = r"(?: (?:--?[a-z]|[A-Z]{1,}\b|-- )| prints | makes | shows | lists |
 _BARE = re.compile(rf"(?<![\w./-])(?<!invoke )(?<!docker )(?:{_NAMES}){_ARGUMENT}")
 _OTHER = re.compile(rf"(?:tritonsmith|bootstrap) (?:{_NAMES})\b")
 _FLAGGED = re.compile(rf"invoke ({_NAMES})\b([^,;:()]*)")
-_TABLES = (Path("cli/modes.py"), Path("cli/tasks/start_page.py"))  # of how commands are typed
+_TABLES = (Path("cli/modes.py"), Path("cli/commands.py"))  # of how commands are typed
 _KEPT = {  # what a file or a lock says, for whoever reads it
     "tritonsmith kernel.compile",
     "tritonsmith kernel.compile ",

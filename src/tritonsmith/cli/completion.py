@@ -1,7 +1,7 @@
 """Completion at Tab: tasks, flags, and the values of flags that come from a list.
 
-A shell runs this for each Tab, and importing all tasks takes most of such a run. So their names and flags are
-kept in the workspace, for as long as the files of `tasks/` stay the same; this module imports little.
+A shell runs this for each Tab, and importing a task takes most of such a run. So its flags are kept in the
+workspace, for as long as the files of `tasks/` stay the same; this module imports little.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tritonsmith import __version__
-from tritonsmith.cli import modes
+from tritonsmith.cli import commands, modes
 from tritonsmith.core import untrusted
 
 FILE = "completion.json"  # in the workspace
@@ -61,9 +61,6 @@ class Flag(NamedTuple):
         return (self.name, f"--no-{self.name[2:]}") if self.opposite else (self.name,)
 
 
-Flags = dict[str, tuple[Flag, ...]]
-
-
 def main(argv: Sequence[str]) -> None:
     """Print the candidates for a command line, one per line.
 
@@ -90,14 +87,13 @@ def typed(argv: Sequence[str]) -> list[str]:
 def candidates(words: Sequence[str]) -> Iterable[str]:
     """Return what may complete the last word; nothing where the shell should offer files."""
     *typed_before, last = words[1:] or [""]
-    tasks = _flags_of_tasks()
     before = modes.resolved(typed_before)
-    name = next((word for word in before if word in tasks), "")
+    name = next((word for word in before if word in commands.EVERY), "")
     if not name:
         hidden = {mode.task for mode in modes.MODES} - {mode.command for mode in modes.MODES}
-        names = sorted(tasks.keys() - hidden)
+        names = sorted(commands.EVERY.keys() - hidden)
         return names if not last.startswith("-") else ["--help", "--list", "--version"]
-    flags = tasks[name]
+    flags = _flags_of(name)
     flag, equals, part = last.partition("=")
     asked, start = (flag, part) if equals else (before[-1], last)
     option = next((one for one in flags if one.name == asked and one.value), None)
@@ -121,26 +117,28 @@ def _words(before: Sequence[str], flags: Iterable[Flag]) -> int:
     )
 
 
-def _flags_of_tasks() -> Flags:
-    """Return the flags of each task by its name; from the workspace if no task has changed since."""
+def _flags_of(name: str) -> tuple[Flag, ...]:
+    """Return the flags of a task; from the workspace if no task has changed since they were kept."""
     home = os.environ.get("TRITONSMITH_HOME")
     folder = Path(home).expanduser() if home else None
     if folder is None:
         import platformdirs  # noqa: PLC0415 - not free
 
         folder = platformdirs.user_data_path("tritonsmith")
-    state = _state()
+    state, kept = _state(), {}
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         content = untrusted.read_json(folder / FILE)
         if content["state"] == state:
-            return {name: tuple(Flag(*one) for one in flags) for name, flags in content["tasks"].items()}
-    tasks = _declared()
+            kept = dict(content["tasks"])
+            return tuple(Flag(*flag) for flag in kept[name])
+    flags = _declared(name)
     if folder.is_dir():  # nothing was made here before the first task: a Tab does not begin with it
         from tritonsmith.core.plan import files  # noqa: PLC0415
 
         with suppress(OSError):
+            tasks = {**kept, name: flags}
             files.write_atomically(folder / FILE, json.dumps({"state": state, "tasks": tasks}))
-    return tasks
+    return flags
 
 
 def _state() -> str:
@@ -150,17 +148,14 @@ def _state() -> str:
     return "\n".join((__version__, str(_TASKS), *times))
 
 
-def _declared() -> Flags:
-    from tritonsmith.cli.tasks import namespace  # noqa: PLC0415 - all tasks, and Invoke
+def _declared(name: str) -> tuple[Flag, ...]:
+    from tritonsmith.cli.tasks import namespace  # noqa: PLC0415 - the task, and Invoke
     from tritonsmith.cli.tasks.option_task import WIDE  # noqa: PLC0415
 
-    return {
-        name: tuple(
-            Flag(option.flag, option.placeholder, option.word, option.kind == "bool | None")
-            for option in (*task.options, WIDE)
-        )
-        for name, task in namespace.every.items()
-    }
+    return tuple(
+        Flag(option.flag, option.placeholder, option.word, option.kind == "bool | None")
+        for option in (*namespace.every[name].options, WIDE)
+    )
 
 
 def gpus() -> list[str]:

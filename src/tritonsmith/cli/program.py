@@ -7,12 +7,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from invoke.exceptions import Exit, ParseError
 from invoke.parser import Parser
 from invoke.program import Program
-from invoke.vendor.lexicon import Lexicon
 
 from tritonsmith import __version__
 from tritonsmith.cli import completion, modes
@@ -26,20 +24,15 @@ from tritonsmith.core.ui import console, redact
 _FEW = 4  # tasks that a hint names
 
 
-class _OneParse(Lexicon):
-    """The parser contexts of the tasks for one command line: Invoke copies all of them before it parses."""
-
-    def __deepcopy__(self, _memo: dict[int, Any]) -> _OneParse:
-        return self
-
-
 class SmithProgram(Program):
     """Invoke's program with this project's help, completion, exit code and hints for a wrong command line."""
 
     def _make_parser(self) -> Parser:
-        parser = super()._make_parser()
-        object.__setattr__(parser.contexts, "__class__", _OneParse)  # a Lexicon makes an item of an attribute
-        return parser
+        words = [
+            *self.core.unparsed,
+            *([self.args.help.value] if isinstance(self.args.help.value, str) else []),
+        ]
+        return Parser(initial=self.initial_context, contexts=namespace.contexts_of(words))
 
     def parse_core(self, argv: list[str] | None) -> None:
         """Parse the options before the tasks; see `invoke.Program`."""

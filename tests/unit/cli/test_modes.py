@@ -5,8 +5,8 @@ import shlex
 import pytest
 
 from tests.unit.cli.tasks.conftest import Smith, smith
-from tritonsmith.cli import modes
-from tritonsmith.cli.tasks import namespace, start_page
+from tritonsmith.cli import commands, modes
+from tritonsmith.cli.tasks import namespace
 
 __all__ = ["smith"]
 
@@ -98,7 +98,7 @@ def test_help_of_a_command_names_its_modes_whose_usage_selects_them(smith: Smith
     assert modes.resolved(line)[0] == (mode.task if mode.by != "--" else mode.command)
     listed = modes.of_task(mode.task)
     assert listed is None or listed.usage in smith("--help", mode.command).out
-    assert modes.resolved(shlex.split(start_page.EXAMPLES[mode.task]))[0] == mode.task
+    assert modes.resolved(shlex.split(commands.EVERY[mode.task].example))[0] == mode.task
 
 
 def test_a_wrong_flag_of_a_mode_is_explained_by_how_the_mode_is_typed(smith: Smith) -> None:

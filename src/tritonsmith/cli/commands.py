@@ -1,0 +1,412 @@
+"""The registry of commands: where the task of each is, its purpose, and an example.
+
+A task's module is imported when its command is called, or its help is asked for. The list of commands, the
+start page and completion read this table instead. So `purpose` repeats the first line of the task's
+docstring; tests/unit/cli/test_commands.py holds them equal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A command, or a mode of one.
+
+    Attributes:
+        task: the module in `tasks/` and the function: `doctor:run`.
+        purpose: the first line of its help.
+        example: one useful call, without `invoke`.
+    """
+
+    task: str
+    purpose: str
+    example: str
+
+
+# By purpose, as the start page shows them.
+GROUPS = {
+    "environment": {
+        "up": Command(
+            "up:up", "Install a released Triton, and compile a kernel without a GPU.", "up --env torch"
+        ),
+        "doctor": Command(
+            "doctor:run", "Diagnose the environment; exit 1 if a check fails.", "doctor --env debug --deep"
+        ),
+        "env": Command("env:listing", "List the environments that have an env file.", "env"),
+        "pins": Command(
+            "pins:pins", "Show which Triton and which LLVM belong to which PyTorch.", "pins --pytorch 2.9"
+        ),
+        "env-triton": Command(
+            "env_triton:env_triton",
+            "Install the Triton that a PyTorch requires, or name its commit.",
+            "env-triton --pytorch 2.9 --env dev",
+        ),
+        "purge-wheels": Command(
+            "purge_wheels:purge_wheels",
+            "Remove every distribution that owns files under triton/.",
+            "purge-wheels --env wheel --dry-run",
+        ),
+        "cache.list": Command(
+            "cache:listing",
+            "List the entries of Triton's caches, the newest first.",
+            "cache.list --older-than 7d",
+        ),
+        "clear-cache": Command(
+            "cache:clear_cache",
+            "Clear Triton's cache, or a part of it, even during compiles.",
+            "clear-cache --stale --dry-run",
+        ),
+    },
+    "build": {
+        "setup-mlir": Command(
+            "setup_mlir:setup_mlir",
+            "Install or build the LLVM/MLIR that the Triton checkout pins.",
+            "setup-mlir --env debug --provider source --dry-run",
+        ),
+        "build-triton": Command(
+            "build_triton:build_triton",
+            "Configure and build Triton from a checkout.",
+            "build-triton --debug --for opt",
+        ),
+        "install-triton": Command(
+            "install_triton:install_triton",
+            "Install the checkout into the environment, editable, and test it.",
+            "install-triton --env debug",
+        ),
+        "link-compile-commands": Command(
+            "link_compile_commands:link_compile_commands",
+            "Link one compile_commands.json of Triton and LLVM for clangd.",
+            "link-compile-commands --env debug",
+        ),
+        "debug-library": Command(
+            "debug_library:debug_library",
+            "Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton.",
+            "debug-library MLIRTransforms,MLIRIR",
+        ),
+        "watch": Command(
+            "watch:watch",
+            "Rerun a task or command at each save, and show what changed.",
+            "watch --run 'kernel.resources matmul.py --target h100'",
+        ),
+        "test-triton": Command(
+            "test_triton:test_triton",
+            "Run the part of Triton's test suite that needs no GPU.",
+            "test-triton test/TritonGPU --lit",
+        ),
+        "run": Command(
+            "run:run_",
+            "Run a program under a sanitizer, for Triton's C++ or its kernels.",
+            "run --env asan -- python script.py",
+        ),
+        "worktree": Command(
+            "worktree:listing", "List the worktrees: their pins, what is built, their size.", "worktree"
+        ),
+    },
+    "sources": {
+        "explain": Command(
+            "explain:explain_",
+            "Explain a pass, op, function, variable, option or error of Triton.",
+            "explain tritongpu-coalesce",
+        ),
+        "pass.new": Command(
+            "pass_new:new",
+            "Write a new pass into Triton: TableGen, C++, CMake, binding, lit test.",
+            "pass.new hoist-loads --family ttgpu",
+        ),
+        "plugin.check": Command(
+            "plugin_check:check_",
+            "Check whether a plugin is compatible with a Triton.",
+            "plugin.check build/libhoist_loads.so --wheel 3.9.0",
+        ),
+        "editor": Command(
+            "editor:editor_",
+            "Write an editor's files: language servers, debuggers, tasks.",
+            "editor vscode --pass tritongpu-pipeline",
+        ),
+    },
+    "LLVM store": {
+        "store": Command("store:listing", "List the LLVMs in the store, and who uses them.", "store"),
+        "store.gc": Command(
+            "store:gc",
+            "Delete unused LLVMs, the least recently used first.",
+            "store.gc --max-size 50GB --dry-run",
+        ),
+        "store.export": Command(
+            "store:export",
+            "Pack an LLVM of the store into one relocatable archive.",
+            "store.export mine llvm.tar.zst",
+        ),
+        "store.import": Command(
+            "store:import_", "Unpack an archive of store.export into the store.", "store.import llvm.tar.zst"
+        ),
+    },
+    "kernels": {
+        "kernel.compile": Command(
+            "kernel_compile:compile_",
+            "Compile a kernel for any GPU (none required) and keep every stage.",
+            "kernel.compile add.py --target h100"
+            " --signature '*fp32:16,*fp32:16,*fp32:16,i32,BLOCK_SIZE=1024'",
+        ),
+        "kernel.show": Command(
+            "kernel_show:show_",
+            "Print one stage of a kernel: ttgir, PTX, SASS ...",
+            "kernel.show matmul.py --stage ptx --target h100 --source-lines",
+        ),
+        "kernel.lint": Command(
+            "kernel_lint:lint_",
+            "Find performance problems in a kernel, with the lines as evidence.",
+            "kernel.lint matmul.py --target h100 --fail-on any",
+        ),
+        "kernel.profile": Command(
+            "kernel_profile:profile",
+            "Profile a program's kernels on a GPU, per line of Python.",
+            "kernel.profile --env torch -- python script.py",
+        ),
+        "kernel.capture": Command(
+            "kernel_capture:capture",
+            "Record the kernels that a program launches, without a GPU.",
+            "kernel.capture --env torch --device h100 --out captured.toml -- python script.py",
+        ),
+        "kernel.export": Command(
+            "kernel_aot:aot",
+            "Compile kernels ahead of time into C sources that launch them.",
+            "kernel.export matmul.py --signature '*fp16:16,*fp16:16,i32,BLOCK=128'"
+            " --grid '(n+BLOCK-1)/BLOCK,1,1'",
+        ),
+        "kernel.override": Command(
+            "ir_override:ir_override",
+            "Edit one stage of a kernel, compile from there, and compare.",
+            "kernel.override matmul.py --stage ttgir --target h100",
+        ),
+    },
+    "laboratory": {
+        "compare": Command(
+            "kernel_compare:compare_",
+            "Compile kernels with two Tritons or option sets, and compare.",
+            "compare 3.6.0 3.9.0 matmul.py --target h100 --fail-on 'registers>+5%,spills>0'",
+        ),
+        "bisect": Command(
+            "bisect:run",
+            "Find the Triton release or commit that broke a kernel or command.",
+            "bisect matmul.py --good 3.6.0 --bad 3.9.0 --when 'spills>0'",
+        ),
+        "blame": Command(
+            "blame:blame",
+            "Show which component changed a kernel: a Triton pass, LLVM or ptxas.",
+            "blame matmul.py --target h100 --from 3.6.0 --to 3.9.0 --metric spills",
+        ),
+        "triage": Command(
+            "triage:triage",
+            "Find the cause of a wrong kernel by changing one thing at a time.",
+            "triage matmul.py --target h100 --when wrong",
+        ),
+        "knockout": Command(
+            "passes_knockout:knockout",
+            "Skip each pass in turn and report its effect.",
+            "knockout matmul.py --target h100",
+        ),
+        "reduce": Command(
+            "kernel_reduce:reduce_",
+            "Reduce a kernel's Python source while a symptom persists.",
+            "reduce matmul.py --target h100 --when 'spills>0'",
+        ),
+    },
+    "passes": {
+        "passes.dump": Command(
+            "passes_dump:dump",
+            "Record the IR before every pass: one file per pass, plus an index.",
+            "passes.dump matmul.py --target h100 --out dump",
+        ),
+        "passes.list": Command(
+            "passes_list:listing",
+            "List the passes of a dump with what each changed, and its time.",
+            "passes.list dump --changed",
+        ),
+        "passes.show": Command(
+            "passes_show:show",
+            "Print the IR before or after a pass.",
+            "passes.show dump tritongpu-coalesce --after",
+        ),
+        "passes.diff": Command(
+            "passes_diff:diff",
+            "Show what a pass changed, or where two dumps diverge.",
+            "passes.diff dump tritongpu-coalesce",
+        ),
+        "passes.replay": Command(
+            "passes_replay:replay",
+            "Run a pass of a dump alone, and compare its output with the next dump.",
+            "passes.replay dump 18 --gdb",
+        ),
+        "passes.check": Command(
+            "passes_check:check",
+            "Find the first pass that changes the result, by running the IR.",
+            "passes.check dump",
+        ),
+        "passes.isolate": Command(
+            "passes_isolate:isolate",
+            "Reproduce a failing pass alone, in a folder to attach to an issue.",
+            "passes.isolate dump --reduce",
+        ),
+    },
+}
+# Not listed: the modes of commands (see modes.py).
+MODES = {
+    "toolchain.ptxas": Command(
+        "toolchain:ptxas",
+        "Install another ptxas, and print the variables that make Triton use it.",
+        "up --ptxas 12.9",
+    ),
+    "doctor.compare": Command(
+        "doctor:compare",
+        "Compare two machines or times, by reports of `invoke doctor --json`.",
+        "doctor --compare laptop.json cluster.json",
+    ),
+    "system.packages": Command(
+        "system_packages:packages",
+        "Print the system packages that building needs.",
+        "doctor --packages --need build",
+    ),
+    "env.explain": Command(
+        "env:explain", "Show every setting of an environment, and where its value comes from.", "env debug"
+    ),
+    "env.allow": Command(
+        "env:allow", "Allow an env file in a source tree to name what to run.", "env --allow ./my.toml"
+    ),
+    "cache.show": Command(
+        "cache:show",
+        "Show the files of an entry of Triton's caches, and what each is.",
+        "cache.list LQZ6 --root ~/.triton/cache",
+    ),
+    "build.explain": Command(
+        "build_explain:explain",
+        "Explain what the next build will rebuild, and why.",
+        "build-triton --explain --env debug",
+    ),
+    "ci-replay": Command(
+        "ci_replay:ci_replay",
+        "Run the steps of a CI job that need no GPU, in a clone of the checkout.",
+        "test-triton --ci integration-tests-nvidia.yml:Integration-Tests --dry-run",
+    ),
+    "worktree.add": Command(
+        "worktree:add", "Add a git worktree with an environment of its own.", "worktree add release/3.6.x"
+    ),
+    "worktree.remove": Command(
+        "worktree:remove",
+        "Remove a worktree and its environment, unless work would be lost.",
+        "worktree remove wt-release-3.6.x",
+    ),
+    "pipeline": Command(
+        "pipeline:pipeline",
+        "Show the passes of all stages, conditions, and which a target takes.",
+        "explain --pipeline --target h100,mi300x",
+    ),
+    "container": Command(
+        "container:container",
+        "Write a Dockerfile that builds an environment's Triton.",
+        "editor --container --env dev --out .devcontainer",
+    ),
+    "store.verify": Command(
+        "store:verify", "Verify the LLVMs in the store against their manifests.", "store --verify --quick"
+    ),
+    "store.forget": Command(
+        "store:forget", "Remove an adopted LLVM from the store's list.", "store --forget mine"
+    ),
+    "store.adopt": Command(
+        "store:adopt",
+        "Register an existing LLVM build in the store, in place.",
+        "store.import --in-place /opt/llvm --name mine",
+    ),
+    "kernel.resources": Command(
+        "kernel_resources:resources",
+        "Show registers, spills, shared memory and occupancy of kernels.",
+        "kernel.compile --resources matmul.py --target all --sweep num_warps=4,8",
+    ),
+    "layout": Command(
+        "layout:layout",
+        "Show which thread and register holds each element of a tensor.",
+        "kernel.show --layout '#ttg.swizzled_shared<{vec=8, perPhase=1, maxPhase=8, order=[1,0]}>'"
+        " --shape 64x64",
+    ),
+    "kernel.inline-ptx": Command(
+        "kernel_inline_ptx:inline_ptx",
+        "Write a kernel as a function of inline PTX, for CUDA C++ or Triton.",
+        "kernel.export --as ptx matmul.py --target h100 --header --out matmul.cuh",
+    ),
+    "corpus.add": Command(
+        "corpus:add",
+        "Add the kernels of a list to the corpus, with copies of their sources.",
+        "compare --corpus-add captured.toml",
+    ),
+    "corpus.list": Command("corpus:listing", "List the kernels of the corpus.", "compare --corpus-list"),
+    "corpus.remove": Command(
+        "corpus:remove",
+        "Remove kernels from the corpus, and sources that no other one needs.",
+        "compare --corpus-remove 'matmul*'",
+    ),
+    "kernel.study": Command(
+        "kernel_study:study",
+        "Compile kernels with many Triton versions and compare resources.",
+        "compare kernels.toml --triton 3.2.0,3.6.0,3.9.0 --target h100 --site site",
+    ),
+    "rehearse": Command(
+        "rehearse:rehearse",
+        "Compile a corpus with two Tritons and report regressions.",
+        "compare captured.toml --from 3.6.0 --to 3.9.0",
+    ),
+    "bisect.resume": Command(
+        "bisect:resume", "Resume a stopped bisect, or continue it into LLVM.", "bisect --resume --explain"
+    ),
+    "bisect.status": Command("bisect:status", "Show what a bisect has found so far.", "bisect --status"),
+    "bisect.log": Command(
+        "bisect:log", "Print a bisect in the format of `git bisect replay`.", "bisect --log > log.txt"
+    ),
+    "bisect.skip": Command(
+        "bisect:skip",
+        "Skip a Triton in a bisect: it is not tested, or its outcome is dropped.",
+        "bisect --skip 3.7.1",
+    ),
+    "passes.reduce": Command(
+        "passes_reduce:reduce_",
+        "Reduce an IR file while a pass or command fails the same way.",
+        "reduce failing.mlir --pass 'tritongpu-pipeline{num-stages=3}'",
+    ),
+    "passes.import": Command(
+        "passes_import:import_",
+        "Import a saved MLIR_ENABLE_DUMP log.",
+        "passes.dump --from-log mlir.log --out dump",
+    ),
+    "ir-env": Command(
+        "ir_env:ir_env",
+        "Print Triton's debug variables for `eval`, or set them for a command.",
+        "passes.dump --print-env nvidia,timing --out dumps",
+    ),
+    "passes.find": Command(
+        "passes_find:find",
+        "Show which passes add, duplicate or remove a text.",
+        "passes.show dump --find convert_layout",
+    ),
+    "passes.report": Command(
+        "passes_report:report",
+        "Write one self-contained HTML page of all passes.",
+        "passes.show dump --page --out report.html",
+    ),
+    "passes.run": Command(
+        "passes_run:run",
+        "Run a program whose kernels skip, repeat or stop after passes.",
+        "passes.replay --env torch --skip-pass tritongpu-pipeline -- python script.py",
+    ),
+    # For those who change this tool: CONTRIBUTING.md.
+    "test": Command(
+        "dev:test", "Run linters, type checks and the whole test suite, on all cores.", "test --only unit"
+    ),
+    "lint": Command("dev:lint", "Run ruff, mypy and import-linter.", "lint"),
+    "docs": Command(
+        "dev:docs", "Build the pages of docs/ as a site with a search, and check its links.", "docs --serve"
+    ),
+    "benchmark": Command(
+        "dev:benchmark", "Benchmark the command line, caches or builds.", "benchmark --name command_line"
+    ),
+}
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+EVERY = {**COMMANDS, **MODES}
