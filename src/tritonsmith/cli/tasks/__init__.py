@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from invoke.collection import Collection
+from invoke.context import Context
 from invoke.parser.context import ParserContext
 from invoke.tasks import Task
 
@@ -91,7 +92,7 @@ class Commands(Collection):
 def _listed(purpose: str) -> Task[Any]:
     """Return a task that is listed, and never run, in place of one that is not imported."""
 
-    def body(_context: Any) -> None:
+    def body(_context: Context) -> None:
         """Stand in the list."""
 
     body.__doc__ = purpose

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from invoke.exceptions import Exit
 
@@ -12,6 +12,11 @@ from tritonsmith.cli.tasks.option_fields import CommaList, again, flag, word
 from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, YES
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.ui import console
+
+if TYPE_CHECKING:
+    from tritonsmith.core.plan import Plan
+    from tritonsmith.doctor.check import DoctorContext
+    from tritonsmith.doctor.run import Examination
 
 
 @task(tables=True)
@@ -104,7 +109,7 @@ def run(
         raise Exit(code=1)
 
 
-def _print(examination: Any, *, whole: bool) -> None:
+def _print(examination: Examination, *, whole: bool) -> None:
     """Print the findings; for `--since`, the differences and what is wrong now."""
     from tritonsmith.doctor import report, snapshot
 
@@ -121,7 +126,7 @@ def _print(examination: Any, *, whole: bool) -> None:
     console.out().print(report.summary(found), markup=False)
 
 
-def _mend(subject: Any, plan: Any, *, dry_run: bool, yes: bool) -> bool:
+def _mend(subject: DoctorContext, plan: Plan, *, dry_run: bool, yes: bool) -> bool:
     """Show the plan, ask, and apply the fixes; return whether they were applied."""
     from tritonsmith.core.envs import session
 
