@@ -154,8 +154,11 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     """What the worker is asked for."""
     from tritonsmith.compiler import run as compile_run  # noqa: PLC0415
     from tritonsmith.compiler.interpreter import Interpreter  # noqa: PLC0415
-    from tritonsmith.compiler.points import CompilePoint, expand  # noqa: PLC0415
-    from tritonsmith.compiler.request import CompileRequest  # noqa: PLC0415
+    from tritonsmith.compiler.request import (  # noqa: PLC0415
+        CompilePoint,
+        CompileRequest,
+        expand_points,
+    )
     from tritonsmith.compiler.source import find  # noqa: PLC0415
     from tritonsmith.compiler.targets import Target  # noqa: PLC0415
     from tritonsmith.core.envs.workspace import Workspace  # noqa: PLC0415 - the tool's, not the interpreter's
@@ -166,7 +169,7 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     wanted = []
     for backend, arch, warps in points:
         target = Target(backend, arch, 32)
-        one = expand(
+        one = expand_points(
             CompileRequest(KERNEL, "tiled_matmul", SIGNATURE, (target,), {"num_warps": warps}), kernel
         )[0]
         wanted.append(CompilePoint(f"{one.id}-{warps}", target, one.bound, one.options))

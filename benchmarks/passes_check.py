@@ -26,7 +26,7 @@ from typing import Any
 from tritonsmith.check import check
 from tritonsmith.check.answer import CheckAnswer
 from tritonsmith.check.check import PassCheck, inputs_of
-from tritonsmith.compiler.dump import index, select
+from tritonsmith.compiler.dump import index
 from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
@@ -234,7 +234,7 @@ class CheckedDump:
 
     def __init__(self, folder: Path) -> None:
         self.index: DumpIndex = index.read(folder)
-        self.kernel: DumpedKernel = select.kernel(self.index, "")
+        self.kernel: DumpedKernel = index.choose_kernel(self.index, "")
         self.name = "/".join(folder.parts[-3:])
         self._dumps = check._of_modules(self.index, self.kernel)  # noqa: SLF001 - as the command has them
         python, space = Path(self.index.python), workspace.default()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import SMITH, Smith
-from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.output_folder import folder_name
 
 # A test that comes for the first time kills the tool, with all that it has started, before it ends: what it
 # has left in its folder by then, a cache and a result, is not to be taken for that of the next.

@@ -15,7 +15,7 @@ from tests.real.test_kernels import python
 from tests.support import REAL_WHEELS
 from tritonsmith.compiler import run, targets
 from tritonsmith.compiler.dump import run as dump_run
-from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.inspect.passes import pipeline_table

@@ -9,9 +9,9 @@ from tritonsmith.check import check
 from tritonsmith.check.answer import CheckAnswer
 from tritonsmith.check.interpreter import TritonInterpreter, parameters
 from tritonsmith.check.predicate import single
-from tritonsmith.compiler.dump import run, select
-from tritonsmith.compiler.dump.index import DumpIndex
-from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.dump import run
+from tritonsmith.compiler.dump.index import DumpIndex, choose_kernel
+from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.errors import UndecidedError
@@ -52,7 +52,7 @@ def check_kernel(
     if failed and not index.dumps:  # in the front end: no pass ran
         raise UndecidedError("the kernel does not compile", where=asked.file, why=failed.error)
     run.check(index)
-    kernel = select.kernel(index, index.kernels[0].name)
+    kernel = choose_kernel(index, index.kernels[0].name)
     against = TritonInterpreter(prepared.compile, where, silent=silent) if interpreted else None
     answer = check.check(
         index,

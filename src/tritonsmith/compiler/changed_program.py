@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.compiler import call, watched_program
-from tritonsmith.compiler.surgery import Surgery
+from tritonsmith.compiler.request import Surgery
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import SmithError

@@ -1,19 +1,20 @@
-"""Facts about a kernel that only the environment's interpreter can report, and its error reports."""
+"""Facts that only the environment's interpreter can report, about a kernel and a module, and its errors."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tritonsmith.compiler import call, gpu_properties, interpreter
-from tritonsmith.compiler.points import Config
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler import call, interpreter, targets
+from tritonsmith.compiler.request import CompileRequest, Config
 from tritonsmith.compiler.source import KernelParameter, KernelSource
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.core.plan.process import query
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.worker.border import WorkerRefusal
 from tritonsmith.worker.messages import DescribedRow, DescribeRequest, PointRequest
@@ -56,7 +57,7 @@ def described(
         ir=False,
         points=(PointRequest((target.backend, target.arch, target.warp_size)),),
         stand_ins=tuple(table["stand-ins"]["modules"]),
-        gpus=gpu_properties.all_facts([target]),
+        gpus=targets.all_gpu_facts([target]),
         lent=dict(interpreter.lent()),
     )
     try:
@@ -134,3 +135,46 @@ def _error(refusal: WorkerRefusal, asked: CompileRequest, python: Path) -> Smith
     elif refusal.kind == "file":
         hints = ("only what the kernel needs is run from the file: its definition and the names in it",)
     return kind(what, where=where, why=why, hints=hints)
+
+
+# A top-level package is searched by all finders, since that of an editable install may know it; its
+# submodules are searched in the package's folder only, because `find_spec` would import the parents.
+_SEARCH = """
+import importlib.machinery, importlib.util, json, sys
+name, *parts = sys.argv[1].split(".")
+spec = importlib.util.find_spec(name)
+for part in parts:
+    name += "." + part
+    inside = spec and spec.submodule_search_locations
+    spec = importlib.machinery.PathFinder.find_spec(name, list(inside)) if inside else None
+    if spec is None:
+        break
+print(json.dumps({"name": name, "file": spec and spec.origin}))
+"""
+
+
+def module_file(module: str, python: Path) -> Path:
+    """Return the file of a module.
+
+    Args:
+        module: its dotted name.
+        python: the interpreter that would import it, from the current folder.
+
+    Raises:
+        FactError: there is none, or it is not written in Python.
+    """
+    answer = query((str(python), "-c", _SEARCH, module))
+    try:
+        location = json.loads(answer.out.splitlines()[-1]) if answer else {}
+    except (ValueError, IndexError):
+        location = {}
+    if not location:
+        why = answer.err[-2000:] if answer else f"{python} did not respond in time"
+        raise FactError("cannot search for the module", where=module, why=why)
+    if not location["file"]:
+        package = module.partition(".")[0]
+        hints = ["give its file instead", *(provided(package) if location["name"] == package else ())]
+        raise FactError(f"no module {location['name']}", where=module, why=f"for {python}", hints=hints)
+    if not location["file"].endswith(".py"):
+        raise FactError("this module is not written in Python", where=location["file"])
+    return Path(location["file"])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command

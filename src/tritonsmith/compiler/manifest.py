@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tritonsmith.compiler import notebook, targets
-from tritonsmith.compiler.points import CompilePoint
+from tritonsmith.compiler.request import CompilePoint
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs.workspace import Workspace

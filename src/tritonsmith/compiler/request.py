@@ -1,17 +1,27 @@
-"""A compile request: a kernel, its targets, values and options."""
+"""A compile request, and the points that it expands to.
+
+There is a point per target, config and combination of swept values: a request is what flags or a kernels file
+ask for, a point is one compile. Both may carry a surgery: passes that are skipped, repeated or made the last,
+and options of LLVM and of ptxas.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import hashlib
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import values
-from tritonsmith.compiler.surgery import Surgery
+from tritonsmith.compiler import signature
+from tritonsmith.compiler.signature import BoundSignature, parse_value, spell_value, split_values
+from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import command_line
 from tritonsmith.core.errors import UsageError
+from tritonsmith.worker.messages import SurgeryRequest
 
 AUTOTUNE = "autotune"  # `--sweep autotune`
 
@@ -88,7 +98,7 @@ class CompileRequest:
             named if self.kernel else self.file,
             signature=self.signature,
             target=[target.asked_again() for target in self.targets],
-            option=[f"{name}={values.spell(value)}" for name, value in self.options.items()],
+            option=[f"{name}={spell_value(value)}" for name, value in self.options.items()],
             sweep=[*sweeps, *([AUTOTUNE] if self.autotune else ())],
             stage=self.stages,
             **(self.surgery.flags() if self.surgery else {}),
@@ -137,7 +147,7 @@ def options_of(texts: Iterable[str]) -> dict[str, Any]:
             raise UsageError(
                 f"--option cannot be {text!r}", hints=["give a name and a value: --option maxnreg=128"]
             )
-        options[name.strip()] = values.parse(value.strip())
+        options[name.strip()] = parse_value(value.strip())
     return options
 
 
@@ -155,7 +165,7 @@ def sweeps_of(texts: Iterable[str]) -> tuple[tuple[Sweep, ...], bool]:
             continue
         name, equals, rest = text.partition("=")
         name = name.strip()
-        parts = tuple(part for part in values.split(rest) if part)
+        parts = tuple(part for part in split_values(rest) if part)
         if not equals or not name.isidentifier() or not parts:
             hints = ["give a name and its values: --sweep BLOCK_M=64,128", f"or --sweep {AUTOTUNE}"]
             raise UsageError(f"--sweep cannot be {text!r}", hints=hints)
@@ -166,3 +176,217 @@ def sweeps_of(texts: Iterable[str]) -> tuple[tuple[Sweep, ...], bool]:
             )
         sweeps[name] = Sweep(name, tuple(dict.fromkeys(parts)))
     return tuple(sweeps.values()), autotune
+
+
+_PASS = re.compile(r"([A-Za-z_][\w.-]*)(?:#([1-9]\d{0,3}))?", re.ASCII)
+_OPTION = re.compile(r"-{0,2}[A-Za-z][\w.-]*(=\S*)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Surgery:
+    """The changes to a compile's pipelines; without any, the passes are only counted.
+
+    A pass is `tritongpu-coalesce`, `add_coalesce` or `passes.ttgpuir.add_coalesce`, for all of its runs; `#2`
+    selects the second run.
+
+    Attributes:
+        skip: passes to skip.
+        stop: the last pass; its first run if no number is given.
+        repeat: passes to run twice.
+        llvm: options of LLVM: `disable-lsr`, `opt-bisect-limit=9`.
+        ptxas: options of ptxas: `-O1`.
+    """
+
+    skip: tuple[str, ...] = ()
+    stop: str = ""
+    repeat: tuple[str, ...] = ()
+    llvm: tuple[str, ...] = ()
+    ptxas: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for flag, names in (
+            ("--skip-pass", self.skip),
+            ("--stop-after", filter(None, [self.stop])),
+            ("--repeat-pass", self.repeat),
+        ):
+            for name in names:
+                if not _PASS.fullmatch(name):
+                    hints = ["NAME or NAME#2: tritongpu-coalesce, canonicalize#2, add_coalesce"]
+                    raise UsageError(f"{flag} cannot be {name!r}", hints=hints)
+        for option in self.llvm:
+            if not _OPTION.fullmatch(option):
+                hints = ["as opt and llc take it: disable-lsr, opt-bisect-limit=9"]
+                raise UsageError(f"--set-llvm cannot be {option!r}", hints=hints)
+
+    def __bool__(self) -> bool:
+        return self != Surgery()
+
+    def flags(self) -> dict[str, Any]:
+        """Return the command-line flags for these changes."""
+        return {
+            "skip_pass": self.skip,
+            "stop_after": self.stop,
+            "repeat_pass": self.repeat,
+            "set_llvm": self.llvm,
+            "ptxas_option": self.ptxas,
+        }
+
+    @property
+    def label(self) -> str:
+        """A short description, for the name of a point."""
+        parts = (value for value in self.flags().values() if value)
+        return "+".join(value if isinstance(value, str) else "+".join(value) for value in parts)
+
+    def request(self) -> SurgeryRequest:
+        """Return the changes as the worker's request spells them."""
+        return SurgeryRequest(
+            skip=tuple(map(_pass_run, self.skip)),
+            stop=(_pass_run(self.stop),) if self.stop else (),
+            repeat=tuple(map(_pass_run, self.repeat)),
+            llvm=self.llvm,
+            ptxas=self.ptxas,
+        )
+
+
+def _pass_run(name: str) -> tuple[str, int]:
+    """Split a name and its number; 0 means all runs."""
+    head, _, number = name.partition("#")
+    return head, int(number or 0)
+
+
+_FEW = 8  # values, and points, of a summary
+_LONGEST = 120  # characters of a folder's name
+
+
+@dataclass(frozen=True)
+class Config:
+    """One config of `@triton.autotune`.
+
+    Attributes:
+        values: of the kernel's parameters.
+        options: num_warps, num_stages ...
+    """
+
+    values: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CompilePoint:
+    """A compile to run.
+
+    Attributes:
+        id: name of its folder: the target, and the values that differ between points.
+        target: the GPU.
+        bound: types, constants and hints of the kernel's parameters; None if the source is IR.
+        options: of the backend.
+        surgery: changes to the compiler's pipelines; None for none.
+    """
+
+    id: str
+    target: Target
+    bound: BoundSignature | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    surgery: Surgery | None = None
+
+
+def expand_points(
+    asked: CompileRequest, kernel: KernelSource | None, configs: Iterable[Config] = ()
+) -> tuple[CompilePoint, ...]:
+    """Return all points, targets outermost.
+
+    Args:
+        asked: the request.
+        kernel: its parameters; None if the source is IR.
+        configs: of its autotuner, if they are to be compiled; the recorded ones if empty.
+
+    Raises:
+        UsageError: the signature does not fit the kernel, a swept value its parameter, or an option
+            the configs.
+    """
+    chosen: tuple[Config | None, ...] = (*configs,) or tuple(_recorded_configs(asked, kernel)) or (None,)
+    varying = _varying(point for point in chosen if point)
+    names = [sweep.name for sweep in asked.sweeps]
+    choices = list(itertools.product(*(sweep.texts for sweep in asked.sweeps)))
+    points: dict[str, CompilePoint] = {}
+    variants = asked.variants or (asked.surgery,)
+    for target, config, texts, surgery in itertools.product(asked.targets, chosen, choices, variants):
+        swept = dict(zip(names, texts, strict=True))
+        point = _expanded_point(asked, kernel, target, config, swept, varying)
+        label = surgery.label if surgery and asked.variants else ""
+        point = replace(point, id=_point_id(point.id, {"surgery": label} if label else {}), surgery=surgery)
+        points.setdefault(point.id, point)
+    return tuple(points.values())
+
+
+def summarize_points(wanted: Sequence[CompilePoint]) -> Iterator[str]:
+    """Summarize many points in a few lines: the number of values of each name, and the first points."""
+    by_name: dict[str, dict[str, None]] = {"target": {}}
+    for point in wanted:
+        bound = point.bound
+        named = {**bound.signature, **bound.constexprs} if bound else {}
+        for name, value in {"target": str(point.target), **named, **point.options}.items():
+            by_name.setdefault(name, {})[value if isinstance(value, str) else spell_value(value)] = None
+    for name, taken in by_name.items():
+        if len(taken) > 1:
+            few = list(taken)[:_FEW]
+            yield f"{name}: {len(taken)} values: {', '.join(few)}{', ...' if len(taken) > len(few) else ''}"
+    for point in wanted[:_FEW]:
+        yield point.id
+    if len(wanted) > _FEW:
+        yield f"... and {len(wanted) - _FEW} more"
+
+
+def _recorded_configs(asked: CompileRequest, kernel: KernelSource | None) -> Iterator[Config]:
+    names = {parameter.name for parameter in kernel.parameters} if kernel else set()
+    for table in asked.configs:
+        known = {name: parse_value(each) if isinstance(each, str) else each for name, each in table.items()}
+        inside = {name: value for name, value in known.items() if name in names}
+        yield Config(inside, {name: value for name, value in known.items() if name not in names})
+
+
+def _varying(configs: Iterable[Config]) -> frozenset[str]:
+    """Return the names whose values differ between configs."""
+    tables = [{**config.values, **config.options} for config in configs]
+    names = {name for table in tables for name in table}
+    return frozenset(name for name in names if len({spell_value(table.get(name)) for table in tables}) > 1)
+
+
+def _expanded_point(
+    asked: CompileRequest,
+    kernel: KernelSource | None,
+    target: Target,
+    config: Config | None,
+    swept: Mapping[str, str],
+    told: frozenset[str],
+) -> CompilePoint:
+    parameters = {parameter.name for parameter in kernel.parameters} if kernel else set()
+    options = dict(asked.options)
+    fixed: dict[str, Any] = {}
+    labels = {}
+    if config:
+        fixed |= config.values
+        if twice := sorted(set(options) & set(config.options)):
+            raise UsageError(
+                f"both a flag and the configs of @triton.autotune set {', '.join(twice)}",
+                hints=[f"omit the flag; --sweep {twice[0]}=... overrides the configs"],
+            )
+        options |= config.options
+        every = fixed | dict(config.options)
+        labels = {name: spell_value(value) for name, value in every.items() if name in told}
+    options |= {name: parse_value(text) for name, text in swept.items() if name not in parameters}
+    labels |= swept
+    bound = None
+    if kernel:
+        texts = {name: text for name, text in swept.items() if name in parameters}
+        bound = signature.bind(asked.signature, kernel, fixed, texts)
+    return CompilePoint(_point_id(target, labels), target, bound, options)
+
+
+def _point_id(head: Target | str, labels: Mapping[str, str]) -> str:
+    """Return a name that every file system accepts: `cuda-90-32`, `cuda-90-32,BLOCK=64,num_warps=4`."""
+    full = ",".join([str(head).replace(":", "-"), *(f"{name}={text}" for name, text in labels.items())])
+    name = re.sub(r"[^\w.,=+-]", "_", full)
+    if name == full and len(name) <= _LONGEST:
+        return name
+    return f"{name[: _LONGEST - 9]}-{hashlib.sha256(full.encode()).hexdigest()[:8]}"

@@ -7,33 +7,32 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import (
-    call,
-    gpu_properties,
-    manifest,
-    output_lock,
-    points,
-    report,
-    source,
-)
+from tritonsmith.compiler import call, manifest, output_folder, report, source, targets
 from tritonsmith.compiler.describe import Described, described, refused
-from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.interpreter import (
     Interpreter,
     worker_variables,
 )
 from tritonsmith.compiler.manifest import FILE, Manifest, Point
-from tritonsmith.compiler.points import CompilePoint
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.request import CompilePoint, CompileRequest, expand_points
 from tritonsmith.compiler.signature import BoundSignature
 from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
-from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.ui import console
-from tritonsmith.worker.messages import CompiledRow, CompileHead, FileRequest, PointRequest, PointsRequest
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.messages import (
+    CompiledRow,
+    CompileHead,
+    FileRequest,
+    PointRequest,
+    PointsRequest,
+    ServedRow,
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def check(asked: CompileRequest) -> None:
 def _check(asked: CompileRequest) -> None:
     name, kernel = _in_text(asked)
     if (kernel and not asked.runs_for_configs) or asked.from_ir:
-        points.expand(asked, kernel)
+        expand_points(asked, kernel)
     elif kernel and not kernel.autotuned:
         raise _not_tuned(name)
 
@@ -115,7 +114,7 @@ def prepare(asked: CompileRequest, where: Interpreter, out: Path | None = None) 
     name, wanted = _wanted(asked, where)
     folder = (out or where.output(asked, name)).absolute()
     manifest.check_output(folder)
-    work = output_lock.scratch(folder, where.space)
+    work = output_folder.scratch(folder, where.space)
     stale = Remove((folder,), where.space.root, phase=f"compile {name}")
     steps = [*([] if out else [stale]), *_steps(asked, name, wanted, where, folder, work)]
     return PreparedCompile(Plan(f"compile {name}", tuple(steps)), asked, name, wanted, folder, work)
@@ -172,7 +171,7 @@ def execute_all(
     for request, place in _places(asked, out):
         try:
             # Two commands that kept the locks of several kernels would wait for each other.
-            with output_lock.not_kept() if len(asked) > 1 else nullcontext():
+            with output_folder.not_kept() if len(asked) > 1 else nullcontext():
                 results.append(execute(prepare(request, where, place), where, silent=silent))
         except SmithError as error:
             if len(asked) == 1 or isinstance(error, InterruptedRunError):
@@ -208,7 +207,7 @@ def execute(prepared: PreparedCompile, where: Interpreter, *, silent: bool = Fal
     """
     where.space.claim()
     log = where.space.log("kernel.compile")
-    with output_lock.held(prepared.out, where.space, "kernel.compile"):
+    with output_folder.held(prepared.out, where.space, "kernel.compile"):
         try:
             where.space.run(prepared.plan, "kernel.compile", quiet=silent, log=log)
         except CommandFailedError as failure:
@@ -272,7 +271,7 @@ def file_request(file: Path, kernel: str, wanted: Sequence[CompilePoint], where:
         ir=all(point.bound is None for point in wanted),
         points=tuple(map(_point, wanted)),
         stand_ins=tuple(configs.load("kernels")["stand-ins"]["modules"]),
-        gpus=gpu_properties.all_facts(point.target for point in wanted),
+        gpus=targets.all_gpu_facts(point.target for point in wanted),
         disassemblers={tool.binary: tool.request() for tool in where.programs.disassemblers},
         lent=dict(where.programs.lent),
     )
@@ -294,13 +293,13 @@ def _not_tuned(name: str) -> UsageError:
 def _wanted(asked: CompileRequest, where: Interpreter) -> tuple[str, tuple[CompilePoint, ...]]:
     name, kernel = _in_text(asked)
     if asked.from_ir or (kernel and not asked.runs_for_configs):
-        return name, points.expand(asked, kernel)
+        return name, expand_points(asked, kernel)
     expanded: list[CompilePoint] = []
     for target, about in zip(asked.targets, _described(asked, name, where), strict=True):
         if asked.runs_for_configs and not about.configs:
             raise _not_tuned(name)
         tuned = about.configs if asked.runs_for_configs else ()
-        expanded += points.expand(replace(asked, targets=(target,)), about.kernel, tuned)
+        expanded += expand_points(replace(asked, targets=(target,)), about.kernel, tuned)
     return name, tuple(expanded)
 
 
@@ -353,3 +352,75 @@ def _point(point: CompilePoint) -> PointRequest:
         ranges=tuple(bound.ranges),
         surgery=point.surgery.request() if point.surgery is not None else None,
     )
+
+
+_QUIET = {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+class WarmCompiler:
+    """A compiler for one request after the other; each is a fork of a process that has imported Triton.
+
+    Args:
+        where: the interpreter.
+        folder: for the requests, the results and the caches; it must exist.
+    """
+
+    def __init__(self, where: Interpreter, folder: Path) -> None:
+        self._where, self._folder = where, folder
+        self._process: call.Conversation | None = None
+
+    def compile(self, asked: CompileRequest, out: Path) -> Manifest | None:
+        """Compile all points; return None if the kernel or the signature is refused.
+
+        Args:
+            asked: for a kernel whose head can be read from its file.
+            out: folder of the outputs; existing files are overwritten.
+
+        Raises:
+            FactError: the process has ended.
+        """
+        try:
+            kernel = source.find(source.read(asked.file), asked.kernel, asked.file)
+            wanted = expand_points(asked, kernel) if kernel else ()
+        except SmithError:
+            return None
+        if not wanted:
+            return None
+        files.make_folder(out)
+        request, where = self._folder / "request.json", replace(self._where, jobs=1)
+        content = worker_request(
+            asked.file,
+            asked.kernel,
+            wanted,
+            out,
+            self._folder,
+            where,
+            keep=asked.stages,
+            disassemble=asked.disassemble,
+        )
+        files.write(request, text_of(content))
+        ended = self._ask(request)
+        if ended.status != "ok":
+            return None
+        try:
+            head, rows = call.headed_results(self._folder / "results.jsonl", CompileHead, CompiledRow)
+        except call.UnansweredError:
+            return None
+        if len(rows) != len(wanted):
+            return None
+        return manifest.from_results(head, rows, out, asked.kernel, asked.file, wanted, asked.flags())
+
+    def close(self) -> None:
+        """Stop the process."""
+        if self._process:
+            self._process.close()
+        self._process = None
+
+    def _ask(self, request: Path) -> ServedRow:
+        if self._process is None:
+            change = {**dict(worker_variables(self._where)), **_QUIET}
+            self._process = call.Conversation(
+                self._where.python, "attend", str(request), folder=self._folder, change=change
+            )
+        self._process.say(str(request))
+        return self._process.hear(ServedRow)

@@ -1,19 +1,20 @@
 """The grammar of signatures: upstream's tools/compile.py, plus names, tuples and defaults.
 
 `*fp32:16,i32,1024` gives types, hints and constants in the order of the kernel's parameters, and
-`*fp32:16,i32,BLOCK=1024` gives some of them by name.
+`*fp32:16,i32,BLOCK=1024` gives some of them by name. Values are numbers, words, dtypes and tuples; options
+and sweeps of the command line spell them in the same way.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tritonsmith.compiler import values
 from tritonsmith.compiler.source import KernelParameter, KernelSource
-from tritonsmith.core import configs
+from tritonsmith.core import brackets, configs
 from tritonsmith.core.errors import UsageError, did_you_mean
 
 CONSTEXPR = "constexpr"
@@ -52,7 +53,7 @@ class BoundSignature:
         Raises:
             UsageError: the entry is neither a type nor a value for this parameter.
         """
-        value = values.parse(text)
+        value = parse_value(text)
         constexpr = parameter is not None and parameter.constexpr
         if not isinstance(value, str) or text[:1] in "'\"":
             self.constexprs[name] = value
@@ -66,7 +67,7 @@ class BoundSignature:
             self.constexprs[name] = value
             return CONSTEXPR
         if text.startswith("(") and text.endswith(")"):
-            parts = values.split(text[1:-1].removesuffix(","))
+            parts = split_values(text[1:-1].removesuffix(","))
             types = [self.take(f"{name}.{number}", part) for number, part in enumerate(parts)]
             return f"({','.join(types)}{',' if len(types) == 1 else ''})"
         range_ = configs.load("kernels")["hints"]["range"]
@@ -134,7 +135,7 @@ def without(text: str, names: Container[str], kernel: KernelSource | None) -> st
         return ",".join(
             f"{name}={entry}" for name, entry in assigned(text, kernel).items() if name not in names
         )
-    named = ((entry, _NAMED.fullmatch(entry)) for entry in values.split(text))
+    named = ((entry, _NAMED.fullmatch(entry)) for entry in split_values(text))
     return ",".join(entry for entry, match in named if not match or match[1] not in names)
 
 
@@ -158,7 +159,7 @@ def assigned(text: str, kernel: KernelSource) -> dict[str, str]:
     names = [parameter.name for parameter in kernel.parameters]
     by_parameter: dict[str, str] = {}
     position = 0
-    for entry in values.split(text):
+    for entry in split_values(text):
         named = _NAMED.fullmatch(entry)
         if named:
             name, value = named.groups()
@@ -225,7 +226,7 @@ def _without_value(lacking: list[KernelParameter], kernel: KernelSource, text: s
     names = [parameter.name for parameter in lacking]
     entries = [
         f"{name}={_VALUE}" if name in names else entry if _NAMED.fullmatch(part) is None else part
-        for part, (name, entry) in zip(values.split(text), assigned(text, kernel).items(), strict=True)
+        for part, (name, entry) in zip(split_values(text), assigned(text, kernel).items(), strict=True)
     ]
     need = "need" if names[1:] else "needs"
     return UsageError(
@@ -244,7 +245,66 @@ def _example(parameter: KernelParameter) -> str:
 def _too_long(text: str, kernel: KernelSource) -> UsageError:
     names = [parameter.name for parameter in kernel.parameters]
     return UsageError(
-        f"the signature has {len(values.split(text))} entries, and {kernel.name} has {len(names)} parameters",
+        f"the signature has {len(split_values(text))} entries, and {kernel.name} has {len(names)} parameters",
         why=f"{kernel.name} takes {', '.join(names)}",
         hints=["commas separate entries, except inside types such as tensordesc<fp16[128,64]>"],
     )
+
+
+_LITERALS = {"none": None, "true": True, "false": False}
+_DTYPES = re.compile(
+    r"(?=.*tl\.)\((tl\.\w+|-?\d+)(,\s*(tl\.\w+|-?\d+))*,?\)"
+)  # a tuple of dtypes and integers
+DTYPE = "dtype"  # {"dtype": "float16"}: how JSON carries a value of tl.dtype
+
+
+def split_values(text: str) -> list[str]:
+    """Split a text at commas outside brackets and quotes, and strip the parts; empty for an empty text."""
+    return brackets.split(text, ",", quotes="'\"") if text.strip() else []
+
+
+def parse_value(text: str) -> Any:
+    """Parse a word: a number, True, False, None, a tuple, `tl.float16`; any other word is a string."""
+    if text.lower() in _LITERALS:
+        return _LITERALS[text.lower()]
+    if text.startswith("tl.") and text[3:].isidentifier():
+        return {DTYPE: text[3:]}
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        if _DTYPES.fullmatch(text):
+            return tuple(map(parse_value, split_values(text[1:-1].rstrip(","))))
+        return _number(text)
+    return value if is_value(value) and not isinstance(value, dict) else text
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)  # inf, nan, 1e-5
+    except ValueError:
+        return text
+
+
+def is_value(value: object) -> bool:
+    """Report whether JSON and a command line can carry a value; the worker turns lists back into tuples."""
+    if isinstance(value, dict):
+        return [*value] == [DTYPE] and isinstance(value[DTYPE], str) and value[DTYPE].isidentifier()
+    if isinstance(value, (list, tuple)):
+        return all(map(is_value, value))
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def spell_value(value: Any) -> str:
+    """Return the text that `parse` turns into this value."""
+    return "".join(_spelling(value))
+
+
+def _spelling(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield f"tl.{value[DTYPE]}"
+    elif isinstance(value, (list, tuple)):
+        yield f"({','.join(spell_value(part) for part in value)}{',' if len(value) == 1 else ''})"
+    elif isinstance(value, str) and parse_value(value) != value:
+        yield repr(value)
+    else:
+        yield str(value)

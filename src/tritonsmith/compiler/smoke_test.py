@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import call, points, run, source, targets
+from tritonsmith.compiler import call, run, source, targets
 from tritonsmith.compiler.interpreter import HostPrograms, Interpreter, worker_variables
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.request import CompileRequest, expand_points
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.plan import MakeDir, Plan
@@ -40,7 +40,7 @@ def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPr
     kernel = source.find(source.read(FILE), KERNEL, FILE)
     needed = HostPrograms(linker=programs.linker)
     where = Interpreter(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed)
-    expanded = points.expand(asked, kernel)
+    expanded = expand_points(asked, kernel)
     out = folder / KERNEL
     request = run.worker_request(FILE, KERNEL, expanded, out, folder, where, strict=True)
     stages = tuple(name for name in request.stages if name != "source")

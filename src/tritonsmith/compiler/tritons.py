@@ -18,7 +18,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from tritonsmith.compiler import manifest, targets, values
+from tritonsmith.compiler import manifest, signature, targets
 from tritonsmith.compiler.interpreter import Interpreter, choose_interpreter
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.compiler.targets import Target
@@ -85,7 +85,7 @@ def parse(text: str) -> Triton:
         UsageError: a word is none of these, or contradicts another.
         FactError: the package index does not tell whether it has a ptxas.
     """
-    words = [word for word in values.split(text) if word]
+    words = [word for word in signature.split_values(text) if word]
     if not words:
         raise UsageError(
             "one side is empty", hints=["give a version (3.4.0), an environment, a target or an option"]
@@ -117,7 +117,7 @@ def applied(asked: CompileRequest, side: Triton) -> CompileRequest:
     both = [sweep.name for sweep in asked.sweeps if sweep.name in side.options]
     if both:
         raise UsageError(f"both --sweep and the side {side.label} set {both[0]}", hints=["omit one of them"])
-    fixed = tuple(Sweep(name, (values.spell(value),)) for name, value in side.options.items())
+    fixed = tuple(Sweep(name, (signature.spell_value(value),)) for name, value in side.options.items())
     return replace(asked, targets=side.targets or asked.targets, sweeps=(*asked.sweeps, *fixed))
 
 
@@ -178,7 +178,7 @@ def _with_option(side: Triton, name: str, text: str) -> Triton:
         raise UsageError(f"{side.label} sets {name} twice", hints=["omit one of them"])
     if name == _PTXAS:
         return replace(side, ptxas=ptxas.resolve(text, ptxas.pip_python(Path(sys.executable))))
-    return replace(side, options={**side.options, name: values.parse(text)})
+    return replace(side, options={**side.options, name: signature.parse_value(text)})
 
 
 def _targets(word: str) -> tuple[Target, ...] | None:

@@ -14,10 +14,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith.compiler import kernel_list_text, output_lock, source_tree, targets, values
-from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler import output_folder, signature, source_tree, targets
 from tritonsmith.compiler.kernels import kernel_list, kernels_file
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.source_tree import KernelSources
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
@@ -100,7 +100,7 @@ class Corpus:
         """
         space = workspace.default()
         space.claim()
-        place = output_lock.scratch(self.folder, space)
+        place = output_folder.scratch(self.folder, space)
         files.make_folder(place)
         purpose = f"{task} --corpus {self.folder}"
         return locks.hold(
@@ -219,7 +219,7 @@ def _key(entry: ListedKernel) -> str:
 
 
 def _write(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Write:
-    return Write(corpus.file, kernel_list_text.render(map(kernel_list.row, kernels), _HEAD), phase=_PHASE)
+    return Write(corpus.file, kernel_list.render_kernels(map(kernel_list.row, kernels), _HEAD), phase=_PHASE)
 
 
 def _copies(corpus: Corpus, tree: KernelSources) -> Iterator[Step]:
@@ -259,7 +259,7 @@ def table(kernels: Sequence[ListedKernel]) -> Grid:
             entry.name,
             f"{entry.module or entry.file.rpartition('/')[2]}:{entry.kernel}",
             tables.clipped(entry.signature, _WIDTH),
-            ", ".join(f"{name}={values.spell(value)}" for name, value in entry.options.items()),
+            ", ".join(f"{name}={signature.spell_value(value)}" for name, value in entry.options.items()),
             ", ".join(map(str, entry.targets)),
             str(entry.count or ""),
         ]

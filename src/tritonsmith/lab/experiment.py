@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import tritonsmith
-from tritonsmith.compiler import output_lock
+from tritonsmith.compiler import output_folder
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import InterruptedRunError, SmithError, StepError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, digest
@@ -181,7 +181,7 @@ def kept(
         rules: as `begun`.
         silent: say nothing of a run that was stopped.
     """
-    with output_lock.held(folder, space, task):
+    with output_folder.held(folder, space, task):
         with begun(folder, key, space, task, lambda: baseline, rules, silent=silent) as notes:
             if notes.known(BASELINE) is None:
                 notes.add(BASELINE, baseline)

@@ -21,8 +21,7 @@ from tritonsmith.check.memory import Contents
 from tritonsmith.check.runs import ReferenceRuns
 from tritonsmith.compiler import targets
 from tritonsmith.compiler.interpreter import Interpreter
-from tritonsmith.compiler.points import CompilePoint
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.request import CompilePoint, CompileRequest
 from tritonsmith.compiler.run import PreparedCompile
 from tritonsmith.compiler.signature import BoundSignature
 from tritonsmith.core.plan import Plan

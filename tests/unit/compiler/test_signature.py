@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.compiler import signature, values
+from tritonsmith.compiler import signature
 from tritonsmith.compiler.source import KernelParameter, KernelSource
 from tritonsmith.core.errors import UsageError
 
@@ -107,7 +107,7 @@ def test_a_layout_with_colons_has_no_hint() -> None:
 )
 def test_values(text: str, value: Any) -> None:
     assert bind(f"*i8,*i8,i32,{text}").constexprs["BLOCK"] == value
-    assert values.parse(values.spell(value)) == value
+    assert signature.parse_value(signature.spell_value(value)) == value
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from invoke.exceptions import Exit
 
 from tests.unit.lab.compare import compiler
 from tritonsmith.cli.tasks import corpus as tasks
-from tritonsmith.compiler import kernel_list_text
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import LockedError, UsageError
@@ -84,7 +83,7 @@ def test_an_entry_has_all_that_its_list_says_and_a_copy(program: Path, here: Cor
     assert (here.folder / second.file).read_text() == (program.parent / "two.py").read_text()
     assert (here.folder / second.file).with_name("near.py").is_file()
     rows = map(kernel_list.row, here.kernels())
-    assert kernel_list_text.render(rows, corpus._HEAD) == here.file.read_text()
+    assert kernel_list.render_kernels(rows, corpus._HEAD) == here.file.read_text()
 
 
 def test_what_is_added_again_is_the_same_or_changed(program: Path, here: Corpus) -> None:

@@ -22,7 +22,7 @@ import pytest
 from tests.support import all_gone, command_of
 from tests.unit.worker import preloaded
 from tritonsmith import worker
-from tritonsmith.compiler import gpu_properties, targets
+from tritonsmith.compiler import targets
 from tritonsmith.worker.messages import DescribeRequest
 from tritonsmith.worker.ptxas import read_tail
 
@@ -146,7 +146,7 @@ def request(place: Path, *points: dict[str, Any], **more: Any) -> Path:
         "disassemble": True,
         "stages": ["ttir", "cubin"],
         "stand_ins": ["torch"],
-        "gpus": gpu_properties.all_facts(map(targets.parse, ("h100", "a100", "mi300x"))),
+        "gpus": targets.all_gpu_facts(map(targets.parse, ("h100", "a100", "mi300x"))),
         "disassemblers": {
             "cubin": {"stage": "sass", "programs": ["/no/such", "/bin/echo"], "flags": ["read"]}
         },

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.compiler import gpu_properties, targets
+from tritonsmith.compiler import targets
 from tritonsmith.core import configs
 from tritonsmith.worker import fake_torch
 from tritonsmith.worker.fake_gpu import FakeDriver, FakeGpu
@@ -49,7 +49,7 @@ def ledger() -> Ledger:
 
 def gpu_of(ledger: Ledger, text: str, *more: str) -> FakeGpu:
     every = [targets.parse(one) for one in (text, *more)]
-    gpu = FakeGpu(ledger.note, UnknownError, gpu_properties.all_facts(every))
+    gpu = FakeGpu(ledger.note, UnknownError, targets.all_gpu_facts(every))
     gpu.become(GpuTarget(every[0].backend, every[0].arch, every[0].warp_size))
     return gpu
 
@@ -281,7 +281,7 @@ def test_data_is_of_known_gpus_and_complete() -> None:
     ours = {name for part in table["names"].values() for row in part.values() for name in row.values()}
     assert {name for row in table["model"] for name in row} - {"gpu"} <= ours
     for name in known:
-        facts = gpu_properties.facts(targets.parse(name))
+        facts = targets.gpu_facts(targets.parse(name))
         assert facts["known"]["block-shared"] >= 65536
         assert not set(facts["known"]) & set(facts["of_model"])
 

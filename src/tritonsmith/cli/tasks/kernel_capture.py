@@ -29,7 +29,7 @@ def capture(
 
     from tritonsmith.cli.tasks import output
     from tritonsmith.compiler import targets, watched_program
-    from tritonsmith.compiler.capture import report, run
+    from tritonsmith.compiler.capture import run
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.ui import console
 
@@ -45,10 +45,10 @@ def capture(
     made = run.execute(prepared, space)
     notes = list(made.recording.notes)
     if json:
-        output.json(report.as_json(made.kernels, notes, to, made.code))
+        output.json(run.as_json(made.kernels, notes, to, made.code))
     elif made.kernels:
         launches = sum(one.count for one in made.recording.kernels)
-        console.out().print(report.table(made.kernels, f"{launches} launches for {target}"))
+        console.out().print(run.launch_table(made.kernels, f"{launches} launches for {target}"))
         console.out().print(f"{to}", markup=False)
     for text in notes if made.kernels else ():  # without one, the error below has them
         console.note(text)

@@ -34,8 +34,7 @@ from tritonsmith.core.errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
-    from tritonsmith.compiler.request import CompileRequest
-    from tritonsmith.compiler.surgery import Surgery
+    from tritonsmith.compiler.request import CompileRequest, Surgery
     from tritonsmith.lab.compare.inputs import ComparedKernel
 
 
@@ -167,9 +166,9 @@ class KernelOptions(BackendOptions):
             return asked
         module, name = request.module_of(kernel)
         if module and by:
-            from tritonsmith.compiler import module_file
+            from tritonsmith.compiler import describe
 
-            file = module_file.file_of(module, by.toolchain().python)
+            file = describe.module_file(module, by.toolchain().python)
         else:
             file, name = request.kernel_of(kernel)
             file = notebook.as_python(file)
@@ -225,7 +224,7 @@ class SurgeryOptions:
         Raises:
             UsageError: one is neither a pass nor an option.
         """
-        from tritonsmith.compiler.surgery import Surgery
+        from tritonsmith.compiler.request import Surgery
 
         stop = self.stop_after if "#" in self.stop_after or not self.stop_after else f"{self.stop_after}#1"
         return Surgery(self.skip_pass, stop, self.repeat_pass, self.set_llvm, self.ptxas_option) or None

@@ -136,7 +136,7 @@ def _out(out: OutFile | None, file: Path, name: str) -> Path:
     Raises:
         UsageError: it is the source.
     """
-    from tritonsmith.compiler.folder_name import folder_name
+    from tritonsmith.compiler.output_folder import folder_name
     from tritonsmith.core.errors import UsageError
 
     default = f"{folder_name(name)}.reduced.py"

@@ -47,7 +47,7 @@ def study(
 ) -> None:
     """Compile kernels with many Triton versions and compare resources."""
     from tritonsmith.compiler import targets
-    from tritonsmith.compiler.folder_name import folder_name
+    from tritonsmith.compiler.output_folder import folder_name
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.ui import console

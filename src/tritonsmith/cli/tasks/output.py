@@ -92,12 +92,15 @@ def time_of(what: Plan, receipt: Path, measured: float | None = None) -> list[st
 
 def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
     """Print the plan of a compile; for very many points only a summary, in comments, unless `everything`."""
-    from tritonsmith.compiler import points
+    from tritonsmith.compiler import request
 
     if everything or len(what.wanted) <= _MANY:
         plan(what.plan)
         return
-    lines = [f"{len(what.wanted)} points of {what.kernel} into {what.out}", *points.summary(what.wanted)]
+    lines = [
+        f"{len(what.wanted)} points of {what.kernel} into {what.out}",
+        *request.summarize_points(what.wanted),
+    ]
     lines.append(console.typed("the script with all of them: invoke kernel.compile ... --dry-run --all"))
     console.write("\n".join(f"# {printable(line)}" for line in lines))
 

@@ -178,13 +178,13 @@ def _of_dump(
     through_llvm: bool,
 ) -> tuple[DumpIndex, CheckAnswer]:
     from tritonsmith.check import check as passes_check
-    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import FactError
 
     made, space = index.read(folder), workspace.default()
-    one = select.kernel(made, kernel)
+    one = index.choose_kernel(made, kernel)
     chosen = replayer.choose(made, space, env=env, python=python, triton_opt=None)
     if chosen.python is None:
         raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])

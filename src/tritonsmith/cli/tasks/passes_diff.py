@@ -30,7 +30,7 @@ def diff(
     json: bool = JSON,
 ) -> None:
     """Show what a pass changed, or where two dumps diverge."""
-    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.dump import index
     from tritonsmith.inspect.passes import diff as view_diff
 
     made = index.read(folder)
@@ -43,14 +43,14 @@ def diff(
     if not number:
         hints = [f"{command('passes.list', folder)} has the numbers", "--against OTHER compares two dumps"]
         raise UsageError("name a pass by its number", hints=hints)
-    name = select.kernel(made, kernel).name
-    dump = select.dump(made, name, number)
-    one, two = (dump, select.dump(made, name, to)) if to else view_diff.sides(made, dump)
+    name = index.choose_kernel(made, kernel).name
+    dump = index.choose_dump(made, name, number)
+    one, two = (dump, index.choose_dump(made, name, to)) if to else view_diff.sides(made, dump)
     _print((made, one), (made, two), ops=ops, layouts=layouts, json=json)
 
 
 def _part(made: DumpIndex, other: DumpIndex, kernel: str, *, ops: bool, layouts: bool, json: bool) -> None:
-    from tritonsmith.compiler.dump import select
+    from tritonsmith.compiler.dump import index
     from tritonsmith.core.ui import console
     from tritonsmith.inspect.passes import diff as view_diff
 
@@ -58,7 +58,7 @@ def _part(made: DumpIndex, other: DumpIndex, kernel: str, *, ops: bool, layouts:
     if len(names) > 2:  # noqa: PLR2004 - one for each dump
         raise UsageError("--kernel takes one kernel, or one per dump", hints=["--kernel double,double-2"])
     both = ((made, names[0]), (other, names[-1]))
-    first, second = (view_diff.ComparedRun(one, select.kernel(one, name)) for one, name in both)
+    first, second = (view_diff.ComparedRun(one, index.choose_kernel(one, name)) for one, name in both)
     found = view_diff.divergence(first, second)
     said = view_diff.said(found)
     numbers = [dump and dump.number for dump in (found.one, found.other)]

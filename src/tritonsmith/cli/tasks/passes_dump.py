@@ -32,8 +32,8 @@ def dump(
     from invoke.exceptions import Exit
 
     from tritonsmith.cli.tasks import output
-    from tritonsmith.compiler.dump import import_log, run, summary
-    from tritonsmith.compiler.dump.options import Choices
+    from tritonsmith.compiler.dump import import_log, pass_runs, run
+    from tritonsmith.compiler.dump.run import Choices
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import SmithError, UsageError
 
@@ -52,7 +52,7 @@ def dump(
             return
         with import_log.full_disk_told(prepared.out):
             index, code = run.dump_program(prepared, step, space)
-        summary.show(index, json=json, aside=True)
+        pass_runs.show_summary(index, json=json, aside=True)
         if code:
             raise Exit(code=code)
         run.check(index)
@@ -65,7 +65,7 @@ def dump(
         return
     with import_log.full_disk_told(made.prepared.out):
         index, manifest = run.dump_kernel(made)
-    summary.show(index, json=json)
+    pass_runs.show_summary(index, json=json)
     bad = [point for point in manifest.points if point.status != "ok"]
     if bad:
         again = command("passes.show", index.folder, "last")

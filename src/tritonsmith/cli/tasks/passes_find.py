@@ -21,13 +21,13 @@ def find(
     json: bool = JSON,
 ) -> None:
     """Show which passes add, duplicate or remove a text."""
-    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.dump import index
     from tritonsmith.core.errors import SmithError
     from tritonsmith.core.ui import console
     from tritonsmith.inspect.passes import show
 
     made = index.read(folder)
-    chosen = select.kernel(made, kernel)
+    chosen = index.choose_kernel(made, kernel)
     found = show.find_text(made, chosen.name, text, regex=regex)
     if json:
         output.json(show.events_as_json(found), indent=None)

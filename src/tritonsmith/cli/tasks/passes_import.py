@@ -19,8 +19,8 @@ def import_(
     json: bool = JSON,
 ) -> None:
     """Import a saved MLIR_ENABLE_DUMP log."""
-    from tritonsmith.compiler.dump import import_log, summary
+    from tritonsmith.compiler.dump import import_log, pass_runs
 
     index = import_log.shown(file, out or import_log.place(file), python=str(python or ""))
-    summary.show(index, json=json)
+    pass_runs.show_summary(index, json=json)
     import_log.check(index)

@@ -46,7 +46,7 @@ def isolate(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Reproduce a failing pass alone, in a folder to attach to an issue."""
-    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.compiler.request import options_of
     from tritonsmith.core.envs import workspace
@@ -57,7 +57,7 @@ def isolate(
     from tritonsmith.lab.reduce import report as reduce_report
 
     made = index.read(folder)
-    one = select.kernel(made, kernel)
+    one = index.choose_kernel(made, kernel)
     space = workspace.default()
     if pattern or when:
         if pattern and when:
@@ -178,7 +178,7 @@ def _held(
 def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:
     """Find the first pass that changes the kernel's result."""
     from tritonsmith.check import predicate
-    from tritonsmith.compiler.dump import select
+    from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.core.errors import FactError, SmithError
     from tritonsmith.core.ui import console
@@ -192,7 +192,7 @@ def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, 
         if chosen.python is None:
             hints = ["--python PATH"]
             raise FactError("only an interpreter with Triton prints the generic form", hints=hints)
-        answer = check.check(made, select.kernel(made, kernel), chosen.python, space, silent=json)
+        answer = check.check(made, index.choose_kernel(made, kernel), chosen.python, space, silent=json)
     if json:
         output.json(report.as_json(answer), indent=None)
     else:
@@ -218,12 +218,12 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
     from tritonsmith.cli.tasks.kernel_compile import compile_
     from tritonsmith.cli.tasks.option_task import from_argv
     from tritonsmith.compiler import run
-    from tritonsmith.compiler.dump import provenance
+    from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.interpreter import choose_interpreter
     from tritonsmith.core.errors import FactError, UsageError
     from tritonsmith.core.plan import digest
 
-    provenance.require_own(made, space)
+    index.require_own(made, space)
     try:
         given = from_argv(compile_, shlex.split(made.command))
     except (ParseError, UsageError, ValueError):

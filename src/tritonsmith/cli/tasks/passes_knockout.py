@@ -82,7 +82,7 @@ def _of_program(
     """Run a program without each pass of its kernels in turn."""
     from tritonsmith.cli.tasks import output
     from tritonsmith.cli.tasks.triage import command_subject
-    from tritonsmith.compiler import output_lock
+    from tritonsmith.compiler import output_folder
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.ui import console
     from tritonsmith.lab import experiment
@@ -105,7 +105,7 @@ def _of_program(
 
     key, task_name = subject.key, "passes.knockout"
     with (
-        output_lock.held(subject.out, space, task_name),
+        output_folder.held(subject.out, space, task_name),
         experiment.begun(
             subject.out, key, space, task_name, subject.baseline, tests.rules, silent=json
         ) as journal,

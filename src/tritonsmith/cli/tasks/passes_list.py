@@ -22,12 +22,12 @@ def listing(
     json: bool = JSON,
 ) -> None:
     """List the passes of a dump with what each changed, and its time."""
-    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.dump import index
     from tritonsmith.core.ui import console
     from tritonsmith.inspect.passes import pipeline_table
 
     made = index.read(folder)
-    chosen = select.kernel(made, kernel)
+    chosen = index.choose_kernel(made, kernel)
     counted = pipeline_table.rows(made, chosen.name)
     if json:
         output.json(pipeline_table.as_json(made, chosen, counted), indent=None)

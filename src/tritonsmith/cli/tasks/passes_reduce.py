@@ -36,7 +36,7 @@ def reduce_(
     json: bool = JSON,
 ) -> None:
     """Reduce an IR file while a pass or command fails the same way."""
-    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.compiler.request import options_of
     from tritonsmith.core.envs import workspace
@@ -59,7 +59,9 @@ def reduce_(
     elif file.is_dir() and (file / index.FILE).is_file() and not (pass_ or command):
         dump = index.read(file)
         chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt)
-        made = failing_pass.isolate(dump, select.kernel(dump, kernel), chosen, space, options_of(by.option))
+        made = failing_pass.isolate(
+            dump, index.choose_kernel(dump, kernel), chosen, space, options_of(by.option)
+        )
         if not made.same:
             console.warn(isolate_report.summary(made))
         text, way, to = made.text, made.way, file / "reduced.mlir"
@@ -148,7 +150,7 @@ def _wrong_pass(
 ) -> tuple[str, PassRunner]:
     """Return the first pass of a dump that changes the result, and its input."""
     from tritonsmith.check import check, report
-    from tritonsmith.compiler.dump import select
+    from tritonsmith.compiler.dump import index
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.compiler.replay import run as replay_run
     from tritonsmith.core.command_line import command
@@ -156,7 +158,7 @@ def _wrong_pass(
     from tritonsmith.lab.isolate import failing_pass
     from tritonsmith.lab.reduce.reduction import WrongPassRunner
 
-    one = select.kernel(dump, kernel)
+    one = index.choose_kernel(dump, kernel)
     chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=None)
     if chosen.python is None:
         raise _no_bindings()
@@ -179,10 +181,10 @@ def _wrong_pass(
 
 
 def _by_bindings(pipeline: str, python: Path, space: Workspace, *, wrong: bool) -> PassRunner:
-    from tritonsmith.compiler.replay import introspect
+    from tritonsmith.compiler.replay import bindings
     from tritonsmith.lab.reduce import pass_runner
 
-    calls = pass_runner.calls(pipeline, introspect.known(python, space), python)
+    calls = pass_runner.calls(pipeline, bindings.known_bindings(python, space), python)
     kind = pass_runner.PassRunner
     if wrong:
         from tritonsmith.lab.reduce.reduction import WrongPassRunner

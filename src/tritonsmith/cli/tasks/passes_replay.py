@@ -47,8 +47,8 @@ def replay(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Run a pass of a dump alone, and compare its output with the next dump."""
-    from tritonsmith.compiler.dump import index, select
-    from tritonsmith.compiler.replay import debugger, pass_chain, replayer, report, run
+    from tritonsmith.compiler.dump import index
+    from tritonsmith.compiler.replay import debugger, pass_chain, replayer, run
     from tritonsmith.compiler.request import options_of
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import UsageError
@@ -57,7 +57,7 @@ def replay(
     if break_ and not gdb and not lldb:
         raise UsageError("--break needs a debugger", hints=["add --gdb or --lldb"])
     dump = index.read(folder)
-    one = select.kernel(dump, kernel)
+    one = index.choose_kernel(dump, kernel)
     space = workspace.default()
     chosen = replayer.choose(
         dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt, source=source
@@ -82,24 +82,24 @@ def replay(
         return
     outcomes = run.execute(prepared, space)
     if json:
-        output.json(report.as_json(outcomes, prepared))
+        output.json(run.as_json(outcomes, prepared))
     elif all_:
-        console.out().print(report.table(outcomes, prepared))
-        console.out().print(report.summary(outcomes), markup=False)
+        console.out().print(run.outcome_table(outcomes, prepared))
+        console.out().print(run.summary(outcomes), markup=False)
     if not all_:
         _answer(outcomes[0], prepared, out, quiet=json)
 
 
 def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | None, *, quiet: bool) -> None:
     """Print the result of a single job; raise if the job failed or its output differs."""
-    from tritonsmith.compiler.replay import report, run, verdict
+    from tritonsmith.compiler.replay import run
     from tritonsmith.core.errors import SmithError
     from tritonsmith.core.ui import console, recording
 
     job = outcome.job
     for text in job.notes:
         console.note(text)
-    if outcome.verdict not in verdict.RAN:
+    if outcome.verdict not in run.RAN:
         hints = [f"its input: {job.input}", *([f"the log: {job.log}"] if job.log.is_file() else [])]
         raise SmithError(f"{job.title} cannot be replayed: {outcome.verdict}", why=outcome.why, hints=hints)
     if prepared.debug:
@@ -107,10 +107,10 @@ def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | Non
     made = run.keep(job.out, out.path(job.out.name)) if out else job.out
     recording.made(made)
     if outcome.verdict == "differs":
-        hints = [f"diff {made} {job.after}", *report.suspects(prepared)]
-        raise SmithError(report.sentence(outcome), where=made, hints=hints)
+        hints = [f"diff {made} {job.after}", *run.suspects(prepared)]
+        raise SmithError(run.sentence(outcome), where=made, hints=hints)
     if not quiet:
-        console.out().print(report.sentence(outcome), markup=False)
+        console.out().print(run.sentence(outcome), markup=False)
         console.out().print(f"{made}", markup=False)
 
 

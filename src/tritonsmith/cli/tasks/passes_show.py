@@ -26,7 +26,7 @@ def show(
     json: bool = JSON,
 ) -> None:
     """Print the IR before or after a pass."""
-    from tritonsmith.compiler.dump import index, select
+    from tritonsmith.compiler.dump import index
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.ui import console
     from tritonsmith.inspect.passes import diff as view_diff
@@ -37,7 +37,7 @@ def show(
     if layouts and (normal or path):
         raise UsageError("--layouts prints no text: --normal and --path have no effect", hints=["omit them"])
     made = index.read(folder)
-    dump = select.dump(made, select.kernel(made, kernel).name, number)
+    dump = index.choose_dump(made, index.choose_kernel(made, kernel).name, number)
     shown = view_diff.left(made, dump) if after else dump
     out = console.out()
     if layouts:

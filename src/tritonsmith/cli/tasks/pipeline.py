@@ -26,7 +26,7 @@ def pipeline(
 ) -> None:
     """Show the passes of all stages, conditions, and which a target takes."""
     from tritonsmith.compiler import targets, tritons
-    from tritonsmith.compiler.replay import introspect
+    from tritonsmith.compiler.replay import bindings
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.ui import console
     from tritonsmith.inspect.passes import target_pipeline
@@ -46,9 +46,9 @@ def pipeline(
             hints = ["--triton 3.4.0,3.9.0 --target h100,a100"]
             raise UsageError(f"--triton {compiler.label} names no Triton only", hints=hints)
         where = tritons.place_of(compiler)
-        known = introspect.known(where.python, where.space)
+        known = bindings.known_bindings(where.python, where.space)
         for one in wanted:
-            calls, ended = introspect.backend_calls(where.python, where.space, one, options.of_backend())
+            calls, ended = bindings.backend_calls(where.python, where.space, one, options.of_backend())
             for stage, why in ended.items():
                 console.note(f"{compiler.label}, {one}: {stage} is known up to where it ended: {why}")
             columns.append(target_pipeline.passes(calls, known))

@@ -60,9 +60,9 @@ def task(
 
 
 def _outputs_kept() -> AbstractContextManager[None]:
-    from tritonsmith.compiler import output_lock
+    from tritonsmith.compiler import output_folder
 
-    return output_lock.kept()
+    return output_folder.kept()
 
 
 def _widen(wide: bool) -> None:

@@ -51,7 +51,7 @@ def triage(
     json: bool = JSON,
 ) -> None:
     """Find the cause of a wrong kernel by changing one thing at a time."""
-    from tritonsmith.compiler import output_lock
+    from tritonsmith.compiler import output_folder
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import Plan, Write
     from tritonsmith.lab import experiment
@@ -78,7 +78,7 @@ def triage(
         told.add(text)  # each message once
 
     with (
-        output_lock.held(subject.out, space, "triage"),
+        output_folder.held(subject.out, space, "triage"),
         experiment.begun(
             subject.out, subject.key, space, "triage", subject.baseline, tests.rules, silent=json
         ) as journal,
@@ -159,7 +159,7 @@ def _kernel(
 ) -> KernelSubject:
     from tritonsmith.check import predicate
     from tritonsmith.compiler import run
-    from tritonsmith.compiler.folder_name import folder_name
+    from tritonsmith.compiler.output_folder import folder_name
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.plan import digest
     from tritonsmith.lab import terms as language

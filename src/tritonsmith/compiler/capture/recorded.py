@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import values
-from tritonsmith.compiler.capture import signature_text
+from tritonsmith.compiler import signature
+from tritonsmith.compiler.signature import parse_value, spell_value
 from tritonsmith.core import untrusted
 
 _FEW = 8  # grids and call sites of one kernel
@@ -120,7 +120,7 @@ def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path
             found.notes[f"{name} is left out: {', '.join(about['unwritten'])} cannot be written"] = None
             continue
         try:
-            text = signature_text.signature(about)
+            text = signature_text(about)
         except ValueError as error:
             found.notes[f"{name} is left out: {error}"] = None
             continue
@@ -150,7 +150,7 @@ def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path
 def _spelled(options: Mapping[str, Any]) -> dict[str, Any]:
     """Convert values for a list: None, dicts and strings become texts that `values.parse` reads."""
     return {
-        name: values.spell(value) if value is None or isinstance(value, (dict, str)) else value
+        name: signature.spell_value(value) if value is None or isinstance(value, (dict, str)) else value
         for name, value in options.items()
     }
 
@@ -175,3 +175,54 @@ def moved(found: Iterable[Launches], texts: Mapping[str, str], passing: Iterable
         elif any(Path(name).resolve().is_relative_to(folder) for folder in gone):
             sources[name] = untrusted.read_text(Path(name))
     return sources
+
+
+def signature_text(about: Mapping[str, Any]) -> str:
+    """Return a kernel's signature: entries by name, in the order of its parameters.
+
+    Args:
+        about: the worker's record: see worker/specialization.py.
+    """
+    return ",".join(
+        f"{row['name']}={_entry(about, row['name'], about['signature'][row['name']], row['constexpr'])}"
+        for row in about["parameters"]
+    )
+
+
+def _entry(about: Mapping[str, Any], path: str, kind: Any, constexpr: bool) -> str:
+    if path in about["constexprs"]:
+        value = about["constexprs"][path]
+        specialised = type(value) is int and value == 1 and not constexpr
+        return f"{'i32' if kind == 'constexpr' else kind}:1" if specialised else spell_constant(value)
+    if isinstance(kind, list):
+        parts = [_entry(about, f"{path}.{number}", part, constexpr) for number, part in enumerate(kind)]
+        return f"({','.join(parts)}{',' if len(parts) == 1 else ''})"
+    hint = about["hints"].get(path)
+    return f"{kind}{f':{hint}' if hint else ''}{':r32' if path in about['ranges'] else ''}"
+
+
+def spell_constant(value: Any) -> str:
+    """Spell a constant; strings are quoted, so that none is taken for a type or a number.
+
+    Raises:
+        ValueError: a signature cannot express the value.
+    """
+    text = "".join(_spelling(value))
+    if parse_value(text) != (list_free := _tuples(value)):
+        raise ValueError(f"{list_free!r} cannot be written in a signature")
+    return text
+
+
+def _spelling(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield repr(value)
+    elif isinstance(value, list):
+        yield f"({','.join(map(spell_constant, value))}{',' if len(value) == 1 else ''})"
+    elif isinstance(value, dict):
+        yield spell_value(value)
+    else:
+        yield repr(value)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

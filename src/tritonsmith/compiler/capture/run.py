@@ -1,4 +1,4 @@
-"""`kernel.capture`: run a program that launches kernels, and list them; no GPU is needed."""
+"""`kernel.capture`: run a program that launches kernels, and write a list of them; no GPU is needed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tritonsmith.compiler import describe, gpu_properties, kernel_list_text, watched_program
+from tritonsmith.compiler import describe, targets, watched_program
 from tritonsmith.compiler.capture import recorded
+from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
@@ -18,7 +20,8 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
 from tritonsmith.core.plan.steps.run_attached import AttachedRun
-from tritonsmith.core.ui import redact
+from tritonsmith.core.ui import redact, tables
+from tritonsmith.core.ui.tables import Grid
 from tritonsmith.worker.messages import CaptureRequest
 
 _TASK = "kernel.capture"
@@ -109,7 +112,7 @@ def prepare(
     facts = configs.load("capture")
     request = CaptureRequest(
         target=(target.backend, target.arch, target.warp_size),
-        gpus=gpu_properties.all_facts([target]),
+        gpus=targets.all_gpu_facts([target]),
         results=str(work / "results"),
         stand_ins=tuple(stand_ins),
         canaries=str(work.with_name("canaries")),
@@ -117,9 +120,7 @@ def prepare(
     )
     asked_by = command("kernel.capture", device=device)
     vendor = {
-        name: text
-        for variables in gpu_properties.environment(target).values()
-        for name, text in variables.items()
+        name: text for variables in targets.environment(target).values() for name, text in variables.items()
     }
     step, site = watched_program.prepare(argv, python, request, work, asked_by, vendor)
     before = (
@@ -239,6 +240,34 @@ def _write(
         "target": str(prepared.target),
         "notes": list(found.notes),
     }
-    text = kernel_list_text.render(kernels, captured=captured)
+    text = kernel_list.render_kernels(kernels, captured=captured)
     space.run(Plan("list", (Write(out, text, phase="list"),)), _TASK, quiet=True, log=log)
     return kernels
+
+
+def launch_table(kernels: Sequence[Mapping[str, Any]], title: str) -> Grid:
+    """Return a table with one row per kernel."""
+    rows = [
+        (
+            kernel["name"],
+            str(kernel["count"]),
+            str(len(kernel.get("configs", ())) or ""),
+            "x".join(map(str, kernel["grid"][0])) + _more(kernel["grid"]),
+            kernel["where"][0] + _more(kernel["where"]),
+        )
+        for kernel in kernels
+    ]
+    return tables.plain(
+        title, ("kernel", "launches", "configs", "grid", "where"), rows, right=["launches", "configs"]
+    )
+
+
+def _more(parts: Sequence[object]) -> str:
+    return f" +{len(parts) - 1}" if len(parts) > 1 else ""
+
+
+def as_json(
+    kernels: Sequence[Mapping[str, Any]], notes: Sequence[str], out: Path, code: int
+) -> dict[str, Any]:
+    """Return the result as JSON data."""
+    return {"schema": 1, "file": str(out), "kernels": list(kernels), "notes": list(notes), "exit": code}

@@ -1,4 +1,9 @@
-"""`passes.dump --from-log`: split a saved log."""
+"""`passes.dump --from-log`: split a saved log, without what a CI system or launcher put before each line.
+
+No parser recognises IR behind such a prefix: the time (GitHub Actions), a rank (torchrun), a colour. Its form
+is not documented anywhere: it is the text before the first banner, if the lines after that banner begin in
+the same way.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from tritonsmith.compiler.dump import binaries, line_prefixes, provenance
+from tritonsmith.compiler.dump import binaries
 from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.compiler.dump.index import COMPILED, FILE, KEPT, OUTPUT, UNFINISHED, DumpIndex
 from tritonsmith.compiler.dump.splitter import Splitter
@@ -24,6 +29,7 @@ from tritonsmith.core.plan.compression import Decompressed, limits
 from tritonsmith.core.ui import console
 from tritonsmith.core.ui.progress import PhaseProgress
 from tritonsmith.core.untrusted import UnreadableError
+from tritonsmith.ir import banners
 
 CHUNK = 1 << 20
 REPRODUCERS = "reproducers"
@@ -63,13 +69,13 @@ def read(
             "cannot read this log", where=source, why="a pipe or a device, not a file", hints=hints
         )
     if python:
-        step = provenance.record(name, python, space, "import")
+        step = indexes.record_origin(name, python, space, "import")
         space.run(Plan("record", (step,)), "passes.import", quiet=True)
     empty(out)
     with full_disk_told(out):
         splitter = Splitter(out)
         try:
-            for chunk in line_prefixes.without(_chunks(source, progress), _say):
+            for chunk in without_prefixes(_chunks(source, progress), _say):
                 splitter.feed(chunk)
         except FactError as error:
             splitter.close(command=name, python=python)
@@ -253,3 +259,82 @@ def _opened(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
             yield cast("BinaryIO", Decompressed(file, limits())), None
         else:
             yield file, path.stat().st_size
+
+
+_ALIKE = 4  # lines after a banner that begin as it does: then each line of the log does
+_HELD = 4 * banners.LONGEST  # bytes without a line end that are waited for
+_PREFIXED = 16 << 20  # bytes of those lines
+_COLOUR = rb"\x1b\[[\d;]*[mK]"
+_DIGITS = re.compile(rb"\d+")
+
+
+def without_prefixes(chunks: Iterable[bytes], say: Callable[[str], object]) -> Iterator[bytes]:
+    """Yield the chunks of a log without line prefixes, from its first banner on; usually the unchanged log.
+
+    Args:
+        chunks: the log.
+        say: called once with the prefix that is removed, as it stands before the first banner.
+    """
+    held = b""
+    rest = iter(chunks)
+    for chunk in rest:
+        held += chunk
+        begin = _first_banner(held)
+        if begin is None:  # no banner yet: all but the last line is known to be none
+            cut = held.rfind(b"\n") + 1 or (len(held) if len(held) > _HELD else 0)
+            yield held[:cut]
+            held = held[cut:]
+        elif not begin[1] or len(held) - begin[0] > _PREFIXED:
+            break
+        elif held.count(b"\n", begin[0]) > _ALIKE:
+            pattern = _prefix_pattern(held, *begin)
+            if pattern is None:
+                break
+            say(begin[1].decode("utf-8", "replace"))
+            yield held[: begin[0]]
+            yield from _lines_without(held[begin[0] :], rest, pattern)
+            return
+    yield held
+    yield from rest
+
+
+def _first_banner(data: bytes) -> tuple[int, bytes] | None:
+    """Return the offset of the first banner's line, and the text before the banner; None if none yet."""
+    at = 0
+    while (at := data.find(banners.MARK, at)) >= 0:
+        first, last = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1
+        if not last:
+            return None
+        if last - first <= banners.LONGEST and (parsed := banners.parse(_without_colours(data[first:last]))):
+            banner = _without_colours(data[first:last])[parsed[0] :]
+            start = data.find(banner[: banner.find(banners.MARK)], first)
+            return first, data[first:start]
+        at = last
+    return None
+
+
+def _without_colours(line: bytes) -> bytes:
+    return re.sub(_COLOUR, b"", line) if b"\x1b" in line else line
+
+
+def _prefix_pattern(data: bytes, begin: int, prefix: bytes) -> re.Pattern[bytes] | None:
+    """Return a pattern of the prefix; None if the lines after the banner do not begin with it."""
+    solid = prefix.rstrip(b" ") or prefix
+    alike = rb"\d+".join(map(re.escape, _DIGITS.split(solid)))
+    alike += rb" {0,%d}" % (len(prefix) - len(solid))  # editors take blanks at the ends of lines away
+    following = data[begin:].split(b"\n", _ALIKE + 1)[1 : _ALIKE + 1]
+    if not all(re.match(alike, line) for line in following):
+        return None
+    return re.compile(rb"(?m:^)" + alike + (rb"|" + _COLOUR if b"\x1b" in prefix else b""))
+
+
+def _lines_without(held: bytes, rest: Iterable[bytes], pattern: re.Pattern[bytes]) -> Iterator[bytes]:
+    """Yield whole lines without the pattern."""
+    for chunk in rest:
+        cut = chunk.rfind(b"\n") + 1
+        if not cut and len(held) < _HELD:
+            held += chunk
+            continue
+        yield pattern.sub(b"", held + chunk[:cut])
+        held = chunk[cut:]
+    yield pattern.sub(b"", held)

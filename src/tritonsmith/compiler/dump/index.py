@@ -9,18 +9,24 @@ Each banner with the IR below it, in the order of the index, and the pieces of o
 offsets leave, give the original stream again: see `pieces`.
 
 A dump equal to the one before it is a hard link to the same file.
+
+An index may be foreign, and it names an interpreter and a kernel's file. Only a dump that was made here names
+something that may be run: those are recorded in the workspace, outside of the dump.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import untrusted
-from tritonsmith.core.errors import FactError
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError, UsageError, did_you_mean
+from tritonsmith.core.plan import Step, Write, digest
 from tritonsmith.ir.banners import When
 
 FILE = "index.json"
@@ -234,3 +240,100 @@ def _check(index: DumpIndex) -> None:
     for dump in index.dumps:
         if dump.against is not None and not 0 <= dump.against < len(index.dumps):
             raise ValueError(f"there is no dump {dump.against}")
+
+
+def choose_kernel(index: DumpIndex, name: str) -> DumpedKernel:
+    """Return a kernel by name, or the only one.
+
+    Raises:
+        UsageError: there is no such kernel, or none is named and there are several.
+        FactError: the dump has none.
+    """
+    known = [entry.name for entry in index.kernels]
+    if not known:
+        raise FactError("this dump contains no IR", where=index.folder / index.output)
+    if not name and len(known) > 1:
+        hints = [f"choose one: --kernel {candidate}" for candidate in known[:8]]
+        raise UsageError("this dump has several kernels", hints=hints)
+    match = next((entry for entry in index.kernels if entry.name == (name or known[0])), None)
+    if match is None:
+        raise UsageError(f"no kernel {name!r} in this dump", hints=did_you_mean(name, known))
+    return match
+
+
+def choose_dump(index: DumpIndex, name: str, word: str) -> Dump:
+    """Return a dump of a kernel by its number, or by the name of a pass that ran once.
+
+    Args:
+        index: the dump folder's index.
+        name: the kernel.
+        word: `12`, `tritongpu-coalesce` or `TritonGPUCoalesce`.
+
+    Raises:
+        UsageError: there is no such dump, or there are several.
+    """
+    dumps = index.of(name)
+    if word.isdecimal():
+        if int(word) < len(dumps):
+            return dumps[int(word)]
+        raise UsageError(f"no pass {word}", hints=[f"passes of {name}: 0 to {len(dumps) - 1}"])
+    matches = [entry for entry in dumps if word in (entry.argument, entry.name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        numbers = ", ".join(str(entry.number) for entry in matches)
+        raise UsageError(f"{word} ran more than once", hints=[f"choose one by its number: {numbers}"])
+    names = {entry.label for entry in dumps}
+    raise UsageError(f"no pass {word!r} in this dump", hints=did_you_mean(word, names))
+
+
+def record_origin(made_by: str, python: str, space: Workspace, phase: str) -> Step:
+    """Return a step that records a dump as made here, by the command and the interpreter of its index."""
+    return Write(_origin_record(made_by, python, space), f"{python}\n{made_by}\n", phase=phase)
+
+
+def require_own(index: DumpIndex, space: Workspace) -> None:
+    """Check that the programs which a dump names may be run.
+
+    Raises:
+        FactError: the dump was not made here.
+    """
+    if not _origin_record(index.command, index.python, space).is_file():
+        raise FactError(
+            "this dump was not made here: what it names is not run",
+            where=index.folder,
+            why=f"it comes from: {index.command}",
+            hints=["dump the kernel here: invoke passes.dump FILE:KERNEL --signature ... --target ..."],
+        )
+
+
+def own_interpreter(index: DumpIndex, space: Workspace) -> Path | None:
+    """Return the interpreter that a dump names; None if it names none, or one that may not be run.
+
+    Only an interpreter of an environment may be run, or the one of a dump that was made here.
+    """
+    named = Path(index.python)
+    ours = named.is_relative_to(space.root / "envs") and ".." not in named.parts
+    known = index.python and (ours or _origin_record(index.command, index.python, space).is_file())
+    return named if known else None
+
+
+def no_interpreter(index: DumpIndex) -> FactError:
+    """Return the error for a dump that names no interpreter that may be run."""
+    named, what = index.python, "the dump does not record which Triton printed it"
+    if named:
+        what = "this dump was not made here: the interpreter that it names is not run"
+    hints = [f"if you trust it: --python {shlex.quote(named)}"] if named else []
+    return FactError(
+        what,
+        where=index.folder,
+        hints=[
+            *hints,
+            "give an interpreter with that Triton: --python PATH",
+            "or use a build: --triton-opt PATH, --env NAME",
+        ],
+    )
+
+
+def _origin_record(made_by: str, python: str, space: Workspace) -> Path:
+    return space.root / "dumped" / digest(python, made_by)

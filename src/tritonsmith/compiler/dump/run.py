@@ -12,14 +12,13 @@ from itertools import zip_longest
 from pathlib import Path
 
 from tritonsmith.compiler import run as compile_run
-from tritonsmith.compiler.dump import binaries, import_log, provenance
-from tritonsmith.compiler.dump.index import UNFINISHED, DumpIndex
-from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.dump import binaries, import_log
+from tritonsmith.compiler.dump.index import UNFINISHED, DumpIndex, record_origin
 from tritonsmith.compiler.dump.splitter import Splitter
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.core import untrusted
+from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
@@ -92,7 +91,7 @@ def of_kernel(asked: CompileRequest, where: Interpreter, choices: Choices, out: 
     compiling = compiling.under(_set(choices, to))
     logs = [str(compiling.out / point.id / "log") for point in compiling.wanted]
     title = compiling.plan.title.replace("compile", "dump")
-    record = provenance.record(compiling.asked.flags(), str(where.python), where.space, "prepare")
+    record = record_origin(compiling.asked.flags(), str(where.python), where.space, "prepare")
     prepared = _prepared(
         title, compiling.plan.steps, logs, to, work, choices, where.space, record, own=out is None
     )
@@ -191,7 +190,7 @@ def of_program(
     change = (*choices.environ(to).items(), cache)
     step = AttachedRun(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
     steps = (MakeDir(work / "cache", phase="prepare"), step)
-    record = provenance.record(_command(step), _python(step.argv[0]), space, "prepare")
+    record = record_origin(_command(step), _python(step.argv[0]), space, "prepare")
     logs = [str(step.errors)]
     prepared = _prepared(f"dump {name}", steps, logs, to, work, choices, space, record, own=out is None)
     return prepared, step
@@ -335,3 +334,35 @@ def check(index: DumpIndex) -> None:
             "check that the program does not override Triton's dump variables",
         ]
         raise SmithError("no pass printed its IR", where=index.folder / index.output, hints=hints)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A choice of what is printed.
+
+    Attributes:
+        llvm: the IR after LLVM's passes, and their durations.
+        backend: PTX and AMD's assembly.
+        line_info: locations.
+        reproducers: write a reproducer for each pipeline.
+    """
+
+    llvm: bool = False
+    backend: bool = False
+    line_info: bool = True
+    reproducers: bool = False
+
+    def environ(self, out: Path) -> dict[str, str | None]:
+        """Return the variables to set; None marks one that must be unset."""
+        table = configs.load("ir-dump")["variables"]
+        enabled = {
+            "always": True,
+            "llvm": self.llvm,
+            "backend": self.backend,
+            "no-line-info": not self.line_info,
+            "reproducers": self.reproducers,
+        }
+        chosen: dict[str, str | None] = dict.fromkeys(table["off"])
+        for name in filter(enabled.get, enabled):
+            chosen |= {key: value.format(out=out) for key, value in table[name].items()}
+        return chosen

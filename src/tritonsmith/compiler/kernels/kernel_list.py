@@ -19,15 +19,17 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import tomlkit
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from tomlkit.items import Table
 
-from tritonsmith.compiler import notebook, signature, source, source_tree, targets, values
+from tritonsmith.compiler import notebook, signature, source, source_tree, targets
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
@@ -242,7 +244,7 @@ def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedK
 def _options(table: dict[str, Any], key: str, where: str) -> dict[str, Any]:
     """Return a table whose values a command line can carry: no dates, and no tables except dtypes."""
     for name, value in table.items():
-        if not values.is_value(value):
+        if not signature.is_value(value):
             hints = ["write numbers, texts, true, false, and lists of them"]
             raise ConfigError(f"{key}: {name} cannot be {str(value)[:80]}", where=where, hints=hints)
     return table
@@ -315,3 +317,50 @@ def row(kernel: ListedKernel) -> dict[str, Any]:
     }
     required = ("signature",) if not kernel.arguments else ()
     return {key: value for key, value in keys.items() if value or key in required}
+
+
+_SPLIT_KEYS = ("configs", "notes")  # one line for each part
+
+
+def render_kernels(
+    rows: Iterable[Mapping[str, Any]], head: str = "", captured: Mapping[str, Any] | None = None
+) -> str:
+    """Return the text of a file that lists kernels.
+
+    Args:
+        rows: keys and values of each kernel, in the order of the file.
+        head: a comment for the reader.
+        captured: origin of the list, if it was captured from a program.
+    """
+    document = tomlkit.document()
+    for line in head.splitlines():
+        document.add(tomlkit.comment(line))
+    document.add("schema", tomlkit.item(1))
+    if captured is not None:
+        document.add("captured", _table(captured))
+    every = tomlkit.aot()
+    for row in rows:
+        every.append(_table(row))
+    document.add("kernel", every)
+    return tomlkit.dumps(document)
+
+
+def _table(content: Mapping[str, Any]) -> Table:
+    table = tomlkit.table()
+    for key, value in content.items():
+        table.add(key, tomlkit.item(_inline(value, lines=key in _SPLIT_KEYS)))
+    table.add(tomlkit.nl())
+    return table
+
+
+def _inline(value: Any, *, lines: bool = False) -> Any:
+    """Spell tables and lists in one line; with `lines`, a list gets one line per part."""
+    if isinstance(value, Mapping):
+        table = tomlkit.inline_table()
+        table.update({key: _inline(part) for key, part in value.items()})
+        return table
+    if isinstance(value, (list, tuple)):
+        array = tomlkit.array()
+        array.extend(_inline(part) for part in value)
+        return array.multiline(multiline=lines and bool(value))
+    return value

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.kernels import kernel_list, tritonparse_trace
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.request import AUTOTUNE, CompileRequest
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs import workspace

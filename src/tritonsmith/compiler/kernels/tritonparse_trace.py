@@ -22,8 +22,9 @@ from typing import Any, BinaryIO
 
 import zstandard
 
-from tritonsmith.compiler import from_cache, source, source_tree, values
+from tritonsmith.compiler import from_cache, source, source_tree
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
+from tritonsmith.compiler.signature import DTYPE, spell_value
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError, SmithError, UsageError
@@ -95,7 +96,7 @@ class _Compile:
     @property
     def signature(self) -> str:
         """The signature: all parameters, by name."""
-        texts = {name: values.spell(value) for name, value in self.constants.items()} | dict(self.types)
+        texts = {name: spell_value(value) for name, value in self.constants.items()} | dict(self.types)
         return ",".join(f"{name}={texts[name]}" for name in _parameters(self.function) if name in texts)
 
 
@@ -269,12 +270,12 @@ def _type(text: str) -> str:
 def _value(value: Any) -> Any:
     """Return a constant; a trace holds dtypes as texts."""
     match = _DTYPE.fullmatch(value) if isinstance(value, str) else None
-    return {values.DTYPE: _LONG.get(match[1], match[1])} if match else value
+    return {DTYPE: _LONG.get(match[1], match[1])} if match else value
 
 
 def _plain(value: Any) -> Any:
     """Spell a config's value for a kernels file."""
-    return value if isinstance(value, (bool, int, float)) else values.spell(value)
+    return value if isinstance(value, (bool, int, float)) else spell_value(value)
 
 
 def _alone(one: _Compile) -> str:

@@ -1,18 +1,38 @@
-"""Map passes to the bindings of libtriton that add them, and options of a pass to arguments of a binding.
+"""Inspect an interpreter's libtriton: the bindings that add passes, and the calls that a backend makes.
 
-The table is not hard-coded. Each binding is called on a pass manager of its own, whose content is then read;
-then again with one argument changed, to see which option changes with it.
+Both are cached in the workspace, by the library's path, size and time.
+
+The table of passes and their bindings is not hard-coded. Each binding is called on a pass manager of its own,
+whose content is then read; then again with one argument changed, to see which option changes with it.
 """
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
 
-from tritonsmith.compiler.replay import pipeline
+from tritonsmith.compiler import call, targets
+from tritonsmith.compiler.call import UnansweredError, WorkerRequest
+from tritonsmith.compiler.dump.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.compiler.replay import pass_chain, pipeline, replayer
 from tritonsmith.compiler.replay.pipeline import PipelineForm
-from tritonsmith.worker.messages import BindingRow, CallRequest
+from tritonsmith.compiler.targets import Target
+from tritonsmith.core import configs
+from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.core.errors import FactError
+from tritonsmith.core.plan import Plan, Write, digest
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.messages import (
+    BindingRow,
+    BindingsRequest,
+    CallRequest,
+    RehearsedRow,
+    RehearseRequest,
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +115,7 @@ class Binding:
         return Call(self.path, tuple(arguments))
 
 
-def read(rows: Iterable[BindingRow]) -> tuple[Binding, ...]:
+def read_bindings(rows: Iterable[BindingRow]) -> tuple[Binding, ...]:
     """Parse the worker's report on bindings."""
     return tuple(
         Binding(
@@ -147,3 +167,180 @@ def _value(text: str, like: Any) -> Any:
     if isinstance(like, bool):
         return text == "true"
     return int(text) if isinstance(like, int) else text
+
+
+Row = TypeVar("Row")
+
+# Attributes of a module that name options of the compile; `triton_gpu.` up to 3.2.
+_ATTRIBUTE = re.compile(r'"(?:ttg|triton_gpu)\.(num-warps|num-ctas)" = (\d+)')
+_HEAD = 1 << 20  # bytes of a dump in which they stand: after the locations
+
+
+@dataclass(frozen=True)
+class TracedCall:
+    """A pass that a backend would add.
+
+    Attributes:
+        call: the binding and its arguments.
+        printed: its pipeline form.
+        stage: such as `ttgir`.
+        at: file and line of the backend's Python.
+    """
+
+    call: Call
+    printed: str
+    stage: str = ""
+    at: tuple[str, int] = ("", 0)
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """The calls of a backend's pipelines, matched with the dumps of a kernel.
+
+    Attributes:
+        calls: number of a dump to the call that adds its pass.
+        complete: the dump has every pass that the backend would run, up to its end, so that a pass without a
+            call runs inside another pass.
+    """
+
+    calls: Mapping[int, TracedCall]
+    complete: bool
+
+    @property
+    def own(self) -> frozenset[int] | None:
+        """The numbers of the dumps whose passes the pipelines run directly; None if unknown."""
+        return frozenset(self.calls) if self.complete else None
+
+
+NOTHING = Rehearsal({}, complete=False)
+
+
+def known_bindings(python: Path, space: Workspace) -> tuple[Binding, ...]:
+    """Return every binding that adds a pass.
+
+    Raises:
+        FactError: the interpreter has no Triton, or one without such bindings.
+    """
+    return read_bindings(_asked(python, space, BindingsRequest(), BindingRow))
+
+
+def rehearse(
+    python: Path, space: Workspace, index: DumpIndex, kernel: DumpedKernel, options: Mapping[str, Any]
+) -> Rehearsal:
+    """Match a kernel's passes with the calls that this Triton's backend makes for the kernel's target.
+
+    Args:
+        python: an interpreter that has Triton.
+        space: the workspace.
+        index: the dump.
+        kernel: a kernel of it.
+        options: of the backend; those that the IR names may be left out.
+
+    Raises:
+        FactError: the interpreter has no Triton, or no backend for this target.
+    """
+    dumps = pass_chain.passes(index.of(kernel.name))
+    if not kernel.target or not dumps:
+        return NOTHING
+    target = targets.parse(kernel.target)
+    all_options = {**_options(index, dumps), **options}
+    calls, _ = backend_calls(python, space, target, all_options, input_=index.path(dumps[0]).absolute())
+    return align(dumps, calls)
+
+
+def backend_calls(
+    python: Path,
+    space: Workspace,
+    target: Target,
+    options: Mapping[str, Any],
+    *,
+    input_: Path | None = None,
+) -> tuple[list[TracedCall], dict[str, str]]:
+    """Return the calls that this Triton's backend makes for a target, and the errors of failed stages.
+
+    Args:
+        python: an interpreter that has Triton.
+        space: the workspace.
+        target: a GPU.
+        options: of the compile.
+        input_: the first IR; an empty module if None.
+
+    Raises:
+        FactError: the interpreter has no Triton, or no backend for this target.
+    """
+    request = RehearseRequest(
+        (target.backend, target.arch, target.warp_size),
+        dict(options),
+        tuple(configs.load("kernels")["stand-ins"]["modules"]),
+    )
+    asked = replace(request, input=str(input_) if input_ else "")
+    rows = _asked(python, space, asked, RehearsedRow, key=request)
+    calls = [
+        TracedCall(Call(traced.binding, traced.arguments), traced.form, row.stage, traced.at)
+        for row in rows
+        for traced in row.calls
+    ]
+    return calls, {row.stage: row.error for row in rows if row.error}
+
+
+def align(dumps: Sequence[Dump], made: Sequence[TracedCall]) -> Rehearsal:
+    """Match dumps with calls: those at the same place of both sequences of passes."""
+    inside = {link.dump.number for link in pass_chain.of(dumps) if link.inside}
+    outer = [dump for dump in dumps if dump.number not in inside]
+    mine = [dump.argument for dump in outer]
+    theirs = [pipeline.parse(traced.printed).argument for traced in made]
+    calls, matched = {}, 0
+    for block in difflib.SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
+        for offset in range(block.size):
+            calls[outer[block.a + offset].number] = made[block.b + offset]
+            matched = block.b + offset + 1
+    return Rehearsal(calls, complete=bool(calls) and matched == len(calls))
+
+
+def _options(index: DumpIndex, dumps: Sequence[Dump]) -> dict[str, int]:
+    """Return the options of the compile that the IR itself names."""
+    for dump in dumps:
+        attributes = _ATTRIBUTE.findall(index.content(dump)[:_HEAD].decode("utf-8", errors="replace"))
+        if attributes:
+            return {name.replace("-", "_"): int(value) for name, value in attributes}
+    return {}
+
+
+def _asked(
+    python: Path,
+    space: Workspace,
+    request: WorkerRequest,
+    row: type[Row],
+    *,
+    key: WorkerRequest | None = None,
+) -> list[Row]:
+    """Return the worker's answer, cached by `key`: the part of the request that the answer depends on."""
+    library = replayer.library(python)
+    about = library.stat()
+    name = digest(str(library), about.st_size, about.st_mtime_ns, call.source_text(), text_of(key or request))
+    kept = space.root / "passes" / "bindings" / f"{request.COMMAND}-{name}.jsonl"
+    if kept.is_file():
+        return call.results(kept, row)
+    try:
+        rows = call.ask(
+            python,
+            request,
+            row,
+            space,
+            timeout=configs.load("passes-replay")["limits"]["asking"],
+            change={"PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    except UnansweredError as error:
+        raise FactError(
+            "cannot inspect the bindings of this Triton",
+            where=python,
+            why=error.why,
+            hints=[
+                f"check that this works: {python} -c 'import triton'",
+                "or use another interpreter: --python PATH",
+            ],
+        ) from error
+    space.claim()
+    text = "".join(text_of(each) + "\n" for each in rows)
+    space.run(Plan("keep", (Write(kept, text, phase="keep"),)), "passes.replay", quiet=True)
+    return rows

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.replay import bindings, pipeline
-from tritonsmith.compiler.replay.bindings import Binding, Call
-from tritonsmith.compiler.replay.introspect import TracedCall
+from tritonsmith.compiler.replay.bindings import Binding, Call, TracedCall
 from tritonsmith.compiler.replay.pass_chain import PassLink
 
 # As Triton prints its dumps: with locations, and without the elements of large constants.

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.compiler.debugger_init import GDB, LLDB
-from tritonsmith.compiler.dump import provenance
-from tritonsmith.compiler.dump.index import DumpIndex
+from tritonsmith.compiler.dump.index import DumpIndex, no_interpreter, own_interpreter
 from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
@@ -63,7 +62,7 @@ def choose(
         FactError: a program that they name does not exist, or may not be run.
     """
     opt, checkout = triton_opt, source
-    chosen = python or provenance.interpreter(index, space)
+    chosen = python or own_interpreter(index, space)
     if env:
         environment = space.env(settings.load(env).name)
         built = environment.build / "bin" / "triton-opt"
@@ -79,7 +78,7 @@ def choose(
             raise FactError("the interpreter does not exist", where=chosen, hints=hints)
         chosen = None
     if not opt and not chosen:
-        raise provenance.no_interpreter(index)
+        raise no_interpreter(index)
     build = opt.resolve().parents[1] if opt else None
     if checkout is None and build and (build / "source").is_dir():  # a link that `build-triton` makes
         checkout = (build / "source").resolve()

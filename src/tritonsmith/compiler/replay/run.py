@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from tritonsmith.compiler import call
 from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
-from tritonsmith.compiler.replay import introspect, pass_chain
+from tritonsmith.compiler.replay import bindings, pass_chain
 from tritonsmith.compiler.replay import job as replay_job
-from tritonsmith.compiler.replay import verdict as replay_verdict
+from tritonsmith.compiler.replay.bindings import Rehearsal
 from tritonsmith.compiler.replay.debugger import Debug
-from tritonsmith.compiler.replay.introspect import Rehearsal
-from tritonsmith.compiler.replay.job import ReplayJob
+from tritonsmith.compiler.replay.job import ReplayJob, tells_options
 from tritonsmith.compiler.replay.pass_chain import PassLink
 from tritonsmith.compiler.replay.replayer import Replayer
-from tritonsmith.compiler.replay.verdict import ReplayStatus
 from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Copy, MakeDir, Plan, Run, Step, digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.core.ui.units import duration
 from tritonsmith.facts import installed_tritons
+from tritonsmith.ir import normalize
 from tritonsmith.worker.messages import ReplayedRow, ReplayJobRequest, ReplayRequest
 
 _RESULTS = "results.jsonl"
@@ -100,10 +104,10 @@ def look(
     for dump in index.of(kernel.name):
         if not index.path(dump).is_file():
             index.content(dump)  # raises an error with hints
-    rehearsal, notes = introspect.NOTHING, []
+    rehearsal, notes = bindings.NOTHING, []
     if tool.python:
         try:
-            rehearsal = introspect.rehearse(tool.python, space, index, kernel, options)
+            rehearsal = bindings.rehearse(tool.python, space, index, kernel, options)
         except FactError as error:  # the dump itself may tell enough
             notes.append(f"cannot determine what the backend would run: {error.why or error.what}")
         own = installed_tritons.of_python(tool.python)
@@ -125,7 +129,7 @@ def prepare(
     work = space.root / "passes" / "replay" / about
     has_options = replay_job.tells_options(seen.links)
     calls = seen.rehearsal.calls
-    known = () if tool.opt or tool.python is None else introspect.known(tool.python, space)
+    known = () if tool.opt or tool.python is None else bindings.known_bindings(tool.python, space)
     jobs = []
     for group in groups:
         job = replay_job.empty(seen.index, group, work)
@@ -235,7 +239,7 @@ def _ran(job: ReplayJob, seconds: float) -> ReplayOutcome:
     if not job.out.is_file():
         why = "the program succeeded but wrote no IR: is it a triton-opt?"
         return ReplayOutcome(job, "failed", why, seconds)
-    return ReplayOutcome(job, replay_verdict.verdict(job.out, job.after), "", seconds)
+    return ReplayOutcome(job, compare_with_dump(job.out, job.after), "", seconds)
 
 
 def _said(lines: Sequence[str]) -> str:
@@ -250,3 +254,104 @@ def keep(made: Path, out: Path) -> Path:
     plan = Plan("keep", (Copy(made, out, phase="keep"),))
     workspace.default().run(plan, "passes.replay", quiet=True)
     return out
+
+
+# exact: byte by byte. same: but for locations and names of values. alone: the dump ends here.
+ReplayStatus = Literal[
+    "exact", "same", "differs", "alone", "no binding", "inside", "failed", "crashed", "timeout"
+]
+RAN: tuple[ReplayStatus, ...] = ("exact", "same", "differs", "alone")
+
+
+def compare_with_dump(made: Path, after: Path | None) -> ReplayStatus:
+    """Compare the file of a result with that of the next dump, if there is one."""
+    if after is None:
+        return "alone"
+    mine, theirs = (path.read_text(encoding="utf-8", errors="replace").strip() for path in (made, after))
+    if mine == theirs:
+        return "exact"
+    return "same" if normalize.text(mine, "mlir") == normalize.text(theirs, "mlir") else "differs"
+
+
+_LONGEST = 100
+
+WORDS = {
+    "exact": "the result equals the next dump byte by byte",
+    "same": "the result equals the next dump except for locations and value names",
+    "differs": "the result differs from the next dump",
+    "alone": "the dump ends here: nothing to compare with",
+}
+
+
+def outcome_table(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> Grid:
+    """Return a table with one row per job."""
+    rows = []
+    for outcome in outcomes:
+        took = "" if outcome.seconds is None else duration(outcome.seconds)
+        name, why = outcome.job.links[0].dump.argument, tables.clipped(outcome.why, _LONGEST)
+        rows.append([str(outcome.job.number), name, outcome.verdict, took, why])
+    kernel, by = prepared.seen.kernel, prepared.tool.opt or prepared.tool.python
+    title = f"{kernel.name} {kernel.target}, by {by}"
+    return tables.plain(title, ["", "pass", "replay", "time", "why"], rows, right=["", "time"], keys=2)
+
+
+def summary(outcomes: Sequence[ReplayOutcome]) -> str:
+    """Count the passes that replay exactly and those that can be compared, and list the rest."""
+    count = Counter(outcome.verdict for outcome in outcomes)
+    counted = [outcome for outcome in outcomes if outcome.verdict != "inside" and outcome.job.after]
+    good = count["exact"] + count["same"]
+    last = len(outcomes) - len(counted) - count["inside"]
+    text = f"{good} of {len(counted)} passes replay exactly"
+    text += f" ({count['same']} of them except for locations and value names)" if count["same"] else ""
+    bad: tuple[ReplayStatus, ...] = ("differs", "no binding", "failed", "crashed", "timeout")
+    rest = [f"{count[name]} {name}" for name in bad if count[name]]
+    rest += [f"{count['inside']} more run inside another pass"] if count["inside"] else []
+    rest += [f"{last} more with no dump after it"] if last else []
+    return "; ".join([text, *rest])
+
+
+def sentence(outcome: ReplayOutcome) -> str:
+    """Describe the outcome of a single job in words."""
+    return f"{outcome.job.title}: {WORDS[outcome.verdict]}"
+
+
+def suspects(prepared: PreparedReplay) -> list[str]:
+    """Return possible reasons why a replay differs, as hints."""
+    hints = []
+    if prepared.tool.source:
+        edited = "the pass was perhaps edited since the dump was recorded: then this is what the edit changes"
+        hints.append(f"{edited}; {command('passes.dump')} records a new one")
+    if not tells_options(prepared.seen.links):
+        hints.append(
+            "this dump does not contain pass options: give those of its compile, --option num_stages=4"
+        )
+    if prepared.seen.index.triton:
+        hints.append(f"use the Triton that wrote the dump: {prepared.seen.index.triton}")
+    return hints
+
+
+def as_json(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> dict[str, Any]:
+    """Return the outcomes as JSON data."""
+    return {
+        "schema": 1,
+        "kernel": prepared.seen.kernel.name,
+        "target": prepared.seen.kernel.target,
+        "by": str(prepared.tool.opt or prepared.tool.python),
+        "summary": summary(outcomes),
+        "passes": [
+            {
+                "numbers": [link.dump.number for link in outcome.job.links],
+                "passes": [link.dump.argument for link in outcome.job.links],
+                "verdict": outcome.verdict,
+                "why": outcome.why,
+                "seconds": outcome.seconds,
+                "input": str(outcome.job.input),
+                "output": str(outcome.job.out) if outcome.verdict in RAN else None,
+                "next": str(outcome.job.after) if outcome.job.after else None,
+                "calls": [asdict(call) for call in outcome.job.calls],
+                "command": list(outcome.job.argv),
+                "notes": list(outcome.job.notes),
+            }
+            for outcome in outcomes
+        ],
+    }

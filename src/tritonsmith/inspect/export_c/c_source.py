@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from tritonsmith.compiler import values
+from tritonsmith.compiler import signature
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.inspect.export_c import c_types
@@ -68,7 +68,7 @@ def fill(template: str, words: dict[str, Any]) -> str:
 
 def _words(variant: Variant) -> dict[str, Any]:
     vendor = configs.load("aot")["backends"][variant.point.backend]
-    settings = [f"{name}={values.spell(value)}" for name, value in variant.constants.items()]
+    settings = [f"{name}={signature.spell_value(value)}" for name, value in variant.constants.items()]
     settings += [f"num_warps={variant.asked_warps}", f"num_stages={variant.asked_stages}"]
     file = Path(variant.source).name
     title = f"{variant.out_name} of {file} for {variant.point.target}, compiled by Triton {variant.triton}."

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import values
+from tritonsmith.compiler import signature
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
@@ -278,7 +278,7 @@ def _hash(point: Point, meta: str) -> str:
     words = []
     for name, kind in point.signature.items():
         if kind == _CONSTEXPR or name in point.constexprs:
-            words.append(values.spell(point.constexprs.get(name)))
+            words.append(signature.spell_value(point.constexprs.get(name)))
         else:
             hint = point.hints.get(name)
             words.append(f"{kind}:{hint}" if hint else kind)
@@ -287,7 +287,7 @@ def _hash(point: Point, meta: str) -> str:
 
 def _word(constants: Mapping[str, Any]) -> str:
     """Return the constants as a part of a name; upstream's own text if that is a valid name."""
-    text = "x".join(values.spell(value) for value in constants.values())
+    text = "x".join(signature.spell_value(value) for value in constants.values())
     return re.sub(r"\W", "_", text.replace("-", "m").replace(".", "p"), flags=re.ASCII)
 
 
@@ -306,7 +306,7 @@ def parse_grid(text: str) -> tuple[str, str, str]:
     Raises:
         UsageError: the grid is empty, has too many parts, or is not a C expression.
     """
-    parts = values.split(text)
+    parts = signature.split_values(text)
     if not parts:
         raise UsageError(
             "--grid is missing", hints=[f"a C expression over the kernel's parameters: {_EXAMPLE}"]
@@ -340,7 +340,8 @@ def render_grid(expression: str, variant: Variant) -> str:
             value = constants[name]
             if not isinstance(value, int):
                 raise UsageError(
-                    f"--grid names {name}, which is {values.spell(value)}, not an integer", why=expression
+                    f"--grid names {name}, which is {signature.spell_value(value)}, not an integer",
+                    why=expression,
                 )
             return str(int(value))
         if name in here:

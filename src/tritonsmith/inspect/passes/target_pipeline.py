@@ -10,8 +10,7 @@ from typing import Any
 
 from tritonsmith.atlas import pipeline
 from tritonsmith.atlas.place import Place
-from tritonsmith.compiler.replay.bindings import Binding
-from tritonsmith.compiler.replay.introspect import TracedCall
+from tritonsmith.compiler.replay.bindings import Binding, TracedCall
 from tritonsmith.core import untrusted
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Cell, Grid

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import call, interpreter, output_lock, source_tree, targets, tritons, values
+from tritonsmith.compiler import call, interpreter, output_folder, signature, source_tree, targets, tritons
 from tritonsmith.compiler import manifest as manifests
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.request import CompileRequest
@@ -189,7 +189,9 @@ def _place(point: Point, request: CompileRequest) -> tuple[int, ...]:
     position = [order[point.target]]
     for sweep in request.sweeps:
         value = by_name.get(sweep.name)
-        same = (n for n, text in enumerate(sweep.texts) if text == value or values.parse(text) == value)
+        same = (
+            n for n, text in enumerate(sweep.texts) if text == value or signature.parse_value(text) == value
+        )
         position.append(next(same, len(sweep.texts)))
     return tuple(position)
 
@@ -302,7 +304,7 @@ def held(folders: Sequence[Path], space: Workspace, purpose: str) -> Iterator[No
     with ExitStack() as stack:
         # Sorted: two commands that take the same locks in another order would wait for each other.
         for folder in sorted(set(folders)):
-            place = output_lock.scratch(folder, space)
+            place = output_folder.scratch(folder, space)
             files.make_folder(place)
             busy, hints = f"in the results of {folder.name}", ["wait for it to end"]
             stack.enter_context(locks.hold(place / "lock", purpose=purpose, busy=busy, hints=hints))

@@ -12,9 +12,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from tritonsmith.compiler import tritons
-from tritonsmith.compiler.dump import run, select
-from tritonsmith.compiler.dump.index import Dump
-from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.dump import run
+from tritonsmith.compiler.dump.index import Dump, choose_kernel
+from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.replay import pass_source
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
@@ -147,4 +147,4 @@ def _dump(asked: CompileRequest, side: Triton, out: Path, *, llvm: bool, silent:
     prepared = run.of_kernel(wanted, tritons.place_of(side, 1), Choices(llvm=llvm, line_info=False), out)
     index, _ = run.dump_kernel(prepared, silent=silent)
     run.check(index)
-    return ComparedRun(index, select.kernel(index, index.kernels[0].name))
+    return ComparedRun(index, choose_kernel(index, index.kernels[0].name))

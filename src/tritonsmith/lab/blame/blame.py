@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import output_lock, targets, tritons
+from tritonsmith.compiler import output_folder, targets, tritons
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
@@ -134,7 +134,7 @@ def execute(
     """
     space = workspace.default()
     space.claim()
-    with output_lock.held(request.out, space, PHASE):
+    with output_folder.held(request.out, space, PHASE):
         steps = (Remove((request.out,), space.root, phase=PHASE), MakeDir(request.out, phase=PHASE))
         space.run(Plan(PHASE, steps), PHASE, quiet=True)
         made = run.run(request.jobs, count=count, timeout=timeout, silent=silent)

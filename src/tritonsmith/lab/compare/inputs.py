@@ -9,11 +9,11 @@ from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
-from tritonsmith.compiler import manifest, output_lock, source, targets, tritons
-from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler import manifest, output_folder, source, targets, tritons
 from tritonsmith.compiler.kernels import kernels_file
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
@@ -148,7 +148,7 @@ def held(gathering: ComparisonInputs) -> AbstractContextManager[None]:
         return nullcontext()
     space = workspace.default()
     space.claim()
-    return output_lock.held(gathering.out, space, "kernel.compare")
+    return output_folder.held(gathering.out, space, "kernel.compare")
 
 
 def compile_missing(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tritonsmith.compiler import values
+from tritonsmith.compiler import signature
 from tritonsmith.compiler.manifest import Manifest, Point
 
 _ABSENT = "not given"
@@ -209,7 +209,7 @@ def _all(point: Point) -> dict[str, str]:
     types = {f"type of {name}": text for name, text in point.signature.items() if text != "constexpr"}
     hints = {f"hint of {name}": str(hint) for name, hint in point.hints.items()}
     plain = {**point.constexprs, **point.options}
-    return {**types, **hints, **{name: values.spell(value) for name, value in plain.items()}}
+    return {**types, **hints, **{name: signature.spell_value(value) for name, value in plain.items()}}
 
 
 def _differences(point: Point, other: Point) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.resources.table import Value
 from tritonsmith.core.plan import Plan, Step, Write
 from tritonsmith.core.ui import tables

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
-from tritonsmith.compiler.replay import introspect, run
+from tritonsmith.compiler.replay import bindings, run
 from tritonsmith.compiler.replay import job as replay_job
 from tritonsmith.compiler.replay.pass_chain import PassLink
 from tritonsmith.compiler.replay.replayer import Replayer
@@ -133,7 +133,7 @@ def way(seen: KernelPasses, links: Sequence[PassLink], tool: Replayer, space: Wo
     if tool.opt:
         return PassRunner(pipeline, opt=tool.opt)
     assert tool.python is not None  # noqa: S101 - `replayer.choose` found one of the two
-    known = introspect.known(tool.python, space)
+    known = bindings.known_bindings(tool.python, space)
     calls, why, _ = replay_job.by_bindings(links, known, rehearsed, told=told)
     return why or PassRunner(pipeline, python=tool.python, calls=calls)
 

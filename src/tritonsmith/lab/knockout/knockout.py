@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Literal
 
 from tritonsmith.compiler import run
-from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.request import CompileRequest, Surgery
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import ResourceRow
 from tritonsmith.compiler.run import PreparedCompile
-from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import digest

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.compiler import run
-from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Point
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.request import CompileRequest, Surgery
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import ResourceRow
 from tritonsmith.compiler.run import PreparedCompile
-from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.core.errors import FactError
 from tritonsmith.lab.knockout import knockout
 from tritonsmith.lab.knockout.knockout import Effect, PassCut

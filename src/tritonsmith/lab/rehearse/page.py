@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.resources.table import Value
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError

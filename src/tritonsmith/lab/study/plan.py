@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.compiler import output_lock
-from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler import output_folder
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import ResourceRow
 from tritonsmith.compiler.targets import Target
@@ -137,7 +137,7 @@ def execute(
     space = workspace.default()
     space.claim()
     jobs = [job for _, job in matrix.jobs]
-    with output_lock.held(matrix.out, space, "kernel.study"):
+    with output_folder.held(matrix.out, space, "kernel.study"):
         space.run(Plan("sources", matrix.files), "kernel.study", quiet=True)
         made = run.run(jobs, scheduler, count=count, timeout=timeout, resume=True, silent=silent)
         named = zip(matrix.jobs, made, strict=True)

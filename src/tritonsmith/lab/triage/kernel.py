@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from tritonsmith.compiler import manifest, run, tritons
-from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest
-from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.request import CompileRequest, Surgery
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import CAN_LAUNCH, LAUNCH
-from tritonsmith.compiler.surgery import Surgery
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command

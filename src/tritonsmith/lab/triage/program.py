@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tritonsmith.compiler import call, tritons
-from tritonsmith.compiler.folder_name import folder_name
-from tritonsmith.compiler.surgery import Surgery
+from tritonsmith.compiler.output_folder import folder_name
+from tritonsmith.compiler.request import Surgery
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, StepError, UsageError

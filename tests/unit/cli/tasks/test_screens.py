@@ -54,12 +54,12 @@ from tritonsmith.cli.tasks.pass_new import table as pass_files
 from tritonsmith.cli.tasks.purge_wheels import _show as show_wheels
 from tritonsmith.compiler import report as compiles
 from tritonsmith.compiler import targets
-from tritonsmith.compiler.capture import report as capture_report
-from tritonsmith.compiler.dump import summary
+from tritonsmith.compiler.capture.run import launch_table
+from tritonsmith.compiler.dump import pass_runs
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
 from tritonsmith.compiler.manifest import Manifest
-from tritonsmith.compiler.replay import report as replay
+from tritonsmith.compiler.replay import run as replay
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources.table import COLUMNS, ResourceRow
 from tritonsmith.compiler.tritons import Triton
@@ -458,7 +458,7 @@ def _passes(name: str) -> Callable[[World], Iterable[Grid]]:
 
 
 def _overview(world: World) -> Iterable[Grid]:
-    return [summary.table(world.index())]
+    return [pass_runs.summary_table(world.index())]
 
 
 def _replay(_: World) -> Iterable[Grid]:
@@ -469,7 +469,7 @@ def _replay(_: World) -> Iterable[Grid]:
     by: Any = SimpleNamespace(
         seen=SimpleNamespace(kernel=kernel), tool=SimpleNamespace(opt=FOLDER, python=None)
     )
-    return [replay.table(outcomes, by)]
+    return [replay.outcome_table(outcomes, by)]
 
 
 def _reduce(_: World) -> Iterable[Grid]:
@@ -551,7 +551,7 @@ def _run(*argv: str) -> Callable[[World], Iterable[Grid]]:
 def _capture(_: World) -> list[Grid]:
     kernel = {"name": "layer_norm_forward_kernel-2", "count": 12345, "configs": [{}] * 32}
     calls = {"grid": [[65536, 128, 1], [1, 1, 1]], "where": ["a_package/ops/layer_norm.py:1234", "b.py:1"]}
-    return [capture_report.table([{**kernel, **calls}], "12345 launches for cuda:90:32")]
+    return [launch_table([{**kernel, **calls}], "12345 launches for cuda:90:32")]
 
 
 def _setups(_: World) -> list[Grid]:

@@ -15,7 +15,7 @@ from tests.unit.compiler.test_run import place, wanted, where
 from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.compiler.dump import run as dump_run
 from tritonsmith.compiler.dump.index import DumpIndex
-from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError

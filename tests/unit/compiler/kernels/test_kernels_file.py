@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.compiler import points, run, source, targets
+from tritonsmith.compiler import request, run, source, targets
 from tritonsmith.compiler.kernels import kernel_list, kernels_file
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.errors import UsageError
@@ -102,7 +102,7 @@ def test_recorded_configs_need_no_run_of_the_file(file: Path) -> None:
     """What the file makes its configs from is not there."""
     (one,) = asked(file, "tuned", autotune=True)
     run.check(one)
-    found = points.expand(one, source.find(KERNELS, "tuned", file))
+    found = request.expand_points(one, source.find(KERNELS, "tuned", file))
     assert [(point.id, point.options) for point in found] == [
         ("cuda-80-32,BLOCK=64,num_warps=4", {"maxnreg": 64, "num_warps": 4}),
         ("cuda-80-32,BLOCK=128,num_warps=8", {"maxnreg": 64, "num_warps": 8}),

@@ -14,7 +14,7 @@ import zstandard
 from rich.console import Console
 
 from tests.unit.compiler.dump.streams import HEAD, banner, module, split, texts
-from tritonsmith.compiler.dump import import_log, select, summary
+from tritonsmith.compiler.dump import import_log, pass_runs
 from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.compiler.dump.index import KEPT, DumpIndex
 from tritonsmith.core.errors import FactError, SmithError, UsageError
@@ -71,7 +71,7 @@ def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(made: DumpIndex
 
 
 def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made: DumpIndex) -> None:
-    kernel = select.kernel(made, "")
+    kernel = indexes.choose_kernel(made, "")
     rows = pipeline_table.rows(made, "add")
     table = pipeline_table.table(made, kernel, rows, {"cse": "common things go"})
     assert len(table.rows) == 5
@@ -84,7 +84,7 @@ def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
 def test_a_table_for_a_narrow_terminal_has_the_numbers_and_the_names(made: DumpIndex, width: int) -> None:
     rows = pipeline_table.rows(made, "add")
-    table = pipeline_table.table(made, select.kernel(made, ""), rows)
+    table = pipeline_table.table(made, indexes.choose_kernel(made, ""), rows)
     console = Console(width=width, file=io.StringIO())
     console.print(table)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -153,46 +153,46 @@ def test_regular_expressions(made: DumpIndex) -> None:
 
 
 def test_a_dump_is_chosen_by_number_or_name(made: DumpIndex) -> None:
-    assert select.dump(made, "add", "2").name == "Coalesce"
-    assert select.dump(made, "add", "tritongpu-coalesce").number == 2
-    assert select.dump(made, "add", "Coalesce").number == 2
+    assert indexes.choose_dump(made, "add", "2").name == "Coalesce"
+    assert indexes.choose_dump(made, "add", "tritongpu-coalesce").number == 2
+    assert indexes.choose_dump(made, "add", "Coalesce").number == 2
     for word, said in (("cse", "more than once"), ("5", "0 to 4"), ("coalesc", "did you mean")):
         with pytest.raises(UsageError) as caught:
-            select.dump(made, "add", word)
+            indexes.choose_dump(made, "add", word)
         assert said in str(caught.value)
 
 
 def test_a_kernel_is_chosen_by_name_if_there_are_several(made: DumpIndex, tmp_path: Path) -> None:
-    assert select.kernel(made, "").name == "add"
+    assert indexes.choose_kernel(made, "").name == "add"
     stream = banner("A", "a") + module(LOAD) + banner("A", "a") + module(LOAD, kernel="mul")
     two = split(stream, tmp_path / "two")
-    assert select.kernel(two, "mul").name == "mul"
+    assert indexes.choose_kernel(two, "mul").name == "mul"
     for name, said in (("", "several"), ("mull", "did you mean 'mul'")):
         with pytest.raises(UsageError) as caught:
-            select.kernel(two, name)
+            indexes.choose_kernel(two, name)
         assert said in str(caught.value)
     with pytest.raises(FactError, match="no IR"):
-        select.kernel(split("hello\n", tmp_path / "none"), "")
+        indexes.choose_kernel(split("hello\n", tmp_path / "none"), "")
 
 
 def test_what_a_pass_found_and_what_it_left(made: DumpIndex) -> None:
-    dump = select.dump(made, "add", "2")
+    dump = indexes.choose_dump(made, "add", "2")
     assert show.text(made, dump) == texts(made)[2]
     assert diff.left(made, dump).number == 3
     assert "loc(" not in show.text(made, dump, plain=True)
     assert show.highlighted(made, dump).plain == texts(made)[2]
     with pytest.raises(SmithError, match="output of Last is not in this dump"):
-        diff.left(made, select.dump(made, "add", "last"))
+        diff.left(made, indexes.choose_dump(made, "add", "last"))
 
 
 def test_the_overview_has_a_line_for_each_kernel(made: DumpIndex, capsys: pytest.CaptureFixture[str]) -> None:
-    summary.show(made)
+    pass_runs.show_summary(made)
     out = capsys.readouterr().out
     assert "5 dumps" in out
     assert str(made.folder) in out.replace("\n", "")
     assert out.splitlines()[-1].startswith("next: ")
     assert f"passes.list {made.folder}" in out.replace("\n", "")
-    summary.show(made, json=True)
+    pass_runs.show_summary(made, json=True)
     assert json.loads(capsys.readouterr().out)["schema"] == 1
 
 

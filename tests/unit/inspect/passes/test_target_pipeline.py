@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.compiler.replay.bindings import Binding, Call
-from tritonsmith.compiler.replay.introspect import TracedCall
+from tritonsmith.compiler.replay.bindings import Binding, Call, TracedCall
 from tritonsmith.compiler.replay.pipeline import parse
 from tritonsmith.inspect.passes import target_pipeline
 from tritonsmith.inspect.passes.target_pipeline import BackendPass

@@ -20,7 +20,7 @@ PIPELINES = (
     ((7002, False), "any(tritongpu-pipeline{dump=false num-stages=7002 fixed=3})"),
     ((7001, True), "any(tritongpu-pipeline{dump=true num-stages=7001 fixed=3})"),
 )
-KNOWN = bindings.read(
+KNOWN = bindings.read_bindings(
     [
         BindingRow("passes.add_pipeline", ("int", "bool"), tuple(FormRow(*form) for form in PIPELINES), ""),
         BindingRow("passes.add_cse", (), (FormRow((), "any(cse)"),), ""),

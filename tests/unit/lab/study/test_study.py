@@ -20,7 +20,7 @@ from tests.support import all_gone
 from tests.unit.compiler.resources import elf_maker
 from tests.unit.lab.compare import compiler
 from tritonsmith.cli.tasks.kernel_study import _print, study
-from tritonsmith.compiler import output_lock, targets, tritons
+from tritonsmith.compiler import output_folder, targets, tritons
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.resources.table import ResourceRow, Value
 from tritonsmith.core.envs import workspace
@@ -114,7 +114,7 @@ def test_one_study_at_a_time_writes_to_a_folder(listed: Path, tmp_path: Path, na
     other = Workspace(tmp_path / name) if name else workspace.default()
     other.claim()
     with (
-        output_lock.held(made.out, other, "kernel.study"),
+        output_folder.held(made.out, other, "kernel.study"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
         plan.execute(made, count=1, silent=True)

@@ -23,7 +23,7 @@ from tritonsmith.build.suites.results import (
     read_pytest,
 )
 from tritonsmith.compiler import tritons
-from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import files, process

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tritonsmith.build.suites import isolated_run
 from tritonsmith.compiler import tritons
-from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import StepError, UsageError
 from tritonsmith.lab.bisect.predicate import pool

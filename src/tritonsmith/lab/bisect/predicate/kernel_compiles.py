@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from tritonsmith.compiler.folder_name import folder_name
 from tritonsmith.compiler.manifest import Manifest
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.compiler import tritons
-from tritonsmith.compiler.folder_name import folder_name
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one

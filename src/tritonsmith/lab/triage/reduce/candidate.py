@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from tritonsmith.compiler import values
+from tritonsmith.compiler.signature import parse_value
 
 _COUNTED = (ast.stmt, ast.expr, ast.arg, ast.keyword, ast.alias)
 
@@ -69,7 +69,7 @@ def size_of(candidate: KernelCandidate) -> CandidateSize:
     nodes = list(ast.walk(ast.parse(candidate.text)))
     counted = sum(isinstance(node, _COUNTED) for node in nodes)
     digits = [_digits(node.value) for node in nodes if isinstance(node, ast.Constant)]
-    digits += [_digits(values.parse(entry)) for _, entry in candidate.entries if not entry.startswith("*")]
+    digits += [_digits(parse_value(entry)) for _, entry in candidate.entries if not entry.startswith("*")]
     return CandidateSize(
         counted + len(candidate.options),
         sum(isinstance(node, ast.Name) for node in nodes),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tritonsmith.compiler import output_lock, run, signature, source, values
+from tritonsmith.compiler import output_folder, run, signature, source
 from tritonsmith.compiler.interpreter import Interpreter, worker_variables
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs, untrusted
@@ -200,12 +200,14 @@ def _of_compile(subject: KernelSubject, seen: Observation, key: object) -> _Star
         raise UsageError(what, where=asked.file, hints=hints)
     entries = signature.assigned(asked.signature, head)
     computed = {
-        one: values.spell(subject.constants[one]) for one in head.heuristics if one in subject.constants
+        one: signature.spell_value(subject.constants[one])
+        for one in head.heuristics
+        if one in subject.constants
     }
     candidate = KernelCandidate(
         text,
         tuple((computed | entries).items()),
-        tuple((one, values.spell(value)) for one, value in asked.options.items()),
+        tuple((one, signature.spell_value(value)) for one, value in asked.options.items()),
     )
     asked = replace(asked, kernel=name, name="", listed=None, configs=())
     subject.asked = asked
@@ -359,7 +361,7 @@ def _emptied(folder: Path) -> Iterator[None]:
     space = workspace.default()
     space.claim()
     gone = Plan("reduce", (Remove((folder,), space.root, phase="reduce"),))
-    with output_lock.held(folder, space, "kernel.reduce"):
+    with output_folder.held(folder, space, "kernel.reduce"):
         space.run(gone, "kernel.reduce", quiet=True)
         files.make_folder(folder)
         try:

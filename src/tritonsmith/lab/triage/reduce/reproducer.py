@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import points, source, values
-from tritonsmith.compiler.points import CompilePoint
-from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.signature import CONSTEXPR
+from tritonsmith.compiler import request, source
+from tritonsmith.compiler.request import CompilePoint, CompileRequest
+from tritonsmith.compiler.signature import CONSTEXPR, spell_value
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
 from tritonsmith.core.versions import version_key
@@ -70,7 +69,7 @@ def _head(symptom: Symptom, asked: CompileRequest | None, *, alone: bool) -> Ite
     yield f"Reduced by tritonsmith from {symptom.origin}, {symptom.before} lines."
     if asked:
         targets = ", ".join(map(str, asked.targets))
-        options = "".join(f", {name}={values.spell(value)}" for name, value in asked.options.items())
+        options = "".join(f", {name}={spell_value(value)}" for name, value in asked.options.items())
         yield f"Triton {symptom.triton}, {targets}{options}; no GPU is needed."
         yield f"Expected: {symptom.expected}"
         yield ""
@@ -120,7 +119,7 @@ def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> s
         f"    print({one.needle!r} {'not in' if one.lacks else 'in'} compiled.asm[{one.stage!r}])"
         for one in texts
     ]
-    made = [_call(asked.kernel, one) for one in points.expand(asked, kernel)] if kernel else []
+    made = [_call(asked.kernel, one) for one in request.expand_points(asked, kernel)] if kernel else []
     if not made or not all(made):
         return ""
     taken = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}

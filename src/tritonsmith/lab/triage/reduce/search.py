@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tritonsmith.compiler import values
+from tritonsmith.compiler import signature
 from tritonsmith.lab.reduce.delta_search import DeltaSearch, Part
 from tritonsmith.lab.triage.reduce.candidate import KernelCandidate, size_of
 from tritonsmith.lab.triage.reduce.edits import expressions, helpers, parameters, statements, tree
@@ -122,7 +122,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
 
     def _values(self, best: KernelCandidate) -> Iterator[KernelCandidate | None]:
         for name, entry in best.entries:
-            value = values.parse(entry)
+            value = signature.parse_value(entry)
             if isinstance(value, str) and entry[:1] not in "'\"":
                 value = _SCALARS.get(entry[:1], {})
             if value is None or isinstance(value, (bool, int, float, str)):
@@ -172,7 +172,7 @@ def _halved(best: KernelCandidate) -> Iterator[KernelCandidate]:
 
 def _half(entry: str) -> str:
     """Half of a size; nothing for what is none."""
-    value = values.parse(entry)
+    value = signature.parse_value(entry)
     whole = isinstance(value, int) and not isinstance(value, bool)
     return str(value // 2) if whole and value > 1 else ""
 

@@ -12,10 +12,10 @@ from queue import SimpleQueue
 from threading import Event
 from typing import Protocol
 
-from tritonsmith.compiler import values
+from tritonsmith.compiler import signature
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.compiler.warm import WarmCompiler
+from tritonsmith.compiler.run import WarmCompiler
 from tritonsmith.core.plan import files, process
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.kernel import KernelSubject
@@ -38,7 +38,7 @@ class Tester(Protocol):
 
 def request(asked: CompileRequest, candidate: KernelCandidate, file: Path) -> CompileRequest:
     """The compile of a candidate that lies in a file."""
-    options = {name: values.parse(text) for name, text in candidate.options}
+    options = {name: signature.parse_value(text) for name, text in candidate.options}
     return replace(asked, file=file, signature=candidate.signature, options=options)
 
 

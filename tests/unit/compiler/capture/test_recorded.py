@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tritonsmith.compiler import signature
-from tritonsmith.compiler.capture import signature_text
+from tritonsmith.compiler.capture import recorded
 from tritonsmith.compiler.source import KernelParameter, KernelSource
 
 
@@ -25,7 +25,7 @@ def about(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_constants_come_back(value: Any) -> None:
-    text = signature_text.signature(
+    text = recorded.signature_text(
         about(
             parameters=[{"name": "C", "constexpr": True}],
             signature={"C": "constexpr"},
@@ -39,7 +39,7 @@ def test_constants_come_back(value: Any) -> None:
 
 
 def test_types_hints_and_ones() -> None:
-    text = signature_text.signature(
+    text = recorded.signature_text(
         about(
             parameters=[{"name": name, "constexpr": False} for name in ("x", "n", "one", "t", "b")],
             signature={
@@ -59,4 +59,4 @@ def test_types_hints_and_ones() -> None:
 
 def test_what_no_signature_can_say() -> None:
     with pytest.raises(ValueError, match="cannot be written in a signature"):
-        signature_text.spelled([{"dtype": "float16"}, 1.5])
+        recorded.spell_constant([{"dtype": "float16"}, 1.5])

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.compiler.dump import import_log, provenance
+from tritonsmith.compiler.dump import import_log
 from tritonsmith.compiler.dump import index as indexes
 from tritonsmith.compiler.dump import run as dump_run
 from tritonsmith.compiler.dump.index import DumpIndex
-from tritonsmith.compiler.dump.options import Choices
+from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.replay import replayer
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
@@ -33,11 +33,11 @@ def test_a_dump_of_a_program_that_was_run_here(tmp_path: Path) -> None:
     dump_run.dump_program(prepared, step, space)
     made = indexes.read(tmp_path / "out")
     assert _chosen(made) == Path(sys.executable)
-    provenance.require_own(made, space)
+    indexes.require_own(made, space)
     for other in (replace(made, python="/bin/sh"), replace(made, command="python other.py")):
-        assert provenance.interpreter(other, space) is None
+        assert indexes.own_interpreter(other, space) is None
         with pytest.raises(FactError, match="not made here"):
-            provenance.require_own(other, space)
+            indexes.require_own(other, space)
 
 
 def test_a_log_that_was_imported_with_its_interpreter(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_of_somebody_elses_dump_an_interpreter_is_asked_for() -> None:
 def test_an_interpreter_of_an_environment_may_be_named(tmp_path: Path) -> None:
     space = workspace.default()
     ours = space.root / "envs" / "dev" / "venv" / "bin" / "python"
-    assert provenance.interpreter(replace(FOREIGN, python=str(ours)), space) == ours
+    assert indexes.own_interpreter(replace(FOREIGN, python=str(ours)), space) == ours
     out = space.root / "envs" / ".." / ".." / "evil"
-    assert provenance.interpreter(replace(FOREIGN, python=str(out)), space) is None
-    assert provenance.interpreter(replace(FOREIGN, python=str(tmp_path / "envs" / "python")), space) is None
+    assert indexes.own_interpreter(replace(FOREIGN, python=str(out)), space) is None
+    assert indexes.own_interpreter(replace(FOREIGN, python=str(tmp_path / "envs" / "python")), space) is None

@@ -1,9 +1,10 @@
-"""The scratch folder of an output folder, and the lock that allows one writer at a time."""
+"""Output folders: their names, their scratch folders, and the lock that allows one writer at a time."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import UsageError
-from tritonsmith.core.plan import files, locks
+from tritonsmith.core.plan import digest, files, locks
 
 _READERS = 60.0  # seconds to wait for another command that compiles the same kernel into a folder of ours
 
@@ -104,3 +105,13 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
         yield
         if keeping:
             keeping.stack.push(stack.pop_all())
+
+
+_FOREIGN = re.compile(r"[^\w.,=+-]")
+_LONGEST = 200  # characters
+
+
+def folder_name(text: str) -> str:
+    """Return a name that every file system accepts, and that cannot leave its folder."""
+    name = _FOREIGN.sub("_", text.replace(" -> ", "--")).lstrip(".") or "_"
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{digest(text)}"

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.unit.compiler.replay.dumps import dump
-from tritonsmith.compiler.replay import report
-from tritonsmith.compiler.replay import verdict as replay_verdict
+from tritonsmith.compiler.replay import run
 from tritonsmith.compiler.replay.job import ReplayJob
 from tritonsmith.compiler.replay.pass_chain import PassLink
-from tritonsmith.compiler.replay.run import ReplayOutcome
-from tritonsmith.compiler.replay.verdict import ReplayStatus
+from tritonsmith.compiler.replay.run import ReplayOutcome, ReplayStatus
 
 HERE = Path("here")
 
@@ -30,11 +28,11 @@ def test_what_cannot_be_compared_is_not_counted() -> None:
         outcome("alone", last=True),
         outcome("crashed", last=True),
     ]
-    assert report.summary(found) == (
+    assert run.summary(found) == (
         "2 of 4 passes replay exactly (1 of them except for locations and value names); 1 differs; "
         "1 no binding; 1 crashed; 1 more run inside another pass; 2 more with no dump after it"
     )
-    assert report.summary(found[:1]) == "1 of 1 passes replay exactly"
+    assert run.summary(found[:1]) == "1 of 1 passes replay exactly"
 
 
 def test_equal_the_same_and_different(tmp_path: Path) -> None:
@@ -45,9 +43,9 @@ def test_equal_the_same_and_different(tmp_path: Path) -> None:
     made.write_text(text)
     other = tmp_path / "other"
     other.write_text(text + "\n")
-    assert replay_verdict.verdict(made, other) == "exact"
+    assert run.compare_with_dump(made, other) == "exact"
     other.write_text(text.replace("%0", "%value").replace('"x":1:2', '"y":3:4'))
-    assert replay_verdict.verdict(made, other) == "same"
+    assert run.compare_with_dump(made, other) == "same"
     other.write_text(text.replace("c.d", "c.e"))
-    assert replay_verdict.verdict(made, other) == "differs"
-    assert replay_verdict.verdict(made, None) == "alone"
+    assert run.compare_with_dump(made, other) == "differs"
+    assert run.compare_with_dump(made, None) == "alone"

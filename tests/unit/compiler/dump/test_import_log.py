@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.compiler.dump.streams import banner, module
-from tritonsmith.compiler.dump import line_prefixes
+from tritonsmith.compiler.dump import import_log
 
 LOG = f"start\n{banner('A', 'a')}{module('%0 = x')}{banner('B', 'b')}{module('%1 = y')}end\n".encode()
 
@@ -13,7 +13,7 @@ LOG = f"start\n{banner('A', 'a')}{module('%0 = x')}{banner('B', 'b')}{module('%1
 def cleaned(log: bytes, chunk: int = 1 << 20) -> tuple[bytes, list[str]]:
     said: list[str] = []
     chunks = (log[begin : begin + chunk] for begin in range(0, len(log), chunk))
-    return b"".join(line_prefixes.without(chunks, said.append)), said
+    return b"".join(import_log.without_prefixes(chunks, said.append)), said
 
 
 def before_each_line(log: bytes, *prefix: bytes, after: bytes = b"") -> bytes:
@@ -65,4 +65,4 @@ def test_other_logs_stay_as_they_are(log: bytes, chunk: int) -> None:
 def test_a_line_without_an_end_is_not_held() -> None:
     log = b"x" * (1 << 20)
     chunks = [log] * 20
-    assert b"".join(line_prefixes.without(iter(chunks), pytest.fail)) == log * 20
+    assert b"".join(import_log.without_prefixes(iter(chunks), pytest.fail)) == log * 20
