@@ -2,26 +2,27 @@
 
 Integers wrap. A division by zero, or of the least integer by -1, and a shift by the width or more are
 undefined: such lanes are 0 here. Transcendental functions are computed in fp64 and rounded once.
-
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.module import ValueType, attribute, constant, integer, known, type_of
+from tritonsmith.check.enums import CmpFPredicate, CmpIPredicate
+from tritonsmith.check.memory import BlockPointer, TensorDescriptor
+from tritonsmith.check.module import Array, ValueKind, attribute, constant, integer, result_type, type_of
+from tritonsmith.check.program import AnyRun, Handler, OperationTable
 
-Array = np.ndarray[Any, Any]
+OPERATIONS = OperationTable()
 
-_SIGNED = 5  # the last signed predicate of arith.cmpi; unsigned ones follow, from "less than" on
-_ORDERED, _UNORDERED, _ALWAYS = 7, 14, 15  # predicates of arith.cmpf
-_SINGLE = 4  # bytes
+Selectable: TypeAlias = Array | TensorDescriptor | BlockPointer
+
+_SINGLE = 4  # bytes of fp32
 
 
 def unsigned(value: Array) -> Array:
@@ -32,8 +33,8 @@ def unsigned(value: Array) -> Array:
     return bits
 
 
-def _integer(function: Callable[[Array, Array], Array], *, of_unsigned: bool = False) -> Callable[..., Any]:
-    def run(_run: Any, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
+def _integer(function: Callable[[Array, Array], Array], *, of_unsigned: bool = False) -> Handler:
+    def run(_run: AnyRun, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
         dtype = left.dtype
         if dtype == np.bool_:
             left, right = left.astype(np.int8), right.astype(np.int8)
@@ -71,11 +72,9 @@ def _truncated(dividend: Array, divisor: Array) -> Array:
 
 def _shift(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
     def shifted(value: Array, amount: Array) -> Array:
-        over = (
-            unsigned(np.asarray(amount)) >= np.asarray(value).dtype.itemsize * 8
-            if amount.dtype.kind == "i"
-            else amount >= value.dtype.itemsize * 8
-        )
+        amount = np.asarray(amount)
+        plain = unsigned(amount) if amount.dtype.kind == "i" else amount  # a negative amount is a large one
+        over = plain >= np.asarray(value).dtype.itemsize * 8
         return np.where(over, 0, function(value, np.where(over, 0, amount).astype(amount.dtype)))
 
     return shifted
@@ -103,55 +102,81 @@ for _name, _function, _unsigned in (
     ("maxui", np.maximum, True),
     ("minui", np.minimum, True),
 ):
-    known(f"arith.{_name}")(_integer(_function, of_unsigned=_unsigned))
+    OPERATIONS.known(f"arith.{_name}")(_integer(_function, of_unsigned=_unsigned))
 
-_COMPARED = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+_COMPARISONS: dict[CmpIPredicate, Callable[[Array, Array], Array]] = {
+    CmpIPredicate.EQ: np.equal,
+    CmpIPredicate.NE: np.not_equal,
+    CmpIPredicate.SLT: np.less,
+    CmpIPredicate.SLE: np.less_equal,
+    CmpIPredicate.SGT: np.greater,
+    CmpIPredicate.SGE: np.greater_equal,
+    CmpIPredicate.ULT: np.less,
+    CmpIPredicate.ULE: np.less_equal,
+    CmpIPredicate.UGT: np.greater,
+    CmpIPredicate.UGE: np.greater_equal,
+}
+_FLOAT_COMPARISONS: dict[CmpFPredicate, Callable[[Array, Array], Array]] = {
+    CmpFPredicate.OEQ: np.equal,
+    CmpFPredicate.OGT: np.greater,
+    CmpFPredicate.OGE: np.greater_equal,
+    CmpFPredicate.OLT: np.less,
+    CmpFPredicate.OLE: np.less_equal,
+    CmpFPredicate.ONE: np.not_equal,
+    CmpFPredicate.UEQ: np.equal,
+    CmpFPredicate.UGT: np.greater,
+    CmpFPredicate.UGE: np.greater_equal,
+    CmpFPredicate.ULT: np.less,
+    CmpFPredicate.ULE: np.less_equal,
+    CmpFPredicate.UNE: np.not_equal,
+}
 
 
-@known("arith.cmpi")
-def _cmpi(_run: Any, operation: Operation, left: Array, right: Array) -> tuple[Array]:
-    predicate = integer(operation, "predicate")
-    if left.dtype == np.bool_:
-        left, right = (value.astype(np.int8) * (1 if predicate > _SIGNED else -1) for value in (left, right))
-        predicate = predicate - 4 if predicate > _SIGNED else predicate
-    if predicate > _SIGNED:
-        left, right, predicate = unsigned(left), unsigned(right), predicate - 4
-    return (_COMPARED[predicate](left, right),)
+@OPERATIONS.known("arith.cmpi")
+def _cmpi(_run: AnyRun, operation: Operation, left: Array, right: Array) -> tuple[Array]:
+    predicate = CmpIPredicate(integer(operation, "predicate"))
+    of_unsigned = predicate >= CmpIPredicate.ULT
+    if left.dtype == np.bool_:  # a true i1 is -1 if it is signed
+        sign = 1 if of_unsigned else -1
+        left, right = left.astype(np.int8) * sign, right.astype(np.int8) * sign
+    elif of_unsigned:
+        left, right = unsigned(left), unsigned(right)
+    return (_COMPARISONS[predicate](left, right),)
 
 
 def _wide(value: Array) -> Array:
+    """Return floats as fp32 at least: NumPy computes narrower ones itself, and rounds them in between."""
     return value if value.dtype.itemsize >= _SINGLE else value.astype(np.float32)
 
 
-@known("arith.cmpf")
-def _cmpf(_run: Any, operation: Operation, left: Array, right: Array) -> tuple[Array]:
-    predicate = integer(operation, "predicate")
+@OPERATIONS.known("arith.cmpf")
+def _cmpf(_run: AnyRun, operation: Operation, left: Array, right: Array) -> tuple[Array]:
+    predicate = CmpFPredicate(integer(operation, "predicate"))
     left, right = _wide(left), _wide(right)
+    if predicate in (CmpFPredicate.FALSE, CmpFPredicate.TRUE):
+        return (np.full(left.shape, predicate is CmpFPredicate.TRUE),)
     unordered = np.isnan(left) | np.isnan(right)
-    if predicate in (0, _ALWAYS):
-        return (np.full(left.shape, predicate == _ALWAYS),)
-    if predicate in (_ORDERED, _UNORDERED):
-        return (~unordered if predicate == _ORDERED else unordered,)
-    # Predicates 1 to 6 are ordered, 8 to 13 the same unordered: oeq ogt oge olt ole one.
-    order = {1: 0, 2: 4, 3: 5, 4: 2, 5: 3, 6: 1}
-    result = _COMPARED[order[(predicate - 1) % 7 + 1]](left, right)
-    return (result & ~unordered if predicate < _ORDERED else result | unordered,)
+    if predicate is CmpFPredicate.ORD:
+        return (~unordered,)
+    if predicate is CmpFPredicate.UNO:
+        return (unordered,)
+    result = _FLOAT_COMPARISONS[predicate](left, right)
+    return (result & ~unordered if predicate < CmpFPredicate.ORD else result | unordered,)
 
 
-def _float(function: Callable[..., Array]) -> Callable[..., Any]:
-    def run(_run: Any, _operation: Operation, *values: Array) -> tuple[Array]:
+def _float(function: Callable[..., Array]) -> Handler:
+    def run(_run: AnyRun, _operation: Operation, *values: Array) -> tuple[Array]:
         with np.errstate(all="ignore"):
             return (np.asarray(function(*map(_wide, values))).astype(values[0].dtype),)
 
     return run
 
 
-def _transcendental(function: Callable[..., Array]) -> Callable[..., Any]:
-    def run(_run: Any, _operation: Operation, *values: Array) -> tuple[Array]:
+def _transcendental(function: Callable[..., Array]) -> Handler:
+    def run(_run: AnyRun, _operation: Operation, *values: Array) -> tuple[Array]:
         with np.errstate(all="ignore"):
-            return (
-                np.asarray(function(*(value.astype(np.float64) for value in values))).astype(values[0].dtype),
-            )
+            result = np.asarray(function(*(value.astype(np.float64) for value in values)))
+            return (result.astype(values[0].dtype),)
 
     return run
 
@@ -176,7 +201,7 @@ _ROUNDED: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("tt.approx_divf", np.divide),  # two units in the last place: div.full.f32
 )
 for _name, _function in _ROUNDED:
-    known(_name)(_float(_function))
+    OPERATIONS.known(_name)(_float(_function))
 _FUNCTIONS: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("math.exp", np.exp),
     ("math.exp2", np.exp2),
@@ -193,35 +218,31 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("tt.precise_sqrt", np.sqrt),
 )
 for _name, _function in _FUNCTIONS:
-    known(_name)(_transcendental(_function))
+    OPERATIONS.known(_name)(_transcendental(_function))
 
 
-@known("math.absi")
-def _absi(_run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+@OPERATIONS.known("math.absi")
+def _absi(_run: AnyRun, _operation: Operation, value: Array) -> tuple[Array]:
     return (np.abs(value),)
 
 
-@known("arith.constant")
-def _constant(_run: Any, operation: Operation) -> tuple[Array]:
+@OPERATIONS.known("arith.constant")
+def _constant(_run: AnyRun, operation: Operation) -> tuple[Array]:
     return (constant(attribute(operation, "value"), type_of(operation.results[0].type)),)
 
 
-@known("arith.select")
-def _select(_run: Any, _operation: Operation, condition: Array, chosen: Any, otherwise: Any) -> tuple[Any]:
-    if not isinstance(chosen, np.ndarray):
+@OPERATIONS.known("arith.select")
+def _select(
+    _run: AnyRun, _operation: Operation, condition: Array, chosen: Selectable, otherwise: Selectable
+) -> tuple[Selectable]:
+    if not isinstance(chosen, np.ndarray) or not isinstance(otherwise, np.ndarray):
         return (chosen if condition else otherwise,)
     return (np.where(condition, chosen, otherwise).astype(chosen.dtype),)
 
 
-@lru_cache(maxsize=4096)  # by the operation, which is itself: types are compared part by part
-def wanted(operation: Operation) -> ValueType:
-    """Return the type of an operation's only result."""
-    return type_of(operation.results[0].type)
-
-
-@known("arith.extsi", "arith.trunci", "arith.index_cast", "arith.extui", "arith.index_castui")
-def _resized(run: Any, operation: Operation, value: Array) -> tuple[Array]:
-    dtype, of = wanted(operation).dtype, run.name
+@OPERATIONS.known("arith.extsi", "arith.trunci", "arith.index_cast", "arith.extui", "arith.index_castui")
+def _resized(run: AnyRun, operation: Operation, value: Array) -> tuple[Array]:
+    dtype, of = result_type(operation).dtype, run.name
     if value.dtype == np.bool_:
         value = value.astype(np.int8) * (-1 if of in ("arith.extsi", "arith.index_cast") else 1)
     elif of in ("arith.extui", "arith.index_castui"):
@@ -229,40 +250,37 @@ def _resized(run: Any, operation: Operation, value: Array) -> tuple[Array]:
     return ((value & 1).astype(np.bool_) if dtype == np.bool_ else value.astype(dtype),)
 
 
-@known("arith.sitofp", "arith.uitofp")
-def _to_float(run: Any, operation: Operation, value: Array) -> tuple[Array]:
+@OPERATIONS.known("arith.sitofp", "arith.uitofp")
+def _to_float(run: AnyRun, operation: Operation, value: Array) -> tuple[Array]:
     if value.dtype == np.bool_:
         value = value.astype(np.int8) * (-1 if run.name == "arith.sitofp" else 1)
     elif run.name == "arith.uitofp":
         value = unsigned(value)
-    return (value.astype(np.float64).astype(wanted(operation).dtype),)
+    return (value.astype(np.float64).astype(result_type(operation).dtype),)
 
 
-@known("arith.fptosi", "arith.fptoui")
-def _to_integer(run: Any, operation: Operation, value: Array) -> tuple[Array]:
+@OPERATIONS.known("arith.fptosi", "arith.fptoui")
+def _to_integer(run: AnyRun, operation: Operation, value: Array) -> tuple[Array]:
     """Convert to an integer; an out-of-range value is poison, 0 here."""
-    dtype = np.dtype(np.int8) if wanted(operation).dtype == np.bool_ else wanted(operation).dtype
+    target = result_type(operation).dtype
+    dtype = np.dtype(np.int8) if target == np.bool_ else target
     with np.errstate(all="ignore"):
         plain = np.trunc(value.astype(np.float64))
         bits, signed = 8 * dtype.itemsize, run.name == "arith.fptosi"
         low, high = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
         inside = (plain >= low) & (plain < high)
-        return (np.where(inside, plain, 0).astype(np.int64).astype(wanted(operation).dtype),)
+        return (np.where(inside, plain, 0).astype(np.int64).astype(target),)
 
 
-@known("arith.truncf", "arith.extf", "tt.fp_to_fp")
-def _to_other_float(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+@OPERATIONS.known("arith.truncf", "arith.extf", "tt.fp_to_fp")
+def _to_other_float(_run: AnyRun, operation: Operation, value: Array) -> tuple[Array]:
     with np.errstate(all="ignore"):
-        return (
-            value.astype(np.float32 if value.dtype.itemsize < _SINGLE else value.dtype).astype(
-                wanted(operation).dtype
-            ),
-        )
+        return (_wide(value).astype(result_type(operation).dtype),)
 
 
-@known("arith.bitcast", "tt.bitcast")
-def _bitcast(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
-    target = wanted(operation)
-    if target.kind == "pointer":
+@OPERATIONS.known("arith.bitcast", "tt.bitcast")
+def _bitcast(_run: AnyRun, operation: Operation, value: Array) -> tuple[Array]:
+    target = result_type(operation)
+    if target.kind is ValueKind.POINTER:
         return (value,)
     return (np.ascontiguousarray(value).view(target.dtype).reshape(value.shape),)

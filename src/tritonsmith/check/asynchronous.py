@@ -11,10 +11,11 @@ from tritonsmith.check.descriptors import read, read_rows, reduce, write_rows
 from tritonsmith.check.gpu import read_buffer
 from tritonsmith.check.in_flight import Order, require_inside, unwritten
 from tritonsmith.check.memory import TensorDescriptor
-from tritonsmith.check.module import attribute, integer, integers, known, name_of
-from tritonsmith.check.triton import dot, load, rounded, segments, store
+from tritonsmith.check.module import Array, attribute, integer, integers, name_of
+from tritonsmith.check.program import OperationTable, TensorProgram, Values, bind
+from tritonsmith.check.triton import dot, load, rounded, store
 
-Array = np.ndarray[Any, Any]
+OPERATIONS = OperationTable()
 _TIMED = (
     "async_copy_global_to_local",
     "async_tma_copy_global_to_local",
@@ -48,12 +49,22 @@ def _is_async_dot(operation: Operation) -> bool:
     return name_of(operation).endswith(".dot_async") or bool(integer(operation, "isAsync"))
 
 
-@known("ttg.async_copy_global_to_local", "triton_gpu.async_copy_global_to_local")
-def _async_copy(run: Any, operation: Operation, *values: Any) -> tuple[None]:
-    source, memory, mask, other = segments(operation, values)[:4]
-    pointer, into = source[0], memory[0]
-    value = load(run, pointer, into.dtype, mask[0] if mask else None, other[0] if other else None)
-    run.flight.copy(into, lambda: _put(into, value))
+@OPERATIONS.known(
+    "ttg.async_copy_global_to_local",
+    "triton_gpu.async_copy_global_to_local",
+    operands=("src", "result", "mask?", "other?"),
+)
+def _async_copy(
+    run: TensorProgram,
+    _operation: Operation,
+    pointer: Array,
+    memory: Array,
+    mask: Array | None,
+    other: Array | None,
+) -> tuple[None]:
+    # The source is read now, and lands later: a kernel must not write it while the copy is under way.
+    value = load(run, pointer, memory.dtype, mask, other)
+    run.flight.copy(memory, lambda: _put(memory, value))
     return (None,)
 
 
@@ -61,36 +72,53 @@ def _put(memory: Array, value: Array) -> None:
     memory[...] = value.reshape(memory.shape)
 
 
-@known("amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
-def _buffer_load_to_local(run: Any, operation: Operation, *values: Any) -> tuple[None]:
-    (into,), (pointer,), (offsets,), mask, other = segments(operation, values)[:5]
-    value = read_buffer(run, pointer, offsets, into.dtype, mask, other)
-    run.flight.copy(into, lambda: _put(into, value))
+@OPERATIONS.known(
+    "amdg.buffer_load_to_local",
+    "amdgpu.buffer_load_to_local",
+    operands=("dest", "ptr", "offsets", "mask?", "other?", "stride?"),
+)
+def _buffer_load_to_local(
+    run: TensorProgram,
+    _operation: Operation,
+    memory: Array,
+    pointer: Array,
+    offsets: Array,
+    mask: Array | None,
+    other: Array | None,
+    _stride: Array | None,
+) -> tuple[None]:
+    value = read_buffer(run, pointer, offsets, memory.dtype, mask, other)
+    run.flight.copy(memory, lambda: _put(memory, value))
     return (None,)
 
 
-@known("ttg.async_commit_group", "triton_gpu.async_commit_group")
-def _commit(run: Any, _operation: Operation, *_tokens: Any) -> tuple[None]:
+@OPERATIONS.known("ttg.async_commit_group", "triton_gpu.async_commit_group")
+def _commit(run: TensorProgram, _operation: Operation, *_tokens: Any) -> tuple[None]:
     run.flight.commit()
     return (None,)
 
 
-@known("ttg.async_wait", "triton_gpu.async_wait")
-def _async_wait(run: Any, operation: Operation, *_tokens: Any) -> tuple[None]:
+@OPERATIONS.known("ttg.async_wait", "triton_gpu.async_wait")
+def _async_wait(run: TensorProgram, operation: Operation, *_tokens: Any) -> tuple[None]:
     run.flight.wait_groups(integer(operation, "num"))
     return (None,)
 
 
-@known("amdg.async_wait")
-def _amd_wait(run: Any, operation: Operation, *_tokens: Any) -> tuple[None, ...]:
+@OPERATIONS.known("amdg.async_wait")
+def _amd_wait(run: TensorProgram, operation: Operation, *_tokens: Any) -> tuple[None, ...]:
     """Wait for all copies: the count is of instructions, whose number per copy depends on the layout."""
     run.flight.wait_copies()
     return (None,) * len(operation.results)
 
 
-@known("ttng.warp_group_dot", "triton_nvidia_gpu.warp_group_dot", "triton_nvidia_gpu.dot_async")
+@OPERATIONS.known("ttng.warp_group_dot", "triton_nvidia_gpu.warp_group_dot", "triton_nvidia_gpu.dot_async")
 def _warp_group_dot(
-    run: Any, operation: Operation, left: Array, right: Array, accumulator: Array, use: Array | None = None
+    run: TensorProgram,
+    operation: Operation,
+    left: Array,
+    right: Array,
+    accumulator: Array,
+    use: Array | None = None,
 ) -> tuple[Array]:
     result = unwritten(accumulator.shape, accumulator.dtype)
     require_inside(left, right)
@@ -105,29 +133,29 @@ def _warp_group_dot(
     return (result,)
 
 
-@known(
+@OPERATIONS.known(
     "ttng.warp_group_dot_wait", "triton_nvidia_gpu.warp_group_dot_wait", "triton_nvidia_gpu.dot_wait"
-)  # fmt: skip
-def _warp_group_dot_wait(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+)
+def _warp_group_dot_wait(run: TensorProgram, operation: Operation, *values: Array) -> tuple[Array, ...]:
     run.flight.wait_dots(integer(operation, "pendings"))
     return values
 
 
-@known("ttng.init_barrier", "triton_nvidia_gpu.init_barrier")
-def _init_barrier(run: Any, operation: Operation, memory: Array) -> tuple[()]:
+@OPERATIONS.known("ttng.init_barrier", "triton_nvidia_gpu.init_barrier")
+def _init_barrier(run: TensorProgram, operation: Operation, memory: Array) -> tuple[()]:
     run.flight.barrier(memory, integer(operation, "count"))
     return ()
 
 
-@known("ttng.barrier_expect", "triton_nvidia_gpu.barrier_expect")
-def _expect(run: Any, operation: Operation, memory: Array, pred: Array) -> tuple[()]:
+@OPERATIONS.known("ttng.barrier_expect", "triton_nvidia_gpu.barrier_expect")
+def _expect(run: TensorProgram, operation: Operation, memory: Array, pred: Array) -> tuple[()]:
     if bool(pred):
         run.flight.expect(memory, integer(operation, "size"))
     return ()
 
 
-@known("ttng.arrive_barrier", "triton_nvidia_gpu.arrive_barrier")
-def _arrive(run: Any, operation: Operation, memory: Array, pred: Array | None = None) -> tuple[()]:
+@OPERATIONS.known("ttng.arrive_barrier", "triton_nvidia_gpu.arrive_barrier")
+def _arrive(run: TensorProgram, operation: Operation, memory: Array, pred: Array | None = None) -> tuple[()]:
     if pred is None or bool(pred):
         many = _threads(operation) if attribute(operation, "perThread") is not None else 1
         run.flight.arrive(memory, many * integer(operation, "count"))
@@ -144,31 +172,36 @@ def _threads(operation: Operation) -> int:
     return (warps or integer(operation, "ttg.num-warps")) * integer(operation, "ttg.threads-per-warp")
 
 
-@known("ttng.wait_barrier", "triton_nvidia_gpu.wait_barrier")
-def _wait_barrier(run: Any, operation: Operation, *values: Array) -> tuple[()]:
-    memory, phase = values[:2]
-    pred = segments(operation, values)[2] if integers(operation, "operandSegmentSizes") else ()
-    if not pred or bool(pred[0]):
-        run.flight.wait_barrier(memory, int(phase) & 1)  # -1, an extended i1, is odd
+@OPERATIONS.known(
+    "ttng.wait_barrier",
+    "triton_nvidia_gpu.wait_barrier",
+    operands=("alloc", "phase", "pred?", "deps*"),
+)
+def _wait_barrier(
+    run: TensorProgram, _operation: Operation, barrier: Array, phase: Array, pred: Array | None, _deps: Values
+) -> tuple[()]:
+    if pred is None or bool(pred):
+        run.flight.wait_barrier(barrier, int(phase) & 1)  # -1, an extended i1, is odd
     return ()
 
 
-@known("ttng.async_tma_copy_global_to_local", "triton_nvidia_gpu.async_tma_copy_global_to_local")
-def _tma_load(run: Any, operation: Operation, *values: Any) -> tuple[()]:
-    if parts := segments(operation, values):
-        descriptor, at = parts[0][0], parts[1]
-        (barrier,), (memory,), (pred,) = parts[-3:]
-    else:
-        descriptor, (*at, barrier, memory, pred) = values[0], values[1:]  # type: ignore[assignment]
+@OPERATIONS.known("ttng.async_tma_copy_global_to_local", "triton_nvidia_gpu.async_tma_copy_global_to_local")
+def _tma_load(run: TensorProgram, operation: Operation, *values: Any) -> tuple[()]:
+    if attribute(operation, "operandSegmentSizes") is None:
+        names: tuple[str, ...] = ("desc", "coord*", "barrier", "result", "pred")
+        descriptor, coordinates, barrier, memory, pred = bind(operation, values, names)
+    else:  # newer releases copy im2col blocks, too, which have offsets
+        names = ("desc", "coord*", "offsets*", "barrier", "result", "pred")
+        descriptor, coordinates, _, barrier, memory, pred = bind(operation, values, names)
     if bool(pred):
-        value = read(run, descriptor, tuple(at))
+        value = read(run, descriptor, coordinates)
         run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, value))
     return ()
 
 
-@known("ttng.async_tma_gather", "triton_nvidia_gpu.async_tma_gather")
+@OPERATIONS.known("ttng.async_tma_gather", "triton_nvidia_gpu.async_tma_gather")
 def _tma_gather(
-    run: Any,
+    run: TensorProgram,
     _operation: Operation,
     descriptor: TensorDescriptor,
     rows: Array,
@@ -183,9 +216,9 @@ def _tma_gather(
     return ()
 
 
-@known("ttng.async_tma_scatter", "triton_nvidia_gpu.async_tma_scatter")
+@OPERATIONS.known("ttng.async_tma_scatter", "triton_nvidia_gpu.async_tma_scatter")
 def _tma_scatter(
-    run: Any,
+    run: TensorProgram,
     operation: Operation,
     descriptor: TensorDescriptor,
     rows: Array,
@@ -197,29 +230,33 @@ def _tma_scatter(
     return (None,) * len(operation.results)
 
 
-@known("ttng.async_tma_reduce", "triton_nvidia_gpu.async_tma_reduce")
+@OPERATIONS.known(
+    "ttng.async_tma_reduce", "triton_nvidia_gpu.async_tma_reduce", operands=("desc", "coord*", "src")
+)
 def _tma_reduce(
-    run: Any, operation: Operation, descriptor: TensorDescriptor, *values: Any
+    run: TensorProgram, operation: Operation, descriptor: TensorDescriptor, coordinates: Values, memory: Array
 ) -> tuple[None, ...]:
-    *at, memory = values
-    place = tuple(map(int, at))
+    place = tuple(map(int, coordinates))
     require_inside(memory)
     run.flight.store(lambda: reduce(run, operation, descriptor, place, memory))
     return (None,) * len(operation.results)
 
 
-@known("ttng.async_tma_copy_local_to_global", "triton_nvidia_gpu.async_tma_copy_local_to_global")
+@OPERATIONS.known(
+    "ttng.async_tma_copy_local_to_global",
+    "triton_nvidia_gpu.async_tma_copy_local_to_global",
+    operands=("desc", "coord*", "src"),
+)
 def _tma_store(
-    run: Any, operation: Operation, descriptor: TensorDescriptor, *values: Any
+    run: TensorProgram, operation: Operation, descriptor: TensorDescriptor, coordinates: Values, memory: Array
 ) -> tuple[None, ...]:
-    *at, memory = values
-    address, inside = descriptor.addresses(tuple(map(int, at)))
+    address, inside = descriptor.addresses(tuple(map(int, coordinates)))
     require_inside(memory)
     run.flight.store(lambda: store(run, address, memory.reshape(address.shape), inside))
     return (None,) * len(operation.results)
 
 
-@known("ttng.async_tma_store_wait", "triton_nvidia_gpu.async_tma_store_wait")
-def _tma_store_wait(run: Any, operation: Operation) -> tuple[()]:
+@OPERATIONS.known("ttng.async_tma_store_wait", "triton_nvidia_gpu.async_tma_store_wait")
+def _tma_store_wait(run: TensorProgram, operation: Operation) -> tuple[()]:
     run.flight.wait_stores(integer(operation, "pendings"))
     return ()

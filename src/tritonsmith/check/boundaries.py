@@ -17,11 +17,12 @@ import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Block, Operation, SSAValue
 
-from tritonsmith.check.evaluate import AccessError, EndlessError, EvaluatedProgram
+from tritonsmith.check.evaluate import AccessError, EvaluatedProgram
 from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.inputs import constant_of, is_assumed, most_of, unit_of
 from tritonsmith.check.memory import GlobalMemory
 from tritonsmith.check.module import UnsupportedIrError, attribute, integer, name_of, symbol, type_of
+from tritonsmith.check.program import EndlessError
 
 _IDS, _GRID = "tt.get_program_id", "tt.get_num_programs"
 _COMPARED = {"arith.cmpi", "arith.minsi", "arith.maxsi", "arith.minui", "arith.maxui"}
@@ -104,12 +105,8 @@ class BoundaryFinder:
 
     def _free(self) -> list[int]:
         """List the places of integer parameters."""
-        kinds = [type_of(parameter.type) for parameter in self._parameters]
-        return [
-            place
-            for place, kind in enumerate(kinds)
-            if kind.kind == "number" and not kind.shape and kind.dtype.kind == "i"
-        ]
+        types = [type_of(parameter.type) for parameter in self._parameters]
+        return [place for place, kind in enumerate(types) if kind.is_integer]
 
     def _decisions(self) -> Iterator[_Decision]:
         """Yield the decisions of control flow, then other comparisons."""

@@ -15,7 +15,7 @@ from typing import Any
 from tritonsmith.check import blame
 from tritonsmith.check.answer import KNOWN, CheckAnswer, CheckedPass, Culprit, InterpretedRuns
 from tritonsmith.check.blame import ValueRecorder
-from tritonsmith.check.evaluate import AccessError, EndlessError
+from tritonsmith.check.evaluate import AccessError
 from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.in_flight import FreedError, Order
 from tritonsmith.check.inputs import Argument
@@ -25,6 +25,7 @@ from tritonsmith.check.limited import LimitedChecks, no_memory
 from tritonsmith.check.llvm.machine import LoweredKernel, lowered
 from tritonsmith.check.memory import Contents
 from tritonsmith.check.module import UnsupportedIrError, name_of, without_locations
+from tritonsmith.check.program import EndlessError
 from tritonsmith.check.runs import ChangedRun, CheckInputs, ReferenceRuns
 from tritonsmith.compiler import call
 from tritonsmith.compiler.dump import index as indexes

@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tritonsmith.check import (  # noqa: F401 - they register their operations
-    arith,
-    asynchronous,
-    descriptors,
-    gpu,
-    tensor_memory,
-    triton,
-)
-from tritonsmith.check.blame import ReachedCode
-from tritonsmith.check.in_flight import InFlight, OutOfBoundsError
-from tritonsmith.check.memory import GlobalMemory
-from tritonsmith.check.module import OPERATIONS, UnsupportedIrError, attribute, integers, name_of, symbol
+from tritonsmith.check import arith, asynchronous, descriptors, gpu, tensor_memory, triton
+from tritonsmith.check.in_flight import OutOfBoundsError
+from tritonsmith.check.module import Array, UnsupportedIrError, attribute, name_of
+from tritonsmith.check.program import MISUSED, EndlessError, OperationTable, TensorProgram, Values, bind
 from tritonsmith.check.warps import Turns
 
-_ENDS = {
-    "scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return", "scf.condition",
-    "tt.map_elementwise.return", "ttg.warp_yield", "ttg.warp_return", "ttg.mask.return",
-}  # fmt: skip
-_REST = {"cf.br", "cf.cond_br", "tt.func", "ttg.warp_specialize.partitions"}
-_DOTS = ("warp_group_dot", "warp_group_dot_wait", "dot_async", "dot_wait")
-
-
+OPERATIONS = OperationTable.of(
+    arith.OPERATIONS,
+    triton.OPERATIONS,
+    gpu.OPERATIONS,
+    asynchronous.OPERATIONS,
+    descriptors.OPERATIONS,
+    tensor_memory.OPERATIONS,
+)
+_STRUCTURED = OperationTable()  # operations with regions that EvaluatedProgram runs itself
+_TERMINATORS = {
+    "scf.yield",
+    "tt.return",
+    "tt.reduce.return",
+    "tt.scan.return",
+    "scf.condition",
+    "tt.map_elementwise.return",
+    "ttg.warp_yield",
+    "ttg.warp_return",
+    "ttg.mask.return",
+}
+_BRANCHES = {"cf.br", "cf.cond_br"}
+_CONTAINERS = {
+    "tt.func",
+    "ttg.warp_specialize.partitions",
+}  # the run enters their regions, and never runs them
+# Dots of warp groups order themselves: an accumulator that is under way may go into the next dot.
+_WARP_GROUP_DOTS = ("warp_group_dot", "warp_group_dot_wait", "dot_async", "dot_wait")
 _PRODUCTS = ("dot", "dot_async", "dot_scaled", "mma", "mma_scaled")
 _ACCESSES = ("load", "store", "global_to_local", "local_to_global", "gather", "scatter", "atomic_rmw")
-_ACCESS = 8  # times as long for an address of memory as for an element
-_MISUSED = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
+_ACCESS_WEIGHT = 8  # an address of memory takes as many times as long as an element
 MOST = 1 << 30  # elements that a program may compute: some minutes
 
 
@@ -52,10 +61,6 @@ class AccessError(Exception):
     def __init__(self, why: str, operation: Operation) -> None:
         super().__init__(why)
         self.operation = operation
-
-
-class EndlessError(Exception):
-    """The program does not end under these inputs."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class _BlockLine:
             (result, result.type.get_shape() if isinstance(result.type, builtin.TensorType) else None)
             for result in operation.results
         )
-        weight = _ACCESS if name.endswith(_ACCESSES) else 1
+        weight = _ACCESS_WEIGHT if name.endswith(_ACCESSES) else 1
         operands = tuple(operation.operands)
         return cls(operation, name, operands, results, tuple(dead), weight, name.endswith(_PRODUCTS))
 
@@ -113,66 +118,29 @@ def _size(value: Any) -> int:
 
 
 @dataclass
-class EvaluatedProgram:
+class EvaluatedProgram(TensorProgram):
     """The run of one program.
 
     Attributes:
-        functions: the module's functions by name.
-        memory: global memory.
-        program: ids of the program.
-        grid: number of programs along each axis.
-        limit: most operations that it may run; a spin lock that nobody opens never ends.
-        name: name of the operation that runs.
-        seen: called with each operation and its results; None for no recording.
-        scratch: numbers for pieces of scratch memory.
-        descriptors: descriptors made in scratch memory, by address.
-        flight: asynchronous operations under way.
-        reached: the code that ran.
-        rounds: whether dots of tf32 round their operands; not if the reference itself has such dots.
-        assumed: whether the program's assumptions have to hold.
-        assumptions: operations that ran and assume something.
         most: most elements that it may compute.
         elements: number of elements that it has computed.
     """
 
-    functions: dict[str, Operation]
-    memory: GlobalMemory
-    program: tuple[int, int, int]
-    grid: tuple[int, int, int]
-    limit: int
-    name: str = ""
-    seen: Any = None
-    scratch: Iterator[int] = field(default_factory=count)
-    descriptors: dict[int, Any] = field(default_factory=dict)
-    flight: InFlight = field(default_factory=InFlight)
-    reached: ReachedCode = field(default_factory=ReachedCode)
-    rounds: bool = False
-    assumed: bool = True
-    assumptions: set[Operation] = field(default_factory=set)
     most: int = MOST
     elements: int = 0
-    _values: dict[SSAValue, Any] = field(default_factory=dict)
     _lines: dict[Block, tuple[_BlockLine, ...]] = field(default_factory=dict)
-    _steps: int = 0
 
-    def launch(self, name: str, values: tuple[Any, ...]) -> int:
+    def launch(self, name: str, values: Values) -> int:
         """Run the kernel, and return the number of operations that ran."""
         self.call(name, values)
         self.flight.end()
         return self._steps
 
-    def call(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def call(self, name: str, values: Values) -> Values:
         """Run a function, and return its results."""
         return self._blocks(self.functions[name].regions[0], values)[1]
 
-    def callee(self, operation: Operation) -> Operation:
-        """Return the function that `tt.call` calls."""
-        name = symbol(attribute(operation, "callee"))
-        if name not in self.functions:
-            raise UnsupportedIrError(f"a call of {name}, which the module does not have")
-        return self.functions[name]
-
-    def region(self, region: Region, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def region(self, region: Region, values: Values) -> Values:
         """Run a region, and return the operands of its terminator."""
         return self._blocks(region, values)[1]
 
@@ -180,14 +148,14 @@ class EvaluatedProgram:
         self,
         steps: Sequence[Operation | tuple[SSAValue, SSAValue]],
         known: Mapping[SSAValue, Any],
-        asked: Sequence[SSAValue],
+        results: Sequence[SSAValue],
     ) -> list[Any]:
-        """Run single operations outside of their blocks, and return the values that are asked for.
+        """Run single operations outside of their blocks, and return some values.
 
         Args:
             steps: operations; or a pair of a value and the value that it is a copy of.
             known: values to begin with.
-            asked: the values to return.
+            results: the values to return.
         """
         self._values.update(known)
         for step in steps:
@@ -195,9 +163,9 @@ class EvaluatedProgram:
                 self._values[step[0]] = self._values[step[1]]
             else:
                 self._run(_BlockLine.of(step))
-        return [self._values[value] for value in asked]
+        return [self._values[value] for value in results]
 
-    def _blocks(self, region: Region, values: tuple[Any, ...]) -> tuple[Operation, tuple[Any, ...]]:
+    def _blocks(self, region: Region, values: Values) -> tuple[Operation, Values]:
         if not region.blocks:
             raise UnsupportedIrError("a function without a body, or an empty region")
         block: Block | None = region.blocks[0]
@@ -208,9 +176,9 @@ class EvaluatedProgram:
             if (lines := self._lines.get(block)) is None:
                 lines = self._lines[block] = _lines_of(block)
             for line in lines:
-                if line.name in _ENDS:
+                if line.name in _TERMINATORS:
                     return line.operation, tuple(self._values[operand] for operand in line.operands)
-                if line.name in ("cf.br", "cf.cond_br"):
+                if line.name in _BRANCHES:
                     block, values = self._branch(line.operation, line.name)
                     break
                 self._run(line)
@@ -220,35 +188,30 @@ class EvaluatedProgram:
                 raise UnsupportedIrError("a block without an end")
         raise UnsupportedIrError("a region without an end")
 
-    def _branch(self, operation: Operation, name: str) -> tuple[Block, tuple[Any, ...]]:
-        values = [self._values[operand] for operand in operation.operands]
+    def _branch(self, operation: Operation, name: str) -> tuple[Block, Values]:
+        values = self._operands(operation)
         if name == "cf.br":
-            return operation.successors[0], tuple(values)
-        _, first, second = integers(operation, "operandSegmentSizes")
-        if bool(values[0]):
-            return operation.successors[0], tuple(values[1 : 1 + first])
-        return operation.successors[1], tuple(values[1 + first : 1 + first + second])
+            return operation.successors[0], values
+        condition, if_true, if_false = bind(operation, values, ("condition", "true*", "false*"))
+        if bool(condition):
+            return operation.successors[0], if_true
+        return operation.successors[1], if_false
 
-    def _found(self, operation: Operation, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _evaluate(self, operation: Operation, name: str, values: Values) -> Values:
         if (structured := _STRUCTURED.get(name)) is not None:
-            return structured(self, operation, values)
+            return structured(self, operation, *values)
         if (function := OPERATIONS.get(name)) is None:
             raise UnsupportedIrError(name)
         self.name = name
-        if not name.endswith(_DOTS):
+        # Control flow above only passes a result on; what computes with it waits for it first.
+        if not name.endswith(_WARP_GROUP_DOTS):
             self.flight.use(values)
-        results: tuple[Any, ...] = function(self, operation, *values)
-        return results
+        return function(self, operation, *values)
 
-    def _count(self) -> None:
-        self._steps += 1
-        if self._steps > self.limit:
-            raise EndlessError(f"it does not end in {self.limit} operations")
-
-    def _weigh(self, line: _BlockLine, values: tuple[Any, ...], found: tuple[Any, ...]) -> None:
+    def _weigh(self, line: _BlockLine, values: Values, results: Values) -> None:
         """Count the elements against the limit: large tensors take longer than many operations."""
         inner = np.shape(values[0])[-1] if line.product else 1
-        self.elements += line.weight * sum(map(_size, values)) + inner * sum(map(_size, found))
+        self.elements += line.weight * sum(map(_size, values)) + inner * sum(map(_size, results))
         if self.elements > self.most:
             raise UnsupportedIrError(f"a program of more than {self.most} elements")
 
@@ -257,99 +220,94 @@ class EvaluatedProgram:
         operation, name = line.operation, line.name
         values = tuple(self._values[operand] for operand in line.operands)
         try:
-            results = self._found(operation, name, values)
+            results = self._evaluate(operation, name, values)
             self._weigh(line, values, results)
         except OutOfBoundsError as error:
             raise AccessError(str(error), operation) from error
-        except _MISUSED as error:  # shapes, types and places that this operation cannot have
+        except MISUSED as error:
             raise UnsupportedIrError(f"{name}: {error}") from error
         for (result, shape), value in zip(line.results, results, strict=True):
+            # NumPy broadcasts where MLIR would not: a shape that is not the type's shows a mistake here.
             if shape is not None and np.shape(value) != shape:
                 raise UnsupportedIrError(f"{name} with a result of shape {np.shape(value)}")
             self._values[result] = value
         if self.seen is not None:
             self.seen(operation, results)
 
+    @_STRUCTURED.known("scf.for", operands=("lower", "upper", "step", "carried*"))
+    def _for(self, operation: Operation, lower: Array, upper: Array, step: Array, carried: Values) -> Values:
+        if attribute(operation, "unsignedCmp") is not None:
+            raise UnsupportedIrError("scf.for of unsigned integers")
+        first, end, by = int(lower), int(upper), int(step)
+        if by <= 0 and first < end:
+            raise EndlessError(f"a loop has a step of {by}")
+        iterations = range(first, end, by) if first < end else range(0)
+        if len(iterations) > self.limit:  # each turn counts, at least once
+            raise EndlessError(f"it does not end in {self.limit} operations")
+        self.reached.turned(operation, len(iterations))
+        for number in iterations:
+            induction = np.asarray(lower.dtype.type(number))
+            carried = self.region(operation.regions[0], (induction, *carried))
+        return carried
 
-def _for(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    lower, upper, step = (int(bound) for bound in values[:3])
-    carried = values[3:]
-    if attribute(operation, "unsignedCmp") is not None:
-        raise UnsupportedIrError("scf.for of unsigned integers")
-    if step <= 0 and lower < upper:
-        raise EndlessError(f"a loop has a step of {step}")
-    iterations = range(lower, upper, step) if lower < upper else range(0)
-    if len(iterations) > run.limit:  # each turn counts, at least once
-        raise EndlessError(f"it does not end in {run.limit} operations")
-    run.reached.turned(operation, len(iterations))
-    for number in iterations:
-        at = np.asarray(values[0].dtype.type(number))
-        carried = run.region(operation.regions[0], (at, *carried))
-    return carried
+    @_STRUCTURED.known("scf.if")
+    def _if(self, operation: Operation, condition: Array) -> Values:
+        region = operation.regions[0 if bool(condition) else 1]
+        return self.region(region, ()) if region.blocks else ()
 
+    @_STRUCTURED.known("scf.while")
+    def _while(self, operation: Operation, *values: Any) -> Values:
+        before, after = operation.regions
+        iterations = 0
+        while True:
+            _, (condition, *carried) = self._blocks(before, values)
+            if not bool(condition):
+                self.reached.turned(operation, iterations)
+                return tuple(carried)
+            values = self.region(after, tuple(carried))
+            iterations += 1
 
-def _if(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    region = operation.regions[0 if bool(values[0]) else 1]
-    return run.region(region, ()) if region.blocks else ()
+    @_STRUCTURED.known("tt.call")
+    def _call(self, operation: Operation, *values: Any) -> Values:
+        caller = dict(self._values)
+        results = self.region(self.callee(operation).regions[0], values)
+        # Drop the callee's values, and restore those of the caller that a recursive call has overwritten.
+        self._values = caller
+        return results
 
+    @_STRUCTURED.known("ttg.warp_specialize")
+    def _warp_specialize(self, operation: Operation, *values: Any) -> Values:
+        """Run the default partition and the others, which see only the values that they capture."""
+        default, rest = operation.regions
+        partitions = rest.blocks[0].last_op
+        if partitions is None:
+            raise UnsupportedIrError("ttg.warp_specialize without partitions")
+        # Captured values are operands of `partitions` in some releases, of the operation itself in others.
+        captured = self._operands(partitions) or values
+        turns = Turns(self.flight.slow)
+        others = [
+            replace(self, flight=self.flight.part(turns), _values={}, _steps=0, elements=0)
+            for _ in partitions.regions
+        ]
+        self.reached.blocks.add(rest.blocks[0])
 
-def _while(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    before, after = operation.regions
-    iterations = 0
-    while True:
-        _, (condition, *carried) = run._blocks(before, values)  # noqa: SLF001
-        if not bool(condition):
-            run.reached.turned(operation, iterations)
-            return tuple(carried)
-        values = run.region(after, tuple(carried))
-        iterations += 1
+        def part(program: EvaluatedProgram, region: Region) -> None:
+            program.region(region, captured)
+            program.flight.leave(self.flight)
 
-
-def _call(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    kept = dict(run._values)  # noqa: SLF001
-    results = run.region(run.callee(operation).regions[0], values)
-    # Drop the values of the callee, and restore those of the caller that a recursive call has overwritten.
-    run._values = kept  # noqa: SLF001
-    return results
-
-
-def _warp_specialize(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Run the default partition and the others, which see only the values that they capture."""
-    default, rest = operation.regions
-    partitions = rest.blocks[0].last_op
-    if partitions is None:
-        raise UnsupportedIrError("ttg.warp_specialize without partitions")
-    captured = tuple(run._values[value] for value in partitions.operands) or values  # noqa: SLF001
-    turns = Turns(run.flight.slow)
-    others = [
-        replace(run, flight=run.flight.part(turns), _values={}, _steps=0, elements=0)
-        for _ in partitions.regions
-    ]
-    run.reached.blocks.add(rest.blocks[0])
-
-    def part(mine: EvaluatedProgram, region: Region) -> None:
-        mine.region(region, captured)
-        mine.flight.leave(run.flight)
-
-    run.flight.turns = turns  # the default part is the warps that came here, with what they have under way
-    try:
-        parts = [partial(part, mine, region) for mine, region in zip(others, partitions.regions, strict=True)]
-        results = turns.run([lambda: run.region(default, ()), *parts])
-    finally:
-        run.flight.turns = None
-    run._steps += sum(other._steps for other in others)  # noqa: SLF001
-    return tuple(results)
-
-
-_STRUCTURED = {
-    "scf.for": _for,
-    "scf.if": _if,
-    "scf.while": _while,
-    "tt.call": _call,
-    "ttg.warp_specialize": _warp_specialize,
-}
+        # The default partition is the warps that came here, with the work that they have under way.
+        self.flight.turns = turns
+        try:
+            parts = [
+                partial(part, other, region) for other, region in zip(others, partitions.regions, strict=True)
+            ]
+            results: Values = turns.run([lambda: self.region(default, ()), *parts])
+        finally:
+            self.flight.turns = None
+        self._steps += sum(other._steps for other in others)  # noqa: SLF001 - of the same class
+        return tuple(results)
 
 
 def known_operations() -> frozenset[str]:
     """Return the names of all operations that a program may have."""
-    return frozenset({*OPERATIONS, *_STRUCTURED, *_ENDS, *_REST})
+    return frozenset({*OPERATIONS, *_STRUCTURED, *_TERMINATORS, *_BRANCHES, *_CONTAINERS})

@@ -5,72 +5,89 @@ Shared memory is an array, and a descriptor of it is a view.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.arith import wanted
 from tritonsmith.check.in_flight import OutsideMemory, unwritten
-from tritonsmith.check.module import UnsupportedIrError, integers, known, name_of, type_of
-from tritonsmith.check.triton import atomic_rmw, load, segments, store
+from tritonsmith.check.module import (
+    Array,
+    UnsupportedIrError,
+    ValueKind,
+    integers,
+    name_of,
+    result_type,
+    type_of,
+)
+from tritonsmith.check.program import OperationTable, TensorProgram, Values
+from tritonsmith.check.triton import atomic_rmw, load, store
 
-Array = np.ndarray[Any, Any]
+OPERATIONS = OperationTable()
+Memory: TypeAlias = Array | OutsideMemory  # a view of shared or tensor memory
 
 
 class AssumedError(Exception):
     """An assumption of the program that does not hold for these inputs: its behaviour is undefined."""
 
 
-@known(
+@OPERATIONS.known(
     "ttg.convert_layout",
     "triton_gpu.convert_layout",
     "amdg.in_thread_transpose",
     "amdgpu.in_thread_transpose",
 )
-def _convert_layout(_run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+def _convert_layout(_run: TensorProgram, _operation: Operation, value: Array) -> tuple[Array]:
     return (value,)
 
 
-@known("ttg.local_alloc", "triton_gpu.local_alloc")
-def _local_alloc(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
+@OPERATIONS.known("ttg.local_alloc", "triton_gpu.local_alloc")
+def _local_alloc(run: TensorProgram, operation: Operation, source: Array | None = None) -> tuple[Array]:
+    return (allocate(run, operation, source),)
+
+
+def allocate(run: TensorProgram, operation: Operation, source: Array | None) -> Array:
+    """Allocate shared or tensor memory for an operation's first result, with the source's elements if any."""
     allocated = type_of(operation.results[0].type)
-    new = (
-        np.array(values[0]).reshape(allocated.shape)
-        if values
-        else unwritten(allocated.shape, allocated.dtype)
-    )
-    return (run.flight.allocated(operation, new),)
+    if source is None:
+        return run.flight.allocated(operation, unwritten(allocated.shape, allocated.dtype))
+    # A copy: the memory is written to, and the source is a value that others still use.
+    return run.flight.allocated(operation, np.array(source).reshape(allocated.shape))
 
 
-@known("ttg.local_dealloc", "triton_gpu.local_dealloc")
-def _local_dealloc(run: Any, _operation: Operation, memory: Array) -> tuple[()]:
+@OPERATIONS.known("ttg.local_dealloc", "triton_gpu.local_dealloc")
+def _local_dealloc(run: TensorProgram, _operation: Operation, memory: Array) -> tuple[()]:
     run.flight.free(memory)
     return ()
 
 
-@known("ttg.local_load", "triton_gpu.local_load")
-def _local_load(_run: Any, _operation: Operation, memory: Array, *_token: Any) -> tuple[Array]:
+@OPERATIONS.known("ttg.local_load", "triton_gpu.local_load")
+def _local_load(_run: TensorProgram, _operation: Operation, memory: Array, *_token: Any) -> tuple[Array]:
     return (np.array(memory),)
 
 
-@known("ttg.local_store", "triton_gpu.local_store")
-def _local_store(_run: Any, _operation: Operation, value: Array, memory: Array) -> tuple[()]:
+@OPERATIONS.known("ttg.local_store", "triton_gpu.local_store")
+def _local_store(_run: TensorProgram, _operation: Operation, value: Array, memory: Array) -> tuple[()]:
     memory[...] = value.reshape(memory.shape)
     return ()
 
 
-@known("ttg.memdesc_index", "ttg.memdesc_subview", "triton_gpu.memdesc_subview")
-def _memdesc_index(_run: Any, operation: Operation, memory: Array, *at: Array) -> tuple[Any]:
-    shape = wanted(operation).shape
-    starts = tuple(map(int, at)) if len(at) > 1 else (int(at[0]), *(0 for _ in memory.shape[1:]))
+@OPERATIONS.known("ttg.memdesc_index", "ttg.memdesc_subview", "triton_gpu.memdesc_subview")
+def _memdesc_index(
+    _run: TensorProgram, operation: Operation, memory: Memory, *offsets: Array
+) -> tuple[Memory]:
+    """Return a part of memory: one buffer of several, or a part at an offset along each axis."""
+    shape = result_type(operation).shape
+    starts = (
+        tuple(map(int, offsets)) if len(offsets) > 1 else (int(offsets[0]), *(0 for _ in memory.shape[1:]))
+    )
     sizes = (1,) * (len(starts) - len(shape)) + shape
-    if len(at) == 1 and sizes[1:] != memory.shape[1:]:
+    if len(offsets) == 1 and sizes[1:] != memory.shape[1:]:
         raise UnsupportedIrError(f"{name_of(operation)} of another shape")
     return (part_of(operation, memory, starts, sizes).reshape(shape),)
 
 
-def part_of(operation: Operation, memory: Any, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+def part_of(operation: Operation, memory: Memory, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Memory:
     """Return a part of shared or tensor memory; it may lie outside of its allocation until it is accessed."""
     if isinstance(memory, OutsideMemory):
         return memory.part(sizes)
@@ -99,21 +116,21 @@ def _sliced(value: Array, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Ar
     return value[tuple(slice(at, at + size) for at, size in zip(starts, sizes, strict=True))]
 
 
-@known("ttg.memdesc_subslice")
-def _memdesc_subslice(_run: Any, operation: Operation, memory: Array) -> tuple[Any]:
-    starts, shape = integers(operation, "offsets"), wanted(operation).shape
+@OPERATIONS.known("ttg.memdesc_subslice")
+def _memdesc_subslice(_run: TensorProgram, operation: Operation, memory: Memory) -> tuple[Memory]:
+    starts, shape = integers(operation, "offsets"), result_type(operation).shape
     return (part_of(operation, memory, starts, shape),)
 
 
-@known("ttg.memdesc_trans", "triton_gpu.memdesc_trans", "tt.memdesc_trans")
-def _memdesc_trans(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
+@OPERATIONS.known("ttg.memdesc_trans", "triton_gpu.memdesc_trans", "tt.memdesc_trans")
+def _memdesc_trans(_run: TensorProgram, operation: Operation, memory: Array) -> tuple[Array]:
     order = integers(operation, "order")
     return (memory.transpose(*order),)
 
 
-@known("ttg.memdesc_reshape")
-def _memdesc_reshape(_run: Any, operation: Operation, memory: Any) -> tuple[Any]:
-    view = memory.reshape(wanted(operation).shape)
+@OPERATIONS.known("ttg.memdesc_reshape")
+def _memdesc_reshape(_run: TensorProgram, operation: Operation, memory: Memory) -> tuple[Memory]:
+    view = memory.reshape(result_type(operation).shape)
     if isinstance(memory, OutsideMemory):
         return (view,)
     if not np.shares_memory(view, memory):
@@ -121,8 +138,8 @@ def _memdesc_reshape(_run: Any, operation: Operation, memory: Any) -> tuple[Any]
     return (view,)
 
 
-@known("ttg.memdesc_reinterpret")
-def _memdesc_reinterpret(_run: Any, operation: Operation, memory: Any) -> tuple[Any]:
+@OPERATIONS.known("ttg.memdesc_reinterpret")
+def _memdesc_reinterpret(_run: TensorProgram, operation: Operation, memory: Memory) -> tuple[Memory]:
     """View the same bytes in another layout, if elements and places stay the same."""
     target = type_of(operation.results[0].type)
     if isinstance(memory, OutsideMemory):
@@ -134,99 +151,149 @@ def _memdesc_reinterpret(_run: Any, operation: Operation, memory: Any) -> tuple[
     return (view,)
 
 
-@known("ttg.mask")
-def _mask(run: Any, operation: Operation, pred: Array) -> tuple[Any, ...]:
+@OPERATIONS.known("ttg.mask")
+def _mask(run: TensorProgram, operation: Operation, pred: Array) -> Values:
     """Run a region if the predicate holds; otherwise its results are undefined, 0 here."""
     if bool(pred):
-        results: tuple[Any, ...] = run.region(operation.regions[0], ())
-        return results
+        return run.region(operation.regions[0], ())
     shapes = [type_of(result.type) for result in operation.results]
-    return tuple(np.zeros(kind.shape, kind.dtype if kind.kind == "number" else np.int64) for kind in shapes)
+    return tuple(
+        np.zeros(kind.shape, kind.dtype if kind.kind is ValueKind.NUMBER else np.int64) for kind in shapes
+    )
 
 
-@known(
-    "ttg.barrier", "gpu.barrier", "ttg.local_barrier",
-    "ttng.fence_async_shared", "triton_nvidia_gpu.fence_async_shared", "ttng.inval_barrier",
-    "triton_nvidia_gpu.inval_barrier", "ttng.tensormap_fenceproxy_acquire", "ttng.tmem_wait",
+# One program runs at a time, and `in_flight` orders what is asynchronous: nothing is left to do for these.
+@OPERATIONS.known(
+    "ttg.barrier",
+    "gpu.barrier",
+    "ttg.local_barrier",
+    "ttng.fence_async_shared",
+    "triton_nvidia_gpu.fence_async_shared",
+    "ttng.inval_barrier",
+    "triton_nvidia_gpu.inval_barrier",
+    "ttng.tensormap_fenceproxy_acquire",
+    "ttng.tmem_wait",
     "amdg.sched_barrier",
-    "amdgpu.instruction_sched_hint", "amdg.instruction_sched_hint", "rocdl.sched.barrier", "rocdl.s.setprio",
-    "rocdl.s.barrier", "rocdl.sched.group.barrier",
-    "ttng.fence", "ttng.cluster_barrier",
-    "ttg.predicate_stage", "ttng.fence_mbarrier_init_release_cluster", "amdg.cond_barrier",
+    "amdgpu.instruction_sched_hint",
+    "amdg.instruction_sched_hint",
+    "rocdl.sched.barrier",
+    "rocdl.s.setprio",
+    "rocdl.s.barrier",
+    "rocdl.sched.group.barrier",
+    "ttng.fence",
+    "ttng.cluster_barrier",
+    "ttg.predicate_stage",
+    "ttng.fence_mbarrier_init_release_cluster",
+    "amdg.cond_barrier",
     "amdgpu.cond_barrier",
-)  # fmt: skip
-def _nothing(run: Any, operation: Operation, *_: Any) -> tuple[Any, ...]:
+)
+def _nothing(run: TensorProgram, operation: Operation, *_: Any) -> tuple[()]:
     if operation.results:
         raise UnsupportedIrError(f"a result of {run.name}")
     return ()
 
 
-@known("llvm.intr.assume")
-def _assume(run: Any, operation: Operation, holds: Array, *_: Array) -> tuple[()]:
+@OPERATIONS.known("llvm.intr.assume")
+def _assume(run: TensorProgram, operation: Operation, holds: Array, *_: Array) -> tuple[()]:
     run.assumptions.add(operation)
     if run.assumed and not bool(holds):
         raise AssumedError
     return ()
 
 
-@known("amdg.buffer_load", "amdgpu.buffer_load")
-def _buffer_load(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
-    pointer, offsets, _stride, mask, other = segments(operation, values)
-    return (read_buffer(run, pointer[0], offsets[0], wanted(operation).dtype, mask, other),)
+@OPERATIONS.known(
+    "amdg.buffer_load", "amdgpu.buffer_load", operands=("ptr", "offsets", "stride?", "mask?", "other?")
+)
+def _buffer_load(
+    run: TensorProgram,
+    operation: Operation,
+    pointer: Array,
+    offsets: Array,
+    _stride: Array | None,
+    mask: Array | None,
+    other: Array | None,
+) -> tuple[Array]:
+    return (read_buffer(run, pointer, offsets, result_type(operation).dtype, mask, other),)
 
 
 def read_buffer(
-    run: Any, pointer: Array, offsets: Array, dtype: Any, mask: tuple[Array, ...], other: tuple[Array, ...]
+    run: TensorProgram,
+    pointer: Array,
+    offsets: Array,
+    dtype: np.dtype[Any],
+    mask: Array | None,
+    other: Array | None,
 ) -> Array:
     """Read elements of a buffer; an offset below 0 counts as far outside, which gives 0.
 
     Source: third_party/amd/lib/TritonAMDGPUToLLVM/BufferOpsEmitter.cpp.
-
     """
     at, taken = _in_buffer(pointer, offsets, dtype, mask)
-    elements = load(run, at, dtype, taken, other[0] if other else None)
-    outside = (offsets < 0) & (mask[0] if mask else True)
+    elements = load(run, at, dtype, taken, other)
+    outside = (offsets < 0) & (True if mask is None else mask)
     return np.where(outside, np.zeros((), dtype), elements)
 
 
-def _in_buffer(pointer: Array, offsets: Array, dtype: Any, mask: tuple[Array, ...]) -> tuple[Array, Array]:
+def _in_buffer(
+    pointer: Array, offsets: Array, dtype: np.dtype[Any], mask: Array | None
+) -> tuple[Array, Array]:
     """Return the addresses, and a mask of those that are accessed."""
     at = pointer + offsets.astype(np.int64) * dtype.itemsize
-    return at, (offsets >= 0) & (mask[0] if mask else True)
+    return at, (offsets >= 0) & (True if mask is None else mask)
 
 
-@known("amdg.buffer_store", "amdgpu.buffer_store")
-def _buffer_store(run: Any, operation: Operation, *values: Array) -> tuple[()]:
-    value, pointer, offsets, _stride, mask = segments(operation, values)
-    at, taken = _in_buffer(pointer[0], offsets[0], value[0].dtype, mask)
-    store(run, at, value[0], taken)
+@OPERATIONS.known(
+    "amdg.buffer_store", "amdgpu.buffer_store", operands=("value", "ptr", "offsets", "stride?", "mask?")
+)
+def _buffer_store(
+    run: TensorProgram,
+    _operation: Operation,
+    value: Array,
+    pointer: Array,
+    offsets: Array,
+    _stride: Array | None,
+    mask: Array | None,
+) -> tuple[()]:
+    at, taken = _in_buffer(pointer, offsets, value.dtype, mask)
+    store(run, at, value, taken)
     return ()
 
 
-@known("ub.poison", "llvm.mlir.undef", "llvm.mlir.poison")
-def _poison(_run: Any, operation: Operation) -> tuple[Any]:
+@OPERATIONS.known("ub.poison", "llvm.mlir.undef", "llvm.mlir.poison")
+def _poison(_run: TensorProgram, operation: Operation) -> tuple[Array]:
     """Return 0: any value is right, and none should be observed."""
-    kind = wanted(operation)
-    return (np.zeros(kind.shape, kind.dtype if kind.kind == "number" else np.int64),)
+    kind = result_type(operation)
+    return (np.zeros(kind.shape, kind.dtype if kind.kind is ValueKind.NUMBER else np.int64),)
 
 
-@known("amdg.buffer_atomic_rmw", "amdgpu.buffer_atomic_rmw")
-def _buffer_atomic(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
-    pointer, offsets, value, _stride, mask = segments(operation, values)
-    at, taken = _in_buffer(pointer[0], offsets[0], value[0].dtype, mask)
-    return (atomic_rmw(run, operation, at, value[0], taken),)
+@OPERATIONS.known(
+    "amdg.buffer_atomic_rmw",
+    "amdgpu.buffer_atomic_rmw",
+    operands=("ptr", "offsets", "value", "stride?", "mask?"),
+)
+def _buffer_atomic(
+    run: TensorProgram,
+    operation: Operation,
+    pointer: Array,
+    offsets: Array,
+    value: Array,
+    _stride: Array | None,
+    mask: Array | None,
+) -> tuple[Array]:
+    at, taken = _in_buffer(pointer, offsets, value.dtype, mask)
+    return (atomic_rmw(run, operation, at, value, taken),)
 
 
-@known("amdg.extract_slice", "amdgpu.extract_slice")
-def _extract_slice(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
-    starts, shape = integers(operation, "static_offsets"), wanted(operation).shape
+@OPERATIONS.known("amdg.extract_slice", "amdgpu.extract_slice")
+def _extract_slice(_run: TensorProgram, operation: Operation, value: Array) -> tuple[Array]:
+    starts, shape = integers(operation, "static_offsets"), result_type(operation).shape
     return (_sliced(value, starts, shape),)
 
 
-@known("amdg.concat", "amdgpu.concat")
-def _concat(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
+@OPERATIONS.known("amdg.concat", "amdgpu.concat")
+def _concat(_run: TensorProgram, operation: Operation, *values: Array) -> tuple[Array]:
     """Concatenate tensors as the elements of a grid, the last axis first."""
-    shape, part = wanted(operation).shape, values[0].shape
+    shape, part = result_type(operation).shape, values[0].shape
     result = np.empty(shape, values[0].dtype)
     grid = tuple(whole // size for whole, size in zip(shape, part, strict=True))
     for place, value in zip(np.ndindex(*grid), values, strict=True):

@@ -6,38 +6,86 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Operation, SSAValue, Use
 
+from tritonsmith.check.enums import CmpIPredicate
 from tritonsmith.check.memory import TensorDescriptor, base
-from tritonsmith.check.module import POINTER, UnsupportedIrError, attribute, integer, name_of, symbol, type_of
+from tritonsmith.check.module import (
+    POINTER,
+    Array,
+    UnsupportedIrError,
+    ValueKind,
+    ValueType,
+    attribute,
+    integer,
+    name_of,
+    symbol,
+    type_of,
+)
 
 _PASSED_ON = {
-    "arith.addi", "arith.subi", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "tt.splat",
-    "tt.broadcast", "tt.expand_dims", "arith.maxsi", "arith.minsi", "arith.bitcast",
-}  # fmt: skip
+    "arith.addi",
+    "arith.subi",
+    "arith.extsi",
+    "arith.extui",
+    "arith.trunci",
+    "arith.index_cast",
+    "tt.splat",
+    "tt.broadcast",
+    "tt.expand_dims",
+    "arith.maxsi",
+    "arith.minsi",
+    "arith.bitcast",
+}
 _DIVIDED = {"arith.remsi", "arith.remui", "arith.divsi", "arith.divui", "arith.ceildivsi"}
-_SAME = {"arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast"}
-_DEPTH = 8  # of those, one upon another
-_BOUNDS = {0: 0, 2: 1, 3: 0, 6: 1, 7: 0}  # predicates of equal and less, to how much less
+_CASTS = {"arith.bitcast", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast"}
+_DEPTH = 8  # casts that may stand one upon another
+_BELOW_BOUND: dict[int, int] = {  # an assumed `n < bound` allows no more than bound - 1
+    CmpIPredicate.EQ: 0,
+    CmpIPredicate.SLT: 1,
+    CmpIPredicate.SLE: 0,
+    CmpIPredicate.ULT: 1,
+    CmpIPredicate.ULE: 0,
+}
 _ASSUMED = {"llvm.intr.assume", "tt.assert"}
 _STRIDE = 4096  # elements; larger than a block, so that rows do not overlap
-_OTHER = 300  # times that, for every second stride: rows and columns do not overlap either
-_OTHER_WIDE = 32768  # the same of i64: offsets do not fit 32 bits from row 16 on, where the far program is
-_SINGLE = 4  # bytes
-_STEPS = 4  # of a loop whose step is not known: that of the number of programs, say
-_UNIT = 16  # a size that nothing tells the block of
-_LOOPED = 64  # the same, of one that a loop counts up to
-_TURNS = 4  # blocks of a size that a loop counts up to, one more than the stages of most pipelines
+_OTHER = 300  # factor on every second stride: rows and columns do not overlap either
+_OTHER_WIDE = 32768  # the same for i64: offsets do not fit 32 bits from row 16 on, where the far program is
+_SINGLE = 4  # bytes of i32
+_STEPS = 4  # the block of a loop whose step is not known, such as the number of programs
+_UNIT = 16  # the block of a size about which nothing else is known
+_LOOPED = 64  # the same, if a loop counts up to it
+_TURNS = 4  # blocks of a size that a loop counts up to: one more than the stages of most pipelines
 _ROWS = 10  # of tiles that come in groups: more than a group has, and the far program is in the last one
-_FEW = 9  # turns and two of a loop in a loop, or beside one, that has many
-_LONG = 65  # turns of a loop that shall be long: code for so many blocks may be of its own
+_FEW = 9  # turns, and two more, of a loop in a loop, or beside one, that has many
+_LONG = 65  # turns of a loop that shall be long: code for so many blocks may be separate
 _REACH = 28  # bits of the largest stride of a descriptor: other arguments are 2^40 bytes away
-_FLAGS = 2  # of a descriptor that was taken apart
-_BLOCKS = (1, 6, _ROWS + 1)  # of a tensor behind a descriptor, along each axis, by seed: the last one is cut
+_FLAGS = 2  # most flags of a descriptor that was taken apart
+
+
+class Extent(IntEnum):
+    """The size of tensors, in blocks of the kernel; a seed stands for one of them."""
+
+    PART = 0  # less than a block: masks have work to do in the only program
+    SEVERAL = 1  # several blocks and a part: a pipelined loop returns to its first buffer
+    MANY = 2  # as many as the far program needs, so that groups of tiles end, and offsets are large
+
+    @classmethod
+    def of(cls, seed: int) -> Extent:
+        """Return the extent of a seed."""
+        return cls(seed % len(cls))
+
+
+_BLOCKS = {
+    Extent.PART: 1,
+    Extent.SEVERAL: 6,
+    Extent.MANY: _ROWS + 1,
+}  # of a descriptor's axis; the last is cut
 
 
 @dataclass(frozen=True)
@@ -53,11 +101,10 @@ class Argument:
     value: Any
 
 
-def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument, ...]:  # noqa: C901 - by kinds
+def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument, ...]:
     """Choose one value per kernel parameter; the same for each module of a dump.
 
-    Sizes never coincide, so that a pass which swaps two of them is caught. Parameters keep their order
-    throughout a dump.
+    Parameters keep their order throughout a dump, so that values are chosen once, for its first module.
 
     Args:
         function: the kernel.
@@ -67,51 +114,130 @@ def arguments(function: Operation, seed: int, stages: int = 0) -> tuple[Argument
     Raises:
         UnsupportedIrError: a parameter has a type that is not supported.
     """
-    rule = random.Random(seed)  # noqa: S311 - no secret
-    hints = _hints(function)
-    chosen = []
-    near = any("tt.pointer_range" in hint.data for hint in hints)  # offsets fit 32 bits
-    every = function.regions[0].blocks[0].args
-    grouped = [candidate for candidate in every if is_far(seed) and _grouped(candidate)]
-    nested = False  # loops of single elements may nest, so one of them is long
-    used: set[int] = set()  # no two sizes are the same: one may stand where the other should
-    parts: list[int] = []  # of the descriptor before: the kernel's source has no such parameters
-    for number, parameter in enumerate(every):
-        of = type_of(parameter.type)
-        even, unit = _is_even(function, number), unit_of(function, number)
-        small, eighths = rule.randrange(1, 7), rule.randrange(1, 16)
-        if parts:
-            value: Any = np.asarray(of.dtype.type(parts.pop(0)))
-        elif of.kind == "pointer":
-            value = np.asarray(np.int64(base(number)))
-        elif of.kind == "descriptor":
-            shape = tuple(max(size * _BLOCKS[seed % 3] - 1, 1) for size in of.shape)
-            row = min(_STRIDE, 1 << _REACH // max(len(shape) - 1, 1))
-            strides = tuple(row ** (len(shape) - 1 - axis) for axis in range(len(shape)))
-            value = TensorDescriptor(base(number), shape, strides, of.shape, of.dtype)
-            parts = [*shape, *strides] if described(every[number + 1 :], len(shape)) else []
-        elif of.kind != "number" or of.shape:
+    return _ArgumentChoice(function, seed, stages).values()
+
+
+class _ArgumentChoice:
+    """The choice of a kernel's arguments.
+
+    Addresses are far apart, and strides longer than any block, so that what a pass mixes up lies elsewhere.
+    """
+
+    def __init__(self, function: Operation, seed: int, stages: int) -> None:
+        self._function, self._extent = function, Extent.of(seed)
+        self._random = random.Random(seed)  # noqa: S311 - no secret
+        self._parameters: Sequence[SSAValue] = function.regions[0].blocks[0].args
+        # A hint that offsets fit 32 bits, as AMD's buffer operations need, forbids larger strides.
+        self._near = any("tt.pointer_range" in hint.data for hint in _hints(function))
+        self._sizes = _DistinctSizes(self._parameters, self._extent, stages, self._random)
+        self._expanded: list[int] = []  # sizes and strides of the descriptor before, which parameters repeat
+
+    def values(self) -> tuple[Argument, ...]:
+        """Choose all values."""
+        return tuple(
+            Argument(parameter.name_hint or "", self._value(number, parameter))
+            for number, parameter in enumerate(self._parameters)
+        )
+
+    def _value(self, number: int, parameter: SSAValue) -> Array | TensorDescriptor:
+        kind = type_of(parameter.type)
+        # Drawn for each parameter, so that a value does not depend on the types of those before it.
+        small, eighths = self._random.randrange(1, 7), self._random.randrange(1, 16)
+        if self._expanded:
+            return np.asarray(kind.dtype.type(self._expanded.pop(0)))
+        if kind.kind is ValueKind.POINTER:
+            return np.asarray(np.int64(base(number)))
+        if kind.kind is ValueKind.DESCRIPTOR:
+            return self._descriptor(number, kind)
+        if kind.kind is not ValueKind.NUMBER or kind.shape:
             raise UnsupportedIrError(f"a parameter of type {parameter.type}")
-        elif of.dtype.kind in "fV":
-            value = np.asarray(eighths / 8).astype(of.dtype)
-        elif of.dtype == np.bool_:
-            value = np.asarray(bool(small % 2))
-        elif block := _block(parameter, set()):
-            size = _size(parameter, block, seed, rule, grouped, stages, unit)
-            if is_far(seed) and block < _UNIT and _counted_up_to(parameter, set()):
-                size, nested = (-(-(size % _FEW + 2) // unit) * unit if nested else size), True
-            alone = seed % 3 or not _counted_up_to(parameter, set())  # else one turn, whatever others have
-            while (alone and size in used) or (seed % 3 and unit < block and size % block == 0):
-                size += unit
-            used.add(size)
-            value = np.asarray(of.dtype.type(min(size, most_of(parameter), np.iinfo(of.dtype).max)))
+        if kind.dtype.kind in "fV":
+            return np.asarray(eighths / 8).astype(kind.dtype)  # exact in each type, and so are its products
+        if kind.dtype == np.bool_:
+            return np.asarray(bool(small % 2))
+        unit = unit_of(self._function, number)
+        if block := _block(parameter, set()):
+            value = self._sizes.next(parameter, block, unit)
         else:
-            other = _OTHER_WIDE if of.dtype.itemsize > _SINGLE and not near else _OTHER
-            stride = _STRIDE * (other if number % 2 else 1) + 16 * number
-            stride = -(-(stride + (0 if even else 1)) // unit) * unit
-            value = np.asarray(of.dtype.type(min(stride, most_of(parameter), np.iinfo(of.dtype).max)))
-        chosen.append(Argument(parameter.name_hint or "", value))
-    return tuple(chosen)
+            value = self._stride(number, kind, unit)
+        return np.asarray(kind.dtype.type(min(value, most_of(parameter), np.iinfo(kind.dtype).max)))
+
+    def _descriptor(self, number: int, kind: ValueType) -> TensorDescriptor:
+        shape = tuple(max(size * _BLOCKS[self._extent] - 1, 1) for size in kind.shape)
+        row = min(_STRIDE, 1 << _REACH // max(len(shape) - 1, 1))
+        strides = tuple(row ** (len(shape) - 1 - axis) for axis in range(len(shape)))
+        if described(self._parameters[number + 1 :], len(shape)):
+            self._expanded = [*shape, *strides]
+        return TensorDescriptor(base(number), shape, strides, kind.shape, kind.dtype)
+
+    def _stride(self, number: int, kind: ValueType, unit: int) -> int:
+        """Return a stride that no other parameter has; odd unless the signature calls it a multiple."""
+        wide = kind.dtype.itemsize > _SINGLE and not self._near
+        factor = (_OTHER_WIDE if wide else _OTHER) if number % 2 else 1
+        stride = _STRIDE * factor + 16 * number
+        return _rounded_up(stride + (0 if _is_even(self._function, number) else 1), unit)
+
+
+class _DistinctSizes:
+    """Sizes of tensors, no two of which are the same: a pass may put one where another should be."""
+
+    def __init__(
+        self, parameters: Sequence[SSAValue], extent: Extent, stages: int, rule: random.Random
+    ) -> None:
+        self._extent, self._stages, self._random = extent, stages, rule
+        self._grouped = [
+            parameter for parameter in parameters if extent is Extent.MANY and _grouped(parameter)
+        ]
+        self._nested = False  # whether a loop of single elements is long already
+        self._used: set[int] = set()
+
+    def next(self, parameter: SSAValue, block: int, unit: int) -> int:
+        """Return a size for a parameter.
+
+        Args:
+            parameter: the parameter.
+            block: elements of the size that one program or iteration takes.
+            unit: the number that the size is a multiple of.
+        """
+        is_bound = _counted_up_to(parameter, set())
+        size = self._draw(parameter, block, unit, is_bound=is_bound)
+        # Loops of single elements may nest, and all of their turns together would take too long.
+        if self._extent is Extent.MANY and block < _UNIT and is_bound:
+            size = _rounded_up(size % _FEW + 2, unit) if self._nested else size
+            self._nested = True
+        # A loop of one turn is what the smallest sizes are for, whether or not another has the same.
+        distinct = self._extent is not Extent.PART or not is_bound
+        cut = self._extent is not Extent.PART and unit < block  # the last block shall be cut, if it can be
+        while (distinct and size in self._used) or (cut and size % block == 0):
+            size += unit
+        self._used.add(size)
+        return size
+
+    def _draw(self, parameter: SSAValue, block: int, unit: int, *, is_bound: bool) -> int:
+        """Return less than a block, or full blocks and a part, which shows what masks are for.
+
+        The second program then has work, and the third one less; a pipelined loop comes back to its first
+        buffer; and a group of tiles ends.
+        """
+        is_far = self._extent is Extent.MANY
+        if self._extent is Extent.PART:
+            return unit if unit >= _UNIT else _rounded_up(self._random.randrange(3, 16, 2), unit)
+        if parameter in self._grouped:
+            turns = _ROWS
+        elif is_bound and (block >= _UNIT or not is_far):
+            turns = 1 if is_far else max(_TURNS, self._stages + 1)
+            block = _LOOPED if block == _UNIT else block
+        elif self._grouped or not is_far:
+            turns = 2
+        else:  # any size
+            return _rounded_up(self._random.randrange(17, 88), unit)
+        parts = range(unit, max(block, unit + 1), unit)
+        # The least part shows where a kernel rounds up to blocks.
+        return _rounded_up(turns * block, unit) + (parts[0] if is_far else self._random.choice(parts))
+
+
+def _rounded_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
 
 
 def _hints(function: Operation) -> Sequence[Any]:
@@ -146,13 +272,13 @@ def long_sizes(function: Operation) -> list[tuple[int, int]]:
     """Return place and size of each loop bound that makes its loop run 64 blocks and a part."""
     sizes = []
     for number, parameter in enumerate(function.regions[0].blocks[0].args):
-        of = type_of(parameter.type)
-        if of.kind != "number" or of.shape or of.dtype.kind != "i":
+        kind = type_of(parameter.type)
+        if not kind.is_integer:
             continue
         if _counted_up_to(parameter, set()) and (block := _block(parameter, set())):
             unit = unit_of(function, number)
-            size = -(-(_LONG * block + 1) // unit) * unit
-            if size <= min(most_of(parameter), np.iinfo(of.dtype).max):
+            size = _rounded_up(_LONG * block + 1, unit)
+            if size <= min(most_of(parameter), np.iinfo(kind.dtype).max):
                 sizes.append((number, size))
     return sizes
 
@@ -164,7 +290,7 @@ def flags(function: Operation) -> tuple[int, ...]:
     return tuple(
         number + 1
         for number, parameter in enumerate(kinds)
-        if parameter.kind == "pointer" and parameter.dtype == np.bool_ and not parameter.shape
+        if parameter.kind is ValueKind.POINTER and parameter.dtype == np.bool_ and not parameter.shape
     )
 
 
@@ -189,12 +315,13 @@ def fitting(values: tuple[Any, ...], parameters: Sequence[SSAValue]) -> tuple[An
     """
     expanded = _taken_apart(values, len(parameters)) if len(parameters) != len(values) else values
     for value, parameter in zip(expanded, parameters, strict=True):
-        of = type_of(parameter.type)
+        kind = type_of(parameter.type)
         if isinstance(value, TensorDescriptor):
-            same = (of.kind, of.shape, of.dtype) == ("descriptor", value.block, value.dtype)
+            same = kind == ValueType(ValueKind.DESCRIPTOR, value.block, value.dtype)
         else:
-            same = not of.shape and value.dtype == (POINTER if of.kind == "pointer" else of.dtype)
-        if not same or of.kind == "memory":
+            dtype = POINTER if kind.kind is ValueKind.POINTER else kind.dtype
+            same = not kind.shape and value.dtype == dtype
+        if not same or kind.kind is ValueKind.MEMORY:
             raise UnsupportedIrError("parameters that are not those of the first text")
     return expanded
 
@@ -214,40 +341,6 @@ def _taken_apart(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
         else:
             expanded.append(value)
     return tuple(expanded)
-
-
-def _size(
-    parameter: SSAValue,
-    block: int,
-    seed: int,
-    rule: random.Random,
-    grouped: Sequence[SSAValue],
-    stages: int,
-    unit: int,
-) -> int:
-    """Return a size: less than a block, or full blocks and a part, which shows what masks are for.
-
-    The second program then has work, and the third one less; a pipelined loop comes back to its first buffer;
-    and a group of tiles ends. The least part shows what is rounded up to blocks.
-
-    """
-    if seed % 3 == 0:
-        return unit if unit >= _UNIT else -(-rule.randrange(3, 16, 2) // unit) * unit
-    if parameter in grouped:
-        turns = _ROWS
-    elif _counted_up_to(parameter, set()) and (block >= _UNIT or not is_far(seed)):
-        turns, block = 1 if is_far(seed) else max(_TURNS, stages + 1), _LOOPED if block == _UNIT else block
-    elif grouped or not is_far(seed):
-        turns = 2
-    else:  # any size
-        return -(-rule.randrange(17, 88) // unit) * unit
-    parts = range(unit, max(block, unit + 1), unit)
-    return -(-turns * block // unit) * unit + (parts[0] if is_far(seed) else rule.choice(parts))
-
-
-def is_far(seed: int) -> bool:
-    """Return whether a seed's programs include one far from the first, and its grouped tiles are many."""
-    return seed % 3 == 2  # noqa: PLR2004 - the last of three
 
 
 def _grouped(value: SSAValue) -> bool:
@@ -297,7 +390,9 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
         elif name == "tt.call":  # a stride is one in the function, too, unless a size may come of it
             inside = _inside(use)
             within = _block(inside, seen) if inside else 0
-            may_be_size = inside is None or any(map(_is_integer, operation.results))
+            may_be_size = inside is None or any(
+                type_of(result.type).is_integer for result in operation.results
+            )
             blocks.append(within or (_UNIT if may_be_size else 0))
         elif name in _PASSED_ON:
             blocks += [_block(result, seen) for result in operation.results]
@@ -311,7 +406,7 @@ def most_of(parameter: SSAValue) -> int:
         operation = use.operation
         if name_of(operation) == "arith.cmpi" and not use.index and is_assumed(operation):
             bound = constant_of(operation.operands[1])
-            less = _BOUNDS.get(integer(operation, "predicate", -1))
+            less = _BELOW_BOUND.get(integer(operation, "predicate", -1))
             bounds += [bound - less] if bound is not None and less is not None else []
     return int(min(bounds))
 
@@ -336,11 +431,6 @@ def _is_assumed_rest(operation: Operation) -> bool:
 def is_assumed(comparison: Operation) -> bool:
     """Return whether a comparison is only assumed."""
     return all(name_of(use.operation) in _ASSUMED for use in comparison.results[0].uses)
-
-
-def _is_integer(value: SSAValue) -> bool:
-    of = type_of(value.type)
-    return of.kind == "number" and not of.shape and of.dtype.kind == "i"
 
 
 def _inside(use: Use) -> SSAValue | None:
@@ -377,7 +467,7 @@ def constant_of(value: SSAValue) -> int | None:
     """Return a constant, also one behind the front end's `arith.bitcast` of a constexpr; None for others."""
     owner = value.owner
     for _ in range(_DEPTH):
-        if not isinstance(owner, Operation) or name_of(owner) not in _SAME:
+        if not isinstance(owner, Operation) or name_of(owner) not in _CASTS:
             break
         owner = owner.operands[0].owner
     if not isinstance(owner, Operation) or name_of(owner) != "arith.constant":

@@ -16,6 +16,7 @@ _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _OWN = 1 << 39  # addresses below are scratch memory of the program's own: no result lies there
 _SMALL = 8  # integers in memory lie below this, as indices and counts do
 _LONG = 160  # the same of every third seed: a loop that counts up to one has several turns
+_LONG_SEED = 2
 _STRETCH = 14  # bits: about every second stretch of such memory has more NaN among edge cases
 _NANS = 12  # one of so many there
 _NEAR_ONE = np.uint64(125)  # of those of one byte, many are this or one of the next five: 127 is the scale 1
@@ -269,7 +270,9 @@ class GlobalMemory:
             scale = min(self.scale, np.iinfo(dtype).max // (2 * _LONG))
             sign = -1 if self.contents is Contents.INTEGERS_BELOW else 1
             return (sign * (_LEAST + long.astype(np.int64) * scale)).astype(dtype)
-        return (long if self.seed % 3 == 2 else mixed % np.uint64(_SMALL)).astype(dtype)  # noqa: PLR2004 - as `inputs` has it
+        # A run's memory has the seed of its arguments plus 1: for the seeds whose sizes are several blocks,
+        # loops that count up to a loaded number are long, too.
+        return (long if self.seed % 3 == _LONG_SEED else mixed % np.uint64(_SMALL)).astype(dtype)
 
 
 @dataclass

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -18,30 +18,7 @@ from xdsl.parser import Parser
 
 from tritonsmith.core.errors import FactError
 
-# Known operations, by their names in MLIR: the module of a dialect registers its own when it is imported.
-
-OPERATIONS: dict[str, Callable[..., Any]] = {}
-
-
-THREADED: dict[str, Callable[..., Any]] = {}  # those of lowered IR, where a value is an array over threads
-
-
-def known(
-    *names: str, table: dict[str, Callable[..., Any]] = OPERATIONS
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function that runs operations: it gets the run, the operation and the operands' values."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        table.update(dict.fromkeys(names, function))
-        return function
-
-    return register
-
-
-threaded = partial(known, table=THREADED)
-
-
-# The text of a module, and what its operations and types mean.
+Array = np.ndarray[Any, Any]
 
 _FLOATS: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),
@@ -80,20 +57,35 @@ class UnsupportedIrError(Exception):
     """An operation, a type or an access that the check does not know, so that it cannot go on."""
 
 
+class ValueKind(Enum):
+    """The kind of a value, or of each element of a tensor."""
+
+    NUMBER = "number"
+    POINTER = "pointer"
+    MEMORY = "descriptor of shared or tensor memory"
+    DESCRIPTOR = "descriptor of a tensor in global memory"
+    BLOCK = "pointer to a block of a tensor"
+    TOKEN = "token"  # noqa: S105 - an async token
+
+
 @dataclass(frozen=True)
 class ValueType:
     """The type of a value.
 
     Attributes:
-        kind: `number`, `pointer`, `memory` for a descriptor of shared memory, `descriptor` for one of a
-            tensor in global memory, `block` for a pointer to a part of one, or `token`.
+        kind: the kind of the value, or of its elements.
         shape: the shape of a tensor or a descriptor; empty for a scalar.
         dtype: the dtype of an element, or of a pointer's target; void, of no size, if it is not known.
     """
 
-    kind: str
+    kind: ValueKind
     shape: tuple[int, ...] = ()
     dtype: np.dtype[Any] = _VOID
+
+    @property
+    def is_integer(self) -> bool:
+        """Report whether it is a single integer, i1 not counted."""
+        return self.kind is ValueKind.NUMBER and not self.shape and self.dtype.kind == "i"
 
 
 def parse(text: str) -> builtin.ModuleOp:
@@ -189,6 +181,12 @@ def type_of(found: Attribute) -> ValueType:
     return of
 
 
+@lru_cache(maxsize=4096)  # by the operation, whose hash is quick: that of a type compares it part by part
+def result_type(operation: Operation) -> ValueType:
+    """Return the type of an operation's only result."""
+    return type_of(operation.results[0].type)
+
+
 def _type_of(attr: Attribute) -> ValueType:
     if isinstance(attr, builtin.TensorType):
         inner = type_of(attr.element_type)
@@ -196,9 +194,9 @@ def _type_of(attr: Attribute) -> ValueType:
     if isinstance(attr, builtin.IntegerType):
         if attr.width.data not in _INTEGERS:
             raise UnsupportedIrError(f"type {attr}")
-        return ValueType("number", (), _INTEGERS[attr.width.data])
+        return ValueType(ValueKind.NUMBER, (), _INTEGERS[attr.width.data])
     if isinstance(attr, builtin.IndexType):
-        return ValueType("number", (), np.dtype(np.int64))
+        return ValueType(ValueKind.NUMBER, (), np.dtype(np.int64))
     if isinstance(attr, builtin.VectorType):  # of LLVM's dialect: lanes are values of their own
         return type_of(attr.element_type)
     return _other(str(attr))
@@ -207,22 +205,25 @@ def _type_of(attr: Attribute) -> ValueType:
 def _other(spelling: str) -> ValueType:
     spelling = spelling.replace('"', "")
     if spelling in _FLOATS:
-        return ValueType("number", (), _FLOATS[spelling])
+        return ValueType(ValueKind.NUMBER, (), _FLOATS[spelling])
     if spelling.startswith("!tt.ptr<tensor<"):
         return ValueType(
-            "block", *_shaped(spelling.removeprefix("!tt.ptr<tensor<").partition(">")[0].split(",")[0])
+            ValueKind.BLOCK,
+            *_shaped(spelling.removeprefix("!tt.ptr<tensor<").partition(">")[0].split(",")[0]),
         )
     if spelling.startswith("!tt.ptr<"):
-        return ValueType("pointer", (), _pointee(spelling.removeprefix("!tt.ptr<").rstrip(">").split(",")[0]))
+        return ValueType(
+            ValueKind.POINTER, (), _pointee(spelling.removeprefix("!tt.ptr<").rstrip(">").split(",")[0])
+        )
     if spelling.startswith(("!ttg.memdesc<", "!triton_gpu.memdesc<", "!tt.memdesc<")):
-        return ValueType("memory", *_shaped(spelling.partition("<")[2].split(",")[0]))
+        return ValueType(ValueKind.MEMORY, *_shaped(spelling.partition("<")[2].split(",")[0]))
     if spelling.startswith("!tt.tensordesc<"):
         return ValueType(
-            "descriptor",
+            ValueKind.DESCRIPTOR,
             *_shaped(spelling.partition("<")[2].removeprefix("tensor<").split(",")[0].rstrip(">")),
         )
     if "async.token" in spelling:
-        return ValueType("token")
+        return ValueType(ValueKind.TOKEN)
     raise UnsupportedIrError(f"type {spelling}")
 
 

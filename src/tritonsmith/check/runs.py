@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from tritonsmith.check.answer import Difference, ReadRange, ResultChange, compare_memory
 from tritonsmith.check.blame import LargestValue, ReachedCode, ValueRecorder
 from tritonsmith.check.boundaries import BoundaryFinder
-from tritonsmith.check.evaluate import MOST, AccessError, EndlessError, EvaluatedProgram
+from tritonsmith.check.evaluate import MOST, AccessError, EvaluatedProgram
 from tritonsmith.check.gpu import AssumedError
 from tritonsmith.check.in_flight import BarrierError, FreedError, InFlight, Order
 from tritonsmith.check.inputs import Argument, arguments, fitting, flags, long_sizes, with_sizes
@@ -22,6 +22,7 @@ from tritonsmith.check.kernel import TritonKernel
 from tritonsmith.check.llvm.machine import LoweredKernel
 from tritonsmith.check.memory import WHOLE, Contents, GlobalMemory, RecordingMemory
 from tritonsmith.check.module import UnsupportedIrError
+from tritonsmith.check.program import EndlessError
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UndecidedError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -9,134 +10,131 @@ import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Operation, Region
 
-from tritonsmith.check.arith import unsigned, wanted
+from tritonsmith.check.arith import unsigned
+from tritonsmith.check.enums import InputPrecision, PaddingOption, RMWOp
 from tritonsmith.check.in_flight import OutOfBoundsError
 from tritonsmith.check.llvm.library import library_function
 from tritonsmith.check.memory import BlockPointer
 from tritonsmith.check.module import (
+    Array,
     UnsupportedIrError,
     attribute,
     integer,
     integers,
-    known,
     name_of,
+    result_type,
     text,
     type_of,
 )
+from tritonsmith.check.program import AnyRun, OperationTable, TensorProgram
 
-Array = np.ndarray[Any, Any]
+OPERATIONS = OperationTable()
 
-_SINGLE = 4  # bytes
-_UMAX, _UMIN, _XCHG = 8, 9, 10  # of RMWOp
-_TF32 = 0  # of InputPrecision
+_SINGLE = 4  # bytes of fp32
 _SUMS = (".addf", ".subf", ".fma", ".dot", ".warp_group_dot")
-_NAN = 2  # of PaddingOption
 
 
-def segments(operation: Operation, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Return the operands by name, each a tuple that is empty for an omitted one."""
-    sizes = integers(operation, "operandSegmentSizes")
-    parts, at = [], 0
-    for size in sizes:
-        parts.append(values[at : at + size])
-        at += size
-    return parts
-
-
-@known("tt.get_program_id")
-def _program_id(run: Any, operation: Operation) -> tuple[Array]:
+@OPERATIONS.known("tt.get_program_id")
+def _program_id(run: TensorProgram, operation: Operation) -> tuple[Array]:
     return (np.asarray(np.int32(run.program[integer(operation, "axis")])),)
 
 
-@known("tt.get_num_programs")
-def _num_programs(run: Any, operation: Operation) -> tuple[Array]:
+@OPERATIONS.known("tt.get_num_programs")
+def _num_programs(run: TensorProgram, operation: Operation) -> tuple[Array]:
     return (np.asarray(np.int32(run.grid[integer(operation, "axis")])),)
 
 
-@known("tt.make_range")
-def _make_range(_run: Any, operation: Operation) -> tuple[Array]:
+@OPERATIONS.known("tt.make_range")
+def _make_range(_run: TensorProgram, operation: Operation) -> tuple[Array]:
     start, end = integer(operation, "start"), integer(operation, "end")
-    if (end - start,) != wanted(operation).shape:
+    if (end - start,) != result_type(operation).shape:
         raise UnsupportedIrError(f"tt.make_range from {start} to {end} of another size")
     return (np.arange(start, end, dtype=np.int32),)
 
 
-@known("tt.splat")
-def _splat(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
-    return (np.broadcast_to(value, wanted(operation).shape),)
+@OPERATIONS.known("tt.splat")
+def _splat(_run: TensorProgram, operation: Operation, value: Array) -> tuple[Array]:
+    return (np.broadcast_to(value, result_type(operation).shape),)
 
 
-@known("tt.unsplat")
-def _unsplat(_run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.unsplat")
+def _unsplat(_run: TensorProgram, _operation: Operation, value: Array) -> tuple[Array]:
     return (value.reshape(()),)
 
 
-@known("tt.broadcast")
-def _broadcast(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
-    return (np.broadcast_to(value, wanted(operation).shape),)
+@OPERATIONS.known("tt.broadcast")
+def _broadcast(_run: TensorProgram, operation: Operation, value: Array) -> tuple[Array]:
+    return (np.broadcast_to(value, result_type(operation).shape),)
 
 
-@known("tt.expand_dims")
-def _expand_dims(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.expand_dims")
+def _expand_dims(_run: TensorProgram, operation: Operation, value: Array) -> tuple[Array]:
     return (np.expand_dims(value, integer(operation, "axis")),)
 
 
-@known("tt.reshape", "tt.view")
-def _reshape(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.reshape", "tt.view")
+def _reshape(_run: TensorProgram, operation: Operation, value: Array) -> tuple[Array]:
     """Reshape in the usual order; allow_reorder permits any."""
-    return (value.reshape(wanted(operation).shape),)
+    return (value.reshape(result_type(operation).shape),)
 
 
-@known("tt.trans")
-def _trans(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.trans")
+def _trans(_run: TensorProgram, operation: Operation, value: Array) -> tuple[Array]:
     order = integers(operation, "order") or tuple(reversed(range(value.ndim)))
     return (np.transpose(value, order),)
 
 
-@known("tt.cat")
-def _cat(_run: Any, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.cat")
+def _cat(_run: TensorProgram, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
     return (np.concatenate((left, right)),)
 
 
-@known("tt.join")
-def _join(_run: Any, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.join")
+def _join(_run: TensorProgram, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
     return (np.stack((left, right), axis=-1),)
 
 
-@known("tt.split")
-def _split(_run: Any, _operation: Operation, value: Array) -> tuple[Array, Array]:
+@OPERATIONS.known("tt.split")
+def _split(_run: TensorProgram, _operation: Operation, value: Array) -> tuple[Array, Array]:
     return value[..., 0], value[..., 1]
 
 
-@known("tt.addptr")
-def _addptr(_run: Any, operation: Operation, pointer: Array, offset: Array) -> tuple[Array]:
-    dtype = wanted(operation).dtype
+@OPERATIONS.known("tt.addptr")
+def _addptr(_run: TensorProgram, operation: Operation, pointer: Array, offset: Array) -> tuple[Array]:
+    dtype = result_type(operation).dtype
     if not dtype.itemsize:
         raise UnsupportedIrError("tt.addptr of a pointer to an unknown type")
     return (pointer + offset.astype(np.int64) * dtype.itemsize,)
 
 
-@known("tt.int_to_ptr", "tt.ptr_to_int")
-def _same_bits(_run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.int_to_ptr", "tt.ptr_to_int")
+def _same_bits(_run: TensorProgram, _operation: Operation, value: Array) -> tuple[Array]:
     return (value,)
 
 
-@known("tt.load")
-def _load(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
-    pointer, mask, other = (
-        segments(operation, values)[:3]
-        if integers(operation, "operandSegmentSizes")
-        else (values[:1], values[1:2], values[2:3])
-    )
-    dtype = wanted(operation).dtype
-    if isinstance(pointer[0], BlockPointer):
-        address, inside = pointer[0].addresses(operation)
-        outside = np.nan if integer(operation, "padding") == _NAN else 0
+@OPERATIONS.known("tt.load", operands=("ptr", "mask?", "other?"))
+def _load(
+    run: TensorProgram,
+    operation: Operation,
+    pointer: Array | BlockPointer,
+    mask: Array | None,
+    other: Array | None,
+) -> tuple[Array]:
+    dtype = result_type(operation).dtype
+    if isinstance(pointer, BlockPointer):
+        address, inside = pointer.addresses(operation)
+        outside = np.nan if integer(operation, "padding") == PaddingOption.PAD_NAN else 0
         return (load(run, address, dtype, inside, np.asarray(outside).astype(dtype)),)
-    return (load(run, pointer[0], dtype, *mask, **({"other": other[0]} if other else {})),)
+    return (load(run, pointer, dtype, mask, other),)
 
 
-def load(run: Any, pointer: Array, dtype: Any, mask: Array | None = None, other: Any = None) -> Array:
+def load(
+    run: TensorProgram,
+    pointer: Array,
+    dtype: np.dtype[Any],
+    mask: Array | None = None,
+    other: Array | None = None,
+) -> Array:
     """Load elements; where the mask is false, the other value, or else 0, as NVIDIA's code has it."""
     if mask is None:
         elements: Array = run.memory.load(pointer, dtype)
@@ -150,9 +148,13 @@ def load(run: Any, pointer: Array, dtype: Any, mask: Array | None = None, other:
     return elements
 
 
-@known("tt.store")
+@OPERATIONS.known("tt.store")
 def _store(
-    run: Any, operation: Operation, pointer: Array | BlockPointer, value: Array, mask: Array | None = None
+    run: TensorProgram,
+    operation: Operation,
+    pointer: Array | BlockPointer,
+    value: Array,
+    mask: Array | None = None,
 ) -> tuple[()]:
     if isinstance(pointer, BlockPointer):
         pointer, mask = pointer.addresses(operation)
@@ -160,7 +162,7 @@ def _store(
     return ()
 
 
-def store(run: Any, pointer: Array, value: Array, mask: Array | None = None) -> None:
+def store(run: TensorProgram, pointer: Array, value: Array, mask: Array | None = None) -> None:
     """Store elements where the mask is true."""
     value = np.broadcast_to(value, pointer.shape)
     if mask is not None:
@@ -169,8 +171,10 @@ def store(run: Any, pointer: Array, value: Array, mask: Array | None = None) -> 
     run.memory.store(pointer, value.astype(np.uint8) if value.dtype == np.bool_ else value)
 
 
-@known("tt.dot")
-def _dot(run: Any, operation: Operation, left: Array, right: Array, accumulator: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.dot")
+def _dot(
+    run: TensorProgram, operation: Operation, left: Array, right: Array, accumulator: Array
+) -> tuple[Array]:
     return (dot(*rounded(run, operation, left, right), accumulator),)
 
 
@@ -195,10 +199,10 @@ def has_precision(operation: Operation) -> bool:
 
 def is_tf32(operation: Operation) -> bool:
     """Return whether a dot of fp32 takes its operands as tf32: InputPrecision in TritonAttrDefs.td."""
-    return has_precision(operation) and integer(operation, "inputPrecision") == _TF32
+    return has_precision(operation) and integer(operation, "inputPrecision") == InputPrecision.TF32
 
 
-def rounded(run: Any, operation: Operation, left: Array, right: Array) -> tuple[Array, Array]:
+def rounded(run: AnyRun, operation: Operation, left: Array, right: Array) -> tuple[Array, Array]:
     """Return a dot's operands; for tf32 rounded to 10 bits of fraction, unless the reference is tf32 too."""
     if not run.rounds or not is_tf32(operation):
         return left, right
@@ -221,7 +225,7 @@ def dot(left: Array, right: Array, accumulator: Array) -> Array:
     return result
 
 
-def _widened(value: Array, wide: Any) -> Array:
+def _widened(value: Array, wide: type[np.float64 | np.int64]) -> Array:
     return np.ascontiguousarray(
         value.astype(np.float32).astype(wide)
         if value.dtype.itemsize < _SINGLE and wide == np.float64
@@ -229,8 +233,8 @@ def _widened(value: Array, wide: Any) -> Array:
     )
 
 
-@known("tt.reduce")
-def _reduce(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+@OPERATIONS.known("tt.reduce")
+def _reduce(run: TensorProgram, operation: Operation, *values: Array) -> tuple[Array, ...]:
     """Combine halves until one element is left: the order is undefined, and this one is quick."""
     axis = integer(operation, "axis")
     parts = [np.moveaxis(value, axis, 0) for value in values]
@@ -247,7 +251,7 @@ def _reduce(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]
     return tuple(part[0] for part in parts)
 
 
-def _combined(run: Any, operation: Operation, values: tuple[Array, ...]) -> tuple[Array, ...]:
+def _combined(run: TensorProgram, operation: Operation, values: tuple[Array, ...]) -> tuple[Array, ...]:
     """Apply a function of scalars to all elements at once; one by one where it makes tensors of them."""
     region = operation.regions[0]
     if not np.ndim(values[0]) or not _makes_tensors(run, region):
@@ -256,7 +260,7 @@ def _combined(run: Any, operation: Operation, values: tuple[Array, ...]) -> tupl
     return by_element(run, region, values, [value.dtype for value in values[: len(values) // 2]])
 
 
-def _makes_tensors(run: Any, region: Region) -> bool:
+def _makes_tensors(run: TensorProgram, region: Region) -> bool:
     """Return whether an operation in a region, or in a function it calls, yields a tensor."""
     return any(
         any(type_of(result.type).shape for result in operation.results)
@@ -265,7 +269,9 @@ def _makes_tensors(run: Any, region: Region) -> bool:
     )
 
 
-def by_element(run: Any, region: Region, values: tuple[Array, ...], dtypes: list[Any]) -> tuple[Array, ...]:
+def by_element(
+    run: TensorProgram, region: Region, values: tuple[Array, ...], dtypes: list[np.dtype[Any]]
+) -> tuple[Array, ...]:
     """Apply a region whose arguments are scalars to one element after another."""
     flat, name = [value.reshape(-1) for value in values], run.name
     rows = [run.region(region, tuple(column[number] for column in flat)) for number in range(flat[0].size)]
@@ -276,8 +282,8 @@ def by_element(run: Any, region: Region, values: tuple[Array, ...], dtypes: list
     )
 
 
-@known("tt.scan")
-def _scan(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+@OPERATIONS.known("tt.scan")
+def _scan(run: TensorProgram, operation: Operation, *values: Array) -> tuple[Array, ...]:
     axis = integer(operation, "axis")
     parts = [np.moveaxis(value, axis, 0) for value in values]
     if integer(operation, "reverse"):
@@ -293,15 +299,17 @@ def _scan(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
     return tuple(np.moveaxis(column, 0, axis) for column in stacked)
 
 
-@known("tt.clampf")
-def _clampf(_run: Any, _operation: Operation, value: Array, low: Array, high: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.clampf")
+def _clampf(
+    _run: TensorProgram, _operation: Operation, value: Array, low: Array, high: Array
+) -> tuple[Array]:
     with np.errstate(all="ignore"):
         wide = [operand.astype(np.float64) for operand in (value, low, high)]
         return (np.fmin(np.fmax(wide[0], wide[1]), wide[2]).astype(value.dtype),)
 
 
-@known("tt.mulhiui")
-def _mulhiui(_run: Any, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.mulhiui")
+def _mulhiui(_run: TensorProgram, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
     if left.dtype.itemsize == _SINGLE:
         high = (unsigned(left).astype(np.uint64) * unsigned(right)) >> np.uint64(32)
         return (high.astype(np.uint32).view(np.int32),)
@@ -309,63 +317,61 @@ def _mulhiui(_run: Any, _operation: Operation, left: Array, right: Array) -> tup
     return (np.asarray(wide >> 64).astype(np.uint64).view(np.int64),)
 
 
-@known("tt.extern_elementwise")
-def _extern(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
+@OPERATIONS.known("tt.extern_elementwise")
+def _extern(_run: TensorProgram, operation: Operation, *values: Array) -> tuple[Array]:
     """Call a function of libdevice or of AMD's device library."""
     symbol = text(attribute(operation, "symbol")).strip('"')
     if (function := library_function(symbol)) is None:
         raise UnsupportedIrError(f"the library function {symbol}")
     with np.errstate(all="ignore"):
-        return (function(*values).astype(wanted(operation).dtype),)
+        return (function(*values).astype(result_type(operation).dtype),)
 
 
-@known("tt.atomic_rmw")
+@OPERATIONS.known("tt.atomic_rmw")
 def _atomic_rmw(
-    run: Any, operation: Operation, pointer: Array, value: Array, mask: Array | None = None
+    run: TensorProgram, operation: Operation, pointer: Array, value: Array, mask: Array | None = None
 ) -> tuple[Array]:
     return (atomic_rmw(run, operation, pointer, value, mask),)
 
 
-def atomic_rmw(run: Any, operation: Operation, pointer: Array, value: Array, mask: Array | None) -> Array:
-    """Update one lane after another. RMWOp: AND OR XOR ADD FADD MAX MIN UMAX UMIN XCHG, from 1."""
-    kind = integer(operation, "atomic_rmw_op")
-    at, values = (
-        np.broadcast_to(pointer, np.shape(pointer)).reshape(-1),
-        np.broadcast_to(value, np.shape(pointer)).reshape(-1),
-    )
-    masks = (
-        np.ones(at.shape, np.bool_) if mask is None else np.broadcast_to(mask, np.shape(pointer)).reshape(-1)
-    )
+def atomic_rmw(
+    run: TensorProgram, operation: Operation, pointer: Array, value: Array, mask: Array | None
+) -> Array:
+    """Update memory one lane after another, and return the old values."""
+    update = _UPDATES[RMWOp(integer(operation, "atomic_rmw_op"))]
+    shape = np.shape(pointer)
+    at, values = pointer.reshape(-1), np.broadcast_to(value, shape).reshape(-1)
+    active = np.broadcast_to(True if mask is None else mask, shape).reshape(-1)
     old = np.zeros(at.shape, value.dtype)
-    for group in _lanes(at, np.flatnonzero(masks)):
+    for group in _lanes(at, np.flatnonzero(active)):
         before = run.memory.load(at[group], value.dtype)
         old[group] = before
-        run.memory.store(at[group], _atomic(kind, before, values[group]))
-    return old.reshape(np.shape(pointer))
+        with np.errstate(all="ignore"):
+            run.memory.store(at[group], update(before, values[group]).astype(before.dtype))
+    return old.reshape(shape)
 
 
-def _atomic(kind: int, before: Array, value: Array) -> Array:
-    if kind in (_UMAX, _UMIN):
-        function = np.maximum if kind == _UMAX else np.minimum
-        return function(unsigned(before), unsigned(value)).view(before.dtype)
-    functions = {
-        1: np.bitwise_and,
-        2: np.bitwise_or,
-        3: np.bitwise_xor,
-        4: np.add,
-        5: np.add,
-        6: np.maximum,
-        7: np.minimum,
-    }
-    if kind == _XCHG:
-        return value
-    with np.errstate(all="ignore"):
-        return functions[kind](before, value).astype(before.dtype)
+def _compared_as_unsigned(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    return lambda before, value: function(unsigned(before), unsigned(value)).view(before.dtype)
 
 
-@known("tt.atomic_cas")
+_UPDATES: dict[RMWOp, Callable[[Array, Array], Array]] = {
+    RMWOp.AND: np.bitwise_and,
+    RMWOp.OR: np.bitwise_or,
+    RMWOp.XOR: np.bitwise_xor,
+    RMWOp.ADD: np.add,
+    RMWOp.FADD: np.add,
+    RMWOp.MAX: np.maximum,
+    RMWOp.MIN: np.minimum,
+    RMWOp.UMAX: _compared_as_unsigned(np.maximum),
+    RMWOp.UMIN: _compared_as_unsigned(np.minimum),
+    RMWOp.XCHG: lambda _before, value: value,
+}
+
+
+@OPERATIONS.known("tt.atomic_cas")
 def _atomic_cas(
-    run: Any, _operation: Operation, pointer: Array, compared: Array, value: Array
+    run: TensorProgram, _operation: Operation, pointer: Array, compared: Array, value: Array
 ) -> tuple[Array]:
     """Swap one lane after another, where the memory equals the expected value bit by bit."""
     shape, dtype = np.shape(pointer), value.dtype
@@ -392,11 +398,14 @@ def _bits(value: Array) -> Array:
     return np.ascontiguousarray(value).view(np.uint8).reshape(value.size, -1)
 
 
-@known(
-    "tt.assert", "tt.print", "tt.device_print", "tt.grid_dependency_wait",
+@OPERATIONS.known(
+    "tt.assert",
+    "tt.print",
+    "tt.device_print",
+    "tt.grid_dependency_wait",
     "tt.grid_dependency_launch_dependents",
-)  # fmt: skip
-def _nothing(_run: Any, _operation: Operation, *_: Any) -> tuple[()]:
+)
+def _nothing(_run: TensorProgram, _operation: Operation, *_: Any) -> tuple[()]:
     return ()
 
 
@@ -406,8 +415,10 @@ def _nothing(_run: Any, _operation: Operation, *_: Any) -> tuple[()]:
 # (lib/Conversion/TritonGPUToLLVM/HistogramOpToLLVM.cpp).
 
 
-@known("tt.gather", "ttg.local_gather")
-def _gather(_run: Any, operation: Operation, source: Array, indices: Array, *_token: Any) -> tuple[Array]:
+@OPERATIONS.known("tt.gather", "ttg.local_gather")
+def _gather(
+    _run: TensorProgram, operation: Operation, source: Array, indices: Array, *_token: Any
+) -> tuple[Array]:
     """Gather along one axis; along the others the source may be larger than the indices."""
     axis = integer(operation, "axis")
     size = source.shape[axis]
@@ -421,9 +432,9 @@ def _gather(_run: Any, operation: Operation, source: Array, indices: Array, *_to
     return (np.where(at < size, picked, np.zeros_like(picked)).astype(source.dtype),)
 
 
-@known("ttg.local_scatter")
+@OPERATIONS.known("ttg.local_scatter")
 def _local_scatter(
-    _run: Any, operation: Operation, memory: Array, values: Array, indices: Array, *_token: Any
+    _run: TensorProgram, operation: Operation, memory: Array, values: Array, indices: Array, *_token: Any
 ) -> tuple[()]:
     """Scatter to shared memory; of two elements for the same place the last one stays."""
     axis = integer(operation, "axis")
@@ -438,9 +449,11 @@ def _local_scatter(
     return ()
 
 
-@known("tt.histogram")
-def _histogram(_run: Any, operation: Operation, values: Array, mask: Array | None = None) -> tuple[Array]:
-    bins = wanted(operation)
+@OPERATIONS.known("tt.histogram")
+def _histogram(
+    _run: TensorProgram, operation: Operation, values: Array, mask: Array | None = None
+) -> tuple[Array]:
+    bins = result_type(operation)
     plain = unsigned(values).reshape(-1)
     kept = plain < bins.shape[0]
     if mask is not None:
@@ -448,8 +461,8 @@ def _histogram(_run: Any, operation: Operation, values: Array, mask: Array | Non
     return (np.bincount(plain[kept].astype(np.int64), minlength=bins.shape[0]).astype(bins.dtype),)
 
 
-@known("tt.map_elementwise")
-def _map_elementwise(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+@OPERATIONS.known("tt.map_elementwise")
+def _map_elementwise(run: TensorProgram, operation: Operation, *values: Array) -> tuple[Array, ...]:
     """Apply a function of scalars to one element after another."""
     if integer(operation, "pack", 1) != 1:  # which elements come together is the layout's choice
         raise UnsupportedIrError("tt.map_elementwise of more than one element at a time")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import REPOSITORY
 from tritonsmith.check import report
-from tritonsmith.check.module import OPERATIONS
+from tritonsmith.check.evaluate import OPERATIONS
 from tritonsmith.check.report import DialectCoverage
 from tritonsmith.core.errors import FactError
 

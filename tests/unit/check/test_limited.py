@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from tests.unit.check.texts import ADD, LOOP, checked, indexed
-from tritonsmith.check.evaluate import EndlessError, EvaluatedProgram
+from tritonsmith.check.evaluate import EvaluatedProgram
 from tritonsmith.check.limited import LimitedChecks
 from tritonsmith.check.memory import GlobalMemory, base
 from tritonsmith.check.module import UnsupportedIrError, name_of, parse
+from tritonsmith.check.program import EndlessError
 from tritonsmith.compiler.dump.index import FILE
 from tritonsmith.core import configs
 from tritonsmith.core.errors import UndecidedError

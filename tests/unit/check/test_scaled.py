@@ -34,9 +34,9 @@ def test_along_another_axis() -> None:
 
 def test_scales_are_powers_of_two() -> None:
     bits = np.asarray([0, 1, 126, 127, 128, 254], np.uint8).view(np.int8)
-    assert tensor_memory.scales(bits).tolist() == [2.0**-127, 2.0**-126, 0.5, 1, 2, 2.0**127]
-    assert np.isnan(tensor_memory.scales(np.asarray([-1], np.int8)))[0]
-    assert tensor_memory.scales(np.asarray([3.5], np.float16)).tolist() == [3.5]
+    assert tensor_memory.scale_factors(bits).tolist() == [2.0**-127, 2.0**-126, 0.5, 1, 2, 2.0**127]
+    assert np.isnan(tensor_memory.scale_factors(np.asarray([-1], np.int8)))[0]
+    assert tensor_memory.scale_factors(np.asarray([3.5], np.float16)).tolist() == [3.5]
 
 
 PRODUCT = (

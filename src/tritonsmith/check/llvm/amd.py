@@ -3,51 +3,53 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TypeAlias
 
 import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.check.llvm.operations import result_type, same_as
-from tritonsmith.check.llvm.types import from_bytes, to_bytes
-from tritonsmith.check.module import UnsupportedIrError, attribute, integer, text, threaded
+from tritonsmith.check.llvm.operations import lane_by_lane, result_type
+from tritonsmith.check.llvm.threads import ThreadBlock
+from tritonsmith.check.llvm.types import Value, from_bytes, to_bytes
+from tritonsmith.check.module import Array, UnsupportedIrError, attribute, integer, text
+from tritonsmith.check.program import OperationTable
 
-Array = np.ndarray[Any, Any]
+THREADED = OperationTable()
+Resource: TypeAlias = tuple[Array, Array, Array, Array]  # of a buffer: address, stride, size, flags
 
 _ROW = 16  # lanes
 _MFMA = re.compile(r"rocdl\.mfma\.f32\.(\d+)x(\d+)x(\d+)\.?(f16|bf16|f32)(\.1k)?")
 
-same_as("rocdl.exp2", "math.exp2")
-same_as("rocdl.sqrt", "math.sqrt")
+THREADED.update({"rocdl.exp2": lane_by_lane("math.exp2"), "rocdl.sqrt": lane_by_lane("math.sqrt")})
 
 
-def _lanes(run: Any, value: Array, source: Array) -> Array:
+def _lanes(run: ThreadBlock, value: Array, source: Array) -> Array:
     """Return the value of another lane of the same wave."""
     thread = np.arange(run.threads)
     moved: Array = run.spread(value)[thread - thread % run.warp + source]
     return moved
 
 
-@threaded("rocdl.readfirstlane")
-def _readfirstlane(run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+@THREADED.known("rocdl.readfirstlane")
+def _readfirstlane(run: ThreadBlock, _operation: Operation, value: Array) -> tuple[Array]:
     first = np.argmax(run.mask.reshape(-1, run.warp), axis=1)
     return (_lanes(run, value, np.repeat(first, run.warp)),)
 
 
-@threaded("rocdl.readlane")
-def _readlane(run: Any, _operation: Operation, value: Array, lane: Array) -> tuple[Array]:
+@THREADED.known("rocdl.readlane")
+def _readlane(run: ThreadBlock, _operation: Operation, value: Array, lane: Array) -> tuple[Array]:
     return (_lanes(run, value, run.spread(lane) % run.warp),)
 
 
-@threaded("rocdl.ds_bpermute")
-def _bpermute(run: Any, _operation: Operation, at: Array, value: Array) -> tuple[Array]:
+@THREADED.known("rocdl.ds_bpermute")
+def _bpermute(run: ThreadBlock, _operation: Operation, at: Array, value: Array) -> tuple[Array]:
     run.warps()
     return (_lanes(run, value, (run.spread(at) >> 2) % run.warp),)
 
 
-@threaded("rocdl.update.dpp")
-def _dpp(run: Any, operation: Operation, old: Array, value: Array) -> tuple[Array]:
+@THREADED.known("rocdl.update.dpp")
+def _dpp(run: ThreadBlock, operation: Operation, old: Array, value: Array) -> tuple[Array]:
     """Move data between lanes (DPP): a lane without a source gets 0 if bound_ctrl, else the old value."""
     run.warps()
     control = integer(operation, "dppCtrl")
@@ -78,13 +80,15 @@ def _dpp(run: Any, operation: Operation, old: Array, value: Array) -> tuple[Arra
     return (np.where(enabled, np.where(inside, moved, bound), run.spread(old)).astype(value.dtype),)
 
 
-@threaded("rocdl.make.buffer.rsrc")
-def _rsrc(_run: Any, _operation: Operation, *values: Array) -> tuple[Any]:
+@THREADED.known("rocdl.make.buffer.rsrc")
+def _rsrc(_run: ThreadBlock, _operation: Operation, *values: Array) -> tuple[Value]:
     """Return the descriptor as its fields: address, stride, size, flags."""
     return (values,)
 
 
-def _buffer(run: Any, rsrc: Any, offset: Array, scalar: Array, width: int) -> tuple[Array, Array]:
+def _buffer(
+    run: ThreadBlock, rsrc: Resource, offset: Array, scalar: Array, width: int
+) -> tuple[Array, Array]:
     """Return the addresses, and a mask of those inside; the bounds check ignores the scalar offset."""
     address, stride, size, _ = rsrc
     if (run.spread(stride) & 0x3FFF)[run.mask].any():
@@ -94,16 +98,18 @@ def _buffer(run: Any, rsrc: Any, offset: Array, scalar: Array, width: int) -> tu
     return run.spread(address) + from_base + (run.spread(scalar).astype(np.int64) & 0xFFFF_FFFF), inside
 
 
-@threaded("rocdl.raw.ptr.buffer.load")
-def _buffer_load(run: Any, operation: Operation, rsrc: Any, offset: Array, scalar: Array) -> tuple[Any]:
+@THREADED.known("rocdl.raw.ptr.buffer.load")
+def _buffer_load(
+    run: ThreadBlock, operation: Operation, rsrc: Resource, offset: Array, scalar: Array
+) -> tuple[Value]:
     of = result_type(operation)
     at, inside = _buffer(run, rsrc, offset, scalar, of.bytes)
     return (from_bytes(run.read(run.memory, at, of.bytes, inside), of),)
 
 
-@threaded("rocdl.raw.ptr.buffer.store")
+@THREADED.known("rocdl.raw.ptr.buffer.store")
 def _buffer_store(
-    run: Any, _operation: Operation, value: Any, rsrc: Any, offset: Array, scalar: Array
+    run: ThreadBlock, _operation: Operation, value: Value, rsrc: Resource, offset: Array, scalar: Array
 ) -> tuple[()]:
     raw = to_bytes(value, run.threads)
     at, inside = _buffer(run, rsrc, offset, scalar, raw.shape[1])
@@ -114,17 +120,24 @@ def _buffer_store(
 _DTYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "f32": np.dtype(np.float32)}
 
 
-def _mfma(run: Any, operation: Operation, left: Any, right: Any, accumulator: Any) -> tuple[Any]:
+def _mfma(
+    run: ThreadBlock,
+    operation: Operation,
+    left: Value,
+    right: Value,
+    accumulator: Value,
+    *modifiers: Array,
+) -> tuple[Value]:
     """Multiply one matrix per wave: lane l has row l % M of A, and column l % M of B."""
     run.warps()
     match = _MFMA.fullmatch(run.name)
-    modifiers = {
-        text(attribute(operation, "blgp")).split()[-1],
-        integer(operation, "cbsz"),
-        integer(operation, "abid"),
-    }
-    if match is None or modifiers != {"none", 0} or run.warp != 64:  # noqa: PLR2004
-        raise UnsupportedIrError(f"{run.name} with {modifiers}")
+    # cbsz, abid and blgp broadcast or negate parts of a matrix: attributes, or operands in newer releases.
+    blgp = text(attribute(operation, "blgp")).split()[-1]
+    attributes = {blgp, integer(operation, "cbsz"), integer(operation, "abid")}
+    if match is None or not attributes <= {"none", "None", 0} or any(map(np.any, modifiers)):
+        raise UnsupportedIrError(f"{run.name} with {attributes} and {modifiers}")
+    if run.warp != 64:  # noqa: PLR2004 - lanes of a wave of CDNA
+        raise UnsupportedIrError(f"{run.name} with waves of {run.warp}")
     rows, columns, depth = (int(match[number]) for number in (1, 2, 3))
     parts = [operand if isinstance(operand, tuple) else (operand,) for operand in (left, right, accumulator)]
     each = len(parts[0])
@@ -160,11 +173,11 @@ def _typed(value: Array, kind: str) -> Array:
 
 for _size in ("16x16x4", "32x32x2", "16x16x16", "32x32x8", "16x16x32", "32x32x16"):
     for _kind in ("f16", "bf16.1k", ".f16", ".bf16", "f32"):
-        threaded(f"rocdl.mfma.f32.{_size}{_kind}")(_mfma)
+        THREADED.known(f"rocdl.mfma.f32.{_size}{_kind}")(_mfma)
 
 
-@threaded(
+@THREADED.known(
     "rocdl.s.setprio", "rocdl.sched.barrier", "rocdl.s.waitcnt", "rocdl.sched.group.barrier", "rocdl.iglp.opt"
 )
-def _nothing(_run: Any, _operation: Operation, *_: Any) -> tuple[()]:
+def _nothing(_run: ThreadBlock, _operation: Operation, *_: Value) -> tuple[()]:
     return ()

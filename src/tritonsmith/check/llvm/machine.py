@@ -7,190 +7,121 @@ threads that diverged meet again where their paths end, and those that left a lo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Block, Operation, SSAValue
 
-from tritonsmith.check.evaluate import EndlessError
-from tritonsmith.check.llvm import amd, operations, ptx  # noqa: F401 - they register their operations
+from tritonsmith.check import arith
+from tritonsmith.check.llvm import amd, nvidia, operations, ptx
 from tritonsmith.check.llvm.memory import ByteMemory, SharedMemory
-from tritonsmith.check.llvm.types import llvm_type, merge
+from tritonsmith.check.llvm.threads import ThreadBlock
+from tritonsmith.check.llvm.types import Value, llvm_type, merge
 from tritonsmith.check.memory import GlobalMemory, base
 from tritonsmith.check.module import (
-    OPERATIONS,
-    THREADED,
+    Array,
     UnsupportedIrError,
     attribute,
     element_type,
     integer,
-    integers,
     name_of,
     parse,
     text,
     without_locations,
 )
+from tritonsmith.check.program import MISUSED, OperationTable, Recorder, Values, bind
 from tritonsmith.core.errors import SmithError
 
-_BRANCHES = ("llvm.br", "llvm.cond_br", "cf.br", "cf.cond_br")
-_PLAIN = ("arith.", "math.")  # whose operations mean the same in each thread
-_RETURNS = ("llvm.return", "tt.return")
-
-Array = np.ndarray[Any, Any]
+_BRANCHES = {"llvm.br", "llvm.cond_br", "cf.br", "cf.cond_br"}
+_RETURNS = {"llvm.return", "tt.return"}
+# They work element by element, so that they mean the same for an array over threads.
+_PLAIN = OperationTable(
+    {name: run for name, run in arith.OPERATIONS.items() if name.startswith(("arith.", "math."))}
+)
 
 
 @dataclass
-class LockstepRun:
-    """The run of one block of threads.
+class LockstepRun(ThreadBlock):
+    """The run of one block of threads."""
 
-    Attributes:
-        functions: the module's functions by name.
-        memory: global memory.
-        shared: shared memory.
-        program: ids of the program.
-        grid: number of programs along each axis.
-        threads: number of threads of a block.
-        warp: number of threads of a warp.
-        limit: most operations that it may run; beyond them it counts as endless.
-        name: name of the operation that runs.
-        mask: threads that run it.
-        seen: called with each operation and its results; None for no recording.
-        rounds: whether products of tf32 round their operands.
-    """
+    operations: ClassVar[OperationTable] = OperationTable.of(
+        _PLAIN,
+        operations.THREADED,
+        nvidia.THREADED,
+        amd.THREADED,
+        ptx.THREADED,
+    )
 
-    functions: dict[str, Operation]
-    memory: ByteMemory
-    shared: SharedMemory
-    program: tuple[int, int, int]
-    grid: tuple[int, int, int]
-    threads: int
-    warp: int
-    limit: int
-    name: str = ""
-    mask: Array = field(default_factory=lambda: np.empty(0, np.bool_))
-    seen: Any = None
-    rounds: bool = False
-    _values: dict[SSAValue, Any] = field(default_factory=dict)
-    _steps: int = 0
-
-    def start(self, name: str, values: tuple[Any, ...]) -> None:
+    def start(self, name: str, values: Values) -> None:
         """Run the kernel."""
         self.mask = np.ones(self.threads, np.bool_)
         with np.errstate(all="ignore"):
             self.call(name, values)
 
-    def call(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def call(self, name: str, values: Values) -> Values:
         """Run a function with the threads that are active."""
         blocks = list(self.functions[name].regions[0].blocks)
         order = {block: number for number, block in enumerate(blocks)}
-        here, results = self.mask, None
+        active, results = self.mask, None
         self._set(blocks[0].args, values)
-        waiting = {0: here}
+        waiting = {0: active}
         while waiting:
             # The first block in the text goes first, so that diverged threads meet again where paths join.
             number = min(waiting)
             self.mask = waiting.pop(number)
-            end, operands = self._block(blocks[number])
-            if name_of(end) in _RETURNS:
+            terminator, operands = self._block(blocks[number])
+            if name_of(terminator) in _RETURNS:
                 results = operands if results is None else merge(self.mask, operands, results)
                 continue
-            for block, mask, passed in self._ways(end, operands):
+            for block, mask, arguments in self._ways(terminator, operands):
                 self.mask = mask
-                self._set(block.args, passed)
+                self._set(block.args, arguments)
                 at = order[block]
                 waiting[at] = waiting[at] | mask if at in waiting else mask
-        self.mask = here
+        self.mask = active
         return results or ()
 
-    def _block(self, block: Block) -> tuple[Operation, tuple[Any, ...]]:
+    def _block(self, block: Block) -> tuple[Operation, Values]:
+        """Run a block, and return its terminator with the values of that one's operands."""
         for operation in block.ops:
             name = name_of(operation)
-            values = tuple(self._values[operand] for operand in operation.operands)
+            values = self._operands(operation)
             if name in _BRANCHES or name in _RETURNS:
                 return operation, values
-            self._steps += 1
-            if self._steps > self.limit:
-                raise EndlessError(f"it does not end in {self.limit} operations")
-            function = THREADED.get(name)
-            if function is None and name.startswith(_PLAIN):
-                function = OPERATIONS.get(name)
-            if function is None:
+            self._count()
+            if (function := self.operations.get(name)) is None:
                 raise UnsupportedIrError(name)
             self.name = name
-            results = function(self, operation, *values)
+            try:
+                results = function(self, operation, *values)
+            except MISUSED as error:
+                raise UnsupportedIrError(f"{name}: {error}") from error
             self._set(operation.results, results)
             if self.seen is not None:
                 self.seen(operation, results)
         raise UnsupportedIrError("a block without an end")
 
-    def _ways(self, end: Operation, values: tuple[Any, ...]) -> list[tuple[Block, Array, tuple[Any, ...]]]:
+    def _ways(self, terminator: Operation, values: Values) -> list[tuple[Block, Array, Values]]:
         """Return where the threads go on: the block, a mask of threads, and the block's arguments."""
-        if len(end.successors) == 1:
-            return [(end.successors[0], self.mask, values)]
-        _, first, second = integers(end, "operandSegmentSizes")
-        condition = np.broadcast_to(values[0], self.threads)
+        if len(terminator.successors) == 1:
+            return [(terminator.successors[0], self.mask, values)]
+        condition, if_true, if_false = bind(terminator, values, ("condition", "true*", "false*"))
+        taken = np.broadcast_to(condition, self.threads)
         ways = (
-            (end.successors[0], self.mask & condition, values[1 : 1 + first]),
-            (end.successors[1], self.mask & ~condition, values[1 + first : 1 + first + second]),
+            (terminator.successors[0], self.mask & taken, if_true),
+            (terminator.successors[1], self.mask & ~taken, if_false),
         )
         return [way for way in ways if way[1].any()]
 
-    def _set(self, names: Any, values: tuple[Any, ...]) -> None:
+    def _set(self, names: Iterable[SSAValue], values: Iterable[Value]) -> None:
+        """Set values for the active threads; the others keep what they had."""
         whole = bool(self.mask.all())
         for name, value in zip(names, values, strict=True):
             old = None if whole else self._values.get(name)
             self._values[name] = value if old is None else merge(self.mask, value, old)
-
-    def warps(self) -> None:
-        """Refuse an operation of whole warps if only a part of a warp runs it.
-
-        Raises:
-            UnsupportedIrError: some threads of a warp are elsewhere.
-        """
-        lanes = self.mask.reshape(-1, self.warp)
-        if (lanes.any(axis=1) != lanes.all(axis=1)).any():
-            raise UnsupportedIrError(f"{self.name} where a part of a warp runs")
-
-    def block(self) -> None:
-        """Refuse an operation of the whole block if only a part of it runs.
-
-        Raises:
-            UnsupportedIrError: some threads are elsewhere.
-        """
-        if not self.mask.all():
-            raise UnsupportedIrError(f"{self.name} where a part of the threads runs")
-
-    def spread(self, value: Any) -> Array:
-        """Return a value for each thread."""
-        return np.broadcast_to(value, self.threads)
-
-    def read(self, memory: Any, at: Any, width: int, wanted: Any = True) -> Array:
-        """Read bytes for each active thread that wants them; 0 for the others."""
-        mask = self.mask & wanted
-        raw = np.zeros((self.threads, width), np.uint8)
-        if mask.any():
-            raw[mask] = memory.load(self.spread(at)[mask], width)
-        return raw
-
-    def write(self, memory: Any, at: Any, raw: Array, wanted: Any = True) -> None:
-        """Write the bytes of each active thread that wants it."""
-        mask = self.mask & wanted
-        if mask.any():
-            memory.store(self.spread(at)[mask], raw[mask])
-
-    def space(self, number: int) -> Any:
-        """Return the memory of an address space.
-
-        Raises:
-            UnsupportedIrError: it is neither global nor shared memory.
-        """
-        if number in (0, 1):
-            return self.memory
-        if number == 3:  # noqa: PLR2004 - LLVM's number of shared memory
-            return self.shared
-        raise UnsupportedIrError(f"address space {number}")
 
 
 # Parse a kernel in LLVM's dialect, and run it with one block of threads.
@@ -214,12 +145,12 @@ class LoweredKernel:
 
     def run(
         self,
-        given: tuple[Any, ...],
+        values: Values,
         reference: GlobalMemory,
         program: tuple[int, int, int],
         grid: tuple[int, int, int],
         limit: int,
-        seen: Any = None,
+        seen: Recorder | None = None,
         *,
         rounds: bool = False,
     ) -> GlobalMemory:
@@ -230,8 +161,8 @@ class LoweredKernel:
         """
         function = self.functions[self.main]
         parameters = function.regions[0].blocks[0].args
-        scratch = parameters[len(given) :]
-        if any(not isinstance(argument, np.ndarray) for argument in given) or any(
+        scratch = parameters[len(values) :]
+        if any(not isinstance(argument, np.ndarray) for argument in values) or any(
             llvm_type(str(parameter.type)).space != 1 for parameter in scratch
         ):
             raise UnsupportedIrError("parameters that are not those of Triton's IR")
@@ -244,11 +175,23 @@ class LoweredKernel:
         if integer(self.module, "ttg.total-num-warps", warps) != warps:
             raise UnsupportedIrError("warp specialization")
         shared = SharedMemory(integer(self.module, "ttg.shared"))
-        run = LockstepRun(self.functions, memory, shared, program, grid, warp * warps, warp, limit)
-        run.seen, run.rounds = seen, rounds
-        more = tuple(np.asarray(np.int64(base(number))) for number in range(len(given), len(parameters)))
-        run.start(self.main, (*given, *more))
-        return memory.result(len(given))
+        run = LockstepRun(
+            self.functions,
+            memory,
+            program,
+            grid,
+            limit,
+            seen=seen,
+            rounds=rounds,
+            shared=shared,
+            threads=warp * warps,
+            warp=warp,
+        )
+        scratch_values = tuple(
+            np.asarray(np.int64(base(number))) for number in range(len(values), len(parameters))
+        )
+        run.start(self.main, (*values, *scratch_values))
+        return memory.result(len(values))
 
     def _pointees(self) -> tuple[np.dtype[Any] | None, ...]:
         """Return the dtype that each parameter points to; None where the attributes do not say."""

@@ -2,64 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation
 
 from tritonsmith.check.llvm.operations import result_type
-from tritonsmith.check.module import UnsupportedIrError, attribute, integer, text, threaded
+from tritonsmith.check.llvm.threads import ThreadBlock
+from tritonsmith.check.llvm.types import Value
+from tritonsmith.check.module import Array, UnsupportedIrError, attribute, integer, text
+from tritonsmith.check.program import OperationTable
 from tritonsmith.check.triton import to_tf32
 
-Array = np.ndarray[Any, Any]
+THREADED = OperationTable()
+
+Registers: TypeAlias = Sequence[Array]  # a matrix, as the registers of each thread
 
 _LANES = 32
 _ROWS = 16  # of the result of mma.sync
 
 
-@threaded("nvvm.read.ptx.sreg.tid.x", "rocdl.workitem.id.x")
-def _tid(run: Any, _operation: Operation) -> tuple[Array]:
+@THREADED.known("nvvm.read.ptx.sreg.tid.x", "rocdl.workitem.id.x")
+def _tid(run: ThreadBlock, _operation: Operation) -> tuple[Array]:
     return (np.arange(run.threads, dtype=np.int32),)
 
 
-@threaded("nvvm.read.ptx.sreg.laneid")
-def _laneid(run: Any, _operation: Operation) -> tuple[Array]:
+@THREADED.known("nvvm.read.ptx.sreg.laneid")
+def _laneid(run: ThreadBlock, _operation: Operation) -> tuple[Array]:
     return (np.arange(run.threads, dtype=np.int32) % run.warp,)
 
 
-@threaded("ttg.warp_id")
-def _warp_id(run: Any, _operation: Operation) -> tuple[Array]:
+@THREADED.known("ttg.warp_id")
+def _warp_id(run: ThreadBlock, _operation: Operation) -> tuple[Array]:
     return (np.arange(run.threads, dtype=np.int32) // run.warp,)
 
 
-@threaded(
+@THREADED.known(
     *(f"nvvm.read.ptx.sreg.ctaid.{axis}" for axis in "xyz"), *(f"rocdl.workgroup.id.{axis}" for axis in "xyz")
 )
-def _ctaid(run: Any, _operation: Operation) -> tuple[Array]:
+def _ctaid(run: ThreadBlock, _operation: Operation) -> tuple[Array]:
     return (np.asarray(np.int32(run.program["xyz".index(run.name[-1])])),)
 
 
-@threaded(*(f"nvvm.read.ptx.sreg.nctaid.{axis}" for axis in "xyz"))
-def _nctaid(run: Any, _operation: Operation) -> tuple[Array]:
+@THREADED.known(*(f"nvvm.read.ptx.sreg.nctaid.{axis}" for axis in "xyz"))
+def _nctaid(run: ThreadBlock, _operation: Operation) -> tuple[Array]:
     return (np.asarray(np.int32(run.grid["xyz".index(run.name[-1])])),)
 
 
-@threaded("nvvm.barrier", "nvvm.barrier0", "rocdl.s.barrier", "rocdl.barrier", "gpu.barrier")
-def _barrier(run: Any, operation: Operation, *values: Any) -> tuple[()]:
+@THREADED.known("nvvm.barrier", "nvvm.barrier0", "rocdl.s.barrier", "rocdl.barrier", "gpu.barrier")
+def _barrier(run: ThreadBlock, operation: Operation, *values: Value) -> tuple[()]:
     if values or operation.results:
         raise UnsupportedIrError(f"{run.name} with an id or a number of threads")
     run.block()
     return ()
 
 
-@threaded("nvvm.bar.warp.sync", "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group")
-def _nothing(_run: Any, _operation: Operation, *_: Any) -> tuple[()]:
+@THREADED.known("nvvm.bar.warp.sync", "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group")
+def _nothing(_run: ThreadBlock, _operation: Operation, *_: Value) -> tuple[()]:
     return ()
 
 
-@threaded("nvvm.shfl.sync")
+@THREADED.known("nvvm.shfl.sync")
 def _shfl(
-    run: Any, operation: Operation, _members: Array, value: Array, by: Array, clamp: Array
+    run: ThreadBlock, operation: Operation, _members: Array, value: Array, by: Array, clamp: Array
 ) -> tuple[Array]:
     """Exchange values; a lane whose source is outside its segment keeps its own (PTX ISA, shfl.sync)."""
     run.warps()
@@ -80,8 +86,8 @@ def _shfl(
     return (run.spread(value)[np.arange(run.threads) - lane + source],)
 
 
-@threaded("nvvm.ldmatrix")
-def _ldmatrix(run: Any, operation: Operation, pointer: Array) -> tuple[Any]:
+@THREADED.known("nvvm.ldmatrix")
+def _ldmatrix(run: ThreadBlock, operation: Operation, pointer: Array) -> tuple[Value]:
     kind, layout = text(attribute(operation, "eltType")), text(attribute(operation, "layout"))
     shape = text(attribute(operation, "shape")).replace(" ", "")
     if kind not in ("b16", "None") or shape not in ("m=8,n=8", "None"):
@@ -90,7 +96,7 @@ def _ldmatrix(run: Any, operation: Operation, pointer: Array) -> tuple[Any]:
     return (matrices if result_type(operation).members else matrices[0],)
 
 
-def ldmatrix(run: Any, pointer: Array, number: int, *, transposed: bool) -> tuple[Array, ...]:
+def ldmatrix(run: ThreadBlock, pointer: Array, number: int, *, transposed: bool) -> tuple[Array, ...]:
     """Load 8 by 8 matrices of 16 bits: lanes 8n to 8n+7 hold the addresses of the rows of matrix n."""
     run.warps()
     rows = run.read(run.shared, pointer, 16, np.arange(run.threads) % _LANES < 8 * number)
@@ -102,7 +108,13 @@ def ldmatrix(run: Any, pointer: Array, number: int, *, transposed: bool) -> tupl
 
 
 def mma(
-    run: Any, parts: tuple[Any, Any, Any], depth: int, dtype: Any, wide: Any, *, rounds: bool = False
+    run: ThreadBlock,
+    parts: tuple[Registers, Registers, Registers],
+    depth: int,
+    dtype: np.dtype[Any],
+    wide: np.dtype[Any],
+    *,
+    rounds: bool = False,
 ) -> tuple[Array, ...]:
     """Compute mma.sync m16n8kK from the registers (32 bits) of A, B and C; `rounds` A and B to tf32."""
     run.warps()
@@ -135,11 +147,11 @@ def mma(
     return tuple(results)
 
 
-def _plain(value: Array, exact: Any) -> Array:
+def _plain(value: Array, exact: type[np.float64 | np.int64]) -> Array:
     """Return values in fp64, through fp32 because small floats convert to nothing else; or in int64."""
     return (value.astype(np.float32) if value.dtype.kind in "fV" else value).astype(exact)
 
 
-def _elements(register: Array, dtype: Any) -> Array:
+def _elements(register: Array, dtype: np.dtype[Any]) -> Array:
     """Return the elements of each register along a last axis."""
     return np.ascontiguousarray(register).view(np.uint8).reshape(*register.shape, 4).view(dtype)

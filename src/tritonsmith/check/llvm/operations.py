@@ -9,22 +9,25 @@ import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Operation
 
+from tritonsmith.check import arith
 from tritonsmith.check.arith import unsigned
+from tritonsmith.check.enums import AtomicBinOp
 from tritonsmith.check.llvm.library import library_function
-from tritonsmith.check.llvm.types import LlvmType, from_bytes, to_bytes, type_of, zero
+from tritonsmith.check.llvm.threads import ThreadBlock
+from tritonsmith.check.llvm.types import LlvmType, Value, from_bytes, to_bytes, type_of, zero
 from tritonsmith.check.module import (
-    OPERATIONS,
-    THREADED,
+    Array,
     UnsupportedIrError,
     attribute,
     constant,
     integer,
     integers,
+    symbol,
     text,
-    threaded,
 )
+from tritonsmith.check.program import Handler, OperationTable, Values
 
-Array = np.ndarray[Any, Any]
+THREADED = OperationTable()
 
 _REGISTERS = "llvm.nvvm.read.ptx.sreg."  # older Tritons call the intrinsics
 _DYNAMIC = -(1 << 31)  # an index of llvm.getelementptr that is an operand
@@ -58,25 +61,24 @@ def operand_type(operation: Operation, number: int) -> LlvmType:
     return type_of(operation.operands[number].type)
 
 
-def same_as(name: str, plain: str) -> None:
-    """Register an operation that equals one of arith or math, lane by lane."""
+def lane_by_lane(plain: str) -> Handler:
+    """Return the function of an operation that equals one of arith or math on each lane of a vector."""
+    function = arith.OPERATIONS[plain]
 
-    def run(run: Any, operation: Operation, *values: Any) -> tuple[Any]:
+    def run(run: ThreadBlock, operation: Operation, *values: Value) -> Values:
         run.name = plain
-        function = OPERATIONS[plain]
         if not isinstance(values[0], tuple):
-            return (function(run, operation, *values)[0],)
+            return function(run, operation, *values)
         return (tuple(function(run, operation, *lanes)[0] for lanes in zip(*values, strict=True)),)
 
-    threaded(name)(run)
+    return run
 
 
-for _name, _plain in _SAME.items():
-    same_as(f"llvm.{_name}", _plain)
+THREADED.update({f"llvm.{name}": lane_by_lane(plain) for name, plain in _SAME.items()})
 
 
-@threaded("llvm.mlir.constant")
-def _constant(_run: Any, operation: Operation) -> tuple[Any]:
+@THREADED.known("llvm.mlir.constant")
+def _constant(_run: ThreadBlock, operation: Operation) -> tuple[Value]:
     of, value = result_type(operation), attribute(operation, "value")
     if of.members:
         raise UnsupportedIrError(f"a constant {operation.results[0].type}")
@@ -89,45 +91,47 @@ def _constant(_run: Any, operation: Operation) -> tuple[Any]:
     return (tuple(lanes) if len(lanes) == of.lanes else (lanes[0],) * of.lanes,)
 
 
-@threaded("llvm.mlir.undef", "llvm.mlir.poison", "llvm.mlir.zero")
-def _undef(_run: Any, operation: Operation) -> tuple[Any]:
+@THREADED.known("llvm.mlir.undef", "llvm.mlir.poison", "llvm.mlir.zero")
+def _undef(_run: ThreadBlock, operation: Operation) -> tuple[Value]:
     return (zero(result_type(operation)),)
 
 
-@threaded("llvm.mlir.addressof")
-def _addressof(_run: Any, operation: Operation) -> tuple[Array]:
+@THREADED.known("llvm.mlir.addressof")
+def _addressof(_run: ThreadBlock, operation: Operation) -> tuple[Array]:
     name = text(attribute(operation, "global_name"))
     if name.strip('@"') != "global_smem":
         raise UnsupportedIrError(f"the global {name}")
     return (np.asarray(np.int64(0)),)
 
 
-@threaded("llvm.insertvalue")
-def _insertvalue(_run: Any, operation: Operation, whole: Any, value: Any) -> tuple[Any]:
+@THREADED.known("llvm.insertvalue")
+def _insertvalue(_run: ThreadBlock, operation: Operation, whole: Value, value: Value) -> tuple[Value]:
     return (_replaced(whole, integers(operation, "position"), value),)
 
 
-def _replaced(whole: tuple[Any, ...], path: tuple[int, ...], value: Any) -> Any:
+def _replaced(whole: Value, path: tuple[int, ...], value: Value) -> Value:
     if not path:
         return value
     first, *rest = path
     return (*whole[:first], _replaced(whole[first], tuple(rest), value), *whole[first + 1 :])
 
 
-@threaded("llvm.extractvalue")
-def _extractvalue(_run: Any, operation: Operation, whole: Any) -> tuple[Any]:
+@THREADED.known("llvm.extractvalue")
+def _extractvalue(_run: ThreadBlock, operation: Operation, whole: Value) -> tuple[Value]:
     for number in integers(operation, "position"):
         whole = whole[number]
     return (whole,)
 
 
-@threaded("llvm.insertelement")
-def _insertelement(_run: Any, _operation: Operation, whole: Any, value: Any, at: Array) -> tuple[Any]:
+@THREADED.known("llvm.insertelement")
+def _insertelement(
+    _run: ThreadBlock, _operation: Operation, whole: Value, value: Value, at: Array
+) -> tuple[Value]:
     return (_replaced(whole, (_lane(at),), value),)
 
 
-@threaded("llvm.extractelement")
-def _extractelement(_run: Any, _operation: Operation, whole: Any, at: Array) -> tuple[Any]:
+@THREADED.known("llvm.extractelement")
+def _extractelement(_run: ThreadBlock, _operation: Operation, whole: Value, at: Array) -> tuple[Value]:
     return (whole[_lane(at)],)
 
 
@@ -138,14 +142,14 @@ def _lane(at: Array) -> int:
     return first
 
 
-@threaded("llvm.shufflevector")
-def _shufflevector(_run: Any, operation: Operation, left: Any, right: Any) -> tuple[Any]:
+@THREADED.known("llvm.shufflevector")
+def _shufflevector(_run: ThreadBlock, operation: Operation, left: Value, right: Value) -> tuple[Value]:
     lanes = (*left, *right)
     return (tuple(lanes[max(0, number)] for number in integers(operation, "mask")),)
 
 
-@threaded("llvm.getelementptr")
-def _getelementptr(_run: Any, operation: Operation, pointer: Array, *dynamic: Array) -> tuple[Array]:
+@THREADED.known("llvm.getelementptr")
+def _getelementptr(_run: ThreadBlock, operation: Operation, pointer: Array, *dynamic: Array) -> tuple[Array]:
     indices = integers(operation, "rawConstantIndices")
     size = type_of(attribute(operation, "elem_type")).bytes
     if len(indices) != 1:
@@ -154,20 +158,24 @@ def _getelementptr(_run: Any, operation: Operation, pointer: Array, *dynamic: Ar
     return (pointer + index * size,)
 
 
-@threaded("llvm.select")
-def _select(_run: Any, _operation: Operation, condition: Any, chosen: Any, otherwise: Any) -> tuple[Any]:
+@THREADED.known("llvm.select")
+def _select(
+    _run: ThreadBlock, _operation: Operation, condition: Value, chosen: Value, otherwise: Value
+) -> tuple[Value]:
     return (_selected(condition, chosen, otherwise),)
 
 
-def _selected(condition: Any, chosen: Any, otherwise: Any) -> Any:
+def _selected(condition: Value, chosen: Value, otherwise: Value) -> Value:
     if isinstance(chosen, tuple):
         every = condition if isinstance(condition, tuple) else (condition,) * len(chosen)
         return tuple(map(_selected, every, chosen, otherwise))
-    return np.where(condition, chosen, otherwise).astype(chosen.dtype, copy=False)
+    left: Array = chosen
+    right: Array = otherwise
+    return np.where(condition, left, right).astype(left.dtype, copy=False)
 
 
-@threaded("llvm.bitcast")
-def _bitcast(run: Any, operation: Operation, value: Any) -> tuple[Any]:
+@THREADED.known("llvm.bitcast")
+def _bitcast(run: ThreadBlock, operation: Operation, value: Value) -> tuple[Value]:
     before, after = operand_type(operation, 0), result_type(operation)
     if before == after or before.space >= 0:
         return (value,)
@@ -178,8 +186,8 @@ def _bitcast(run: Any, operation: Operation, value: Any) -> tuple[Any]:
     return (from_bytes(to_bytes(value, run.threads), after),)
 
 
-@threaded("llvm.ptrtoint", "llvm.inttoptr", "llvm.addrspacecast")
-def _address(run: Any, operation: Operation, value: Array) -> tuple[Array]:
+@THREADED.known("llvm.ptrtoint", "llvm.inttoptr", "llvm.addrspacecast")
+def _address(run: ThreadBlock, operation: Operation, value: Array) -> tuple[Array]:
     if run.name == "llvm.addrspacecast":
         raise UnsupportedIrError(run.name)
     if run.name == "llvm.inttoptr":
@@ -187,48 +195,44 @@ def _address(run: Any, operation: Operation, value: Array) -> tuple[Array]:
     return (value.astype(result_type(operation).dtype),)
 
 
-@threaded("builtin.unrealized_conversion_cast")
-def _cast(_run: Any, operation: Operation, *values: Any) -> tuple[Any]:
+@THREADED.known("builtin.unrealized_conversion_cast")
+def _cast(_run: ThreadBlock, operation: Operation, *values: Value) -> tuple[Value]:
     """Convert between a type of Triton and its lowered one."""
     if len(values) != 1 or len(operation.results) != 1:
         raise UnsupportedIrError("builtin.unrealized_conversion_cast of several values")
     return (values[0],)
 
 
-@threaded("llvm.load")
-def _load(run: Any, operation: Operation, pointer: Array) -> tuple[Any]:
+@THREADED.known("llvm.load")
+def _load(run: ThreadBlock, operation: Operation, pointer: Array) -> tuple[Value]:
     of = result_type(operation)
     raw = run.read(run.space(operand_type(operation, 0).space), pointer, of.bytes)
     return (from_bytes(raw, of),)
 
 
-@threaded("llvm.store")
-def _store(run: Any, operation: Operation, value: Any, pointer: Array) -> tuple[()]:
+@THREADED.known("llvm.store")
+def _store(run: ThreadBlock, operation: Operation, value: Value, pointer: Array) -> tuple[()]:
     run.write(run.space(operand_type(operation, 1).space), pointer, to_bytes(value, run.threads))
     return ()
 
 
-@threaded("llvm.fence", "llvm.intr.assume")
-def _nothing(_run: Any, _operation: Operation, *_: Any) -> tuple[()]:
+@THREADED.known("llvm.fence", "llvm.intr.assume")
+def _nothing(_run: ThreadBlock, _operation: Operation, *_: Any) -> tuple[()]:
     return ()
 
 
-@threaded("llvm.call", "llvm.call_intrinsic")
-def _call(run: Any, operation: Operation, *values: Any) -> tuple[Any, ...]:
-    called: Any = attribute(operation, "intrin" if run.name == "llvm.call_intrinsic" else "callee")
-    name = (
-        called.root_reference.data if isinstance(called, builtin.SymbolRefAttr) else text(called).strip('"')
-    )
+@THREADED.known("llvm.call", "llvm.call_intrinsic")
+def _call(run: ThreadBlock, operation: Operation, *values: Value) -> Values:
+    called = attribute(operation, "intrin" if run.name == "llvm.call_intrinsic" else "callee")
+    name = symbol(called)
     if name in run.functions and run.functions[name].regions[0].blocks:
-        results: tuple[Any, ...] = run.call(name, values)
-        return results
+        return run.call(name, values)
     if name == "__ockl_get_num_groups":
         return (np.asarray(np.int64(run.grid[_lane(values[0])])),)
     if name.startswith(_REGISTERS):
         run.name = name.removeprefix("llvm.")
-        if (register := THREADED.get(run.name)) is not None:
-            value: tuple[Any, ...] = register(run, operation)
-            return value
+        if (register := run.operations.get(run.name)) is not None:
+            return register(run, operation)
     function = library_function(name)
     if function is None or any(
         isinstance(operand, tuple) or operand.dtype.kind not in "fV" for operand in values
@@ -241,25 +245,46 @@ def _call(run: Any, operation: Operation, *values: Any) -> tuple[Any, ...]:
 
 Combine = Callable[[Array, Array], Array]
 
-ATOMICS: dict[str, Combine] = {
-    "xchg": lambda _old, value: value, "add": np.add, "sub": np.subtract, "and": np.bitwise_and,
-    "or": np.bitwise_or, "xor": np.bitwise_xor, "max": np.maximum, "min": np.minimum,
-}  # fmt: skip
-# AtomicBinOp of LLVM's dialect, by number.
-_BIN_OPS = {0: "xchg", 1: "add", 2: "sub", 3: "and", 5: "or", 6: "xor", 7: "max", 8: "min", 9: "umax",
-            10: "umin", 11: "add", 13: "max", 14: "min"}  # fmt: skip
+
+def _unsigned(function: Combine) -> Combine:
+    return lambda before, value: function(unsigned(before), unsigned(value)).view(before.dtype)
 
 
-def atomic(run: Any, pointer: Array, dtype: Any, combine: Combine, wanted: Any = True) -> Array:
-    """Update global memory one thread after another, and return the old values."""
-    mask = run.mask & wanted
+UPDATES: dict[AtomicBinOp, Combine] = {
+    AtomicBinOp.XCHG: lambda _before, value: value,
+    AtomicBinOp.ADD: np.add,
+    AtomicBinOp.SUB: np.subtract,
+    AtomicBinOp.AND: np.bitwise_and,
+    AtomicBinOp.OR: np.bitwise_or,
+    AtomicBinOp.XOR: np.bitwise_xor,
+    AtomicBinOp.MAX: np.maximum,
+    AtomicBinOp.MIN: np.minimum,
+    AtomicBinOp.UMAX: _unsigned(np.maximum),
+    AtomicBinOp.UMIN: _unsigned(np.minimum),
+    AtomicBinOp.FADD: np.add,
+    AtomicBinOp.FMAX: np.maximum,
+    AtomicBinOp.FMIN: np.minimum,
+}
+
+
+def atomic(
+    run: ThreadBlock, pointer: Array, dtype: np.dtype[Any], combine: Combine, predicate: Array | bool = True
+) -> Array:
+    """Update global memory one thread after another, and return the old values.
+
+    Args:
+        run: the block of threads.
+        pointer: the address of each thread.
+        dtype: the dtype of an element.
+        combine: returns the new values, from the old ones and the numbers of the threads.
+        predicate: threads that take part, if they are active.
+    """
+    mask = run.mask & predicate
     at, old = run.spread(pointer), np.zeros(run.threads, dtype)
     chosen = np.flatnonzero(mask)
-    groups = (
-        [chosen]
-        if np.unique(at[chosen]).size == chosen.size
-        else [chosen[i : i + 1] for i in range(chosen.size)]
-    )
+    # Threads act at once where no two have the same address, as is usual: one by one is slow.
+    distinct = np.unique(at[chosen]).size == chosen.size
+    groups = [chosen] if distinct else [chosen[i : i + 1] for i in range(chosen.size)]
     for group in groups:
         if group.size:
             before = run.memory.load(at[group], dtype.itemsize).view(dtype)[:, 0]
@@ -269,23 +294,20 @@ def atomic(run: Any, pointer: Array, dtype: Any, combine: Combine, wanted: Any =
     return old
 
 
-@threaded("llvm.atomicrmw")
-def _atomicrmw(run: Any, operation: Operation, pointer: Array, value: Array) -> tuple[Array]:
-    kind = _BIN_OPS.get(number := integer(operation, "bin_op"))
-    if kind is None or operand_type(operation, 1).lanes or operand_type(operation, 0).space != 1:
+@THREADED.known("llvm.atomicrmw")
+def _atomicrmw(run: ThreadBlock, operation: Operation, pointer: Array, value: Array) -> tuple[Array]:
+    number = integer(operation, "bin_op")
+    update = UPDATES.get(AtomicBinOp(number))
+    if update is None or operand_type(operation, 1).lanes or operand_type(operation, 0).space != 1:
         raise UnsupportedIrError(f"llvm.atomicrmw {number}")
-    values, combined = run.spread(value), ATOMICS[kind.removeprefix("u")]
-
-    def combine(before: Array, group: Array) -> Array:
-        if kind.startswith("u"):
-            return combined(unsigned(before), unsigned(values[group])).view(before.dtype)
-        return combined(before, values[group])
-
-    return (atomic(run, pointer, value.dtype, combine),)
+    values = run.spread(value)
+    return (atomic(run, pointer, value.dtype, lambda before, group: update(before, values[group])),)
 
 
-@threaded("llvm.cmpxchg")
-def _cmpxchg(run: Any, operation: Operation, pointer: Array, compared: Array, value: Array) -> tuple[Any]:
+@THREADED.known("llvm.cmpxchg")
+def _cmpxchg(
+    run: ThreadBlock, operation: Operation, pointer: Array, compared: Array, value: Array
+) -> tuple[Value]:
     if operand_type(operation, 0).space != 1:
         raise UnsupportedIrError("llvm.cmpxchg of shared memory")
     expected, values = run.spread(compared), run.spread(value)

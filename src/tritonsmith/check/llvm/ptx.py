@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 from xdsl.ir import Operation
 
+from tritonsmith.check.enums import AtomicBinOp
 from tritonsmith.check.llvm.nvidia import ldmatrix, mma
-from tritonsmith.check.llvm.operations import ATOMICS, atomic, result_type
-from tritonsmith.check.llvm.types import LlvmType, from_bytes, to_bytes
-from tritonsmith.check.module import UnsupportedIrError, attribute, text, threaded
+from tritonsmith.check.llvm.operations import UPDATES, atomic, result_type
+from tritonsmith.check.llvm.threads import ThreadBlock
+from tritonsmith.check.llvm.types import LlvmType, Value, from_bytes, to_bytes
+from tritonsmith.check.module import Array, UnsupportedIrError, attribute, text
+from tritonsmith.check.program import OperationTable, Values
 
-Array = np.ndarray[Any, Any]
+THREADED = OperationTable()
 
 _STATEMENT = re.compile(r"(?:@(!?)\$(\d+)\s+)?([a-z][\w.:]*)\s+(.*)", re.DOTALL)
 _HINT = r"(?:L[12]::\w+|c[agsv]|lu|wb|wt|nc|relaxed|acquire|release|acq_rel|volatile|weak|gpu|sys|cta)"
@@ -32,12 +34,12 @@ class Registers:
     Attributes:
         run: the run that executes it.
         values: the value of each register, by number.
-        wanted: mask of the threads whose predicate is true.
+        predicate: mask of the threads that run the current instruction.
     """
 
-    run: Any
-    values: list[Any]
-    wanted: Any = True
+    run: ThreadBlock
+    values: list[Array]
+    predicate: Array | bool = True
 
     def read(self, operand: str) -> Array:
         """Return the value of a register or of a literal."""
@@ -51,7 +53,7 @@ class Registers:
         """Set a register where the predicate is true."""
         number = int(operand.strip().removeprefix("$"))
         old = self.values[number]
-        self.values[number] = np.where(self.run.mask & self.wanted, value, old).astype(old.dtype)
+        self.values[number] = np.where(self.run.mask & self.predicate, value, old).astype(old.dtype)
 
     def address(self, operand: str) -> Array:
         """Return the address of an operand such as `[ $4 + 0 ]`."""
@@ -59,8 +61,8 @@ class Registers:
         return self.read(register).astype(np.int64) + int(offset.strip() or "0", 0)
 
 
-@threaded("llvm.inline_asm")
-def _inline_asm(run: Any, operation: Operation, *values: Any) -> tuple[Any, ...]:
+@THREADED.known("llvm.inline_asm")
+def _inline_asm(run: ThreadBlock, operation: Operation, *values: Value) -> Values:
     code = text(attribute(operation, "asm_string")).strip('"')
     code = code.replace("\\0A", "\n").replace("\\09", " ").replace("$$", "\0")
     constraints = [
@@ -74,7 +76,7 @@ def _inline_asm(run: Any, operation: Operation, *values: Any) -> tuple[Any, ...]
     if len(constraints) - len(outputs) != len(values):
         raise UnsupportedIrError(f"assembly with the constraints {','.join(constraints)}")
     inputs = [_bits(item) for item in values]
-    fresh: list[Any] = [np.zeros((), _UNSIGNED[8 * item.bytes]) for item in types]
+    fresh: list[Array] = [np.zeros((), _UNSIGNED[8 * item.bytes]) for item in types]
     for constraint, value in zip(constraints[len(outputs) :], inputs, strict=True):
         if constraint.isdigit():
             fresh[int(constraint)] = value
@@ -95,7 +97,7 @@ def _inline_asm(run: Any, operation: Operation, *values: Any) -> tuple[Any, ...]
     return (results if result_type(operation).members else results[0],)
 
 
-def _bits(value: Any) -> Any:
+def _bits(value: Value) -> Array:
     if isinstance(value, tuple):
         size = sum(lane.dtype.itemsize for lane in value)
         stacked = np.stack(np.broadcast_arrays(*value), axis=-1)
@@ -112,10 +114,10 @@ def _execute(registers: Registers, statement: str) -> None:
     if match is None:
         raise UnsupportedIrError(f"the assembly {statement}")
     negated, predicate, opcode, rest = match.groups()
-    registers.wanted = True
+    registers.predicate = True
     if predicate:
         truth = registers.values[int(predicate)] != 0
-        registers.wanted = ~truth if negated else truth
+        registers.predicate = ~truth if negated else truth
     operands = [
         operand.strip()
         for operand in re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+", rest)
@@ -156,7 +158,7 @@ def _load(registers: Registers, match: re.Match[str], operands: list[str]) -> No
     names = _list(target)
     count = _count(match, names)
     memory = run.memory if match["space"] == "global" else run.shared
-    raw = run.read(memory, registers.address(address), size * count, registers.wanted)
+    raw = run.read(memory, registers.address(address), size * count, registers.predicate)
     lanes = raw.view(_UNSIGNED[8 * size])
     for number, name in enumerate(names):
         registers.write(name, lanes[:, number])
@@ -168,7 +170,7 @@ def _store(registers: Registers, match: re.Match[str], operands: list[str]) -> N
     _count(match, names)
     memory = run.memory if match["space"] == "global" else run.shared
     lanes = tuple(registers.read(name).astype(_UNSIGNED[8 * size]) for name in names)
-    run.write(memory, registers.address(address), to_bytes(lanes, run.threads), registers.wanted)
+    run.write(memory, registers.address(address), to_bytes(lanes, run.threads), registers.predicate)
 
 
 def _copy(registers: Registers, _match: re.Match[str], operands: list[str]) -> None:
@@ -178,8 +180,8 @@ def _copy(registers: Registers, _match: re.Match[str], operands: list[str]) -> N
     filled = run.spread(registers.read(source_size[0])).astype(np.int64) if source_size else run.spread(size)
     if len(source_size) > 1 or not np.isin(filled, (0, size)).all():
         raise UnsupportedIrError("cp.async of a part of its size, or with a hint")
-    raw = run.read(run.memory, registers.address(source), size, registers.wanted & (filled > 0))
-    run.write(run.shared, registers.address(target), raw, registers.wanted)
+    raw = run.read(run.memory, registers.address(source), size, registers.predicate & (filled > 0))
+    run.write(run.shared, registers.address(target), raw, registers.predicate)
 
 
 def _ldmatrix(registers: Registers, match: re.Match[str], operands: list[str]) -> None:
@@ -226,9 +228,9 @@ def _atom(registers: Registers, match: re.Match[str], operands: list[str]) -> No
     def combine(before: Array, group: Array) -> Array:
         if kind == "cas":
             return np.where(before == values[0][group], values[1][group], before)
-        return ATOMICS["xchg" if kind == "exch" else kind](before, values[0][group])
+        return UPDATES[_UPDATE_NAMES[kind]](before, values[0][group])
 
-    old = atomic(registers.run, registers.address(operands[1]), dtype, combine, registers.wanted)
+    old = atomic(registers.run, registers.address(operands[1]), dtype, combine, registers.predicate)
     registers.write(operands[0], old.view(_UNSIGNED[size]))
 
 
@@ -236,7 +238,16 @@ def _nothing(_registers: Registers, _found: re.Match[str], _operands: list[str])
     pass
 
 
-_OPS = "cas|exch|add|and|or|xor|max|min"
+_UPDATE_NAMES = {
+    "exch": AtomicBinOp.XCHG,
+    "add": AtomicBinOp.ADD,
+    "and": AtomicBinOp.AND,
+    "or": AtomicBinOp.OR,
+    "xor": AtomicBinOp.XOR,
+    "max": AtomicBinOp.MAX,  # the dtype of the operands says whether they have a sign
+    "min": AtomicBinOp.MIN,
+}
+_OPS = "|".join(("cas", *_UPDATE_NAMES))
 _KINDS = r"\.(?P<d>\w+)\.(?P<a>\w+)\.(?P<b>\w+)\.(?P<c>\w+)"
 _ATOM = rf"atom{_HINTS}\.global{_HINTS}\.(?P<op>{_OPS})(\.noftz)?\.(?P<type>[bsuf])(?P<bits>16|32|64)"
 _INSTRUCTIONS: list[tuple[re.Pattern[str], Callable[[Registers, re.Match[str], list[str]], None]]] = [

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.ir import Attribute
 
-from tritonsmith.check.module import POINTER, ValueType, element_type
+from tritonsmith.check.module import POINTER, Array, ValueKind, ValueType, element_type
 from tritonsmith.core.brackets import split
 
-Array = np.ndarray[Any, Any]
+# A value of any type: an array over threads, or a tuple of values. The module was verified by MLIR, so an
+# operation knows which of them it gets.
+Value: TypeAlias = Any
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,13 @@ class LlvmType:
     @property
     def lane(self) -> ValueType:
         """The type of one lane, as an operation of arith takes it."""
-        return ValueType("number", (), self.dtype)
+        return ValueType(ValueKind.NUMBER, (), self.dtype)
 
 
 @lru_cache(maxsize=4096)
-def type_of(found: Any) -> LlvmType:
+def type_of(attr: Attribute | None) -> LlvmType:
     """Return the type of a value."""
-    return llvm_type(str(found))
+    return llvm_type(str(attr))
 
 
 @lru_cache(maxsize=4096)
@@ -71,7 +74,7 @@ def llvm_type(spelling: str) -> LlvmType:
     return LlvmType(element_type(spelling))
 
 
-def zero(of: LlvmType) -> Any:
+def zero(of: LlvmType) -> Value:
     """Return the value of something undefined: 0."""
     if of.members:
         return tuple(zero(lane) for lane in of.members)
@@ -79,14 +82,14 @@ def zero(of: LlvmType) -> Any:
     return (member,) * of.lanes if of.lanes else member
 
 
-def to_bytes(value: Any, threads: int) -> Array:
+def to_bytes(value: Value, threads: int) -> Array:
     """Return a scalar or a vector as an array of threads by bytes."""
     lanes = value if isinstance(value, tuple) else (value,)
     stacked = np.stack([np.broadcast_to(lane, threads) for lane in lanes], axis=-1)
     return np.ascontiguousarray(stacked).view(np.uint8).reshape(threads, -1)
 
 
-def from_bytes(raw: Array, of: LlvmType) -> Any:
+def from_bytes(raw: Array, of: LlvmType) -> Value:
     """Return a scalar or a vector from an array of threads by bytes."""
     if of.dtype == np.bool_:
         raw = raw & 1
@@ -96,8 +99,10 @@ def from_bytes(raw: Array, of: LlvmType) -> Any:
     return tuple(lanes[:, number] for number in range(of.lanes))
 
 
-def merge(mask: Array, new: Any, old: Any) -> Any:
+def merge(mask: Array, new: Value, old: Value) -> Value:
     """Return the new value where the mask is true, else the old one."""
     if isinstance(new, tuple):
         return tuple(merge(mask, new_lane, old_lane) for new_lane, old_lane in zip(new, old, strict=True))
-    return np.where(mask, new, old).astype(new.dtype, copy=False)
+    array: Array = new
+    before: Array = old
+    return np.where(mask, array, before).astype(array.dtype, copy=False)

@@ -70,8 +70,8 @@ def test_beyond_a_buffer_is_zero() -> None:
     assert np.array_equal(ran(body, "float32", warp=64), np.where(LANE < 32, contents(64), 0))
 
 
-@pytest.mark.parametrize(("size", "depth", "results"), [(32, 8, 16), (16, 16, 4)])
-def test_mfma_multiplies_matrices(size: int, depth: int, results: int) -> None:
+@pytest.mark.parametrize(("size", "depth", "results", "newer"), [(32, 8, 16, False), (16, 16, 4, True)])
+def test_mfma_multiplies_matrices(size: int, depth: int, results: int, *, newer: bool) -> None:
     """A[i, k] = i + k and B[k, j] = j - k, by lane; each result of a lane is looked at."""
     each, kinds = size * depth // 64, (f"vector<{size * depth // 64}xf16>", f"vector<{results}xf32>")
     body = number("size", size)
@@ -88,7 +88,12 @@ def test_mfma_multiplies_matrices(size: int, depth: int, results: int) -> None:
             body += f'    %{name}f{lane} = "llvm.sitofp"(%{name}i{lane}) : (i32) -> f16\n'
             body += f'    %{name}{lane} = "llvm.insertelement"(%{name}{last}, %{name}f{lane}, %n{lane}) : ({kinds[0]}, f16, i32) -> {kinds[0]}\n'
         last = str(lane)
-    body += f'    %d = "rocdl.mfma.f32.{size}x{size}x{depth}f16"(%a{last}, %b{last}, %c) <{{abid = 0 : i32, blgp = #rocdl<mfma_perm_b none>, cbsz = 0 : i32}}> : ({kinds[0]}, {kinds[0]}, {kinds[1]}) -> {kinds[1]}\n'
+    operands, types = f"%a{last}, %b{last}, %c", f"{kinds[0]}, {kinds[0]}, {kinds[1]}"
+    modifiers = "<{abid = 0 : i32, blgp = #rocdl<mfma_perm_b none>, cbsz = 0 : i32}>"
+    if newer:  # as 3.6 prints them
+        body += number("zero", 0)
+        operands, types, modifiers = f"{operands}, %zero, %zero, %zero", f"{types}, i32, i32, i32", ""
+    body += f'    %d = "rocdl.mfma.f32.{size}x{size}x{depth}f16"({operands}) {modifiers} : ({types}) -> {kinds[1]}\n'
     inner = np.arange(depth)
     expected = (np.arange(size)[:, None] + inner) @ (np.arange(size) - inner[:, None])
     for result in range(results):
