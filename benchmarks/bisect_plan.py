@@ -31,7 +31,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras, triton_history
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect.cost import CostModel, LlvmState, likelihood
+from tritonsmith.lab.bisect.cost import CommitCosts, LlvmState, likelihood
 from tritonsmith.lab.bisect.search import Suspects, choose, suspects
 from tritonsmith.lab.model import Verdict
 
@@ -64,7 +64,7 @@ class Machine:
     trees: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.costs = CostModel(self.commits, self._llvm, lambda one: (one.native, one.pin) in self.trees)
+        self.costs = CommitCosts(self.commits, self._llvm, lambda one: (one.native, one.pin) in self.trees)
         self._table: dict[str, float] = configs.load("bisect")["seconds"]
         for end in (0, len(self.commits) - 1):  # verified before the search
             self.test(end)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -16,22 +17,62 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import triton_history
+from tritonsmith.facts.triton_history import TritonCommit
+from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect import tested_file
 from tritonsmith.lab.bisect.build import CommitBuilds
-from tritonsmith.lab.bisect.commits import CommitSearch
+from tritonsmith.lab.bisect.candidates import BisectSubject, Candidate
 from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
-from tritonsmith.lab.bisect.predicate.protocol import one_by_one
+from tritonsmith.lab.bisect.predicate.protocol import CandidateTests, one_by_one
+from tritonsmith.lab.bisect.search import first_bad
+from tritonsmith.lab.bisect.stages import searched
 from tritonsmith.lab.bisect.tested_file import TestFile
+from tritonsmith.lab.experiment import Search
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.xdist_group("bisect commits")
 
+A = TypeVar("A")
 AMD = "third_party/amd/amd.c"
 NVIDIA = "third_party/nvidia/nvidia.c"
 INIT = "python/triton/__init__.py"
 OPS = "include/triton/Dialect/Triton/IR/TritonOps.td"
 LIT = "test/twice.mlir"
 PIN = "f" * 40
+
+
+class Searched:
+    """A search over commits, with what it has tested so far.
+
+    Args:
+        commits: the range.
+        builds: make them ready.
+        tests: of what is built.
+    """
+
+    def __init__(self, commits: Sequence[TritonCommit], builds: CommitBuilds, tests: CandidateTests) -> None:
+        self.commits, self.span = commits, searched(commits, builds)
+        self._subject, self._journal = BisectSubject(tests, builds), Journal()
+
+    def end(self) -> int:
+        """Search to the end: the culprit's number."""
+        (culprit,) = self._run(first_bad(self.span)).culprits
+        return culprit
+
+    def test(self, *indices: int) -> list[Observation]:
+        """Test these."""
+        self._run(self.span.ask(indices))
+        return [self.span.observations[self.commits[index].commit] for index in indices]
+
+    @property
+    def outcomes(self) -> dict[int, Observation]:
+        """Number of a commit to its outcome."""
+        numbers = {commit.commit: index for index, commit in enumerate(self.commits)}
+        return {numbers[name]: seen for name, seen in self.span.observations.items()}
+
+    def _run(self, search: Search[Candidate, A]) -> A:
+        return experiment.run(search, self._subject.test, self._journal, lambda _name, _seen: None)
 
 
 @dataclass(frozen=True)
@@ -48,25 +89,23 @@ class History:
     hashes: dict[str, str]
     builds: CommitBuilds
 
-    def by_test(self, test: TestFile, scratch: Path) -> CommitSearch:
+    def by_test(self, test: TestFile, scratch: Path) -> Searched:
         """A search by a test, from `docs again` to `lit back`."""
         builds = replace(self.builds, tests=test.needed, programs=test.lit)
         commits = triton_history.read(self.clone, self.hashes["docs again"], self.hashes["lit back"])
         good, bad = (partial(builds.make, commits[at]) for at in (0, -1))
-        predicate = TestPredicate(test, scratch, good, bad)
-        return CommitSearch(commits, builds, predicate.outcomes)
+        return Searched(commits, builds, TestPredicate(test, scratch, good, bad).outcomes)
 
-    def searched(self, shows: str, good: str, bad: str = "docs again") -> CommitSearch:
-        """A search for the commit from which on a Triton prints this, at its end."""
+    def searched(self, shows: str, good: str, bad: str = "docs again") -> Searched:
+        """A search for the commit from which on a Triton prints this, with both ends tested."""
 
         def test(triton: Triton) -> Observation:
             told = printed(triton)
             return Observation(Verdict.BAD if shows in told else Verdict.GOOD, told)
 
         commits = triton_history.read(self.clone, self.hashes[good], self.hashes[bad])
-        search, last = CommitSearch(commits, self.builds, one_by_one(test)), len(commits) - 1
+        search, last = Searched(commits, self.builds, one_by_one(test)), len(commits) - 1
         assert [one.verdict for one in search.test(0, last)] == [Verdict.GOOD, Verdict.BAD]
-        search.run()
         return search
 
 
@@ -119,28 +158,30 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[History]:
 
 
 @pytest.fixture(scope="module")
-def found(history: History) -> CommitSearch:
-    return history.searched("gfx950", "docs")
+def found(history: History) -> Searched:
+    search = history.searched("gfx950", "docs")
+    search.end()
+    return search
 
 
-def test_the_commit_that_changed_the_libraries_is_found(history: History, found: CommitSearch) -> None:
-    (culprit,) = found.state.culprits
+def test_the_commit_that_changed_the_libraries_is_found(history: History, found: Searched) -> None:
+    culprit = found.end()
     assert found.commits[culprit].commit == history.hashes["culprit"]
     assert "gfx950" in found.outcomes[culprit].figures
 
 
-def test_each_native_tree_is_built_once(history: History, found: CommitSearch) -> None:
+def test_each_native_tree_is_built_once(history: History, found: Searched) -> None:
     built = list((history.builds.space.root / "bisect" / "libraries").iterdir())
     tested = {found.commits[index].native for index in (0, len(found.commits) - 1, *found.outcomes)}
     assert len(built) <= len(tested)
     assert all(json.loads((folder / "built.json").read_text(encoding="utf-8"))["seconds"] for folder in built)
 
 
-def test_python_alone_is_found_over_one_library(history: History, found: CommitSearch) -> None:
+def test_python_alone_is_found_over_one_library(history: History, found: Searched) -> None:
     assert found
     before = set((history.builds.space.root / "bisect" / "libraries").iterdir())
     search = history.searched("3.6.1", "docs", "python culprit")
-    (culprit,) = search.state.culprits
+    culprit = search.end()
     assert search.commits[culprit].commit == history.hashes["python culprit"]
     good, bad = (history.builds.make(search.commits[index]) for index in (culprit - 1, culprit))
     assert printed(good).startswith("3.6.0")
@@ -153,7 +194,7 @@ def test_python_alone_is_found_over_one_library(history: History, found: CommitS
 def test_what_does_not_compile_is_a_skip_with_the_compilers_words(history: History) -> None:
     commits = triton_history.read(history.clone, history.hashes["docs"], history.hashes["docs again"])
     numbers = {commit.commit: index for index, commit in enumerate(commits)}
-    search = CommitSearch(commits, history.builds, one_by_one(lambda _: Observation(Verdict.GOOD)))
+    search = Searched(commits, history.builds, one_by_one(lambda _: Observation(Verdict.GOOD)))
     wanted = [numbers[history.hashes[name]] for name in ("broken", "broken still", "mended")]
     broken, still, mended = search.test(*wanted)
     for outcome in (broken, still):
@@ -162,10 +203,8 @@ def test_what_does_not_compile_is_a_skip_with_the_compilers_words(history: Histo
     assert mended.verdict is Verdict.GOOD
 
 
-def test_a_build_that_was_killed_before_its_receipt_is_made_again(
-    history: History, found: CommitSearch
-) -> None:
-    (culprit,) = found.state.culprits
+def test_a_build_that_was_killed_before_its_receipt_is_made_again(history: History, found: Searched) -> None:
+    culprit = found.end()
     commit = found.commits[culprit]
     before = printed(history.builds.make(commit))
     folder = history.builds.libraries(commit)
@@ -175,7 +214,7 @@ def test_a_build_that_was_killed_before_its_receipt_is_made_again(
     assert printed(history.builds.make(commit)) == before
 
 
-def test_the_clone_of_the_user_stays_as_it_was(history: History, found: CommitSearch) -> None:
+def test_the_clone_of_the_user_stays_as_it_was(history: History, found: Searched) -> None:
     assert found
     assert git(history.clone, "status", "--porcelain", "--ignored") == ""
     assert git(history.clone, "worktree", "list").count("\n") == 0
@@ -201,12 +240,15 @@ def test_a_lit_test_outside_the_clone_is_the_same_for_all_commits(history: Histo
     mine = tmp_path / "mine.mlir"
     mine.write_text((history.clone / LIT).read_text(encoding="utf-8"), encoding="utf-8")
     test = tested_file.parse(str(mine), history.clone, history.hashes["lit back"])
-    search = history.by_test(test, tmp_path)
-    assert [one.verdict for one in search.test(1, 4)] == [Verdict.GOOD, Verdict.BAD]
+
+    def tested(*indices: int) -> list[Observation]:
+        return history.by_test(test, tmp_path).test(*indices)
+
+    assert [one.verdict for one in tested(1, 4)] == [Verdict.GOOD, Verdict.BAD]
     mine.write_text("// XFAIL: *\n" + mine.read_text(encoding="utf-8"), encoding="utf-8")
-    assert [one.figures[:5] for one in search.test(1, 4)] == ["XPASS", "XFAIL"]
+    assert [one.figures[:5] for one in tested(1, 4)] == ["XPASS", "XFAIL"]
     mine.write_text("// REQUIRES: a-gpu\n" + mine.read_text(encoding="utf-8"), encoding="utf-8")
-    (outcome,) = search.test(1)
+    (outcome,) = tested(1)
     assert (outcome.verdict, outcome.figures) == (Verdict.SKIP, "UNSUPPORTED")
 
 
@@ -219,7 +261,7 @@ def test_a_change_in_python_is_found_by_pytest_which_the_tool_installs(
     test = tested_file.parse(str(mine), history.clone, commits[-1].commit)
     good, bad = (partial(history.builds.make, commits[at]) for at in (0, -1))
     predicate = TestPredicate(test, tmp_path, good, bad)
-    search = CommitSearch(commits, history.builds, predicate.outcomes)
+    search = Searched(commits, history.builds, predicate.outcomes)
     outcomes = search.test(*range(len(commits)))
     assert [one.verdict for one in outcomes] == [Verdict.GOOD, Verdict.GOOD, Verdict.BAD]
     assert outcomes[0].figures.startswith("exit code 0: 1 passed")

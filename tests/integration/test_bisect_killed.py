@@ -28,6 +28,7 @@ from tests.integration.harness import (
 )
 from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.workspace import Workspace
+from tritonsmith.lab import journal
 from tritonsmith.lab.bisect import session
 from tritonsmith.lab.bisect.build import CommitBuilds
 from tritonsmith.lab.bisect.session import BisectSession
@@ -209,7 +210,9 @@ def test_a_bisect_that_is_killed_at_each_step_ends_in_the_same_culprit(killed: K
 
     over = killed.session
     assert over is not None
-    replace(over, answer="").saved()  # killed after the last outcome
+    *lines, answer = (over.folder / journal.FILE).read_text(encoding="utf-8").splitlines()
+    assert "first bad" in answer
+    (over.folder / journal.FILE).write_text("\n".join([*lines, ""]), encoding="utf-8")  # killed before it
     told = json.loads(killed.run("bisect.resume", "--json").stdout)
     assert told["culprit"]["commit"] == killed.culprit
     assert (killed.smith.root / "tested").read_text(encoding="utf-8") == ""

@@ -20,6 +20,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import llvm_history
+from tritonsmith.lab import journal
 from tritonsmith.lab import terms as language
 from tritonsmith.lab.bisect.build import CommitBuilds
 from tritonsmith.lab.bisect.llvm_build import LlcBuilds
@@ -29,6 +30,7 @@ from tritonsmith.lab.bisect.predicate.command import CommandPredicate
 from tritonsmith.lab.bisect.predicate.kernel_compiles import KernelCompiles, LimitPredicate
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.journal import Journal
 
 ADD = smoke_test.FILE
 SCRIPT = "llvm/tools/llc/llc.sh"
@@ -104,7 +106,7 @@ class Llvm:
     def search(self, when: str, folder: Path, old: str = "first", new: str = "docs again") -> LlvmBisect:
         """A search for the llc whose code is bad by this term."""
         predicate = LimitPredicate(self.kernel, language.parse([when], "--when"), lambda: self.triton)
-        session = BisectSession(folder / "bisects" / "x", BisectQuestion(good="a", bad="b"))
+        session = BisectSession(folder / "bisects" / "x", BisectQuestion(good="a", bad="b"), Journal())
         ends = self.hashes[old], self.hashes[new]
         history = llvm_history.read(self.clone, *ends, ("NVPTX",))
         sides = {"good": self.triton, "bad": self.triton}
@@ -169,7 +171,7 @@ def test_the_commit_since_which_llc_is_worse_is_found(
     llvm: Llvm, found: tuple[LlvmBisect, list[str]]
 ) -> None:
     search, said = found
-    assert [one.commit for one in search.found] == [llvm.hashes["culprit (#12)"]]
+    assert [one.commit for one in search.suspects] == [llvm.hashes["culprit (#12)"]]
     assert said[0].startswith(f"LLVM: first bad commit: {llvm.hashes['culprit (#12)'][:12]} culprit (#12)")
     assert "https://github.com/llvm/llvm-project/pull/12" in said[0]
     assert "by llc on the llir of the good side" in said[1]
@@ -199,7 +201,8 @@ def test_a_commit_that_is_skipped_by_hand_is_not_tested(llvm: Llvm, tmp_path: Pa
     search = llvm.search("ptx contains slower", smith.home)
     culprit = llvm.hashes["culprit (#12)"]
     about = replace(search.session.question, llvm_source=str(llvm.clone))
-    replace(search.session, question=about).saved()
+    kept = Journal(search.session.folder / journal.FILE)
+    replace(search.session, question=about, journal=kept).saved()
     assert "cannot skip" in smith("bisect.skip", culprit[:9], code=2).error  # LLVM is not searched yet
     list(search.run())
     assert f"{culprit} is skipped" in smith("bisect.skip", culprit[:9]).err
@@ -219,7 +222,7 @@ def test_where_llc_alone_does_not_show_it_nothing_is_blamed(llvm: Llvm, tmp_path
     assert "skip: " in refused
     assert "this opt optimizes nothing" in refused
     assert "invoke blame" in hint
-    assert search.found == ()
+    assert search.suspects == ()
 
 
 def test_where_llc_alone_does_not_show_it_the_o3_before_it_is_searched(llvm: Llvm, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from tritonsmith.build.suites.command import NothingRunError
 from tritonsmith.core import errors
 from tritonsmith.core.errors import SmithError, did_you_mean
-from tritonsmith.lab.bisect.command import NotReproducedError
+from tritonsmith.lab.bisect.stages import NotReproducedError
 
 
 def kinds(kind: type[SmithError] = SmithError) -> list[type[SmithError]]:

@@ -25,7 +25,7 @@ _OWN = "a file that the tool wrote, in a folder of its own"
 _GENERATED = "Python that the tool wrote from a tree that was parsed"
 _KNOWN = {
     "atlas/tablegen.py": _ANSWER,
-    "lab/bisect/findings.py": _RESULT,
+    "lab/bisect/page.py": _RESULT,
     "lab/bisect/predicate/llc_compiles.py": _RESULT,
     "build/cmake.py": _PACKAGE,
     "build/debug_library/abi_check.py": _RESULT,

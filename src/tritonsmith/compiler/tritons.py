@@ -1,6 +1,7 @@
 """A Triton that can compile: its spelling, as in `3.9.0,ptxas=13.0`, and how it is made ready.
 
-A release is installed on demand into an environment of its own (`triton-3.4.0`), which is kept.
+A release is installed on demand into an environment of its own (`triton-3.4.0`), which is kept. So is a
+nightly wheel (`nightly-3.6.0.dev20251012-gitfeedf00d`). A commit is built by whoever has a clone of it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,11 +26,11 @@ from tritonsmith.compiler.targets import Target
 from tritonsmith.core.envs import session, settings, workspace
 from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.workspace import EnvDir
-from tritonsmith.core.errors import LockedError, SmithError, StepError, UsageError, did_you_mean
+from tritonsmith.core.errors import FactError, LockedError, SmithError, StepError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, locks
 from tritonsmith.core.plan.process import query
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.facts import eras, installed_tritons, machine
+from tritonsmith.facts import eras, git_history, installed_tritons, machine, pytorch_pins
 from tritonsmith.wheels import ptxas, venv
 from tritonsmith.wheels.ptxas import RegistryPtxas
 
@@ -37,6 +38,11 @@ WHEEL = "triton-"  # `triton-3.4.0`: the environment of a release
 _VERSION = re.compile(r"\d+(\.\d+){1,2}((a|b|rc|\.post|\.dev)\d+)*", re.ASCII)
 _OPTION = re.compile(r"([A-Za-z_]\w*)=(?!=)(.+)", re.ASCII | re.DOTALL)
 _PTXAS = "ptxas"
+# Spellings of a Triton that say where it is from.
+_PYTORCH, _INSTALLED, _NIGHTLY, _COMMIT = "pytorch:", "installed", "nightly:", "commit "
+_RELEASE = re.compile(r"v?\d+\.\d+(\.\d+)?", re.ASCII)  # as a tag or a branch of upstream may say it, too
+_DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)", re.ASCII)
+_ENDS = "3.4.0, pytorch:2.9, installed, nightly:2026-11-20; with --source, a commit, tag or branch"
 _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
 TASK = "up"  # the task that makes a wheel's environment: names its receipt and logs
 _PATIENCE = 1800.0  # seconds to wait while another process makes the same environment: a slow network
@@ -48,7 +54,10 @@ _LINES = 8  # of pip's output in an error
 
 @dataclass(frozen=True)
 class Triton:
-    """A Triton and what it compiles for. Of `env`, `version`, `python` and `folder` at most one is set.
+    """A Triton and what it compiles for.
+
+    Of `env`, `version`, `python`, `commit` and `folder` at most one is set, but for a nightly, which has a
+    commit and the interpreter of the environment that its wheel is installed into.
 
     Attributes:
         label: the text that it was parsed from.
@@ -59,6 +68,8 @@ class Triton:
         options: of the backend, and constants of the kernel: name to value.
         folder: compiled kernels: an output folder, or a folder that contains some.
         ptxas: a ptxas other than the one of its Triton, in full: `13.0.88`.
+        commit: of Triton, 40 hex digits, or as many as the name of a nightly has.
+        url: of a nightly's wheel, with the checksum if its index has it.
     """
 
     label: str
@@ -69,6 +80,8 @@ class Triton:
     options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
     ptxas: str = ""
+    commit: str = ""
+    url: str = ""
 
     @property
     def triton(self) -> str:
@@ -94,6 +107,113 @@ def parse(text: str) -> Triton:
     for word in words:
         side = _with(side, word, alone=len(words) == 1)
     return side
+
+
+def parse_end(
+    text: str,
+    flag: str,
+    clone: Path | None = None,
+    nightlies: Callable[[], Sequence[Triton]] | None = None,
+) -> Triton:
+    """Parse an end of a bisect: a release, a nightly or, with a clone, a commit, a tag or a branch.
+
+    Its label is the release in full, the version of the nightly, or all digits of the commit.
+
+    Args:
+        text: `3.4.0`, `v3.4`, `pytorch:2.9`, `installed`, `nightly:2026-11-20`, `main`, `commit 1a2b3c4`.
+        flag: that has it, for errors.
+        clone: of Triton; None if none was given.
+        nightlies: reads those of an index; None if none was given.
+
+    Raises:
+        UsageError: it is nothing of the kind, or needs a clone or an index.
+        FactError: nobody knows which Triton it is.
+    """
+    if not text:
+        raise UsageError(f"{flag} is missing", hints=[f"{flag} takes {_ENDS}"])
+    if _RELEASE.fullmatch(text):
+        version = full(text.removeprefix("v"))
+        return Triton(version, version=version)
+    if end := _from(text, clone, nightlies):
+        return end
+    # A word alone is a branch or a tag here, even if an environment has the same name.
+    if clone is None:
+        raise UsageError(f"{flag} cannot be {text!r} without a clone", hints=[f"{flag} takes {_ENDS}"])
+    try:
+        return _commit(text, clone)
+    except UsageError as error:
+        raise UsageError(f"{flag}: {error.what}", where=error.where, hints=error.hints) from error
+
+
+def _from(
+    word: str, clone: Path | None = None, nightlies: Callable[[], Sequence[Triton]] | None = None
+) -> Triton | None:
+    """Return the Triton of a word that says where it is from; None for any other word."""
+    if word.startswith(_PYTORCH):
+        version = _of_pytorch(word.removeprefix(_PYTORCH))
+        return Triton(version, version=version)
+    if word == _INSTALLED:
+        return _installed()
+    if word.startswith(_NIGHTLY):
+        if nightlies is None:
+            raise UsageError(f"{word} needs an index of nightlies", hints=["bisect --nightlies URL has one"])
+        return _nightly(word.removeprefix(_NIGHTLY), nightlies())
+    if word.startswith(_COMMIT):
+        if clone is None:
+            raise UsageError(f"{word} needs a clone of Triton", hints=["bisect --source CLONE has one"])
+        return _commit(word.removeprefix(_COMMIT).strip(), clone)
+    return None
+
+
+def _of_pytorch(text: str) -> str:
+    release = pytorch_pins.find(text).release
+    if not release.cuda.version:
+        hints = ["name the Triton itself: 3.4.0"]
+        raise FactError(f"the Triton of PyTorch {release.version} is unknown", hints=hints)
+    return release.cuda.version
+
+
+def _installed() -> Triton:
+    active = installed_tritons.here(os.environ)
+    python = active and next((path for path in _pythons(active.where) if os.access(path, os.X_OK)), None)
+    if active is None or python is None:
+        hints = ["activate the environment that has it", "or name the release: 3.4.0"]
+        raise FactError("no Triton in the active environment, and none for Python on PATH", hints=hints)
+    if active.checkout:
+        hints = ["name the commit that it was built from, with --source CLONE"]
+        what = f"the installed Triton {active.version} is a build, not a release"
+        raise FactError(what, where=active.where, hints=hints)
+    return Triton(active.version, python=str(python))
+
+
+def _pythons(site: Path) -> tuple[Path, ...]:
+    """Interpreters whose packages are in this folder: PREFIX/lib/python3.11/site-packages."""
+    folder = site.parent.parent.parent / "bin"
+    return folder / site.parent.name, folder / "python3", folder / "python"
+
+
+def _nightly(text: str, nightlies: Sequence[Triton]) -> Triton:
+    """Return the nightly of a date or a version; the last one of several.
+
+    Raises:
+        UsageError: the index has none.
+    """
+    date = _DATE.fullmatch(text)
+    end = f".dev{''.join(date.groups())}" if date else ""
+    named = [row for row in nightlies if row.label == text or (end and end in row.label.partition("+")[0])]
+    if not named:
+        hints = did_you_mean(text, [row.label for row in nightlies])
+        raise UsageError(f"the index of nightlies has no {text}", hints=hints)
+    return named[-1]
+
+
+def _commit(text: str, clone: Path) -> Triton:
+    with git_history.opened(clone) as repository:
+        commit = git_history.resolve(repository, text)
+    if not commit:
+        hints = ["git fetch --all --tags"]
+        raise UsageError(f"no commit, tag or branch {text!r}", where=clone, hints=hints)
+    return Triton(commit, commit=commit)
 
 
 def joined(words: Iterable[str]) -> list[str]:
@@ -163,14 +283,16 @@ def _with(side: Triton, word: str, *, alone: bool) -> Triton:
             hints=["each side has one Triton; compare it with the other side"],
         )
     number = word.removeprefix(WHEEL)
-    if _VERSION.fullmatch(number):
-        return replace(side, version=full(number))
-    if word.endswith(".toml") or word in {name for name, _, _ in settings.available()}:
+    named = Triton(word, version=full(number)) if _VERSION.fullmatch(number) else None
+    if not named and (word.endswith(".toml") or word in {name for name, _, _ in settings.available()}):
         settings.find(word)
         return replace(side, env=word)
-    if path.is_file() and os.access(path, os.X_OK):
+    if not named and path.is_file() and os.access(path, os.X_OK):
         return replace(side, python=str(path))
-    raise _unknown(word, path)
+    named = named or _from(word)
+    if named is None:
+        raise _unknown(word, path)
+    return replace(side, version=named.version, python=named.python)
 
 
 def _with_option(side: Triton, name: str, text: str) -> Triton:

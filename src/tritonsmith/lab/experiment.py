@@ -61,7 +61,7 @@ Search = Generator[Sequence[C], Sequence[Observation], A]
 
 def run(
     search: Search[C, A],
-    test: Callable[[Sequence[C]], Iterable[Observation]],
+    test: Callable[[Sequence[C]], Iterable[Observation | tuple[int, Observation]]],
     journal: Journal,
     tell: Callable[[str, Observation], None],
 ) -> A:
@@ -72,9 +72,13 @@ def run(
 
     Args:
         search: the search. A change that it wants twice is tested twice.
-        test: tests changes, and yields their observations in the same order.
+        test: tests changes, and yields their observations in the same order; or, where several are tested at
+            once, each with the place of its change, as they come.
         journal: of this experiment.
         tell: gets each new observation, as it comes.
+
+    Raises:
+        ValueError: a change was not tested, or twice: a bug of the subject.
     """
     advance: Callable[[], Sequence[C]] = partial(next, search)
     while True:
@@ -89,10 +93,16 @@ def run(
             [BY_HAND] if change.name in journal.skipped else journal.tests(change.name) for change in changes
         ]
         while new := [place for place, known in enumerate(tests) if not _enough(known, journal.confirm)]:
-            for place, observation in zip(new, test([changes[place] for place in new]), strict=True):
+            left = [*new]
+            for result in test([changes[place] for place in new]):
+                # A slow test does not keep the others from the journal: a kill would lose them.
+                number, observation = result if isinstance(result, tuple) else (new.index(left[0]), result)
+                left.remove(place := new[number])
                 journal.add(changes[place].name, observation)
                 tell(changes[place].name, observation)
                 tests[place].append(observation)
+            if left:
+                raise ValueError(f"not tested: {', '.join(changes[place].name for place in left)}")
         advance = partial(search.send, [agreed(known) for known in tests])
 
 
@@ -106,11 +116,14 @@ def agreed(tests: Sequence[Observation]) -> Observation:
     seconds = sum(test.seconds for test in tests)
     untested = next((test for test in tests if test.verdict is Verdict.SKIP), None)
     verdicts = Counter(test.verdict for test in tests)
+    # Of all of them: only the first test of a commit has the metrics of its build.
+    metrics = {name: value for test in tests for name, value in test.metrics.items()}
     if untested or len(verdicts) == 1:
-        return replace(untested or tests[-1], seconds=seconds)
+        return replace(untested or tests[-1], seconds=seconds, metrics=metrics)
     counts = ", ".join(f"{number} {verdict}" for verdict, number in sorted(verdicts.items()))
     figures = "; ".join(dict.fromkeys(test.figures for test in tests if test.figures))
-    return Observation(Verdict.SKIP, figures, f"flaky: {counts} of {len(tests)} tests", seconds)
+    why = f"flaky: {counts} of {len(tests)} tests"
+    return Observation(Verdict.SKIP, figures, why, seconds, metrics=metrics)
 
 
 @contextmanager

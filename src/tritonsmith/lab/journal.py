@@ -50,9 +50,13 @@ class Journal:
         return sum(map(len, self.seen.values()))
 
     def begin(self) -> None:
-        """Write the first line; an older journal is replaced."""
+        """Write the first line, and everything that is known by now; an older journal is replaced."""
+        rows: list[dict[str, Any]] = [{"schema": SCHEMA, "key": self.key}]
+        rows += [{"skip": change} for change in sorted(self.skipped)]
+        rows += [_row(change, test) for change, tests in self.seen.items() for test in tests]
+        rows += [{"answer": self.answer}] if self.ended else []
         if self.path:
-            files.write_atomically(self.path, json.dumps({"schema": SCHEMA, "key": self.key}) + "\n")
+            files.write_atomically(self.path, "".join(f"{json.dumps(row)}\n" for row in rows))
 
     def known(self, change: str) -> Observation | None:
         """Take the next observation of a change, in the order of the tests; None if it has to be tested."""
@@ -84,7 +88,7 @@ class Journal:
         """
         self.seen[change].append(observation)
         self._used[change] += 1
-        self._append({"change": change, **asdict(observation)})
+        self._append(_row(change, observation))
 
     def end(self, answer: str) -> None:
         """Append the answer in one line: the next run begins anew.
@@ -103,7 +107,11 @@ class Journal:
             raise StepError(f"cannot write to {self.path}", why=error.strerror) from error
 
 
-def read(path: Path, *, to_go_on: bool = True) -> Journal | None:
+def _row(change: str, observation: Observation) -> dict[str, Any]:
+    return {"change": change, **asdict(observation)}
+
+
+def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journal | None:
     """Read a journal; None if there is none, or one of another version of this tool.
 
     Args:
@@ -111,6 +119,7 @@ def read(path: Path, *, to_go_on: bool = True) -> Journal | None:
         to_go_on: remove a last line that was cut off, as by a full disk, so that its test is repeated; and
             leave out tests that had no answer, as the reason may have gone meanwhile. If false, nothing is
             written: another process may be writing.
+        untested: keep tests that had no answer all the same.
 
     Raises:
         FactError: it is damaged.
@@ -131,7 +140,7 @@ def read(path: Path, *, to_go_on: bool = True) -> Journal | None:
                 journal.skipped.add(untrusted.typed(str, row["skip"], "skip"))
                 continue
             name, observation = untrusted.typed(str, row.pop("change"), "change"), _observation(row)
-            if not (to_go_on and observation.verdict is Verdict.SKIP):
+            if untested or not to_go_on or observation.verdict is not Verdict.SKIP:
                 journal.seen[name].append(observation)
         if rest and to_go_on:  # or the next line would be appended to it
             files.write_atomically(path, whole + newline)

@@ -11,25 +11,17 @@ from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.option_task import command_line
 from tritonsmith.cli.tasks.options import CONFIRM, ENV, JOBS, JSON, KERNEL, SCHEDULER, TIMEOUT, WHEN
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.core import untrusted
-from tritonsmith.core.command_line import command, continued
-from tritonsmith.core.errors import InterruptedRunError, UndecidedError, UsageError
+from tritonsmith.core.command_line import continued
+from tritonsmith.core.errors import UndecidedError, UsageError
 from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tritonsmith.compiler.tritons import Triton
-    from tritonsmith.lab.bisect.command import BisectAnswer, TritonBisect
-    from tritonsmith.lab.bisect.culprit import PartingPass
-    from tritonsmith.lab.bisect.predicate.protocol import Predicate
+    from tritonsmith.lab.bisect.command import TritonBisect
     from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
-    from tritonsmith.lab.bisect.tested_file import TestFile
     from tritonsmith.lab.compare.inputs import ComparedKernel
 
 _NAME = word("bisect, by the beginning of its name; the last one if omitted", "")
 _INDENT = 2  # of the command in the answer of bisect --status
-_TESTS = "tests"  # in the folder of a bisect
 _LLVM_SOURCE = flag("clone of LLVM, to search its commits if the culprit is a bump", None)
 _EXPLAIN = flag("print what each candidate is expected to cost, and test nothing", default=False)
 
@@ -58,7 +50,7 @@ def run(
     """Find the Triton release or commit that broke a kernel or command."""
     from dataclasses import replace
 
-    from tritonsmith.lab.bisect import session
+    from tritonsmith.lab.bisect import command, session
     from tritonsmith.lab.bisect.session import BisectQuestion
 
     _, argv = command_line()
@@ -78,7 +70,7 @@ def run(
         test=_absolute(test, "::"),
         command=tuple(argv),
         folder=str(Path.cwd()),
-        source=source if not source or _is_url(source) else str(Path(source).expanduser().absolute()),
+        source=source if not source or command.is_url(source) else str(Path(source).expanduser().absolute()),
         env=env,
         confirm=confirm or 1,
         timeout=timeout,
@@ -86,9 +78,10 @@ def run(
         llvm_source=str(llvm_source or ""),
         nightlies=nightlies,
     )
-    _fetch(question)
-    question = replace(question, content=_content(question))
-    _go_on(session.begin(question), scheduler, jobs, explain=explain, json=json)
+    command.fetch(question)
+    kernels = _kernels(question)
+    question = replace(question, content=command.content(question, kernels))
+    _go_on(session.begin(question), kernels, scheduler, jobs, explain=explain, json=json)
 
 
 @task(tables=True)
@@ -104,21 +97,21 @@ def resume(
     """Resume a stopped bisect, or continue it into LLVM."""
     from dataclasses import replace
 
-    from tritonsmith.lab.bisect import session
+    from tritonsmith.lab.bisect import command, session
 
     found = session.find(bisect)
     question = found.question
     if llvm_source:
         found = replace(found, question=replace(question, llvm_source=str(llvm_source)))
-    _fetch(question)
-    here = _content(question)
-    if here != question.content:
+    command.fetch(question)
+    kernels = _kernels(question)
+    if command.content(question, kernels) != question.content:
         raise UsageError(
             "the tested file has changed since this bisect began, so its outcomes do not count",
             where=question.kernel or question.test,
             hints=["begin again: the same command as before"],
         )
-    _go_on(found, scheduler, jobs, explain=explain, json=json)
+    _go_on(found, kernels, scheduler, jobs, explain=explain, json=json)
 
 
 @task(tables=True)
@@ -157,185 +150,48 @@ def skip(
 ) -> None:
     """Skip a Triton in a bisect: it is not tested, or its outcome is dropped."""
     from tritonsmith.lab.bisect import session
-    from tritonsmith.lab.model import Observation, Verdict
 
     found = session.find(bisect)
     with found.held():
-        found = session.read(found.folder)
-        of_llvm = session.llvm_commit(found, candidate)
-        name = of_llvm or session.known_name(found, candidate)
-        for one in session.of_llvm(found) if of_llvm else (found,):
-            one.having(name, Observation(Verdict.SKIP, why=session.BY_HAND))
+        name = session.llvm_commit(found, candidate)
+        if name:
+            session.skip_in_llvm(found, name)
+        else:
+            name = session.known_name(found, candidate)
+            found.journal.skip(name)
     console.note(f"{name} is skipped in {found.folder.name}")
 
 
-def _go_on(session: BisectSession, scheduler: str, jobs: int | None, *, explain: bool, json: bool) -> None:
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.lab.bisect import report
-
-    bisect = _bisect(session, scheduler, jobs, silent=json)
-    if explain:
-        _print_costs(bisect, json=json)
-        return
-    workspace.default().claim()
-    with session.held():
-        if session.tested:
-            console.note(f"{len(session.tested)} outcomes are known already: {session.folder.name}")
-        try:
-            answer = bisect.run()
-        except KeyboardInterrupt:
-            hints = [f"{command('bisect --resume', session.folder.name)} goes on from there"]
-            raise InterruptedRunError("interrupted; what was tested is kept", hints=hints) from None
-        parted = _parted(bisect, answer, silent=json)
-        answer, llvm = _in_llvm(bisect, answer, parted)
-    page = _page(bisect, answer, parted)
-    passes = parted.said if parted else ""
-    if json:
-        output.json({**report.as_json(bisect.session, answer, passes), "llvm": llvm, "page": str(page)})
-    else:
-        for line in report.lines(bisect.session, answer):
-            console.out().print(line, markup=False)
-        if passes:
-            console.out().print(f"  {passes}", markup=False)
-        console.out().print(f"  page: {page}", markup=False)
-        console.write("\n" + report.upstream(bisect.session, answer, passes))
-    if not answer.step.decided:
-        hints = ["the reason is printed above, and by `invoke bisect --status`"]
-        raise UndecidedError(report.verdict(answer), hints=hints)
-
-
-def _bisect(session: BisectSession, scheduler: str, jobs: int | None, *, silent: bool) -> TritonBisect:
-    """Return the bisect of a question, which another process may be running."""
-    from tritonsmith.core.envs import settings, workspace
-    from tritonsmith.lab.bisect import ends
-    from tritonsmith.lab.bisect.build import CommitBuilds
-    from tritonsmith.lab.bisect.command import TritonBisect, triton_of
-
-    question = session.question
-    clone = _clone(question)
-    good, bad = ends.parse(question.good, "--good", clone), ends.parse(question.bad, "--bad", clone)
-    kernels = compared_kernels(question.kernel, _options(question))
-    test = _test(question)
-    needed, programs = (test.needed, test.lit) if test else ((), False)
-    given = settings.load(question.env)
-    url = question.source if _is_url(question.source) else ""
-    builds = CommitBuilds(clone, given, workspace.default(), (), needed, programs, url) if clone else None
-    tritons = [lambda end=end: triton_of(end, builds) for end in (good, bad)]
-    if question.nightlies and not (good.release and bad.release):
-        raise UsageError("--nightlies lie between releases", hints=["--good 3.6.0 --bad 3.7.0"])
-    predicate = _predicate(session, kernels, test, tritons, scheduler, jobs, silent=silent)
-    backends = {target.backend for kernel in kernels for target in kernel.asked.targets}
-    vendor = {"cuda": "nvidia", "hip": "amd"}[backends.pop()] if len(backends) == 1 else ""
-    return TritonBisect(session, predicate, good, bad, builds, vendor, jobs or 1, console.note)
-
-
-def _parted(bisect: TritonBisect, answer: BisectAnswer, *, silent: bool) -> PartingPass | None:
-    """Find where compiles of a kernel before and after the culprit diverge; None for a command or test."""
-    from tritonsmith.lab.bisect import culprit
-
-    session, question = bisect.session, bisect.session.question
-    if not question.kernel or not answer.step.decided:
-        return None
-    kernel = compared_kernels(question.kernel, _options(question))[0]
-    checkout = bisect.builds.source if bisect.builds and bisect.builds.source.is_dir() else None
-    good, bad = bisect.triton(answer.step.good), bisect.triton(answer.step.bad)
-    return culprit.parting(kernel.asked, good, bad, session.folder / "passes", checkout, silent=silent)
-
-
-def _in_llvm(
-    bisect: TritonBisect, answer: BisectAnswer, parted: PartingPass | None
-) -> tuple[BisectAnswer, dict[str, Any] | None]:
-    """Return the answer extended by LLVM's commits, and its JSON; None where LLVM's pin did not move."""
-    from dataclasses import replace
-
-    from tritonsmith.lab.bisect import llvm_range, report
-    from tritonsmith.lab.bisect.llvm_build import LlcBuilds
-    from tritonsmith.lab.bisect.predicate import llc_compiles
-
-    question, builds = bisect.session.question, bisect.builds
-    if answer.culprit is None or answer.step.fix or builds is None:
-        return answer, None
-    clone = Path(question.llvm_source) if question.llvm_source else None
-    by_pass = parted.name if parted and not parted.file else ""
-    found = llvm_range.of(answer.commits, answer.culprit, bisect.vendor, clone, by_pass)
-    if found is None:
-        return answer, None
-    said, more = [*found.lines()], {}
-    if clone:
-        console.note(report.verdict(answer))  # builds of LLVM may take hours, and be stopped
-        sides = {"good": bisect.triton(answer.step.good), "bad": bisect.triton(answer.step.bad)}
-        folder = bisect.session.folder / "llvm"
-        tests = {
-            llvm_range.LLC: llc_compiles.tests(bisect.predicate, sides, folder, optimizes=False),
-            llvm_range.OPT: llc_compiles.tests(bisect.predicate, sides, folder / "opt", optimizes=True),
-        }
-        made = LlcBuilds(clone, builds.settings, builds.space, found.targets)
-        search = llvm_range.LlvmBisect(found, made, tests, bisect.session, console.note)
-        said += search.run()
-        more = search.as_json()
-    return replace(answer, notes=(*answer.notes, *said)), {**found.as_json(), **more}
-
-
-def _page(bisect: TritonBisect, answer: BisectAnswer, parted: PartingPass | None) -> Path:
-    """Write the page; for a kernel, with its code before and after the culprit."""
-    from tritonsmith.lab.bisect import findings, page
-    from tritonsmith.lab.bisect.predicate import kernel_compiles
-
-    session, question = bisect.session, bisect.session.question
-    compiles = None
-    if parted:
-        kernel = compared_kernels(question.kernel, _options(question))[0]
-        sides = [bisect.triton(one) for one in (answer.step.good, answer.step.bad)]
-        folders = [kernel_compiles.folder(session.folder / _TESTS, one, kernel) for one in sides]
-        compiles = (folders[0], folders[1])
-    path = session.folder / "report.html"
-    page.write(findings.of(session, answer, parted, compiles), path)
-    return path
-
-
-def _predicate(
+def _go_on(
     session: BisectSession,
     kernels: tuple[ComparedKernel, ...],
-    test: TestFile | None,
-    ends: Sequence[Callable[[], Triton]],
     scheduler: str,
     jobs: int | None,
     *,
-    silent: bool,
-) -> Predicate:
-    from tritonsmith.check.predicate import asked_for
-    from tritonsmith.lab import terms as language
-    from tritonsmith.lab.bisect.predicate import command
-    from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
-    from tritonsmith.lab.bisect.predicate.kernel_compiles import (
-        FailurePredicate,
-        KernelCompiles,
-        LimitPredicate,
-    )
-    from tritonsmith.lab.bisect.predicate.protocol import ConfirmedPredicate
+    explain: bool,
+    json: bool,
+) -> None:
+    from tritonsmith.lab.bisect import command, report
 
-    question, scratch = session.question, session.folder / _TESTS
-    times = question.confirm
-    if question.command or test:
-        command.check()
-    made: Predicate
-    good, bad = ends
-    if question.command:
-        folder = Path(question.folder)
-        made = command.CommandPredicate(question.command, folder, scratch, scheduler, jobs or 1)
-    elif test:
-        made = TestPredicate(test, scratch, good, bad, scheduler, jobs or 1)
-    elif asked_for(question.when):
-        from tritonsmith.lab.bisect.predicate.wrong_result import WrongResultPredicate
-
-        made = WrongResultPredicate(kernels, scratch, question.timeout, silent=silent)
+    bisect = command.prepare(session, kernels, scheduler, jobs, silent=json)
+    if explain:
+        _print_costs(bisect, json=json)
+        return
+    result = command.run(bisect, kernels, silent=json)
+    answer, passes = result.answer, result.parted.said if result.parted else ""
+    if json:
+        content = report.as_json(session, answer, passes)
+        output.json({**content, "llvm": result.llvm, "page": str(result.page)})
     else:
-        compiles = KernelCompiles(
-            kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=times > 1
-        )
-        terms = language.parse(question.when, "--when")
-        made = LimitPredicate(compiles, terms, good) if terms else FailurePredicate(compiles, bad)
-    return ConfirmedPredicate(made, times) if times > 1 else made
+        for line in report.lines(session, answer):
+            console.out().print(line, markup=False)
+        if passes:
+            console.out().print(f"  {passes}", markup=False)
+        console.out().print(f"  page: {result.page}", markup=False)
+        console.write("\n" + report.upstream(session, answer, passes))
+    if not answer.step.decided:
+        hints = ["the reason is printed above, and by `invoke bisect --status`"]
+        raise UndecidedError(report.verdict(answer), hints=hints)
 
 
 def _print_costs(bisect: TritonBisect, *, json: bool) -> None:
@@ -358,11 +214,11 @@ def _print_costs(bisect: TritonBisect, *, json: bool) -> None:
     console.out().print(report.costs(rows))
 
 
-def _options(question: BisectQuestion) -> CompileOptions:
+def _kernels(question: BisectQuestion) -> tuple[ComparedKernel, ...]:
     flags: dict[str, Any] = {
-        name: tuple(one) if isinstance(one, list) else one for name, one in question.flags.items()
+        name: tuple(value) if isinstance(value, list) else value for name, value in question.flags.items()
     }
-    return CompileOptions(**flags)
+    return compared_kernels(question.kernel, CompileOptions(**flags))
 
 
 def _absolute(text: str, separator: str = ":") -> str:
@@ -370,62 +226,3 @@ def _absolute(text: str, separator: str = ":") -> str:
     head, found, tail = text.partition(separator)
     path = Path(head).expanduser().absolute()
     return f"{path}{found}{tail}" if text and path.exists() else text
-
-
-def _content(question: BisectQuestion) -> str:
-    """Return a digest of all files under test; files of the commits themselves cannot change."""
-    from tritonsmith.compiler import source_tree
-    from tritonsmith.core.plan import digest
-
-    kernels = compared_kernels(question.kernel, _options(question))
-    test = _test(question)
-    tests = [untrusted.read_bytes(Path(test.path)).hex()] if test and not test.of_commit else []
-    return digest(tests, [source_tree.of(one.asked.file, one.asked.kernel).key for one in kernels])
-
-
-def _test(question: BisectQuestion) -> TestFile | None:
-    from tritonsmith.lab.bisect import ends, tested_file
-
-    if not question.test:
-        return None
-    clone = _clone(question)
-    return tested_file.parse(question.test, clone, ends.parse(question.bad, "--bad", clone).commit)
-
-
-def _is_url(source: str) -> bool:
-    return "://" in source or source.startswith("git@")
-
-
-def _clone(question: BisectQuestion) -> Path | None:
-    """Return the user's clone, or this tool's clone of a URL, fetched or not; None if none is named."""
-    from tritonsmith.build.worktrees import add
-    from tritonsmith.core.envs import workspace
-
-    if _is_url(question.source):
-        return add.own_clone(question.source, workspace.default()).repository
-    return Path(question.source) if question.source else None
-
-
-def _fetch(question: BisectQuestion) -> None:
-    """Update this tool's own clone; if that fails, the clone as it is will do."""
-    from tritonsmith.build.worktrees import add
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import SmithError
-    from tritonsmith.core.plan.git_remote import GitRemote
-    from tritonsmith.facts import git
-
-    for flag_, url in (("--source", question.source), ("--nightlies", question.nightlies)):
-        if GitRemote.of(url).env:
-            hints = ["a URL without a password or token"]
-            raise UsageError(f"{flag_} has a secret, which a bisect would write down", hints=hints)
-    if not _is_url(question.source):
-        return
-    space = workspace.default()
-    clone = add.own_clone(question.source, space)
-    try:
-        add.fetch(clone, space, "bisect")
-    except SmithError as error:
-        known = git.look(clone.repository, "for-each-ref", "--count=1")
-        if known is None or not known.out:
-            raise
-        console.note(f"{clone.repository} is used as it is: {error.what}")

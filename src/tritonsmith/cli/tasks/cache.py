@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tritonsmith.facts.installed_tritons import InstalledTriton
     from tritonsmith.facts.triton_cache import Content
     from tritonsmith.lab.batch.kept import KeptResults
-    from tritonsmith.lab.bisect.kept import KeptFolder
+    from tritonsmith.lab.bisect.session import KeptFolder
 
 _GROUPS = 20  # rows of the summary
 
@@ -45,7 +45,7 @@ def listing(
     from tritonsmith.doctor.caches import list_ as use_case
     from tritonsmith.facts import cache_roots
     from tritonsmith.lab.batch import kept
-    from tritonsmith.lab.bisect import kept as bisect_kept
+    from tritonsmith.lab.bisect import session as bisects
 
     wanted = _filters(which)
     space = workspace.default()
@@ -53,7 +53,7 @@ def listing(
     installed = _installed(which.stale)
     found = use_case.make(roots, wanted, limit=limit or 0, installed=installed, now=time.time())
     results = () if which.root else kept.results(space)
-    folders = () if which.root else bisect_kept.find(space)
+    folders = () if which.root else bisects.kept(space)
     if json:
         rehearsed = [{"path": str(one.folder), "kernels": one.kernels, "bytes": one.bytes} for one in results]
         bisected = [{"path": str(one.folder), "kind": one.kind, "bytes": one.bytes} for one in folders]
@@ -173,13 +173,15 @@ def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
 
 def _clear_bisected(*, yes: bool, dry_run: bool) -> None:
     from tritonsmith.core.envs import workspace
-    from tritonsmith.lab.bisect import kept
+    from tritonsmith.lab.bisect import session
 
     space = workspace.default()
-    found = kept.find(space)
-    held = kept.held(found, space, "clear-cache")
+    found = session.kept(space)
+    held = session.all_held(found, space, "clear-cache")
     size = sum(one.bytes for one in found)
-    _clear_kept(kept.plan(found, space), size, held, lambda: _show_bisected(found), yes=yes, dry_run=dry_run)
+    _clear_kept(
+        session.removal(found, space), size, held, lambda: _show_bisected(found), yes=yes, dry_run=dry_run
+    )
 
 
 def _clear_kept(

@@ -235,10 +235,10 @@ def _holders(commit: str, clone: Path, *, json: bool) -> None:
 def _nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None:
     from dataclasses import asdict
 
-    from tritonsmith.lab.bisect import nightlies, nightly_commits
+    from tritonsmith.lab.bisect import nightlies
 
-    found = nightly_commits.of(nightlies.read(url), commit, clone)
-    first = nightly_commits.first(found)
+    found = nightlies.standings(nightlies.read(url), commit, clone)
+    first = nightlies.first(found)
     if json:
         rows = [
             {
@@ -250,11 +250,11 @@ def _nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None
         ]
         output.json({"schema": 1, "first": first.wheel.label if first else None, "nightlies": rows})
     else:
-        console.out().print(nightly_commits.table(found))
+        console.out().print(nightlies.table(found))
         if first:
             console.out().print(f"first that has {commit}: {first.wheel.label}", markup=False)
             console.out().print(f"  {first.wheel.url}", markup=False)
-    if not first and any(one.standing is nightly_commits.NightlyStanding.UNKNOWN for one in found):
+    if not first and any(one.standing is nightlies.NightlyStanding.UNKNOWN for one in found):
         hints = ["give a clone: --source PATH"] if clone is None else ["git fetch --all, in the clone"]
         raise UndecidedError(f"no nightly is known to have {commit}", hints=hints)
 

@@ -29,7 +29,7 @@ from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import git, llvm_tree
 from tritonsmith.facts.checkout import LIT_SITE
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect.commits import NoLlvmError
+from tritonsmith.lab.bisect.candidates import NoLlvmError
 from tritonsmith.lab.bisect.cost import LlvmState
 from tritonsmith.wheels import venv
 

@@ -1,17 +1,25 @@
-"""What the test of a commit is expected to take, in seconds, with the reasons."""
+"""The expected cost of testing a candidate, in seconds with the reasons, and what tests tell of others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Protocol
 
+from tritonsmith.compiler import tritons
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import configs
 from tritonsmith.facts.triton_history import TritonCommit
+from tritonsmith.lab.model import Observation
 
 LlvmState = Literal["ready", "prebuilt", "source"]
+# Metrics of the observation of a commit: seconds until it was ready, those of its build without its LLVM, and
+# what could not be had of it, which its neighbours need as well.
+READY, BUILD, LACKS = "ready_seconds", "build_seconds", "lacks"
+LLVM, NATIVE_TREE = "LLVM", "native tree"
 _LIKELY = {"bump": 4.0, "usual": 1.0, "aside": 1e-3}  # how likely a commit is the culprit, against others
 
 
@@ -28,7 +36,53 @@ class ExpectedCost:
     reasons: tuple[str, ...]
 
 
-class CostModel:
+class Costs(Protocol):
+    """The expected costs of the candidates of a history, which are numbered."""
+
+    def of(self, index: int) -> ExpectedCost:
+        """Return the expected cost of testing a candidate now."""
+
+    def learn(self, index: int, observation: Observation, *, earlier: bool) -> None:
+        """Take account of the test of a candidate; `earlier`: of a run before this one."""
+
+    def untestable(self) -> Collection[int]:
+        """Return candidates that cannot be tested, by what the tests of others showed."""
+
+    def together(self, first: int, left: Collection[int]) -> Collection[int]:
+        """Return those of the candidates that can be tested at once with the first one."""
+
+
+@dataclass(frozen=True)
+class WheelCosts:
+    """Expected costs of releases and nightlies, of which nothing is built.
+
+    Attributes:
+        tritons: in order of history.
+    """
+
+    tritons: Sequence[Triton]
+
+    def of(self, index: int) -> ExpectedCost:
+        """See `Costs`."""
+        table, triton = configs.load("bisect")["seconds"], self.tritons[index]
+        python = Path(triton.python) if triton.python else tritons.env_of(triton.version).python
+        if python.exists():
+            return ExpectedCost(float(table["test"]), ("it is installed",))
+        return ExpectedCost(float(table["test"] + table["wheel"]), ("its wheel must be installed",))
+
+    def learn(self, index: int, observation: Observation, *, earlier: bool) -> None:
+        """See `Costs`: a wheel tells nothing of others."""
+
+    def untestable(self) -> Collection[int]:
+        """See `Costs`."""
+        return ()
+
+    def together(self, first: int, left: Collection[int]) -> Collection[int]:  # noqa: ARG002 - see `Costs`
+        """See `Costs`."""
+        return left
+
+
+class CommitCosts:
     """Expected costs of the commits of a range, by what was built and measured so far.
 
     Args:
@@ -58,6 +112,8 @@ class CostModel:
         self._files = list(accumulate(one.sources for one in commits))
         self._tests: list[float] = []
         self._whole = float(self._table["whole-build"])
+        self._missing: set[str] = set()  # LLVM pins that cannot be had
+        self._unbuildable: set[str] = set()  # keys of native trees
 
     def record_build(self, index: int, seconds: float) -> None:
         """Note that a commit was built; from there its neighbours are built incrementally."""
@@ -71,8 +127,40 @@ class CostModel:
         """Note how long the test of a Triton that was ready took."""
         self._tests.append(seconds)
 
+    def learn(self, index: int, observation: Observation, *, earlier: bool) -> None:
+        """See `Costs`."""
+        commit, metrics = self._commits[index], observation.metrics
+        ready, build, lacks = metrics.get(READY), metrics.get(BUILD), metrics.get(LACKS)
+        if isinstance(build, int | float):
+            self.record_build(index, build)
+        if isinstance(ready, int | float) and not lacks:
+            self.record_test(observation.seconds - ready)
+        # A network may be back in the next run, which tries a pin once more; a compiler's error is the same.
+        if lacks == LLVM and not earlier:
+            self._missing.add(commit.pin)
+        if lacks == NATIVE_TREE:
+            self._unbuildable.add(commit.native)
+
+    def untestable(self) -> Collection[int]:
+        """See `Costs`."""
+        if not (self._missing or self._unbuildable):
+            return ()
+        return [
+            index
+            for index, commit in enumerate(self._commits)
+            if commit.pin in self._missing or commit.native in self._unbuildable
+        ]
+
+    def together(self, first: int, left: Collection[int]) -> Collection[int]:
+        """See `Costs`: those that need no other build than the first one."""
+        tree = self._commits[first].native, self._commits[first].pin
+        commits = ((index, self._commits[index]) for index in left)
+        return [
+            index for index, commit in commits if (commit.native, commit.pin) == tree or self._built(commit)
+        ]
+
     def of(self, index: int) -> ExpectedCost:
-        """Return the expected cost of testing a commit now."""
+        """See `Costs`."""
         test = sum(self._tests) / len(self._tests) if self._tests else float(self._table["test"])
         commit = self._commits[index]
         if self._built(commit):

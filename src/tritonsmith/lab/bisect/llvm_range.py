@@ -7,25 +7,28 @@ the old pin is good and the new pin is bad on the same llir.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import configs
 from tritonsmith.core.command_line import command
-from tritonsmith.core.errors import FactError, PreflightError, StepError
+from tritonsmith.core.errors import FactError
 from tritonsmith.facts import llvm_history
 from tritonsmith.facts.llvm_history import LlvmHistory
 from tritonsmith.facts.triton_history import TritonCommit
+from tritonsmith.lab import experiment
+from tritonsmith.lab.bisect import candidates
 from tritonsmith.lab.bisect import session as sessions
-from tritonsmith.lab.bisect.commits import CommitSearch, reason
+from tritonsmith.lab.bisect.cost import CommitCosts
 from tritonsmith.lab.bisect.llvm_build import LlcBuilds
 from tritonsmith.lab.bisect.predicate.llc_compiles import LlcTest
-from tritonsmith.lab.bisect.predicate.protocol import one_by_one
+from tritonsmith.lab.bisect.search import BisectRange, first_bad
 from tritonsmith.lab.bisect.session import BisectSession
+from tritonsmith.lab.experiment import Search
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
 LLC, OPT = "llc", "opt and llc"  # what is tested of LLVM
@@ -122,6 +125,26 @@ def of(
     return replace(found, history=history, by_pass=(by_pass, files))
 
 
+@dataclass(frozen=True)
+class LlcCandidate:
+    """A commit of LLVM whose programs are tested.
+
+    Attributes:
+        by: the programs, `llc` or `opt and llc`.
+        side: of the step of Triton, whose llir they compile: `good` or `bad`.
+        commit: of LLVM.
+    """
+
+    by: str
+    side: str
+    commit: TritonCommit
+
+    @property
+    def name(self) -> str:
+        """See `experiment.Change`."""
+        return f"{self.by} {self.side} {self.commit.commit}"
+
+
 @dataclass
 class LlvmBisect:
     """A search for the first commit of LLVM whose programs show it.
@@ -131,8 +154,12 @@ class LlvmBisect:
         builds: of llc, and of opt where it is needed.
         tests: by what is tested, `llc` or `opt and llc`, and by side of the step whose llir is taken. The
             first by which the ends differ is searched.
-        session: of the search over Triton; each test has one of its own below it.
+        session: of the search over Triton, below which this one has its journal.
         tell: gets a line for each outcome.
+        by: what was searched with, or was tried last.
+        side: the side whose llir shows it; empty if neither does.
+        suspects: commits of which one is the culprit, the last one known to be bad.
+        journal: of the tests.
     """
 
     range: LlvmRange
@@ -142,132 +169,130 @@ class LlvmBisect:
     tell: Callable[[str], None] = field(default=print)
     by: str = ""
     side: str = ""
-    found: tuple[TritonCommit, ...] = ()
+    suspects: tuple[TritonCommit, ...] = ()
+    journal: Journal = field(default_factory=Journal)
 
-    def run(self) -> Iterator[str]:
-        """Search; what comes out, each a sentence."""
+    def run(self) -> tuple[str, ...]:
+        """Search, and return the findings, each a sentence."""
         history = self.range.history
         if history is None:
-            return
+            return ()
         if not any(self.tests.values()):
-            yield "LLVM: they are not tested: a command or a test provides no llir for llc"
-            return
-        every = history.candidates
-        if len(every) == 1:
-            yield "LLVM: no commit between the pins changes the sources of llc, so the llir must differ"
-            return
+            return ("LLVM: they are not tested: a command or a test provides no llir for llc",)
+        if len(history.candidates) == 1:
+            return ("LLVM: no commit between the pins changes the sources of llc, so the llir must differ",)
         if llvm_history.is_partial(self.builds.clone):
-            yield "LLVM: llc cannot be built from a partial clone: use a full clone of LLVM to continue"
-            return
+            return ("LLVM: llc cannot be built from a partial clone: use a full clone of LLVM to continue",)
+        pins = f"{self.range.old[:_SHORT]}-{self.range.new[:_SHORT]}"
+        self.journal = sessions.llvm_journal(self.session, pins)
+        return experiment.run(self.search(history.candidates), self.test, self.journal, self._note)
+
+    def search(self, commits: Sequence[TritonCommit]) -> Search[LlcCandidate, tuple[str, ...]]:
+        """Ask for both ends by the llir of both sides, then for commits between them by one that shows it."""
+        said: list[str] = []
+        answered = True
         for by in self.tests:
-            self.by = by
-            kept = {side: self._kept(side) for side in self.tests[by]}
-            for commit in (every[0], every[-1]):
-                if todo := [side for side in kept if commit.commit not in kept[side].outcomes]:
-                    kept |= self._end(commit, {side: kept[side] for side in todo})
-            seen = {side: [one.outcomes[every[at].commit] for at in (0, -1)] for side, one in kept.items()}
+            self.by, observations = by, dict[str, Observation]()
+            for commit in (commits[0], commits[-1]):  # by both sides at once: an llc is built only once
+                rows = [LlcCandidate(by, side, commit) for side in self.tests[by]]
+                observations |= zip((row.name for row in rows), (yield rows), strict=True)
+            ends = {
+                side: [observations[LlcCandidate(by, side, commits[at]).name] for at in (0, -1)]
+                for side in self.tests[by]
+            }
             shows = [Verdict.GOOD, Verdict.BAD]
             self.side = next(
-                (side for side, ends in seen.items() if [end.verdict for end in ends] == shows), ""
+                (side for side, both in ends.items() if [end.verdict for end in both] == shows), ""
             )
             if self.side:
-                yield from self._searched(every, kept[self.side])
-                return
-            tested = all(end.verdict != Verdict.SKIP for ends in seen.values() for end in ends)
-            yield from _not_alone(by, seen, tested=tested)
-            if by == LLC and not tested:  # what llc does not read, opt does not either
-                return
-        before = "LLVM's O3, and at Triton's own pass in it" if tested else "the llir"
-        yield f"so look at what comes before {before}: invoke blame says which component it is"
+                return *said, *(yield from self._narrowed(commits, observations))
+            answered = all(end.verdict is not Verdict.SKIP for both in ends.values() for end in both)
+            said += _not_alone(by, ends, tested=answered)
+            if by == LLC and not answered:  # what llc does not read, opt does not either
+                return tuple(said)
+        before = "LLVM's O3, and at Triton's own pass in it" if answered else "the llir"
+        return *said, f"so look at what comes before {before}: invoke blame says which component it is"
+
+    def test(self, rows: Sequence[LlcCandidate]) -> Iterator[Observation]:
+        """Build the programs of each commit, once for all its rows, and test them."""
+        for _, group in groupby(rows, key=lambda row: row.commit.commit):
+            same = list(group)
+            programs = candidates.built(same[0].commit, self._builds(same[0].by))
+            for row in same:
+                if isinstance(programs, Observation):
+                    yield programs
+                    continue
+                outcome = self.tests[row.by][row.side](programs.triton)
+                metrics = {**outcome.metrics, **programs.metrics}
+                yield replace(outcome, seconds=outcome.seconds + programs.seconds, metrics=metrics)
 
     def as_json(self) -> dict[str, Any]:
         """The outcomes and the answer."""
-        kept = [
-            (by, side, one)
-            for by in self.tests
-            for side in self.tests[by]
-            for one in self._kept(side, by).tested
-        ]
         return {
             "by": self.by if self.side else None,
             "llir_of": self.side or None,
-            "suspects": [_as_json(one) for one in self.found],
-            "decided": len(self.found) == 1,
+            "suspects": [_as_json(commit) for commit in self.suspects],
+            "decided": len(self.suspects) == 1,
             "tested": [
                 {
-                    "commit": one.triton,
+                    "commit": commit,
                     "by": by,
                     "llir_of": side,
-                    "verdict": one.outcome.verdict,
-                    "figures": one.outcome.figures,
-                    "why": one.outcome.why,
-                    "seconds": one.outcome.seconds,
+                    "verdict": outcome.verdict,
+                    "figures": outcome.figures,
+                    "why": outcome.why,
+                    "seconds": outcome.seconds,
                 }
-                for by, side, one in kept
+                for by in self.tests
+                for side in self.tests[by]
+                for commit, outcome in self._tested(by, side).items()
             ],
         }
 
-    def _searched(self, every: tuple[TritonCommit, ...], kept: BisectSession) -> Iterator[str]:
-        def record(commit: TritonCommit, outcome: Observation) -> None:
-            nonlocal kept
-            kept = self._told(commit, kept, outcome)
-
-        search = CommitSearch(
-            every,
-            self._builds(),
-            one_by_one(self.tests[self.by][self.side]),
-            known=kept.outcomes,
-            record=record,
+    def _narrowed(
+        self, commits: Sequence[TritonCommit], observations: dict[str, Observation]
+    ) -> Search[LlcCandidate, tuple[str, ...]]:
+        builds, rows = self._builds(self.by), [LlcCandidate(self.by, self.side, commit) for commit in commits]
+        costs = CommitCosts(
+            commits, builds.llvm_state, lambda commit: builds.built(commit) is not None, builds.last
         )
-        state = search.run()
-        self.found = tuple(every[index] for index in state.culprits)
-        good, bad = every[state.good], every[state.bad]
-        figures = [kept.outcomes[one.commit].figures for one in (good, bad) if one.commit in kept.outcomes]
-        told = f"{len(kept.tested)} of {len(every)} tested, by {self.by} on the llir of the {self.side} side"
-        said = (
+        known = [*self.journal.seen, *self.journal.skipped]
+        state = yield from first_bad(BisectRange(rows, costs, known, observations=observations))
+        self.suspects = tuple(commits[index] for index in state.culprits)
+        good, bad = commits[state.good], commits[state.bad]
+        tested = self._tested(self.by, self.side)
+        figures = [tested[commit.commit].figures for commit in (good, bad) if commit.commit in tested]
+        how = f"{len(tested)} of {len(commits)} tested, by {self.by} on the llir of the {self.side} side"
+        what = (
             "first bad commit"
-            if len(self.found) == 1
-            else f"one of {len(self.found)} commits, since others were skipped"
+            if len(self.suspects) == 1
+            else f"one of {len(self.suspects)} commits, since others were skipped"
         )
-        yield f"LLVM: {said}: {bad.commit[:_SHORT]} {bad.subject}, {bad.date[:10]}: {_link(bad)}"
-        yield f"LLVM: {' -> '.join(figures)}; {told}"
-        for one in self.found[:-1]:
-            why = kept.outcomes[one.commit].why if one.commit in kept.outcomes else "not tested"
-            yield f"LLVM: another suspect: {one.commit[:_SHORT]} {one.subject}: skipped: {why}"
+        said = [
+            f"LLVM: {what}: {bad.commit[:_SHORT]} {bad.subject}, {bad.date[:10]}: {_link(bad)}",
+            f"LLVM: {' -> '.join(figures)}; {how}",
+        ]
+        for commit in self.suspects[:-1]:
+            why = tested[commit.commit].why if commit.commit in tested else "not tested"
+            said.append(f"LLVM: another suspect: {commit.commit[:_SHORT]} {commit.subject}: skipped: {why}")
         if state.contradictions:
-            again = every[state.contradictions[0]].commit[:_SHORT]
-            yield f"LLVM: good again at {again}: it changed more than once"
+            again = commits[state.contradictions[0]].commit[:_SHORT]
+            said.append(f"LLVM: good again at {again}: it changed more than once")
+        return tuple(said)
 
-    def _builds(self) -> LlcBuilds:
-        return replace(self.builds, programs=tuple(self.by.split(_AND)))
+    def _tested(self, by: str, side: str) -> dict[str, Observation]:
+        """Commit to outcome."""
+        begin = f"{by} {side} "
+        outcomes = sessions.tested(self.journal)
+        return {name.removeprefix(begin): row for name, row in outcomes.items() if name.startswith(begin)}
 
-    def _kept(self, side: str, by: str = "") -> BisectSession:
-        more = "opt-" if _AND in (by or self.by) else ""
-        name = f"{more}{side}-{self.range.old[:_SHORT]}-{self.range.new[:_SHORT]}"
-        folder = self.session.folder / "llvm" / name
-        if (folder / sessions.FILE).is_file():
-            return sessions.read(folder)
-        return BisectSession(folder, replace(self.session.question, good=self.range.old, bad=self.range.new))
+    def _builds(self, by: str) -> LlcBuilds:
+        return replace(self.builds, programs=tuple(by.split(_AND)))
 
-    def _end(self, commit: TritonCommit, kept: Mapping[str, BisectSession]) -> dict[str, BisectSession]:
-        """An end, by the llir of both sides."""
-        began = time.monotonic()
-        try:
-            llc = self._builds().make(commit)
-        except (FactError, PreflightError, StepError) as error:
-            failed = Observation(Verdict.SKIP, why=reason(error), seconds=time.monotonic() - began)
-            return {side: self._told(commit, one, failed) for side, one in kept.items()}
-        built = time.monotonic() - began
-        outcomes = {side: self.tests[self.by][side](llc) for side in kept}
-        return {
-            side: self._told(commit, one, replace(outcomes[side], seconds=outcomes[side].seconds + built))
-            for side, one in kept.items()
-        }
-
-    def _told(self, commit: TritonCommit, kept: BisectSession, outcome: Observation) -> BisectSession:
+    def _note(self, name: str, outcome: Observation) -> None:
+        commit = name.rpartition(" ")[2]
         seen = ", ".join(filter(None, (outcome.figures, outcome.why)))
-        self.tell(f"LLVM {commit.commit[:_SHORT]}: {outcome.verdict}: {seen} ({outcome.seconds:.0f} s)")
-        return kept.having(commit.commit, outcome)
+        self.tell(f"LLVM {commit[:_SHORT]}: {outcome.verdict}: {seen} ({outcome.seconds:.0f} s)")
 
 
 def _not_alone(by: str, seen: Mapping[str, Sequence[Observation]], *, tested: bool) -> Iterator[str]:

@@ -7,8 +7,9 @@ digits of the hash. History sorts them where a clone is given; else the dates of
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -20,55 +21,18 @@ from packaging.version import Version
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import session, settings, workspace
 from tritonsmith.core.envs.workspace import EnvDir
-from tritonsmith.core.errors import DownloadError, SmithError, UsageError
+from tritonsmith.core.errors import DownloadError, FactError, SmithError, UsageError
 from tritonsmith.core.plan import download
+from tritonsmith.core.ui import tables
+from tritonsmith.core.ui.tables import Grid
+from tritonsmith.facts import git, git_history
 from tritonsmith.wheels import venv
 
 NAMES = ("triton", "pytorch-triton", "triton-nightly")  # of one package, by who builds it and when
 _GIT = re.compile(r"(?:^|\.)(?:git)?(?P<commit>[0-9a-f]{7,40})$")
 _LIMIT = 64 << 20  # bytes of an index
 _UNSAFE = re.compile(r"[^\w.]+")
-
-
-@dataclass(frozen=True)
-class NightlyWheel:
-    """A wheel of an index.
-
-    Attributes:
-        version: as its name has it.
-        url: of the wheel, with the checksum if the index has it.
-        commit: of Triton, as many digits as are known; empty if its name has none.
-    """
-
-    version: Version
-    url: str
-    commit: str = ""
-
-    @property
-    def label(self) -> str:
-        """Its name in a bisect."""
-        return str(self.version)
-
-    @property
-    def env(self) -> EnvDir:
-        """Its environment, made or not."""
-        return workspace.default().env(f"nightly-{_UNSAFE.sub('-', self.label)}")
-
-    @property
-    def spec(self) -> Triton:
-        """Its Triton, once it is installed."""
-        return Triton(self.label, python=str(self.env.python))
-
-    def install(self) -> str:
-        """Install it if needed; the reason if that fails."""
-        base = venv.base_interpreter(settings.load("wheel").python.interpreter)
-        made = venv.plan(self.env, base, (self.url,))
-        try:
-            with session.opened("up", self.env.name) as running:
-                running.run(made)
-        except SmithError as error:
-            return ": ".join(filter(None, (error.what, (error.why or "").strip().partition("\n")[0])))
-        return ""
+_SHORT = 12  # digits of a commit
 
 
 class _Links(HTMLParser):
@@ -80,8 +44,10 @@ class _Links(HTMLParser):
         self.found += (value for name, value in attrs if tag == "a" and name == "href" and value)
 
 
-def read(url: str) -> tuple[NightlyWheel, ...]:
+def read(url: str) -> tuple[Triton, ...]:
     """The nightlies of an index that this machine can install, the best wheel of each version.
+
+    Each has the interpreter of its environment, made or not, and as many digits of its commit as its name.
 
     Args:
         url: of an index with a page for each project (PEP 503), of such a page, or of one with links.
@@ -105,41 +71,54 @@ def read(url: str) -> tuple[NightlyWheel, ...]:
     rank = {
         tag: number for number, tag in enumerate((*tags.cpython_tags(python), *tags.compatible_tags(python)))
     }
-    best: dict[Version, tuple[int, NightlyWheel]] = {}
+    best: dict[str, tuple[int, Triton]] = {}
     for link in links:
         for fit, wheel in _wheel(link, rank):
-            if wheel.version not in best or fit < best[wheel.version][0]:
-                best[wheel.version] = (fit, wheel)
+            if wheel.label not in best or fit < best[wheel.label][0]:
+                best[wheel.label] = (fit, wheel)
     if not best:
         what = f"no nightly of Triton for Python {minor}"
         raise UsageError(what, where=page, why=f"{len(links)} links", hints=[f"names: {', '.join(NAMES)}"])
     return tuple(wheel for _, wheel in best.values())
 
 
-def by_history(wheels: Iterable[NightlyWheel], commits: Sequence[str]) -> tuple[NightlyWheel, ...]:
+def by_history(wheels: Iterable[Triton], commits: Sequence[str]) -> tuple[Triton, ...]:
     """Return the nightlies of commits, in their order, with whole hashes; the first is the good end's."""
-    found: dict[str, NightlyWheel] = {}
+    built_from: dict[str, Triton] = {}
     for wheel in wheels:
-        commit = next((one for one in commits[1:] if wheel.commit and one.startswith(wheel.commit)), "")
-        if commit and commit not in found:
-            found[commit] = NightlyWheel(wheel.version, wheel.url, commit)
-    return tuple(found[commit] for commit in commits if commit in found)
+        whole = (commit for commit in commits[1:] if wheel.commit and commit.startswith(wheel.commit))
+        commit = next(whole, "")
+        if commit and commit not in built_from:
+            built_from[commit] = replace(wheel, commit=commit)
+    return tuple(built_from[commit] for commit in commits if commit in built_from)
 
 
-def by_date(wheels: Iterable[NightlyWheel], good: str, bad: str) -> tuple[NightlyWheel, ...]:
+def by_date(wheels: Iterable[Triton], good: str, bad: str) -> tuple[Triton, ...]:
     """Return the nightlies towards a release after `good`, up to `bad`, by the dates in their versions."""
     between = (
-        wheel
+        (version.dev, wheel.label, wheel)
         for wheel in wheels
-        if wheel.version.dev and Version(good) < Version(wheel.version.base_version) <= Version(bad)
+        if (version := Version(wheel.label)).dev
+        and Version(good) < Version(version.base_version) <= Version(bad)
     )
-    return tuple(sorted(between, key=lambda wheel: (wheel.version.dev or 0, wheel.label)))
+    return tuple(wheel for _, _, wheel in sorted(between, key=lambda row: row[:2]))
 
 
-def installer(wheels: Sequence[NightlyWheel]) -> Callable[[Triton], str]:
-    """Return a function that installs a nightly, and returns why that failed; empty for other specs."""
-    known = {wheel.label: wheel for wheel in wheels}
-    return lambda triton: known[triton.label].install() if triton.label in known else ""
+def install(triton: Triton) -> str:
+    """Install a nightly if needed; return the reason if that fails. Other Tritons are left as they are."""
+    if not triton.url:
+        return ""
+    env, base = _env(triton.label), venv.base_interpreter(settings.load("wheel").python.interpreter)
+    try:
+        with session.opened("up", env.name) as running:
+            running.run(venv.plan(env, base, (triton.url,)))
+    except SmithError as error:
+        return ": ".join(filter(None, (error.what, (error.why or "").strip().partition("\n")[0])))
+    return ""
+
+
+def _env(version: str) -> EnvDir:
+    return workspace.default().env(f"nightly-{_UNSAFE.sub('-', version)}")
 
 
 def _links(page: str) -> list[str]:
@@ -148,13 +127,105 @@ def _links(page: str) -> list[str]:
     return [urljoin(page, link) for link in links.found if ".whl" in link]
 
 
-def _wheel(link: str, rank: dict[tags.Tag, int]) -> Iterator[tuple[int, NightlyWheel]]:
+def _wheel(link: str, rank: dict[tags.Tag, int]) -> Iterator[tuple[int, Triton]]:
     """The wheel behind a link, and how well it fits; nothing if it is no nightly, or does not fit."""
     try:
-        name, version, _, given = parse_wheel_filename(unquote(Path(urlsplit(link).path).name))
+        name, version, _, its_tags = parse_wheel_filename(unquote(Path(urlsplit(link).path).name))
     except InvalidWheelFilename:
         return
     commit = _GIT.search(version.local or "")
-    fits = [rank[tag] for tag in given if tag in rank]
+    fits = [rank[tag] for tag in its_tags if tag in rank]
     if name in NAMES and fits and (commit or version.dev):
-        yield min(fits), NightlyWheel(version, link, commit["commit"] if commit else "")
+        python, digits = str(_env(str(version)).python), commit["commit"] if commit else ""
+        yield min(fits), Triton(str(version), python=python, commit=digits, url=link)
+
+
+# Nightlies that have a commit of Triton: by their names alone, or by the history of a clone.
+
+
+class NightlyStanding(StrEnum):
+    """The relation of a nightly to a commit."""
+
+    BUILT_FROM = "built from it"
+    HAS = "has it"
+    LACKS = "lacks it"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class NightlyCommit:
+    """A nightly, and what it is to a commit.
+
+    Attributes:
+        wheel: of the index.
+        standing: what it is.
+        why: the reason where that is unknown.
+        time: of its commit in seconds since 1970, by the clone; 0 if unknown.
+    """
+
+    wheel: Triton
+    standing: NightlyStanding
+    why: str = ""
+    time: int = 0
+
+
+def standings(wheels: Sequence[Triton], commit: str, clone: Path | None) -> tuple[NightlyCommit, ...]:
+    """All nightlies, oldest first: by the clone's history, or else by the dates in their versions.
+
+    Args:
+        wheels: of an index.
+        commit: hash, of which some digits do; with a clone a tag or a branch, too.
+        clone: whose history tells which commits a nightly has; None for names only.
+
+    Raises:
+        FactError: the clone has no such commit.
+    """
+    if clone is None:
+        found = [_by_name(one, commit) for one in wheels]
+    else:
+        with git_history.opened(clone) as repository:
+            whole = git_history.resolve(repository, commit)
+            if not whole:
+                raise FactError(f"no commit {commit}", where=clone, hints=["git fetch --all --tags"])
+            commits = [git_history.resolve(repository, one.commit) if one.commit else "" for one in wheels]
+        pairs = zip(wheels, commits, strict=True)
+        found = [_by_history(one, built, whole, clone) for one, built in pairs]
+    return tuple(
+        sorted(found, key=lambda one: (one.time, Version(one.wheel.label).dev or 0, one.wheel.label))
+    )
+
+
+def first(found: Sequence[NightlyCommit]) -> NightlyCommit | None:
+    """The oldest that has it; None if that cannot be told."""
+    return next(
+        (one for one in found if one.standing in (NightlyStanding.BUILT_FROM, NightlyStanding.HAS)), None
+    )
+
+
+def table(found: Sequence[NightlyCommit]) -> Grid:
+    """A line for each."""
+    rows = [(one.wheel.label, one.wheel.commit[:_SHORT] or "?", one.standing, one.why) for one in found]
+    return tables.plain("nightlies, oldest first", ["nightly", "commit", "standing", "why"], rows)
+
+
+def _by_name(wheel: Triton, commit: str) -> NightlyCommit:
+    if not wheel.commit:
+        return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "its file name contains no commit")
+    if wheel.commit.startswith(commit) or commit.startswith(wheel.commit):
+        return NightlyCommit(wheel, NightlyStanding.BUILT_FROM)
+    return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "only a clone has its commit")
+
+
+def _by_history(wheel: Triton, built: str, commit: str, clone: Path) -> NightlyCommit:
+    if not built:
+        return NightlyCommit(
+            wheel, NightlyStanding.UNKNOWN, "the clone lacks its commit" if wheel.commit else "no commit"
+        )
+    said = git.look(clone, "show", "--no-patch", "--format=%ct", built)
+    time = int(said.out) if said and said.code == 0 else 0
+    if built == commit:
+        return NightlyCommit(wheel, NightlyStanding.BUILT_FROM, time=time)
+    answer = git.look(clone, "merge-base", "--is-ancestor", commit, built)
+    if answer is None or answer.code > 1:
+        return NightlyCommit(wheel, NightlyStanding.UNKNOWN, "git cannot tell", time)
+    return NightlyCommit(wheel, NightlyStanding.LACKS if answer.code else NightlyStanding.HAS, time=time)

@@ -9,6 +9,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Literal
 
+from tritonsmith.compiler import manifest
 from tritonsmith.core import configs
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
@@ -19,6 +20,10 @@ from tritonsmith.core.ui.units import counted, duration
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.ir.normalize import diff as normalize_diff
+from tritonsmith.lab.bisect import report
+from tritonsmith.lab.bisect.culprit import PartingPass
+from tritonsmith.lab.bisect.session import BisectSession
+from tritonsmith.lab.bisect.stages import BisectAnswer
 from tritonsmith.lab.model import Observation, Verdict
 
 PointKind = Literal["release", "nightly", "pin", "commit"]
@@ -31,6 +36,7 @@ _LINES = {"+": "added", "-": "gone", "@": "soft"}  # of a diff, by their first c
 _HEIGHT, _EDGE, _STEP, _RADIUS = 60, 8, 34, 4  # of the timeline, in CSS pixels
 _FOLDED, _LONGEST = 200, 3000  # lines of a diff: from where it is folded, and cut
 _SHORT = 10  # digits of a commit
+_ASSEMBLIES = ("ptx", "amdgcn")
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,62 @@ def points_of(
     wheels = [BisectPoint(name, "nightly", outcomes[name]) for name in tested]
     after = next((n for n, one in enumerate(wheels) if one.outcome.verdict is Verdict.BAD), len(wheels))
     return (*points[:before], *wheels[:after], *between, *wheels[after:], *points[before:])
+
+
+def findings(
+    session: BisectSession,
+    answer: BisectAnswer,
+    parted: PartingPass | None = None,
+    compiles: tuple[Path, Path] | None = None,
+) -> BisectFindings:
+    """Everything that the page shows.
+
+    Args:
+        session: with all outcomes.
+        answer: the result.
+        parted: where the compiles by both sides of the step part; None if nobody asked.
+        compiles: folders of the kernel's compiles by both sides, whose assembly is shown; None for a command
+            or a test.
+    """
+    step = answer.step
+    by_commit = {one.commit: one for one in answer.commits}
+    suspects: tuple[TritonCommit | str, ...] = tuple(by_commit.get(name, name) for name in step.suspects)
+    notes = list(answer.notes)
+    notes += [f"good again: {name}" for name in step.later_good]
+    notes += [parted.said] if parted else []
+    by_pass = None
+    if parted and parted.name and parted.good and parted.bad:
+        by_pass = BisectTexts(parted.name, parted.language, parted.good, parted.bad, parted.file)
+    return BisectFindings(
+        command=report.repeat(session.question),
+        question=report.predicate(session.question),
+        points=points_of(session.outcomes, answer.commits, answer.nightlies),
+        suspects=suspects,
+        fix=step.fix,
+        stage=_stage(*compiles) if compiles else None,
+        by_pass=by_pass,
+        notes=tuple(notes),
+    )
+
+
+def _stage(good: Path, bad: Path) -> BisectTexts | None:
+    """The assembly of the first compile by both sides; None where one of them has none."""
+    one, other = _assemblies(good), _assemblies(bad)
+    name = next((name for name in _ASSEMBLIES if name in one and name in other), "")
+    return BisectTexts(name, name, one[name], other[name]) if name else None
+
+
+def _assemblies(folder: Path) -> dict[str, str]:
+    """Texts by stage; none where nothing was kept: a dropped outcome, or a compile that failed."""
+    try:
+        made = manifest.read(folder)
+    except SmithError:
+        return {}
+    return {
+        name: (folder / stage.path).read_text(encoding="utf-8", errors="replace")
+        for name, stage in made.points[0].stages.items()
+        if name in _ASSEMBLIES
+    }
 
 
 def write(found: BisectFindings, path: Path) -> None:

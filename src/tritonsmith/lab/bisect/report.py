@@ -11,8 +11,8 @@ from typing import Any
 from tritonsmith.core.command_line import flag_words
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.lab.bisect.command import SHORT, BisectAnswer, BisectStep, Candidate
 from tritonsmith.lab.bisect.session import FIX, BisectQuestion, BisectSession
+from tritonsmith.lab.bisect.stages import SHORT, BisectAnswer, BisectStep, CandidateCost, short
 from tritonsmith.lab.model import Observation, Verdict
 
 _UPSTREAM = "https://github.com/triton-lang/triton"
@@ -70,30 +70,30 @@ def verdict(answer: BisectAnswer) -> str:
     """The answer in one line."""
     step = answer.step
     if not step.decided:
-        names, last = ", ".join(_short(one) for one in step.suspects), _short(step.suspects[-1])
+        names, last = ", ".join(short(one) for one in step.suspects), short(step.suspects[-1])
         fix = f"{FIX} is " if step.fix else ""
         return f"undecided: {fix}one of {names}; all but {last} were skipped"
     if step.fix and not answer.commit:
-        return f"{FIX} is in release {_short(step.good)}; last bad: {_short(step.bad)}"
+        return f"{FIX} is in release {short(step.good)}; last bad: {short(step.bad)}"
     if step.fix:
-        return f"{FIX} that only the good end has: {_short(step.good)}; bad before it: {_short(step.bad)}"
+        return f"{FIX} that only the good end has: {short(step.good)}; bad before it: {short(step.bad)}"
     what = "commit" if answer.commit else "nightly" if step.bad in answer.nightlies else "release"
-    return f"first bad {what}: {_short(step.bad)}; last good: {_short(step.good)}"
+    return f"first bad {what}: {short(step.bad)}; last good: {short(step.good)}"
 
 
 def lines(session: BisectSession, answer: BisectAnswer) -> Iterator[str]:
     """The answer and everything about it."""
     yield verdict(answer)
-    step = answer.step
+    step, outcomes = answer.step, session.outcomes
     for name, triton in (("good", step.good), ("bad", step.bad)):
-        if triton in session.outcomes:
-            yield f"  {name}: {_short(triton)}: {_seen(session.outcomes[triton])}"
+        if triton in outcomes:
+            yield f"  {name}: {short(triton)}: {_seen(outcomes[triton])}"
     if answer.culprit:
         yield from (f"  {text}" for text in _culprit(answer))
     for name in step.suspects[:-1]:
-        yield f"  skipped: {_short(name)}: {_seen(session.outcomes[name])}"
+        yield f"  skipped: {short(name)}: {_seen(outcomes[name])}"
     if step.later_good:
-        later = ", ".join(_short(one) for one in step.later_good)
+        later = ", ".join(short(one) for one in step.later_good)
         yield f"  good again: {later}: it changed more than once, or the test is flaky"
     yield from (f"  {note}" for note in answer.notes)
 
@@ -108,7 +108,7 @@ def upstream(session: BisectSession, answer: BisectAnswer, passes: str = "") -> 
     """
     step, question = answer.step, without_places(session.question)
     rows = [
-        f"| {_short(one.triton)} | {one.outcome.verdict} | {_cell(one.outcome)} |" for one in session.tested
+        f"| {short(one.triton)} | {one.outcome.verdict} | {_cell(one.outcome)} |" for one in session.tested
     ]
     about = [f"- {text}" for text in (*(_culprit(answer) if answer.culprit else ()), *answer.notes)]
     return "\n".join(
@@ -165,7 +165,7 @@ def tested(session: BisectSession) -> Grid:
     """All outcomes."""
     rows = [
         [
-            _short(one.triton),
+            short(one.triton),
             one.outcome.verdict,
             one.outcome.figures,
             one.outcome.why,
@@ -176,11 +176,11 @@ def tested(session: BisectSession) -> Grid:
     return tables.plain("tested", ["Triton", "verdict", "figures", "why", "s"], rows, right=["s"])
 
 
-def costs(rows: Sequence[Candidate]) -> Grid:
+def costs(rows: Sequence[CandidateCost]) -> Grid:
     """Candidates, and what each is expected to cost."""
     cells = [
         [
-            _short(row.triton),
+            short(row.triton),
             row.subject,
             row.outcome.verdict if row.outcome else "",
             f"{row.cost.seconds:.0f}",
@@ -238,7 +238,3 @@ def _seen(outcome: Observation) -> str:
 
 def _cell(outcome: Observation) -> str:
     return _seen(outcome).replace("|", "\\|").replace("\n", " ")
-
-
-def _short(triton: str) -> str:
-    return triton if "." in triton else triton[:SHORT]

@@ -1,30 +1,41 @@
-"""A bisect on disk: its question and all outcomes. A kill at any moment loses the test under way only."""
+"""A bisect on disk: its question, and the journal of its tests beside it.
+
+A bisect that tritonsmith 0.1 began has one file, `session.json`; it is read, and goes on in the new files.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import workspace
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
-from tritonsmith.core.plan import digest, files, locks
+from tritonsmith.core.plan import Plan, Remove, digest, files, locks
 from tritonsmith.facts import git_history
+from tritonsmith.lab import journal as journals
+from tritonsmith.lab.experiment import BY_HAND, agreed
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
-FILE = "session.json"
-SCHEMA = 1
-BY_HAND = "skipped by hand"
+FILE = "question.json"
+SCHEMA = 2
+_OLD_FILE, _OLD_SCHEMA, _OLD_BY_HAND = "session.json", 1, "skipped by hand"
+_LLVM = "llvm"  # folder of the search over LLVM's commits, in that of its bisect
 FIX = "the fix"  # how an answer begins that names one
 _DIGITS = re.compile(r"[0-9a-f]{7,40}", re.ASCII)
 # Outcomes and ends become parts of paths and of command lines, and a session may be damaged, or a stranger's.
 _TRITON = re.compile(r"\w[\w.+!-]*", re.ASCII)
+_CLONE = re.compile(r"bisect-[0-9a-f]{8}")  # an env that a user named bisect-mine is theirs
+_ENV = re.compile(rf"{_CLONE.pattern}-([0-9a-f]{{8}}|unpinned)|bisect-pytest")
 _VALUE = re.compile(r"([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?")
+_LLVM_TEST = re.compile(r"(llc|opt and llc) (good|bad) [0-9a-f]{40}", re.ASCII)
 _WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[\w.]+)?", re.ASCII)
 
 
@@ -91,7 +102,7 @@ class TestedTriton:
     outcome: Observation
 
     def row(self) -> dict[str, Any]:
-        """Return it as session.json and `--json` have it."""
+        """Return it as `--json` has it."""
         seen = self.outcome
         return {
             "triton": self.triton,
@@ -102,41 +113,45 @@ class TestedTriton:
         }
 
 
-@dataclass(frozen=True)
+@dataclass
 class BisectSession:
     """A bisect that was begun.
 
     Attributes:
         folder: of this bisect.
         question: what is searched for.
-        tested: outcomes, in the order in which they came; the last one of a Triton counts.
-        answer: the result in one line; empty while the search is not over.
+        journal: of its tests, by the names of releases, nightlies and commits.
     """
 
     folder: Path
     question: BisectQuestion
-    tested: tuple[TestedTriton, ...] = ()
-    answer: str = ""
+    journal: Journal
+
+    @property
+    def tested(self) -> tuple[TestedTriton, ...]:
+        """The outcomes, in the order of the first test of each Triton, and then skips by hand."""
+        return tuple(TestedTriton(name, seen) for name, seen in tested(self.journal).items())
 
     @property
     def outcomes(self) -> dict[str, Observation]:
         """Triton to outcome."""
-        return {one.triton: one.outcome for one in self.tested}
+        return tested(self.journal)
 
-    def having(self, triton: str, outcome: Observation) -> BisectSession:
-        """This session with one more outcome, on disk."""
-        return replace(self, tested=(*self.tested, TestedTriton(triton, outcome))).saved()
+    @property
+    def answer(self) -> str:
+        """The result in one line; empty while the search is not over."""
+        return self.journal.answer
 
     def saved(self) -> BisectSession:
-        """Write it, whole or not at all."""
-        content = {
-            "schema": SCHEMA,
-            "question": asdict(self.question),
-            "tested": [one.row() for one in self.tested],
-            "answer": self.answer,
-        }
-        files.write_atomically(self.folder / FILE, f"{json.dumps(content, indent=2)}\n")
+        """Write the question, and all that the journal has, each file whole or not at all."""
+        self.journal.begin()
+        # Last: a folder without it is no bisect, so a kill between both leaves nothing that cannot be read.
+        self._save_question()
         return self
+
+    def _save_question(self) -> None:
+        content = {"schema": SCHEMA, "question": asdict(self.question)}
+        files.write_atomically(self.folder / FILE, f"{json.dumps(content, indent=2)}\n")
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -147,9 +162,20 @@ class BisectSession:
         """
         files.make_folder(self.folder)
         with locked(self.folder, f"bisect {self.folder.name}"):
-            if not (self.folder / FILE).is_file():
+            fresh = not self.journal.count and not self.journal.skipped
+            if fresh or not (self.folder / FILE).is_file():
                 self.saved()
+            else:
+                # Read again: another process may have added to it, and a last line that was cut off goes.
+                self.journal = _journal(self.folder / journals.FILE, _TRITON, self.question)
+                self._save_question()  # of a resume with a clone of LLVM, which it did not have
             yield
+
+
+def tested(journal: Journal) -> dict[str, Observation]:
+    """Return all outcomes of a journal by their names, skips by hand among them."""
+    outcomes = {name: agreed(tests) for name, tests in journal.seen.items() if tests}
+    return outcomes | dict.fromkeys(sorted(journal.skipped), BY_HAND)
 
 
 @contextmanager
@@ -172,9 +198,9 @@ def root() -> Path:
 def begin(question: BisectQuestion) -> BisectSession:
     """The unfinished session of this question, or a new one, which is not on disk yet."""
     folder = root() / question.name
-    if (folder / FILE).is_file() and not (old := read(folder)).answer:
+    if _is_session(folder) and not (old := read(folder)).answer:
         return replace(old, question=question)
-    return BisectSession(folder, question)
+    return BisectSession(folder, question, _new_journal(folder, question))
 
 
 def find(name: str = "") -> BisectSession:
@@ -183,8 +209,8 @@ def find(name: str = "") -> BisectSession:
     Raises:
         UsageError: there is none, or several begin like that.
     """
-    every = sorted(root().glob(f"*/{FILE}"), key=lambda path: path.stat().st_mtime)
-    names = [path.parent.name for path in every]
+    every = sorted(filter(_is_session, root().glob("*/")), key=_changed)
+    names = [folder.name for folder in every]
     if not names:
         hints = ["invoke bisect --good 3.6.0 --bad 3.9.0 ..."]
         raise UsageError("no bisect was started", where=root(), hints=hints)
@@ -210,40 +236,146 @@ def known_name(session: BisectSession, triton: str) -> str:
     raise UsageError(f"cannot skip {triton!r}", hints=hints)
 
 
-def of_llvm(session: BisectSession) -> tuple[BisectSession, ...]:
-    """Return the sessions of its search over LLVM, one for each side's llir; none without such a search."""
-    return tuple(read(path.parent) for path in sorted(session.folder.glob(f"llvm/*/{FILE}")))
-
-
 def llvm_commit(session: BisectSession, text: str) -> str:
     """The whole commit that is meant, of the clone of LLVM that is searched; empty if it has no such one."""
     clone = session.question.llvm_source
-    if not clone or not _DIGITS.fullmatch(text) or not of_llvm(session):
+    if not clone or not _DIGITS.fullmatch(text) or not _llvm_ranges(session.folder):
         return ""
     with git_history.opened(Path(clone)) as repository:
         return git_history.resolve(repository, text)
 
 
+def llvm_journal(session: BisectSession, pins: str) -> Journal:
+    """Return the journal of the search between two pins of LLVM; a new one is on disk from then on.
+
+    Its names are `llc good COMMIT`: what is tested, by the llir of which side of the step, and the commit.
+
+    Args:
+        session: of the search over Triton.
+        pins: `OLD-NEW`, 12 digits each.
+    """
+    folder = session.folder / _LLVM / pins
+    question = replace(session.question, confirm=1)
+    if (folder / journals.FILE).is_file():
+        return _journal(folder / journals.FILE, _LLVM_TEST, question)
+    journal = _new_journal(folder, question)
+    for by, prefix in (("llc", ""), ("opt and llc", "opt-")):
+        for side in ("good", "bad"):
+            old = folder.with_name(f"{prefix}{side}-{pins}")
+            if (old / _OLD_FILE).is_file():
+                part = _read_old(old).journal
+                journal.seen.update({f"{by} {side} {name}": tests for name, tests in part.seen.items()})
+                journal.skipped |= {f"{by} {side} {name}" for name in part.skipped}
+    journal.begin()
+    return journal
+
+
+def skip_in_llvm(session: BisectSession, commit: str) -> None:
+    """Skip a commit in each search over LLVM that has begun."""
+    for pins in _llvm_ranges(session.folder):
+        journal = llvm_journal(session, pins)
+        for test in {name.rpartition(" ")[0] for name in (*journal.seen, *journal.skipped)}:
+            journal.skip(f"{test} {commit}")
+
+
+def _llvm_ranges(folder: Path) -> set[str]:
+    """The pins between which a search over LLVM has begun, as folders are named: `OLD-NEW`."""
+    begun = {path.parent.name for path in folder.glob(f"{_LLVM}/*/{journals.FILE}")}
+    old = folder.glob(f"{_LLVM}/*/{_OLD_FILE}")
+    return begun | {"-".join(path.parent.name.split("-")[-2:]) for path in old}
+
+
 def read(folder: Path) -> BisectSession:
-    """A session from its folder.
+    """A session from its folder, which another process may be working at.
 
     Raises:
         FactError: its file is damaged, or of another version of this tool.
     """
-    path = folder / FILE
+    if not (folder / FILE).is_file():
+        return _read_old(folder)
+    with _understood(folder / FILE):
+        content = _content(folder / FILE, SCHEMA)
+        question = _question(content["question"])
+    return BisectSession(
+        folder, question, _journal(folder / journals.FILE, _TRITON, question, to_go_on=False)
+    )
+
+
+def _read_old(folder: Path) -> BisectSession:
+    """Read the one file of a bisect that tritonsmith 0.1 began."""
+    with _understood(folder / _OLD_FILE):
+        content = _content(folder / _OLD_FILE, _OLD_SCHEMA)
+        question = _question(content["question"])
+        journal = _new_journal(folder, question)
+        for row in content["tested"]:  # the last one of a Triton counts
+            name, seen = _tested(**row)
+            if seen.why == _OLD_BY_HAND:
+                journal.skipped.add(name)
+            else:  # it had one row for all tests of a Triton, and the journal has one for each
+                journal.seen[name] = [seen, *[replace(seen, seconds=0.0)] * (question.confirm - 1)]
+        journal.answer = untrusted.typed(str, content["answer"], "answer")
+        journal.ended = bool(journal.answer)
+        return BisectSession(folder, question, journal)
+
+
+def _journal(
+    path: Path, names: re.Pattern[str], question: BisectQuestion, *, to_go_on: bool = True
+) -> Journal:
+    """Read a journal. Unlike others, that of a bisect keeps what could not be tested: a build takes hours.
+
+    Raises:
+        FactError: it is damaged, or of another version.
+    """
+    with _understood(path):
+        journal = journals.read(path, to_go_on=to_go_on, untested=True)
+        if journal is None:
+            raise ValueError("of another version, or not there")
+        for name in (*journal.seen, *journal.skipped):
+            if not names.fullmatch(name):
+                raise ValueError(f"{name[:80]!r} is neither a release nor a commit")
+        if any(test.verdict is Verdict.OTHER for tests in journal.seen.values() for test in tests):
+            raise ValueError(f"no bisect has the verdict {Verdict.OTHER!r}")
+        journal.confirm = question.confirm
+        return journal
+
+
+def _new_journal(folder: Path, question: BisectQuestion) -> Journal:
+    return Journal(folder / journals.FILE, question.name, confirm=question.confirm)
+
+
+@contextmanager
+def _understood(path: Path) -> Iterator[None]:
+    """Turn what goes wrong while a file is read into one error."""
+    hints = [f"to start again: remove {path.parent}"]
     try:
-        content = untrusted.read_json(path, untrusted.OURS)
-        if content["schema"] != SCHEMA:
-            raise ValueError(f"schema {content['schema']}")  # noqa: TRY301 - one error for all
-        question = untrusted.shaped(BisectQuestion, content["question"])
-        _check(question)
-        tested = tuple(_tested(**row) for row in content["tested"])
-        answer = untrusted.typed(str, content["answer"], "answer")
-        listed = replace(question, when=tuple(question.when), command=tuple(question.command))
-        return BisectSession(folder, listed, tested, answer)
+        yield
+    except FactError as error:
+        raise FactError("cannot read this bisect", where=path, why=error.why, hints=hints) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        hints = [f"to start again: remove {folder}"]
         raise FactError("cannot read this bisect", where=path, why=str(error), hints=hints) from error
+
+
+def _content(path: Path, schema: int) -> dict[str, Any]:
+    content: dict[str, Any] = untrusted.read_json(path, untrusted.OURS)
+    if content["schema"] != schema:
+        raise ValueError(f"schema {content['schema']}")
+    return content
+
+
+def _question(content: dict[str, Any]) -> BisectQuestion:
+    question = untrusted.shaped(BisectQuestion, content)
+    _check(question)
+    return replace(question, when=tuple(question.when), command=tuple(question.command))
+
+
+def _is_session(folder: Path) -> bool:
+    return (folder / FILE).is_file() or (folder / _OLD_FILE).is_file()
+
+
+def _changed(folder: Path) -> float:
+    """The time at which a bisect changed last, in seconds since 1970."""
+    names = (FILE, _OLD_FILE, journals.FILE)
+    return max((folder / name).stat().st_mtime for name in names if (folder / name).is_file())
 
 
 def _check(question: BisectQuestion) -> None:
@@ -264,14 +396,76 @@ def _check(question: BisectQuestion) -> None:
 
 def _tested(
     triton: str, verdict: str, figures: str = "", why: str = "", seconds: float = 0.0
-) -> TestedTriton:
+) -> tuple[str, Observation]:
+    """Check a row of an old session."""
     if not _TRITON.fullmatch(triton):
         raise ValueError(f"{triton[:80]!r} is neither a release nor a commit")
     if (kind := Verdict(verdict)) is Verdict.OTHER:
         raise ValueError(f"no bisect has the verdict {verdict!r}")
     row = {"figures": figures, "why": why, "seconds": seconds}
-    return TestedTriton(triton, untrusted.shaped(Observation, row, verdict=kind))
+    return triton, untrusted.shaped(Observation, row, verdict=kind)
 
 
 def _plain(text: str) -> str:
     return "".join(char if char.isalnum() or char in "._" else "_" for char in text)[:24]
+
+
+# The folders of bisects in the workspace: answers with their tests, libraries, and where commits are built.
+
+
+@dataclass(frozen=True)
+class KeptFolder:
+    """A folder.
+
+    Attributes:
+        kind: what is in it, in a word.
+        folder: its path.
+        bytes: of all files.
+    """
+
+    kind: str
+    folder: Path
+    bytes: int
+
+
+def kept(space: Workspace) -> tuple[KeptFolder, ...]:
+    """All that there is. Environments of releases (`triton-3.6.0`) belong to other tasks as well."""
+    places = (
+        ("bisect", space.root / "bisects", re.compile(".*")),
+        ("libraries", space.root / "bisect" / "libraries", re.compile(".*")),
+        ("builds", space.root / "envs", _ENV),
+        ("clone", space.sources, _CLONE),
+    )
+    return tuple(
+        KeptFolder(kind, folder, _size(folder))
+        for kind, parent, name in places
+        for folder in sorted(parent.glob("*"))
+        if folder.is_dir() and name.fullmatch(folder.name)
+    )
+
+
+def removal(found: Iterable[KeptFolder], space: Workspace) -> Plan:
+    """Remove it."""
+    paths = tuple(one.folder for one in found)
+    return Plan("clear what bisect keeps", (Remove(paths, space.root, phase="clear"),) if paths else ())
+
+
+@contextmanager
+def all_held(found: Sequence[KeptFolder], space: Workspace, purpose: str) -> Iterator[None]:
+    """Keep bisects from it for the body of a `with`.
+
+    Raises:
+        LockedError: a bisect runs.
+    """
+    space.claim()
+    with ExitStack() as stack:
+        for one in found:
+            if one.kind == "bisect":
+                stack.enter_context(locked(one.folder, purpose))
+            if one.kind == "clone":
+                stack.enter_context(locks.hold(one.folder.with_suffix(".lock"), purpose=purpose))
+        yield
+
+
+def _size(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())

@@ -87,9 +87,9 @@ from tritonsmith.ir.linear import LinearLayout
 from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import corpus as corpus_report
 from tritonsmith.lab.bisect import report as bisect_report
-from tritonsmith.lab.bisect.command import Candidate
 from tritonsmith.lab.bisect.cost import ExpectedCost
-from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession, TestedTriton
+from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
+from tritonsmith.lab.bisect.stages import CandidateCost
 from tritonsmith.lab.blame import components
 from tritonsmith.lab.blame import report as blame
 from tritonsmith.lab.blame.axes import AxisRow
@@ -99,6 +99,7 @@ from tritonsmith.lab.compare import diff
 from tritonsmith.lab.compare import report as compare
 from tritonsmith.lab.compare.diff import Compared, Comparison
 from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.knockout import report as knockout_report
 from tritonsmith.lab.knockout.knockout import KnockedOut, Knockout
 from tritonsmith.lab.knockout.llvm_passes import LlvmKnockout, LlvmPassRun
@@ -323,15 +324,16 @@ def _bisect_costs(_: World) -> Iterable[Grid]:
     outcome = Observation(Verdict.SKIP, "spills 4472", KERNEL * 3, 12.0)
     cost = ExpectedCost(912.0, ("LLVM 86b69c31 to be built", "39 native files differ from the last build"))
     subject = "[AMD] Reland 'Prefer direct-to-LDS loads' behind a knob (#12345)"
-    rows = [Candidate("ab" * 20, subject, outcome, cost), Candidate("3.7.1", "", None, cost)]
+    rows = [CandidateCost("ab" * 20, subject, outcome, cost), CandidateCost("3.7.1", "", None, cost)]
     yield bisect_report.costs(rows)
 
 
 def _bisect_status(_: World) -> Iterable[Grid]:
     outcome = Observation(Verdict.SKIP, "spills 4472", KERNEL * 3, 12.0)
-    tested = (TestedTriton("ab" * 20, outcome), TestedTriton("3.7.1", outcome))
-    question = BisectQuestion(good="3.6.0", bad="3.9.0")
-    yield bisect_report.tested(BisectSession(Path("/"), question, tested))
+    journal, question = Journal(), BisectQuestion(good="3.6.0", bad="3.9.0")
+    for name in ("ab" * 20, "3.7.1"):
+        journal.add(name, outcome)
+    yield bisect_report.tested(BisectSession(Path("/"), question, journal))
 
 
 def _blame(world: World) -> Iterable[Grid]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.versions import version_key
-from tritonsmith.lab.bisect import ends, report, session
-from tritonsmith.lab.bisect.command import BisectAnswer, NotReproducedError, TritonBisect
-from tritonsmith.lab.bisect.predicate.protocol import ConfirmedPredicate, Outcomes, one_by_one
+from tritonsmith.lab import journal
+from tritonsmith.lab.bisect import history, report, session
+from tritonsmith.lab.bisect.command import TritonBisect
+from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
+from tritonsmith.lab.bisect.stages import BisectAnswer, NotReproducedError
 from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
@@ -67,14 +70,15 @@ def bisect(
     predicate: FakePredicate, question: BisectQuestion = QUESTION, *, jobs: int = 1
 ) -> tuple[BisectAnswer, BisectSession]:
     told: list[str] = []
-    good, bad = ends.parse(question.good, "--good"), ends.parse(question.bad, "--bad")
+    good, bad = (tritons.parse_end(text, "--good") for text in (question.good, question.bad))
     one = TritonBisect(session.begin(question), predicate, good, bad, jobs=jobs, tell=told.append)
-    answer = one.run()
-    assert len(told) == len(set(told)) == len(predicate.asked)
+    with one.session.held():
+        answer = one.run()
+    assert len(told) == len(predicate.asked)
     return answer, one.session
 
 
-RELEASES = ends.releases_between("3.0.0", "3.9.0")
+RELEASES = history.releases_between("3.0.0", "3.9.0")
 
 
 @pytest.mark.parametrize("culprit", RELEASES[1:])
@@ -105,7 +109,8 @@ def test_the_release_that_mended_it_is_found(mended: str) -> None:
 
 
 def test_patch_releases_stand_in_order() -> None:
-    assert ends.releases_between("3.3.0", "3.6.0") == ("3.3.0", "3.3.1", "3.4.0", "3.5.0", "3.5.1", "3.6.0")
+    names = history.releases_between("3.3.0", "3.6.0")
+    assert names == ("3.3.0", "3.3.1", "3.4.0", "3.5.0", "3.5.1", "3.6.0")
 
 
 @pytest.mark.parametrize(
@@ -158,8 +163,9 @@ def test_a_skip_by_hand_counts_and_the_log_has_it() -> None:
         bisect(FakePredicate("3.5.0", stops=2))
     found = session.find()
     assert [one.triton for one in found.tested] == ["3.0.0", "3.9.0"]
-    name = session.known_name(found, "3.5.0")
-    found.having(name, Observation(SKIP, why=session.BY_HAND)).having("ab" * 20, Observation(BAD, "x\ny"))
+    with found.held():
+        found.journal.skip(session.known_name(found, "3.5.0"))
+        found.journal.add("ab" * 20, Observation(BAD, "x\ny"))
     answer, made = bisect(FakePredicate("3.5.0"))
     assert answer.step.suspects == ("3.5.0", "3.5.1")
     lines = list(report.git_log(made))
@@ -182,21 +188,21 @@ def test_sessions_are_found_by_the_beginning_of_their_names() -> None:
         session.find("x")
     with pytest.raises(UsageError, match="cannot skip"):
         session.known_name(one, "abc")
-    (one.folder / session.FILE).write_text('{"schema": 1}')
+    (one.folder / session.FILE).write_text('{"schema": 2}')
     with pytest.raises(FactError, match="cannot read this bisect"):
         session.find("3.0.0")
 
 
 def test_ends_are_releases_or_what_pytorch_depends_on() -> None:
-    assert ends.parse("v3.4", "--good").release == "3.4.0"
-    assert ends.parse("pytorch:2.9", "--good").release == "3.5.1"
+    assert tritons.parse_end("v3.4", "--good").version == "3.4.0"
+    assert tritons.parse_end("pytorch:2.9", "--good").version == "3.5.1"
     for text in ("", "abc", "debug"):
         with pytest.raises(UsageError, match="--good"):
-            ends.parse(text, "--good")
+            tritons.parse_end(text, "--good")
     with pytest.raises(UsageError, match=r"the same release, 3.9.0"):
-        ends.releases_between("3.9.0", "3.9.0")
-    upwards = ends.releases_between("3.6.0", "3.9.0")
-    assert ends.releases_between("3.9.0", "3.6.0") == upwards[::-1]
+        history.releases_between("3.9.0", "3.9.0")
+    upwards = history.releases_between("3.6.0", "3.9.0")
+    assert history.releases_between("3.9.0", "3.6.0") == upwards[::-1]
     assert (upwards[0], upwards[-1]) == ("3.6.0", "3.9.0")
 
 
@@ -204,14 +210,81 @@ def test_ends_are_releases_or_what_pytorch_depends_on() -> None:
     ("verdicts", "expected"), [([BAD, BAD, BAD], BAD), ([GOOD, GOOD, GOOD], GOOD), ([BAD, GOOD, BAD], SKIP)]
 )
 def test_a_flaky_test_is_a_skip(verdicts: list[Verdict], expected: Verdict) -> None:
-    left = iter(verdicts)
-    inner = FakePredicate("3.5.0")
-    flaky: Callable[[Triton], Observation] = lambda _: Observation(next(left), "exit code 1")  # noqa: E731
-    object.__setattr__(inner, "test", flaky)
-    outcome = ConfirmedPredicate(inner, 3).test(Triton("3.5.0", version="3.5.0"))
+    tests = {"3.5.0": iter(verdicts)}
+
+    class Flaky(FakePredicate):
+        def test(self, triton: Triton) -> Observation:
+            seen = super().test(triton)
+            return Observation(next(tests[triton.label]), "exit code 1") if triton.label in tests else seen
+
+    predicate = Flaky("3.5.1")
+    answer, made = bisect(predicate, replace(QUESTION, confirm=3))
+    outcome = made.outcomes["3.5.0"]
     assert outcome.verdict is expected
+    assert {predicate.asked.count(name) for name in made.outcomes} == {3}
     if expected is SKIP:
         assert outcome.why == "flaky: 2 bad, 1 good of 3 tests"
+        assert answer.step.suspects == ("3.5.0", "3.5.1")
+
+
+@pytest.mark.parametrize("stops", range(1, 9))
+def test_a_kill_between_tests_that_confirm_each_other_loses_none(stops: int) -> None:
+    question = replace(QUESTION, confirm=3)
+    first, again, whole = FakePredicate("3.5.0", stops=stops), FakePredicate("3.5.0"), FakePredicate("3.5.0")
+    with pytest.raises(KeyboardInterrupt):
+        bisect(first, question)
+    answer, _ = bisect(again, question)
+    bisect(whole, question)
+    assert answer.step.bad == "3.5.0"
+    assert sorted(first.asked + again.asked) == sorted(whole.asked)
+
+
+def old_session(question: BisectQuestion, tested: Sequence[Mapping[str, object]], answer: str = "") -> Path:
+    """The file that tritonsmith 0.1 wrote, without the fields that are not given."""
+    folder = session.root() / question.name
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {"schema": 1, "question": asdict(question), "tested": tested, "answer": answer}
+    (folder / "session.json").write_text(json.dumps(content, indent=2))
+    return folder
+
+
+def test_a_bisect_that_the_previous_version_began_goes_on() -> None:
+    question, whole = replace(QUESTION, confirm=2), FakePredicate("3.5.0")
+    bisect(whole, question)
+    names = list(dict.fromkeys(whole.asked))
+    verdicts = ["bad" if version_key(name) >= version_key("3.5.0") else "good" for name in names]
+    rows = [
+        {"triton": name, "verdict": verdict, "figures": "spills", "why": "", "seconds": 9.0}
+        for name, verdict in zip(names[:4], verdicts, strict=False)
+    ]
+    rows.append({"triton": "3.4.0", "verdict": "skip", "why": "skipped by hand"})
+    for file in session.find().folder.iterdir():
+        if file.is_file():
+            file.unlink()
+    folder = old_session(question, rows)
+    old = session.find()
+    assert (old.folder, old.question, old.answer) == (folder, question, "")
+    assert next(iter(old.tested)).row() == rows[0]
+    assert old.outcomes["3.4.0"].why == "skipped by hand"
+    again = FakePredicate("3.5.0")
+    answer, made = bisect(again, question)
+    assert answer.step.suspects == ("3.4.0", "3.5.0")
+    assert not {*names[:4], "3.4.0"} & {*again.asked}
+    assert made.outcomes[names[0]].seconds == 9.0
+    assert session.find("3.0.0").answer == "one of: 3.4.0, 3.5.0"
+
+
+def test_an_old_answer_is_shown_and_can_be_skipped_in() -> None:
+    rows = [{"triton": "3.0.0", "verdict": "good"}, {"triton": "3.9.0", "verdict": "bad"}]
+    old_session(QUESTION, rows, "first bad: 3.9.0")
+    found = session.find()
+    assert found.answer == "first bad: 3.9.0"
+    with found.held():
+        found.journal.skip(session.known_name(found, "3.6.0"))
+    again = session.find()
+    assert again.answer == "first bad: 3.9.0"
+    assert list(report.git_log(again))[-1] == "# skip: 3.6.0: skipped by hand"
+    assert [row.triton for row in again.tested] == ["3.0.0", "3.9.0", "3.6.0"]
 
 
 def test_the_block_for_upstream_has_the_table_and_the_command() -> None:
@@ -254,6 +327,8 @@ HOSTILE = ("../../x", "/etc/passwd", "--output=x", "a\nrm -rf x", "a\x1b]0;x\x07
 @pytest.mark.parametrize("value", HOSTILE)
 def test_an_outcome_of_no_triton_is_refused(value: object) -> None:
     _refused({"tested": [{"triton": value, "verdict": "bad"}]})
+    _refused_line({"change": value})
+    _refused_line({"skip": value})
 
 
 @pytest.mark.parametrize("key", ["good", "bad", "env", "nightlies"])
@@ -271,27 +346,62 @@ def test_paths_of_a_question_are_checked_when_they_are_read(key: str, value: obj
 @pytest.mark.parametrize(
     "change",
     [
-        {"answer": 5},
-        {"tested": [{"triton": "3.6.0", "verdict": "bad", "seconds": "x"}]},
-        {"tested": [{"triton": "3.6.0", "verdict": "bad", "figures": 5}]},
-        {"tested": [5]},
         {"question": {"command": [5]}},
         {"question": {"command": ["a\0b"]}},
         {"question": {"confirm": "x"}},
         {"question": {"flags": 5}},
         {"question": {"unknown": 5}},
+        {"answer": 5},
+        {"tested": [{"triton": "3.6.0", "verdict": "bad", "seconds": "x"}]},
+        {"tested": [{"triton": "3.6.0", "verdict": "bad", "figures": 5}]},
+        {"tested": [{"triton": "3.6.0", "verdict": "another failure"}]},
+        {"tested": [5]},
     ],
 )
 def test_a_session_of_another_shape_is_refused(change: dict[str, Any]) -> None:
     _refused(change)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": 5},
+        {"seconds": "x"},
+        {"figures": 5},
+        {"verdict": "another failure"},
+        {"verdict": 5},
+    ],
+)
+def test_a_journal_of_another_shape_is_refused(change: dict[str, Any]) -> None:
+    _refused_line(change)
+
+
 def _refused(change: dict[str, Any]) -> None:
-    """A session with another value cannot be read, which is told in one error."""
-    file = session.begin(QUESTION).saved().folder / session.FILE
-    content = json.loads(file.read_text())
-    for key, value in change.items():
-        content[key] = {**content[key], **value} if isinstance(value, dict) else value
-    file.write_text(json.dumps(content))
+    """A question or an old session with another value cannot be read, which is told in one error."""
+    old_session(QUESTION, [])
+    folder = session.root() / QUESTION.name
+    new = "question" in change
+    if new:
+        session.begin(QUESTION).saved()
+    for file in (folder / session.FILE, folder / "session.json") if new else (folder / "session.json",):
+        content = json.loads(file.read_text())
+        for key, value in change.items():
+            content[key] = {**content[key], **value} if isinstance(value, dict) else value
+        file.write_text(json.dumps(content))
+        with pytest.raises(FactError, match="cannot read this bisect"):
+            session.read(folder)
+        if new:
+            (folder / session.FILE).unlink(missing_ok=True)
+
+
+def _refused_line(change: dict[str, Any]) -> None:
+    """A journal with such a line cannot be read, either."""
+    others = len(list(session.root().glob("*")))
+    one = session.begin(replace(QUESTION, env=f"line-{others}")).saved()
+    one.journal.add("3.6.0", Observation(BAD))
+    path = one.folder / journal.FILE
+    head, line = path.read_text().splitlines()
+    alone = {"answer", "skip"} & change.keys()
+    path.write_text(f"{head}\n{json.dumps(change if alone else {**json.loads(line), **change})}\n")
     with pytest.raises(FactError, match="cannot read this bisect"):
-        session.read(file.parent)
+        session.read(one.folder)

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import LockedError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect.commits import CommitSearch, NoLlvmError
-from tritonsmith.lab.bisect.cost import CostModel, LlvmState, likelihood
-from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
+from tritonsmith.lab import experiment
+from tritonsmith.lab.bisect.candidates import BisectSubject, Candidate, NoLlvmError
+from tritonsmith.lab.bisect.cost import CommitCosts, LlvmState, likelihood
+from tritonsmith.lab.bisect.predicate.protocol import CandidateTests, Outcomes, one_by_one
+from tritonsmith.lab.bisect.search import BisectRange, Suspects, first_bad
+from tritonsmith.lab.bisect.stages import searched
+from tritonsmith.lab.experiment import Search
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
 
+A = TypeVar("A")
 OLD, NEW = "a" * 40, "b" * 40
 
 
@@ -74,65 +85,106 @@ class Workshop:
         return Triton(commit.commit, python="/usr/bin/python3")
 
 
-def searched(
-    commits: list[TritonCommit], culprit: int, workshop: Workshop, vendor: str = "nvidia"
-) -> tuple[CommitSearch, list[int]]:
-    """A search that has ended, and the commits that it tested."""
+@dataclass
+class Run:
+    """A search over commits, run against a workshop.
+
+    Attributes:
+        commits: the range.
+        workshop: builds them.
+        tests: of what it builds.
+        vendor: the question's.
+        jobs: commits tested at once.
+        journal: of the tests; one that is not empty is that of an earlier run.
+    """
+
+    commits: list[TritonCommit]
+    workshop: Workshop
+    tests: CandidateTests
+    vendor: str = ""
+    jobs: int = 1
+    journal: Journal = field(default_factory=Journal)
+    order: list[str] = field(default_factory=list)
+
+    @cached_property
+    def span(self) -> BisectRange[Candidate]:
+        return searched(self.commits, self.workshop, self.vendor, [*self.journal.seen], self.jobs)
+
+    def end(self) -> Suspects:
+        """Search to the end."""
+        return self._run(first_bad(self.span))
+
+    def ask(self, *indices: int) -> None:
+        """Test these."""
+        self._run(self.span.ask(indices))
+
+    @property
+    def tested(self) -> list[int]:
+        """What was tested in this run, in order."""
+        numbers = {commit.commit: number for number, commit in enumerate(self.commits)}
+        return [numbers[name] for name in self.order]
+
+    def _run(self, search: Search[Candidate, A]) -> A:
+        subject = BisectSubject(self.tests, self.workshop, self.jobs)
+        return experiment.run(search, subject.test, self.journal, lambda name, _seen: self.order.append(name))
+
+
+def oracle(commits: list[TritonCommit], culprit: int) -> CandidateTests:
+    """A test that is bad from one commit on."""
     numbers = {commit.commit: number for number, commit in enumerate(commits)}
-    tested: list[int] = []
-
-    def test(triton: Triton) -> Observation:
-        return Observation(Verdict.BAD if numbers[triton.label] >= culprit else Verdict.GOOD)
-
-    search = CommitSearch(
-        commits,
-        workshop,
-        one_by_one(test),
-        vendor,
-        record=lambda commit, _: tested.append(numbers[commit.commit]),
+    return one_by_one(
+        lambda triton: Observation(Verdict.BAD if numbers[triton.label] >= culprit else Verdict.GOOD)
     )
-    search.run()
-    return search, tested
+
+
+def ran(
+    commits: list[TritonCommit], culprit: int, workshop: Workshop, vendor: str = "nvidia"
+) -> tuple[Run, list[int]]:
+    """A search that has ended, and the commits that it tested."""
+    run = Run(commits, workshop, oracle(commits, culprit), vendor)
+    run.end()
+    return run, run.tested
 
 
 def test_the_other_vendors_commits_cost_no_tests_but_the_one_before_the_culprit_is_confirmed() -> None:
     commits = history("common", *["amd", "amd", "tests", "nvidia"] * 8)
-    search, tested = searched(commits, 16, Workshop())
-    assert list(search.state.culprits) == [16]
+    search, tested = ran(commits, 16, Workshop())
+    assert list(search.span.state.culprits) == [16]
     assert 15 in tested
     assert len(tested) <= 4  # 8 of 32 matter: three halvings, and one to confirm
 
 
 @pytest.mark.parametrize("culprit", range(1, 13))
 def test_one_that_should_not_matter_is_found_all_the_same(culprit: int) -> None:
-    search, _ = searched(history("common", *["amd", "tests", "nvidia"] * 4), culprit, Workshop())
-    assert list(search.state.culprits) == [culprit]
+    search, _ = ran(history("common", *["amd", "tests", "nvidia"] * 4), culprit, Workshop())
+    assert list(search.span.state.culprits) == [culprit]
 
 
 def test_python_only_commits_share_one_build() -> None:
     workshop = Workshop()
     commits = history("common", *["python"] * 20)
-    search, tested = searched(commits, 7, workshop)
-    assert list(search.state.culprits) == [7]
+    search, tested = ran(commits, 7, workshop)
+    assert list(search.span.state.culprits) == [7]
     assert len(tested) == 4 or len(tested) == 5
     assert workshop.libraries == {commits[0].native}
 
 
 def test_commits_whose_llvm_would_have_to_be_built_come_last() -> None:
     commits = history("common", *["common"] * 10, "bump", *["common"] * 10)
-    _, tested = searched(commits, 4, Workshop())
+    _, tested = ran(commits, 4, Workshop())
     assert max(tested) < 11
-    search, tested = searched(commits, 17, Workshop())
-    assert list(search.state.culprits) == [17]
+    search, tested = ran(commits, 17, Workshop())
+    assert list(search.span.state.culprits) == [17]
     assert tested[0] < 11
 
 
 def test_what_cannot_be_built_is_skipped_with_the_reason_and_left_in_the_answer() -> None:
     commits = history(*["common"] * 12)
     workshop = Workshop(*(commit.commit for commit in commits[5:8]))
-    search, tested = searched(commits, 6, workshop)
-    assert list(search.state.culprits) == [5, 6, 7, 8]
-    skips = [outcome for outcome in search.outcomes.values() if outcome.verdict is Verdict.SKIP]
+    search, tested = ran(commits, 6, workshop)
+    assert list(search.span.state.culprits) == [5, 6, 7, 8]
+    outcomes = search.span.observations.values()
+    skips = [outcome for outcome in outcomes if outcome.verdict is Verdict.SKIP]
     assert {skip.why for skip in skips} == {"cannot compile: A.cpp:1: error: no"}
     assert len(tested) == len(set(tested))
 
@@ -140,8 +192,8 @@ def test_what_cannot_be_built_is_skipped_with_the_reason_and_left_in_the_answer(
 def test_a_native_tree_that_cannot_be_built_is_tried_once() -> None:
     commits = history("common", "common", *["python"] * 8, "common", "common")
     workshop = Workshop(*(commit.commit for commit in commits[1:10]))
-    search, tested = searched(commits, 6, workshop)
-    assert list(search.state.culprits) == list(range(1, 11))
+    search, tested = ran(commits, 6, workshop)
+    assert list(search.span.state.culprits) == list(range(1, 11))
     assert len([number for number in tested if 1 <= number < 10]) == 1
 
 
@@ -153,24 +205,63 @@ def test_what_is_no_fault_of_a_commit_ends_the_search(error: Exception) -> None:
     commits = history(*["common"] * 5)
     workshop = Workshop(*(commit.commit for commit in commits), error=error)
     with pytest.raises(type(error)):
-        searched(commits, 3, workshop)
+        ran(commits, 3, workshop)
 
 
 def test_a_search_goes_on_with_what_is_known() -> None:
     commits = history(*["common"] * 33)
-    known = {
-        commits[16].commit: Observation(Verdict.BAD),
-        commits[8].commit: Observation(Verdict.SKIP),
-    }
-    search = CommitSearch(commits, Workshop(), one_by_one(lambda _: Observation(Verdict.BAD)), known=known)
-    assert (search.state.bad, search.state.skipped) == (16, (8,))
-    assert list(search.run().culprits) == [1]
+    journal = Journal()
+    journal.add(commits[16].commit, Observation(Verdict.BAD))
+    journal.add(commits[8].commit, Observation(Verdict.SKIP))
+    run = Run(commits, Workshop(), oracle(commits, 1), journal=again(journal))
+    assert list(run.end().culprits) == [1]
+    assert not {8, 16} & {*run.tested}
+    assert max(run.tested) < 16
+
+
+def again(journal: Journal) -> Journal:
+    """The journal as the next run reads it."""
+    return Journal(seen=deepcopy(journal.seen), skipped=set(journal.skipped))
+
+
+@given(st.data())
+def test_wherever_a_search_is_killed_it_ends_in_the_same_culprit_and_tests_nothing_twice(
+    data: st.DataObject,
+) -> None:
+    """Whatever is built by then, whatever does not build, and however many are tested at once."""
+    kinds = data.draw(st.lists(st.sampled_from(["common", "python", "amd", "bump"]), min_size=3, max_size=30))
+    commits = history("common", *kinds)
+    culprit = data.draw(st.integers(1, len(commits) - 1))
+    broken = data.draw(st.sets(st.integers(1, len(commits) - 2), max_size=8))
+    jobs = data.draw(st.integers(1, 3))
+    lives = data.draw(st.integers(0, 12))
+    tests = oracle(commits, culprit)
+    workshop = Workshop(*(commits[index].commit for index in broken))
+
+    def mortal(tritons: Sequence[Triton]) -> Outcomes:
+        nonlocal lives
+        for triton, outcome in tests(tritons):
+            if not lives:
+                raise KeyboardInterrupt
+            lives -= 1
+            yield triton, outcome
+
+    first = Run(commits, workshop, mortal, jobs=jobs)
+    with suppress(KeyboardInterrupt):
+        first.end()
+    second = Run(commits, workshop, tests, jobs=jobs, journal=again(first.journal))
+    end = second.end()
+    assert not {*first.tested} & {*second.tested}
+    assert culprit in end.culprits
+    native = {commits[index].native for index in broken}
+    untestable = {index for index, commit in enumerate(commits) if commit.native in native}
+    assert {*end.culprits} - {end.bad} <= untestable
 
 
 def test_expected_costs_follow_what_was_built() -> None:
     commits = history("common", "common", "python", "nvidia", "bump")
     built: set[str] = set()
-    costs = CostModel(commits, Workshop().llvm_state, lambda commit: commit.native in built)
+    costs = CommitCosts(commits, Workshop().llvm_state, lambda commit: commit.native in built)
     assert costs.of(1).reasons == ("a whole build",)
     costs.record_build(1, 700.0)
     costs.record_test(2.0)
@@ -180,7 +271,7 @@ def test_expected_costs_follow_what_was_built() -> None:
     assert costs.of(2).seconds < costs.of(3).seconds < 700
     assert costs.of(4).seconds > 3600
     assert "to be built" in costs.of(4).reasons[0]
-    headers = CostModel(
+    headers = CommitCosts(
         [replace(commit, headers=commit.sources) for commit in commits],
         Workshop().llvm_state,
         lambda _: False,
@@ -193,10 +284,11 @@ def test_a_search_that_goes_on_knows_what_the_build_folder_holds() -> None:
     commits = history(*["common"] * 9)
     workshop = Workshop()
     workshop.at[OLD] = commits[6].commit
-    search = CommitSearch(commits, workshop, one_by_one(lambda _: Observation(Verdict.GOOD)))
-    assert search.seconds(5) == search.seconds(7) < search.seconds(2)
-    assert search.next() == (6,)  # nothing to compile
-    assert search.table()[0][1].reasons[0].endswith(commits[6].commit[:9])
+    span = searched(commits, workshop)
+    costs = [span.costs.of(index) for index in range(9)]
+    assert costs[5].seconds == costs[7].seconds < costs[2].seconds
+    assert span.next() == (6,)  # nothing to compile
+    assert costs[1].reasons[0].endswith(commits[6].commit[:9])
 
 
 def test_a_bump_is_the_likeliest_culprit_and_tests_the_unlikeliest() -> None:
@@ -225,25 +317,35 @@ def with_a_missing_pin() -> list[TritonCommit]:
 @pytest.mark.parametrize("culprit", [20, 60, 100, 159, 160, 161, 200])
 def test_a_pin_whose_llvm_cannot_be_had_is_tried_once(culprit: int) -> None:
     commits, workshop = with_a_missing_pin(), NoLlvm()
-    search, tested = searched(commits, culprit, workshop)
-    assert culprit in search.state.culprits
+    search, tested = ran(commits, culprit, workshop)
+    assert culprit in search.span.state.culprits
     assert len(tested) <= 12
     assert sum(commits[index].pin == NEW for index in tested) <= 1
     between = range(60, 161)
-    assert search.state.culprits == (between if culprit in between else range(culprit, culprit + 1))
+    assert search.span.state.culprits == (between if culprit in between else range(culprit, culprit + 1))
     if culprit in between:
-        assert search.missing == {NEW: "no LLVM: no archive has it"}
-        assert search.state.skipped == tuple(range(60, 160))
+        (why,) = {seen.why for seen in search.span.observations.values() if seen.why}
+        assert why == "no LLVM: no archive has it"
+        assert search.span.state.skipped == tuple(range(60, 160))
 
 
 def test_a_resumed_search_tries_a_missing_pin_again() -> None:
     commits = with_a_missing_pin()
-    first, _ = searched(commits, 100, NoLlvm())
-    known = {commits[index].commit: outcome for index, outcome in first.outcomes.items()}
+    first, _ = ran(commits, 100, NoLlvm())
     workshop = Workshop()
-    again = CommitSearch(commits, workshop, one_by_one(lambda _: Observation(Verdict.GOOD)), known=known)
-    again.run()
-    assert workshop.made
+    run = Run(commits, workshop, oracle(commits, 200), journal=again(first.journal))
+    run.end()
+    assert any(commits[index].pin == NEW for index in run.tested)
+
+
+def test_a_resumed_search_builds_no_native_tree_that_could_not_be_built() -> None:
+    commits = history("common", "common", *["python"] * 8, "common", "common")
+    broken = [commit.commit for commit in commits[1:10]]
+    first, _ = ran(commits, 6, Workshop(*broken))
+    workshop = Workshop(*broken)
+    run = Run(commits, workshop, oracle(commits, 6), journal=again(first.journal))
+    assert list(run.end().culprits) == list(range(1, 11))
+    assert workshop.made == []
 
 
 def test_the_seconds_of_an_llvm_are_not_those_of_a_build() -> None:
@@ -253,9 +355,9 @@ def test_the_seconds_of_an_llvm_are_not_those_of_a_build() -> None:
             return {"seconds": seconds} if commit.native in self.libraries else None
 
     commits = history(*["common"] * 9)
-    search = CommitSearch(commits, Slow(), one_by_one(lambda _: Observation(Verdict.GOOD)))
-    search.test(4)
-    assert search.seconds(0) <= 100 + search.costs.of(4).seconds
+    run = Run(commits, Slow(), oracle(commits, 8))
+    run.ask(4)
+    assert run.span.costs.of(0).seconds <= 100 + run.span.costs.of(4).seconds
 
 
 @pytest.mark.parametrize("culprit", range(1, 24))
@@ -270,14 +372,36 @@ def test_commits_that_need_no_build_are_tested_at_once(culprit: int) -> None:
         for one in reversed(tritons):  # the last one ends first
             yield one, Observation(Verdict.BAD if numbers[one.label] >= culprit else Verdict.GOOD)
 
-    search = CommitSearch(commits, workshop, tests, jobs=3)
-    search.test(0, len(commits) - 1)
-    assert list(search.run().culprits) == [culprit]
+    run = Run(commits, workshop, tests, jobs=3)
+    run.ask(0, len(commits) - 1)
+    assert list(run.end().culprits) == [culprit]
     tested = [index for indices in rounds for index in indices]
     assert len(tested) == len(set(tested))
     assert max(map(len, rounds)) == 3
     assert len(rounds) <= 5  # one by one it takes up to seven
     assert len(workshop.libraries) == 2
+
+
+def test_an_outcome_that_comes_first_is_noted_first() -> None:
+    """A kill while the slowest test of several is under way loses that one only."""
+    commits = history("common", *["python"] * 11)
+
+    def tests(tritons: Sequence[Triton]) -> Outcomes:
+        yield from ((triton, Observation(Verdict.GOOD)) for triton in tritons[:0:-1])
+        raise KeyboardInterrupt
+
+    run = Run(commits, Workshop(), tests, jobs=3)
+    with pytest.raises(KeyboardInterrupt):
+        run.ask(3, 4, 5)
+    assert run.tested == [5, 4]
+
+
+def test_of_several_commits_a_native_tree_that_cannot_be_built_is_tried_once() -> None:
+    commits = history("common", "common", *["python"] * 8, "common", "common")
+    workshop = Workshop(*(commit.commit for commit in commits[1:10]))
+    run = Run(commits, workshop, oracle(commits, 6), jobs=3)
+    assert list(run.end().culprits) == list(range(1, 11))
+    assert len([name for name in workshop.made if name in workshop.broken]) == 1
 
 
 def test_commits_that_must_be_built_are_tested_one_by_one() -> None:
@@ -288,7 +412,6 @@ def test_commits_that_must_be_built_are_tested_one_by_one() -> None:
         rounds.append(len(tritons))
         return one_by_one(lambda _: Observation(Verdict.GOOD))(tritons)
 
-    search = CommitSearch(commits, Workshop(), tests, jobs=4)
-    assert not search.shared_trees
-    assert list(search.run().culprits) == [19]
+    run = Run(commits, Workshop(), tests, jobs=4)
+    assert list(run.end().culprits) == [19]
     assert set(rounds) == {1}

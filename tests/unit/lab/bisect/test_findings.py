@@ -5,19 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.unit.lab.bisect.findings import CULPRIT, MLIR
-from tritonsmith.lab.bisect import findings
-from tritonsmith.lab.bisect.command import BisectAnswer, BisectStep
+from tritonsmith.lab.bisect import page
 from tritonsmith.lab.bisect.culprit import Level, PartingPass
-from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession, TestedTriton
+from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
+from tritonsmith.lab.bisect.stages import BisectAnswer, BisectStep
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
 GOOD, BAD = Observation(Verdict.GOOD, "spills 980"), Observation(Verdict.BAD, "spills 4472")
+JOURNAL = Journal()
+for tested, seen in (("3.6.0", GOOD), ("3.9.0", BAD), (CULPRIT.commit, BAD)):
+    JOURNAL.add(tested, seen)
 SESSION = BisectSession(
     Path("bisects/one"),
     BisectQuestion(good="3.6.0", bad="3.9.0", kernel="/k.py:k", when=("spills>0",)),
-    (TestedTriton("3.6.0", GOOD), TestedTriton("3.9.0", BAD), TestedTriton(CULPRIT.commit, BAD)),
+    JOURNAL,
 )
-STEP = BisectStep("3.6.0", CULPRIT.commit, (CULPRIT.commit,), SESSION.outcomes, ("3.8.0",))
+STEP = BisectStep("3.6.0", CULPRIT.commit, (CULPRIT.commit,), ("3.8.0",))
 
 
 def test_a_culprit_is_a_commit_and_its_pass_is_beside(tmp_path: Path) -> None:
@@ -25,7 +29,7 @@ def test_a_culprit_is_a_commit_and_its_pass_is_beside(tmp_path: Path) -> None:
         Level.PASSES, "passes: cse is the first", "cse", "lib/A.cpp", MLIR, MLIR.replace("k", "j")
     )
     answer = BisectAnswer(None, STEP, (CULPRIT,), CULPRIT, ("a note",))
-    made = findings.of(SESSION, answer, parted, (tmp_path / "good", tmp_path / "bad"))
+    made = page.findings(SESSION, answer, parted, (tmp_path / "good", tmp_path / "bad"))
     assert made.suspects == (CULPRIT,)
     assert made.question == "spills>0"
     assert "--when 'spills>0'" in made.command
@@ -38,13 +42,13 @@ def test_a_culprit_is_a_commit_and_its_pass_is_beside(tmp_path: Path) -> None:
 
 def test_llvms_passes_are_compared_as_llvms() -> None:
     parted = PartingPass(Level.LLVM, "passes: licm is the first", "licm", "", "good", "bad")
-    made = findings.of(SESSION, BisectAnswer(STEP), parted)
+    made = page.findings(SESSION, BisectAnswer(STEP), parted)
     assert made.by_pass is not None
     assert made.by_pass.stage == "llvm"
 
 
 def test_a_pass_that_is_not_known_is_a_note_only() -> None:
     parted = PartingPass(Level.UNKNOWN, "passes: not comparable: no compiler")
-    made = findings.of(SESSION, BisectAnswer(STEP), parted)
+    made = page.findings(SESSION, BisectAnswer(STEP), parted)
     assert made.by_pass is None
     assert made.notes[-1] == parted.said

@@ -9,7 +9,7 @@ import pytest
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import LockedError
 from tritonsmith.core.plan import locks
-from tritonsmith.lab.bisect import kept, session
+from tritonsmith.lab.bisect import session
 from tritonsmith.lab.bisect.session import BisectQuestion
 
 pytestmark = pytest.mark.unit
@@ -38,19 +38,21 @@ def space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 
 
 def test_what_bisects_made_is_cleared_and_nothing_else(space: Workspace) -> None:
-    found = kept.find(space)
+    found = session.kept(space)
     assert {str(one.folder.relative_to(space.root)): one.kind for one in found} == OURS
     assert {one.bytes for one in found} == {5}
-    with kept.held(found, space, "clear-cache"):
-        space.run(kept.plan(found, space), "clear-cache")
-    assert kept.find(space) == ()
+    with session.all_held(found, space, "clear-cache"):
+        space.run(session.removal(found, space), "clear-cache")
+    assert session.kept(space) == ()
     assert all((space.root / name / "in" / "it").is_file() for name in THEIRS)
 
 
 def test_a_bisect_that_runs_keeps_everything(space: Workspace) -> None:
     running = session.begin(BisectQuestion(good="3.6.0", bad="3.9.0"))
-    with running.held(), pytest.raises(LockedError), kept.held(kept.find(space), space, "clear-cache"):
-        raise AssertionError("held")
+    with running.held():
+        everything = session.all_held(session.kept(space), space, "clear-cache")
+        with pytest.raises(LockedError), everything:
+            raise AssertionError("held")
     building = locks.hold(space.sources / "bisect-0123abcd.lock", purpose="bisect")
-    with building, pytest.raises(LockedError), kept.held(kept.find(space), space, "clear-cache"):
+    with building, pytest.raises(LockedError), session.all_held(session.kept(space), space, "clear-cache"):
         raise AssertionError("held")

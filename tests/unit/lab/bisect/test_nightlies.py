@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from git import Repo
-from packaging.version import Version
 
+from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import DownloadError, FactError, UsageError
-from tritonsmith.lab.bisect import nightlies, nightly_commits
-from tritonsmith.lab.bisect.nightlies import NightlyWheel
+from tritonsmith.lab.bisect import nightlies
 
 pytestmark = pytest.mark.unit
 
@@ -54,8 +53,8 @@ def test_dates_order_what_names_them(page: str) -> None:
 
 
 def test_history_orders_commits_and_leaves_out_what_it_lacks() -> None:
-    def wheel(commit: str) -> NightlyWheel:
-        return NightlyWheel(Version(f"3.5.0+git{commit}"), "", commit)
+    def wheel(commit: str) -> Triton:
+        return Triton(f"3.5.0+git{commit}", commit=commit)
 
     commits = [f"{digit}" * 40 for digit in "9512"]
     found = nightlies.by_history(
@@ -92,11 +91,8 @@ def _clone(folder: Path) -> tuple[Path, list[str]]:
 
 def test_which_nightlies_have_a_commit(tmp_path: Path) -> None:
     clone, (old, middle, new, side) = _clone(tmp_path / "clone")
-    wheels = [
-        NightlyWheel(Version(f"3.5.0+git{one[:8]}"), "", one[:8])
-        for one in (side, new, middle, old, "f" * 40)
-    ]
-    found = nightly_commits.of(wheels, middle[:10], clone)
+    wheels = [Triton(f"3.5.0+git{one[:8]}", commit=one[:8]) for one in (side, new, middle, old, "f" * 40)]
+    found = nightlies.standings(wheels, middle[:10], clone)
     told = {one.wheel.commit: str(one.standing) for one in found}
     expected = {
         old: "lacks it",
@@ -107,15 +103,15 @@ def test_which_nightlies_have_a_commit(tmp_path: Path) -> None:
     }
     assert told == {commit[:8]: said for commit, said in expected.items()}
     assert [one.wheel.commit for one in found if one.time] == [one[:8] for one in (old, middle, new, side)]
-    first = nightly_commits.first(found)
+    first = nightlies.first(found)
     assert first
     assert first.wheel.commit == middle[:8]
     with pytest.raises(FactError, match="no commit deadbeef"):
-        nightly_commits.of(wheels, "deadbeef", clone)
+        nightlies.standings(wheels, "deadbeef", clone)
 
 
 def test_without_a_clone_only_a_name_tells() -> None:
-    wheels = [NightlyWheel(Version(f"3.5.0+git{one * 8}"), "", one * 8) for one in "12"]
-    found = nightly_commits.of(wheels, "1" * 40, None)
+    wheels = [Triton(f"3.5.0+git{one * 8}", commit=one * 8) for one in "12"]
+    found = nightlies.standings(wheels, "1" * 40, None)
     assert [str(one.standing) for one in found] == ["built from it", "unknown"]
-    assert nightly_commits.first(nightly_commits.of(wheels, "3" * 8, None)) is None
+    assert nightlies.first(nightlies.standings(wheels, "3" * 8, None)) is None

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from tests.unit.repositories import Made
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab.bisect import commit_range, ends, nightlies, report, session
-from tritonsmith.lab.bisect.build import CommitBuilds
-from tritonsmith.lab.bisect.command import BisectAnswer, BisectStep, TritonBisect
+from tritonsmith.lab.bisect import history, nightlies, report, session
+from tritonsmith.lab.bisect.command import TritonBisect
 from tritonsmith.lab.bisect.cost import LlvmState
 from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.lab.bisect.session import BisectQuestion
+from tritonsmith.lab.bisect.stages import BisectAnswer, BisectStep
 from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
@@ -80,13 +81,14 @@ class Branches:
     commits: dict[str, str]
 
     def bisect(self, good: str, bad: str, nightlies: str = "") -> BisectAnswer:
-        return self.begun(good, bad, nightlies).run()
+        bisect = self.begun(good, bad, nightlies)
+        with bisect.session.held():
+            return bisect.run()
 
     def begun(self, good: str, bad: str, nightlies: str = "") -> TritonBisect:
-        one, other = (ends.parse(text, "--good", self.made.path) for text in (good, bad))
+        one, other = (tritons.parse_end(text, "--good", self.made.path) for text in (good, bad))
         begun = session.begin(BisectQuestion(good=good, bad=bad, when=("x",), nightlies=nightlies))
-        builds = cast("CommitBuilds", Ready(self.made.path))
-        return TritonBisect(begun, InTree(self.made), one, other, builds, tell=lambda _: None)
+        return TritonBisect(begun, InTree(self.made), one, other, Ready(self.made.path), tell=lambda _: None)
 
 
 @pytest.fixture
@@ -187,12 +189,12 @@ def test_a_fix_is_not_searched_where_the_clone_lacks_its_branch(
     made.made.git("branch", "--force", "release/3.6.x", point)
     made.made.git("tag", "--delete", "v3.6.0")
     known = {point: Observation(Verdict.BAD)}
-    found = commit_range.between("3.6.0", "3.7.0", made.made.path, known)
+    found = history.between("3.6.0", "3.7.0", made.made.path, known)
     assert (found.first, found.last, found.fix) == (point, made.commits["point 3.7"], False)
 
 
 def test_a_fix_among_commits_that_cannot_be_tested_is_not_decided() -> None:
-    step = BisectStep("c" * 40, "a" * 40, ("b" * 40, "c" * 40), {}, fix=True)
+    step = BisectStep("c" * 40, "a" * 40, ("b" * 40, "c" * 40), fix=True)
     said = report.verdict(BisectAnswer(None, step))
     assert said == f"undecided: the fix is one of {'b' * 12}, {'c' * 12}; all but {'c' * 12} were skipped"
 
@@ -201,11 +203,11 @@ def test_a_release_that_the_clone_lacks_is_an_error(branches: Callable[[str], Br
     made = branches("pick 3.7.1")
     made.made.git("tag", "--delete", "v3.7.0")
     with pytest.raises(FactError, match=r"neither a tag nor a branch of release 3\.7\.0"):
-        commit_range.between("3.7.0", "3.7.1", made.made.path, {})
+        history.between("3.7.0", "3.7.1", made.made.path, {})
     made.made.git("tag", "--delete", "v3.7.1")
     point, tip = made.commits["point 3.7"], made.commits["version 3.7.1"]
     known = {point: Observation(Verdict.GOOD)}
-    found = commit_range.between("3.6.0", "3.7.1", made.made.path, known)
+    found = history.between("3.6.0", "3.7.1", made.made.path, known)
     assert (found.first, found.last, found.picked) == (point, tip, True)  # the end of its branch
 
 
@@ -213,7 +215,7 @@ def test_nightlies_are_tested_in_the_order_of_history(
     branches: Callable[[str], Branches], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = branches("main 2")
-    monkeypatch.setattr(nightlies, "installer", lambda _: lambda _: "")
+    monkeypatch.setattr(nightlies, "install", lambda _: "")
     names = {name: f"3.6.0+git{made.commits[name][:8]}" for name in ("main 1", "point 3.7", "main 3")}
     links = "".join(f'<a href="triton-{name}-py3-none-any.whl">x</a>' for name in names.values())
     page = tmp_path / "triton" / "index.html"

@@ -26,7 +26,6 @@ from tritonsmith.lab.bisect.predicate.kernel_compiles import (
     Manifests,
     UntestableError,
 )
-from tritonsmith.lab.bisect.predicate.protocol import ConfirmedPredicate
 from tritonsmith.lab.bisect.tested_file import TestFile
 from tritonsmith.lab.model import Observation, Verdict
 
@@ -222,10 +221,8 @@ def test_commands_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
     tritons = [Triton(name, python=_interpreter(tmp_path / name)) for name in ("fine", "bad")]
     tested = CommandPredicate(("python", "-c", MEET), tmp_path, tmp_path / "tests", jobs=2)
-    confirmed = ConfirmedPredicate(tested, 2)
-    for predicate in (tested, confirmed):
-        found = {triton.label: outcome.verdict for triton, outcome in predicate.outcomes(tritons)}
-        assert found == {"fine": GOOD, "bad": BAD}
+    found = {triton.label: outcome.verdict for triton, outcome in tested.outcomes(tritons)}
+    assert found == {"fine": GOOD, "bad": BAD}
 
 
 def test_an_error_of_one_of_several_commands_ends_them(
