@@ -1,7 +1,8 @@
-"""Small repositories, made by git."""
+"""Small repositories, made by git in as few processes as possible: some tests make dozens."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,13 +20,16 @@ class Made:
         from git import Repo
 
         self.path = path
-        self._repository = Repo.init(path, initial_branch="main")
-        with self._repository.config_writer() as config:
-            config.set_value("user", "name", "Somebody")
-            config.set_value("user", "email", "somebody@example.invalid")
-            config.set_value("commit", "gpgsign", "false")
-            config.set_value("uploadpack", "allowFilter", "true")
-            config.set_value("uploadpack", "allowAnySHA1InWant", "true")
+        if not _EMPTY:
+            _EMPTY.update(_init(path))
+        (path / ".git").mkdir(parents=True, exist_ok=True)
+        for name, content in _EMPTY.items():  # without a process, and the same files
+            place = path / ".git" / name
+            if content is None:
+                place.mkdir(parents=True, exist_ok=True)
+            else:
+                place.write_bytes(content)
+        self._repository = Repo(path)
 
     def commit(self, message: str, files: Text | None = None) -> str:
         """Commit what files say; a text that begins with `->` is a link, None removes the file."""
@@ -39,7 +43,7 @@ class Made:
                 path.write_text(text, encoding="utf-8")
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message", message)
-        return self.git("rev-parse", "HEAD")
+        return self._repository.head.commit.hexsha  # as `git rev-parse` reads it, without a process
 
     def git(self, *argv: str) -> str:
         """Run git in it."""
@@ -47,6 +51,30 @@ class Made:
 
     def close(self) -> None:
         self._repository.close()
+
+
+_EMPTY: dict[
+    str, bytes | None
+] = {}  # path below .git to content, None for a folder; a folder before what is in it
+
+
+def _init(path: Path) -> dict[str, bytes | None]:
+    """Let git make an empty repository; return what is in its .git."""
+    from git import Repo
+
+    with Repo.init(path, initial_branch="main") as repository, repository.config_writer() as config:
+        config.set_value("user", "name", "Somebody")
+        config.set_value("user", "email", "somebody@example.invalid")
+        config.set_value("commit", "gpgsign", "false")
+        config.set_value("maintenance", "auto", "false")  # else each commit starts two more processes
+        config.set_value("uploadpack", "allowFilter", "true")
+        config.set_value("uploadpack", "allowAnySHA1InWant", "true")
+    inner = path / ".git"
+    shutil.rmtree(inner / "hooks", ignore_errors=True)  # a dozen samples
+    entries = sorted(inner.rglob("*"))
+    return {
+        str(entry.relative_to(inner)): entry.read_bytes() if entry.is_file() else None for entry in entries
+    }
 
 
 Maker = Callable[[str], Made]

@@ -18,22 +18,23 @@ from invoke.exceptions import ParseError
 from invoke.parser import Parser
 from invoke.parser.context import ParserContext
 
-import tritonsmith
 from tests import documented
 from tests.documented import DocumentedCommand
+from tests.unit import sources
 from tritonsmith.cli import modes
 from tritonsmith.cli.tasks import namespace
 from tritonsmith.cli.tasks.option_task import from_argv
 from tritonsmith.core import command_line
 
-_SOURCES = Path(tritonsmith.__file__).parent
+pytestmark = sources.together
+
 _REPOSITORY = Path(__file__).parents[2]
 _NAMES = "|".join(map(re.escape, sorted(namespace.every, key=len, reverse=True)))
 _ARGUMENT = r"(?: (?:--?[a-z]|[A-Z]{1,}\b|-- )| prints | makes | shows | lists | reads )"
 _BARE = re.compile(rf"(?<![\w./-])(?<!invoke )(?<!docker )(?:{_NAMES}){_ARGUMENT}")
 _OTHER = re.compile(rf"(?:tritonsmith|bootstrap) (?:{_NAMES})\b")
 _FLAGGED = re.compile(rf"invoke ({_NAMES})\b([^,;:()]*)")
-_TABLES = (Path("cli/modes.py"), Path("cli/commands.py"))  # of how commands are typed
+_TABLES = ("cli/modes.py", "cli/commands.py")  # of how commands are typed
 _KEPT = {  # what a file or a lock says, for whoever reads it
     "tritonsmith kernel.compile",
     "tritonsmith kernel.compile ",
@@ -46,25 +47,19 @@ _KEPT = {  # what a file or a lock says, for whoever reads it
 }
 
 
-def _trees() -> Iterator[tuple[Path, ast.Module]]:
-    """Every file of the sources."""
-    for path in sorted(_SOURCES.rglob("*.py")):
-        yield path.relative_to(_SOURCES), ast.parse(path.read_text(encoding="utf-8"))
-
-
-def _calls_of_command(tree: ast.Module) -> Iterator[ast.Call]:
-    """The calls of `command_line.command`."""
-    for node in ast.walk(tree):
+def _calls_of_command(path: str) -> Iterator[ast.Call]:
+    """The calls of `command_line.command` in one module."""
+    for node in sources.nodes(path):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "command":
             yield node
 
 
 def _texts() -> Iterator[tuple[str, str]]:
     """Every string of the sources for users, with its place: no docstring, nor a table of modes."""
-    for path, tree in _trees():
+    for path in sources.trees():
         if path in _TABLES:
             continue
-        nodes = list(ast.walk(tree))
+        nodes = sources.nodes(path)
         docs = {
             id(node.body[0].value)
             for node in nodes
@@ -72,7 +67,7 @@ def _texts() -> Iterator[tuple[str, str]]:
             and node.body
             and isinstance(node.body[0], ast.Expr)
         }
-        docs |= {id(call.args[0]) for call in _calls_of_command(tree)}
+        docs |= {id(call.args[0]) for call in _calls_of_command(path)}
         for node in nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
                 yield f"{path}:{node.lineno}", node.value
@@ -108,8 +103,8 @@ def test_no_value_is_put_into_a_command_by_hand() -> None:
     """`command_line.command` quotes it."""
     texts = [
         (f"{path}:{node.lineno}", _shape(node))
-        for path, tree in _trees()
-        for node in ast.walk(tree)
+        for path in sources.trees()
+        for node in sources.nodes(path)
         if isinstance(node, ast.JoinedStr)
     ]
     assert len(texts) > 500
@@ -125,12 +120,16 @@ def _shape(text: ast.JoinedStr) -> str:
 def test_every_command_that_is_written_can_be_parsed() -> None:
     calls = [
         (f"{path}:{node.lineno}", node)
-        for path, tree in _trees()
-        if "from tritonsmith.core.command_line import command" in map(ast.unparse, tree.body)
-        for node in _calls_of_command(tree)
+        for path, tree in sources.trees().items()
+        if "from tritonsmith.core.command_line import command" in _from_imports(tree)
+        for node in _calls_of_command(path)
     ]
     assert len(calls) > 40
     assert [(place, why) for place, call in calls if (why := _why_not(call))] == []
+
+
+def _from_imports(tree: ast.Module) -> list[str]:
+    return [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
 
 
 def _why_not(call: ast.Call) -> str:

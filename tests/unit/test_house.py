@@ -11,19 +11,21 @@ from pathlib import Path
 
 import pytest
 
-import tritonsmith
+from tests.unit import sources
+from tests.unit.sources import SOURCES
 
-_SOURCES = Path(tritonsmith.__file__).parent
+pytestmark = sources.together
+
 _REPOSITORY = Path(__file__).parents[2]
 _ARCHITECTURE = (_REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
 def test_who_searches_for_a_class_finds_one() -> None:
     homes: defaultdict[str, list[str]] = defaultdict(list)
-    for path in _SOURCES.rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for name, tree in sources.trees().items():
+        for node in tree.body:
             if isinstance(node, ast.ClassDef):
-                homes[node.name].append(path.relative_to(_SOURCES).as_posix())
+                homes[node.name].append(name)
     assert len(homes) > 300
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 
@@ -37,8 +39,8 @@ _REACHES = re.compile(
 
 def test_one_module_is_the_door_to_the_worker() -> None:
     reaching = {
-        path.relative_to(_SOURCES).as_posix()
-        for path in _SOURCES.rglob("*.py")
+        path.relative_to(SOURCES).as_posix()
+        for path in SOURCES.rglob("*.py")
         if path.parent.name != "worker" and _REACHES.search(path.read_text(encoding="utf-8"))
     }
     assert reaching == {_DOOR}
@@ -65,8 +67,8 @@ def _listed() -> list[str]:
 
 
 def test_the_architecture_lists_every_package_and_no_other() -> None:
-    packages = {path.parent.relative_to(_SOURCES).as_posix() + "/" for path in _SOURCES.rglob("__init__.py")}
-    modules = {path.name for path in _SOURCES.glob("*.py")} - {"__init__.py"}
+    packages = {path.parent.relative_to(SOURCES).as_posix() + "/" for path in SOURCES.rglob("__init__.py")}
+    modules = {path.name for path in SOURCES.glob("*.py")} - {"__init__.py"}
     listed = _listed()
     assert sorted(listed) == sorted((packages - {"./"}) | modules)
 

@@ -7,16 +7,16 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
-import tritonsmith
+from tests.unit import sources
+
+pytestmark = sources.together
 
 T = TypeVar("T", bound=ast.AST)
 
-_SOURCES = Path(tritonsmith.__file__).parent
 _SMALL = 120  # lines
 _SLACK = 25  # by so much a number may be too high
 # First words of relative clauses: a docstring begins with a verb, or with a noun and its article.
@@ -28,20 +28,21 @@ _VERDICT = re.compile(r"(?:[A-Z]\w*)?(?:Verdict|Outcome|Seen|Answer)")
 @cache
 def _modules() -> dict[str, ast.Module]:
     """Trees of all modules, by their dotted names."""
-    modules = {}
-    for path in sorted(_SOURCES.rglob("*.py")):
-        parts = path.relative_to(_SOURCES.parent).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        modules[name] = ast.parse(path.read_text(encoding="utf-8"))
-    return modules
+    return {_dotted(path): tree for path, tree in sources.trees().items()}
+
+
+def _dotted(path: str) -> str:
+    parts = ("tritonsmith", *path.removesuffix(".py").split("/"))
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 @cache
 def _by_kind() -> dict[type[ast.AST], list[tuple[str, ast.AST]]]:
     """Nodes of all modules, found in one walk, each with the name of its module."""
     nodes = defaultdict(list)
-    for name, tree in _modules().items():
-        for node in ast.walk(tree):
+    for path in sources.trees():
+        name = _dotted(path)
+        for node in sources.nodes(path):
             nodes[type(node)].append((name, node))
     return nodes
 

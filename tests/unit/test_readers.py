@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pytest
 
-import tritonsmith
+from tests.unit import sources
 
-_SOURCES = Path(tritonsmith.__file__).parent
+pytestmark = sources.together
+
 _PARSERS = {"ast.parse", "ET.fromstring", "json.load", "json.loads", "tokenize.open", "tomllib.load"}
 _PARSERS |= {"tomllib.loads", "yaml.load", "yaml.safe_load"}
 _WRITES = re.compile(r"'(?=.*[wax])[rwaxbt+]{1,3}'|.*\bos\.O_(WRONLY|CREAT)\b.*|_FOLDER|_NEW|os\.devnull")
@@ -91,9 +91,9 @@ _KNOWN = {
 }
 
 
-def reads(source: str) -> Iterator[int]:
+def reads(nodes: Iterable[ast.AST]) -> Iterator[int]:
     """Lines of a module that read a file or parse a text by other means than `untrusted`."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes:
         if isinstance(node, ast.Call) and _reads(node):
             yield node.lineno
 
@@ -101,20 +101,21 @@ def reads(source: str) -> Iterator[int]:
 def _reads(call: ast.Call) -> bool:
     whole = ast.unparse(call.func)
     owner, _, name = whole.rpartition(".")
-    words = [ast.unparse(word) for word in (*call.args, *(word.value for word in call.keywords))]
     if whole in _PARSERS:
         return True
     if owner.rpartition(".")[2] in ("untrusted", "source"):  # which call `untrusted`
         return False
     if name in ("read_text", "read_bytes"):
         return bool(owner)
-    opens = name == "open" and owner not in ("webbrowser", "book", "tarfile")
-    return opens and not any(map(_WRITES.fullmatch, words))
+    if name != "open" or owner in ("webbrowser", "book", "tarfile"):
+        return False
+    words = (*call.args, *(word.value for word in call.keywords))
+    return not any(_WRITES.fullmatch(ast.unparse(word)) for word in words)
 
 
 def test_whoever_reads_a_file_of_others_does_it_by_untrusted() -> None:
-    paths = [path for path in _SOURCES.rglob("*.py") if path.relative_to(_SOURCES).parts[0] not in _WORKER]
-    found = {str(path.relative_to(_SOURCES)): [*reads(path.read_text())] for path in paths}
+    names = [name for name in sources.trees() if name.partition("/")[0] not in _WORKER]
+    found = {name: [*reads(sources.nodes(name))] for name in names}
     del found["core/untrusted.py"]
     new = [f"{name}:{line}" for name, lines in found.items() if name not in _KNOWN for line in lines]
     assert new == [], "`untrusted` reads what others wrote; a file of the tool's own is listed above"
@@ -137,7 +138,7 @@ def test_whoever_reads_a_file_of_others_does_it_by_untrusted() -> None:
     ],
 )
 def test_a_reader_that_somebody_adds_is_found(planted: str) -> None:
-    assert list(reads(planted))
+    assert list(reads(ast.walk(ast.parse(planted))))
 
 
 @pytest.mark.parametrize(
@@ -153,4 +154,4 @@ def test_a_reader_that_somebody_adds_is_found(planted: str) -> None:
     ],
 )
 def test_what_only_looks_like_one_is_none(harmless: str) -> None:
-    assert not list(reads(harmless))
+    assert not list(reads(ast.walk(ast.parse(harmless))))
