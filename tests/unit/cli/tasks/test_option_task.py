@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import MISSING
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,18 @@ def _values(option: Option, texts: st.SearchStrategy[str]) -> st.SearchStrategy[
     return found | st.none() if option.kind.endswith("None") else found
 
 
+@cache
+def _options_of(name: str) -> tuple[tuple[Option, st.SearchStrategy[Any]], ...]:
+    """The options of a task with their values: hypothesis checks a strategy that it knows no second time."""
+    made = namespace.every[name]
+    taken = {flag for one in made.arguments([]) for flag in (f"--{one.names[0]}", *one.names)}
+    # Invoke takes a value that is called like a flag of the task for that flag, however it is written
+    texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).filter(
+        lambda text: text not in taken
+    ) | st.sampled_from(["-", "--", "-h", "--help", "-x", "a b", "=", "-x=1", "doctor", ""])
+    return tuple((option, _values(option, texts)) for option in made.options)
+
+
 _NO_LIST = dict.fromkeys(map(ord, ",;"), "_")
 
 
@@ -51,15 +64,10 @@ _NO_LIST = dict.fromkeys(map(ord, ",;"), "_")
 @pytest.mark.parametrize("name", sorted(namespace.every))
 def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
     made: OptionTask = namespace.every[name]
-    taken = {flag for one in made.arguments([]) for flag in (f"--{one.names[0]}", *one.names)}
-    # Invoke takes a value that is called like a flag of the task for that flag, however it is written
-    texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])).filter(
-        lambda text: text not in taken
-    ) | st.sampled_from(["-", "--", "-h", "--help", "-x", "a b", "=", "-x=1", "doctor", ""])
     groups: dict[str, tuple[type, dict[str, Any]]] = {}
     values: dict[str, Any] = {}
-    for option in made.options:
-        value = data.draw(_values(option, texts), label=option.name)
+    for option, strategy in _options_of(name):
+        value = data.draw(strategy, label=option.name)
         if option.group_class:
             groups.setdefault(option.group, (option.group_class, {}))[1][option.name] = value
         else:
