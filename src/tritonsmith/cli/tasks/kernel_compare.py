@@ -12,7 +12,7 @@ from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.lab.compare.diff import Comparison
-    from tritonsmith.lab.terms import Term
+    from tritonsmith.lab.compare.thresholds import Threshold
 
 
 @task(tables=True, name="compare")
@@ -36,12 +36,10 @@ def compare_(
     """Compile kernels with two Tritons or option sets, and compare."""
     from tritonsmith.cli.tasks import output
     from tritonsmith.compiler import tritons
-    from tritonsmith.lab import terms as language
     from tritonsmith.lab.compare import diff as compare_diff
-    from tritonsmith.lab.compare import inputs
+    from tritonsmith.lab.compare import inputs, thresholds
 
-    # An empty text is a variable of CI that is not set: no terms would pass everything.
-    terms = () if fail_on is None else language.parse([fail_on], "--fail-on")
+    limits = thresholds.parse(fail_on)
     names = parse_stages(stage)
     first, second = tritons.parse(side_a), tritons.parse(side_b)
     wanted = inputs.prepare(first, second, compared_kernels(kernel, what), out)
@@ -51,12 +49,12 @@ def compare_(
     with inputs.held(wanted):
         made = inputs.compile_missing(wanted, scheduler, jobs=jobs, timeout=timeout, env=env, silent=json)
         found = compare_diff.compare(*made, names=(first.label, second.label))
-        _print(found, terms, out, diff=diff, stages=names, json=json)
+        _print(found, limits, out, diff=diff, stages=names, json=json)
 
 
 def _print(
     found: Comparison,
-    terms: tuple[Term, ...],
+    limits: tuple[Threshold, ...],
     out: Path | None,
     *,
     diff: bool,
@@ -70,13 +68,13 @@ def _print(
     from tritonsmith.core.ui import console
     from tritonsmith.lab.compare import report, thresholds
 
-    violations: tuple[thresholds.Violation, ...] = ()
-    unchecked = None
+    judgement = thresholds.check(found, limits)
+    violations, unchecked = judgement.violations, None
     try:
-        violations = thresholds.check(terms, found)
-    except FactError as error:  # told after what there is
-        unchecked = error
-    content = dumps(report.as_json(found, terms, violations), indent=2)
+        thresholds.require(judgement, found)
+    except FactError as error:  # raised below, after the tables
+        violations, unchecked = (), error
+    content = dumps(report.as_json(found, limits, violations), indent=2)
     for text in found.notes:
         console.note(text)
     if json:
@@ -92,12 +90,12 @@ def _print(
         raise unchecked
     if violations:
         raise SmithError(
-            report.verdict(terms, violations),
-            why="\n".join(report.violations(violations)),
+            report.verdict(limits, violations),
+            why="\n".join(report.lines(violations)),
             hints=["--diff shows the differences of the stages", "--json has all values and messages"],
         )
-    if terms and not json:
-        console.out().print(report.verdict(terms, violations), markup=False)
+    if limits and not json:
+        console.out().print(report.verdict(limits, violations), markup=False)
 
 
 def _print_tables(found: Comparison, stages: tuple[str, ...], *, diff: bool) -> None:

@@ -23,7 +23,7 @@ from tritonsmith.cli.tasks.options import (
 from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
-    from tritonsmith.lab.rehearse.findings import RehearsalVerdict
+    from tritonsmith.lab.rehearse.assessment import Assessment
     from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
 
 
@@ -47,9 +47,9 @@ def rehearse(
     """Compile a corpus with two Tritons and report regressions."""
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import UsageError
-    from tritonsmith.lab.rehearse import findings, page, rehearsal, report
+    from tritonsmith.lab.rehearse import assessment, page, rehearsal, report
 
-    terms = findings.limits(fail_on)
+    terms = assessment.limits(fail_on)
     sides = rehearsal.parse_side(from_, "--from"), rehearsal.parse_side(to, "--to")
     file, name = _listed(kernels, corpus)
     if source and not source.is_dir():
@@ -63,7 +63,7 @@ def rehearse(
     place = out.path(place.name) if out else place
     page.check(place)
     made = rehearsal.execute(wanted, scheduler, count=jobs, timeout=timeout, silent=json)
-    verdict = findings.check(made.comparison, terms)
+    verdict = assessment.check(made.comparison, terms)
     page.write(wanted, made, terms, verdict, place)
     if json:
         output.json(report.as_json(wanted, made, terms, verdict))
@@ -90,7 +90,7 @@ def _listed(kernels: str, corpus: Path | None) -> tuple[Path, str]:
 
 
 def _print(
-    wanted: UpgradeRehearsal, made: RehearsalResult, verdict: RehearsalVerdict, place: Path, *, json: bool
+    wanted: UpgradeRehearsal, made: RehearsalResult, verdict: Assessment, place: Path, *, json: bool
 ) -> None:
     from tritonsmith.core.errors import FactError, SmithError
     from tritonsmith.core.ui import console

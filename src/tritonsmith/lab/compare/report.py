@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,10 @@ from tritonsmith.core.ui.tables import Cell, Grid
 from tritonsmith.core.ui.units import duration
 from tritonsmith.inspect.show import stage as show_stage
 from tritonsmith.ir.normalize.diff import Diff
-from tritonsmith.lab import metrics
+from tritonsmith.lab import metrics, terms
 from tritonsmith.lab.compare.diff import TEXTS, Compared, Comparison, MetricChange
 from tritonsmith.lab.compare.matching import PairMember
-from tritonsmith.lab.compare.thresholds import Violation
-from tritonsmith.lab.terms import Term
+from tritonsmith.lab.compare.thresholds import LAUNCHES, Threshold, Violation
 
 FILE = "compare.json"
 _STYLES = {"better": "green", "worse": "red", "": ""}
@@ -67,27 +65,40 @@ def differences(
                 yield one, stage, _unified(one, stage, diff)
 
 
-def violations(found: Sequence[Violation]) -> Iterator[str]:
-    """Each in a line: kernel, point, metric, A, B, limit."""
-    for one in found:
-        where = f"{one.kernel} {one.point}"
-        if not one.limit:
-            yield f"{where}: {one.why}"
+def lines(violations: Sequence[Violation]) -> Iterator[str]:
+    """Yield each violation in a line: kernel, point, metric, A, B, limit."""
+    for row in violations:
+        where, why = f"{row.kernel} {row.point}", explain(row)
+        if row.threshold is None:
+            yield f"{where}: {why}"
         else:
-            why = f"; {one.why}" if one.why else ""
-            yield f"{where}: {one.metric}: A {_cell(one.a)}, B {_cell(one.b)}; limit {one.limit}{why}"
+            why = f"; {why}" if why else ""
+            yield f"{where}: {row.metric}: A {_cell(row.a)}, B {_cell(row.b)}; limit {row.limit}{why}"
 
 
-def verdict(terms: Sequence[Term], found: Sequence[Violation]) -> str:
-    """The result of the check in one line."""
-    if found and not terms:
+def explain(violation: Violation) -> str:
+    """Return the reason of a violation in words; empty where the numbers say it."""
+    if violation.finding == LAUNCHES:
+        return f"A can be launched, but B cannot: {violation.message}"
+    if violation.threshold is None:
+        return f"compiles in A but not in B: {violation.message}"
+    if violation.reading.unknown:
+        return terms.UNKNOWN
+    return "" if violation.b is not None else violation.reading.figures
+
+
+def verdict(thresholds: Sequence[Threshold], violations: Sequence[Violation]) -> str:
+    """Return the result of the check in one line."""
+    if violations and not thresholds:
         return "B fails to compile or launch something that A can"
-    result = f"{len(found)} violation{'s' * (len(found) > 1)}" if found else "passed"
-    return f"--fail-on {','.join(one.text for one in terms)}: {result}"
+    result = f"{len(violations)} violation{'s' * (len(violations) > 1)}" if violations else "passed"
+    return f"--fail-on {','.join(row.term.text for row in thresholds)}: {result}"
 
 
-def as_json(comparison: Comparison, terms: Sequence[Term], found: Sequence[Violation]) -> dict[str, Any]:
-    """One object with everything but the texts of the diffs."""
+def as_json(
+    comparison: Comparison, thresholds: Sequence[Threshold], violations: Sequence[Violation]
+) -> dict[str, Any]:
+    """Return one object with everything but the texts of the diffs."""
     return {
         "schema": 1,
         "a": comparison.a,
@@ -97,8 +108,19 @@ def as_json(comparison: Comparison, terms: Sequence[Term], found: Sequence[Viola
             {"side": one.side, "kernel": one.kernel, "why": one.why, **_member(one.member)}
             for one in comparison.unpaired
         ],
-        "fail_on": [one.text for one in terms],
-        "violations": [asdict(one) for one in found],
+        "fail_on": [row.term.text for row in thresholds],
+        "violations": [
+            {
+                "kernel": row.kernel,
+                "point": row.point,
+                "metric": row.metric,
+                "a": row.a,
+                "b": row.b,
+                "limit": row.limit,
+                "why": explain(row),
+            }
+            for row in violations
+        ],
         "notes": list(comparison.notes),
     }
 

@@ -1,90 +1,217 @@
-"""`--fail-on "registers>+5%,spills>0"`: which pairs of a comparison are failures."""
+"""The judge of every comparison: what is worse on the second side, by the terms of `--fail-on`.
+
+`compare --fail-on "registers>+5%,spills>0"` and a rehearsal ask the same of a pair, and differ in what they
+print. A kernel that B cannot compile or launch, and A can, is worse by any terms.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tritonsmith.compiler.resources.table import Value
+from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
-from tritonsmith.lab import terms
+from tritonsmith.lab import metrics, terms
 from tritonsmith.lab.compare.diff import Compared, Comparison
 from tritonsmith.lab.terms import Term, TermReading
+
+COMPILES, LAUNCHES = "does not compile any more", "cannot be launched any more"
+_BROKEN = "breaks a limit"
+_FLAG = "--fail-on"
+_NOT_READ = TermReading(applies=False)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A term, and its meaning where it is broken.
+
+    Attributes:
+        term: the term.
+        finding: in words: `spills more`.
+        required: some kernel must have the metric: a check of nothing does not pass.
+    """
+
+    term: Term
+    finding: str = _BROKEN
+    required: bool = True
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A violation of a limit.
+    """One thing that is worse on the second side of a pair, or whose value is unknown.
 
     Attributes:
-        kernel: name of the function.
-        point: name of the pair.
-        metric: as it was written; empty where the compile itself failed.
-        a: value of the first side.
-        b: value of the second.
-        limit: the term; empty where the compile itself failed.
-        why: in words.
+        compared: the pair.
+        finding: in words.
+        rank: its place in the order of kinds, the worst is 0.
+        threshold: the threshold; None where the compile or the launch itself fails.
+        reading: of its term.
     """
 
-    kernel: str
-    point: str
-    metric: str
-    a: Value
-    b: Value
-    limit: str
-    why: str
+    compared: Compared
+    finding: str
+    rank: int
+    threshold: Threshold | None = None
+    reading: TermReading = _NOT_READ
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's name."""
+        return self.compared.pair.kernel
+
+    @property
+    def point(self) -> str:
+        """The name of the pair."""
+        return self.compared.pair.point
+
+    @property
+    def target(self) -> str:
+        """The target of the second side."""
+        return self.compared.pair.b.point.target
+
+    @property
+    def metric(self) -> str:
+        """The metric or stage as it was written; empty where there is no term."""
+        return self.threshold.term.metric if self.threshold else ""
+
+    @property
+    def limit(self) -> str:
+        """The text of the term; empty where there is none."""
+        return self.threshold.term.text if self.threshold else ""
+
+    @property
+    def a(self) -> Value:
+        """The value of the first side."""
+        return self.reading.a
+
+    @property
+    def b(self) -> Value:
+        """The value of the second side."""
+        return self.reading.b
+
+    @property
+    def growth(self) -> float:
+        """The size of the change in percent of the first value; 0 where there is no such number."""
+        numbers = isinstance(self.a, (int, float)) and isinstance(self.b, (int, float))
+        return abs(metrics.growth(float(self.a or 0), float(self.b or 0))) if numbers else 0.0
+
+    @property
+    def message(self) -> str:
+        """The status and message of a compile that failed, or the reason why there is no launch."""
+        point = self.compared.pair.b.point
+        if self.finding == LAUNCHES:
+            return self.compared.stuck.removeprefix("no: ")
+        return ": ".join(filter(None, (point.status, point.gist)))
+
+    @property
+    def folders(self) -> tuple[Path, Path]:
+        """The output folders of both sides."""
+        return self.compared.pair.a.manifest.folder, self.compared.pair.b.manifest.folder
 
 
-def check(limits: Sequence[Term], comparison: Comparison) -> tuple[Violation, ...]:
-    """All violations of a comparison, in its order.
+@dataclass(frozen=True)
+class Judgement:
+    """The result of a check.
 
-    Args:
-        limits: the terms; compiles that succeed in A only are violations without any.
-        comparison: what is checked.
+    Attributes:
+        violations: findings and unknown values, in the order of the pairs.
+        measured: pairs that compile on both sides.
+        neither: pairs that compile on neither side.
+        fixed: pairs that compile on the second side only.
+        unchecked: thresholds whose metric no measured pair has.
+    """
+
+    violations: tuple[Violation, ...]
+    measured: tuple[Compared, ...]
+    neither: tuple[Compared, ...]
+    fixed: tuple[Compared, ...]
+    unchecked: tuple[Threshold, ...]
+
+    @property
+    def findings(self) -> tuple[Violation, ...]:
+        """The violations that are known to be worse."""
+        return tuple(violation for violation in self.violations if not violation.reading.unknown)
+
+    @property
+    def unknown(self) -> tuple[Violation, ...]:
+        """The violations whose values are unknown."""
+        return tuple(violation for violation in self.violations if violation.reading.unknown)
+
+
+def parse(fail_on: str | None) -> tuple[Threshold, ...]:
+    """Parse `--fail-on`; none if it is not given.
 
     Raises:
-        FactError: nothing compiles on both sides, or no pair has the metric of a term: so nothing is checked.
+        UsageError: a term makes no sense; so does an empty text, which may be a variable of CI that is not
+            set: no terms would pass everything.
     """
-    found = [_lost(one) for one in comparison.compared if one.lost or one.stuck]
-    measured = [one for one in comparison.compared if one.measured]
-    if not measured and not found:
-        raise FactError(
-            "nothing compiles on both sides", hints=["the compiler's messages are above and in --json"]
-        )
-    for limit in limits if measured else ():
-        readings = [(pair, terms.look(limit, pair)) for pair in measured]
-        if not any(reading.applies for _, reading in readings):
-            raise _nothing_to_check(limit, comparison)
-        found += [
-            _violation(limit, pair, reading)
-            for pair, reading in readings
-            if reading.broken or reading.unknown
-        ]
-    order = {(one.pair.kernel, one.pair.point): place for place, one in enumerate(comparison.compared)}
-    return tuple(sorted(found, key=lambda one: order[one.kernel, one.point]))
+    return () if fail_on is None else tuple(map(Threshold, terms.parse([fail_on], _FLAG)))
 
 
-def _violation(term: Term, pair: Compared, reading: TermReading) -> Violation:
-    why = terms.UNKNOWN if reading.unknown else "" if reading.b is not None else reading.figures
-    kernel, point = pair.pair.kernel, pair.pair.point
-    return Violation(kernel, point, term.metric, reading.a, reading.b, term.text, why)
+def usual() -> tuple[Threshold, ...]:
+    """Return the thresholds of configs/rehearse.toml, none of which is required."""
+    rows = configs.load("rehearse")["limit"]
+    return tuple(
+        Threshold(terms.parse([row["term"]], _FLAG)[0], row["finding"], required=False) for row in rows
+    )
 
 
-def _lost(one: Compared) -> Violation:
-    point = one.pair.b.point
-    why = f"compiles in A but not in B: {': '.join(filter(None, (point.status, point.gist)))}"
-    if one.stuck:
-        why = f"A can be launched, but B cannot: {one.stuck.removeprefix('no: ')}"
-    return Violation(one.pair.kernel, one.pair.point, "", None, None, "", why)
+def judge(compared: Compared, thresholds: Sequence[Threshold]) -> Iterator[Violation]:
+    """Yield what is worse on the second side of one pair, and the values that are unknown."""
+    if compared.lost:
+        yield Violation(compared, COMPILES, rank=0)
+    elif compared.stuck:
+        yield Violation(compared, LAUNCHES, rank=1)
+    if not compared.measured:
+        return
+    for rank, threshold in enumerate(thresholds, 2):
+        reading = terms.look(threshold.term, compared)
+        if reading.broken or reading.unknown:
+            yield Violation(compared, threshold.finding, rank, threshold, reading)
 
 
-def _nothing_to_check(limit: Term, comparison: Comparison) -> FactError:
-    vendors = sorted({backend for one in comparison.compared for backend in one.backends})
-    crossed = limit.change and all(not one.pair.one_vendor for one in comparison.compared)
+def check(comparison: Comparison, thresholds: Sequence[Threshold]) -> Judgement:
+    """Judge all pairs of a comparison."""
+    pairs = comparison.compared
+    failed = [pair for pair in pairs if pair.pair.a.point.status != "ok"]
+    measured = tuple(pair for pair in pairs if pair.measured)
+    applied = {
+        threshold: any(terms.look(threshold.term, pair).applies for pair in measured)
+        for threshold in thresholds
+    }
+    return Judgement(
+        tuple(violation for pair in pairs for violation in judge(pair, thresholds)),
+        measured,
+        neither=tuple(pair for pair in failed if pair.pair.b.point.status != "ok"),
+        fixed=tuple(pair for pair in failed if pair.pair.b.point.status == "ok"),
+        unchecked=tuple(threshold for threshold, is_applied in applied.items() if not is_applied),
+    )
+
+
+def require(judgement: Judgement, comparison: Comparison) -> None:
+    """Check that the thresholds were applied to something: a check of nothing does not pass.
+
+    Raises:
+        FactError: nothing compiles on both sides, or no pair has the metric of a threshold.
+    """
+    if not judgement.measured:
+        if judgement.violations:
+            return
+        hints = ["the compiler's messages are above and in --json"]
+        raise FactError("nothing compiles on both sides", hints=hints)
+    for threshold in judgement.unchecked:
+        raise _nothing_to_check(threshold.term, comparison)
+
+
+def _nothing_to_check(term: Term, comparison: Comparison) -> FactError:
+    vendors = sorted({backend for pair in comparison.compared for backend in pair.backends})
+    crossed = term.change and all(not pair.pair.one_vendor for pair in comparison.compared)
     if crossed:
-        why = f"A and B are for GPUs of different vendors, whose {limit.metric} are not comparable"
+        why = f"A and B are for GPUs of different vendors, whose {term.metric} are not comparable"
         hints: Iterable[str] = ["use an unsigned value to limit B: registers>128"]
     else:
         why = f"no compile for {' or '.join(vendors)} has a value for it"
         hints = ["--json shows the available metrics"]
-    return FactError(f"--fail-on {limit.text}: no pair has {limit.metric}", why=why, hints=hints)
+    return FactError(f"--fail-on {term.text}: no pair has {term.metric}", why=why, hints=hints)

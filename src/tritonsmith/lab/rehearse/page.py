@@ -14,7 +14,9 @@ from tritonsmith.core.ui.html_page import document, folded, table, tag, text
 from tritonsmith.core.ui.units import counted
 from tritonsmith.lab import metrics
 from tritonsmith.lab.compare.diff import Compared, MetricChange
-from tritonsmith.lab.rehearse.findings import RehearsalFinding, RehearsalLimit, RehearsalVerdict
+from tritonsmith.lab.compare.thresholds import Threshold, Violation
+from tritonsmith.lab.rehearse import assessment
+from tritonsmith.lab.rehearse.assessment import Assessment
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
 
 _SUFFIX = ".html"
@@ -40,8 +42,8 @@ def check(path: Path) -> None:
 def write(
     wanted: UpgradeRehearsal,
     made: RehearsalResult,
-    terms: Sequence[RehearsalLimit],
-    verdict: RehearsalVerdict,
+    terms: Sequence[Threshold],
+    verdict: Assessment,
     path: Path,
 ) -> None:
     """Write the page.
@@ -61,8 +63,8 @@ def write(
 def _body(
     wanted: UpgradeRehearsal,
     made: RehearsalResult,
-    terms: Sequence[RehearsalLimit],
-    verdict: RehearsalVerdict,
+    terms: Sequence[Threshold],
+    verdict: Assessment,
 ) -> Iterator[str]:
     state = "findings" if verdict.findings else "unsure" if verdict.doubts or verdict.regressions else "clear"
     yield tag("div", text(verdict.words), of=f"verdict {state}")
@@ -85,7 +87,7 @@ def _body(
     yield from _numbers(made.comparison.compared)
     yield tag("h2", "What counts as a finding")
     rows = [[text("(always)"), text("does not compile or cannot be launched any more")]]
-    rows += [[tag("code", text(term.limit.text)), text(term.finding)] for term in terms]
+    rows += [[tag("code", text(term.term.text)), text(term.finding)] for term in terms]
     yield table(["term", "finding"], rows)
     if made.skipped:
         yield tag("p", text(f"Not for both Tritons, by the list: {', '.join(made.skipped)}"))
@@ -97,20 +99,24 @@ def _body(
         yield folded(counted(len(made.comparison.notes), "note"), tag("ul", *notes))
 
 
-def _finding(one: RehearsalFinding, compared: Compared, wanted: UpgradeRehearsal) -> list[str]:
+def _finding(one: Violation, compared: Compared, wanted: UpgradeRehearsal) -> list[str]:
     error = compared.pair.b.point.error
     more = [
         tag("div", "who did it"),
-        tag("pre", text(one.search(wanted.file, wanted.a, wanted.b))),
+        tag("pre", text(assessment.culprit_command(one, wanted.file, wanted.a, wanted.b))),
         tag("div", "what differs in the stages"),
-        tag("pre", text(one.differences)),
+        tag("pre", text(assessment.differences_command(one))),
         *([tag("div", "the message"), tag("pre", text(error))] if error else []),
     ]
     cells = (one.kernel, one.target, one.finding)
-    return [*(text(cell) for cell in cells), tag("span", text(one.why), of="worse"), folded("more", *more)]
+    return [
+        *(text(cell) for cell in cells),
+        tag("span", text(assessment.explain(one)), of="worse"),
+        folded("more", *more),
+    ]
 
 
-def _unsure(verdict: RehearsalVerdict) -> Iterator[str]:
+def _unsure(verdict: Assessment) -> Iterator[str]:
     if not verdict.doubts:
         return
     yield tag("h2", "Not sure")

@@ -13,7 +13,9 @@ from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.ui.units import counted
 from tritonsmith.lab import metrics
 from tritonsmith.lab.compare.diff import Compared
-from tritonsmith.lab.rehearse.findings import RehearsalFinding, RehearsalLimit, RehearsalVerdict
+from tritonsmith.lab.compare.thresholds import Threshold, Violation
+from tritonsmith.lab.rehearse import assessment
+from tritonsmith.lab.rehearse.assessment import Assessment
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
 
 _WIDTH = 80  # characters of a line that is folded
@@ -21,7 +23,7 @@ _OF_MESSAGE = 160  # characters of a compiler's message
 _FEW = 12  # findings whose commands are shown
 
 
-def blocks(made: RehearsalResult, verdict: RehearsalVerdict) -> Iterator[Text | Grid]:
+def blocks(made: RehearsalResult, verdict: Assessment) -> Iterator[Text | Grid]:
     """Yield what was compiled, the findings, and what remains unknown."""
     yield Text(
         f"{made.comparison.a} -> {made.comparison.b}: {counted(verdict.kernels, 'kernel')} by both, "
@@ -29,7 +31,9 @@ def blocks(made: RehearsalResult, verdict: RehearsalVerdict) -> Iterator[Text | 
         f"{made.compiled} compiled now, {made.kept} kept"
     )
     if verdict.findings:
-        rows = [[one.kernel, one.target, one.finding, _short(one.why)] for one in verdict.findings]
+        rows = [
+            [row.kernel, row.target, row.finding, _short(assessment.explain(row))] for row in verdict.findings
+        ]
         yield tables.plain("findings, the worst first", ["kernel", "target", "finding", "what"], rows)
     if verdict.regressions:
         rows = [[row.kernel, row.point, row.change] for row in verdict.regressions]
@@ -47,18 +51,19 @@ def blocks(made: RehearsalResult, verdict: RehearsalVerdict) -> Iterator[Text | 
             yield _folded(f"{lead}: {', '.join(names)}")
 
 
-def commands(rehearsal: UpgradeRehearsal, findings: Sequence[RehearsalFinding]) -> Iterator[str]:
+def commands(rehearsal: UpgradeRehearsal, findings: Sequence[Violation]) -> Iterator[str]:
     """Yield the commands to go on with, for each kernel with findings: who did it, and what differs."""
-    told = {(one.kernel, one.target): one for one in reversed(findings)}
-    for one in [found for found in findings if told[found.kernel, found.target] is found][:_FEW]:
-        yield f"{one.kernel}: {one.search(rehearsal.file, rehearsal.a, rehearsal.b)}"
+    first = {(finding.kernel, finding.target): finding for finding in reversed(findings)}
+    for finding in [row for row in findings if first[row.kernel, row.target] is row][:_FEW]:
+        command = assessment.culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b)
+        yield f"{finding.kernel}: {command}"
 
 
 def as_json(
     rehearsal: UpgradeRehearsal,
     made: RehearsalResult,
-    terms: Sequence[RehearsalLimit],
-    verdict: RehearsalVerdict,
+    terms: Sequence[Threshold],
+    verdict: Assessment,
 ) -> dict[str, Any]:
     """Everything but the texts of the stages."""
     return {
@@ -67,21 +72,21 @@ def as_json(
         "to": made.comparison.b,
         "verdict": verdict.words,
         "sure": not verdict.doubts,
-        "limits": [{"term": term.limit.text, "finding": term.finding} for term in terms],
+        "limits": [{"term": row.term.text, "finding": row.finding} for row in terms],
         "findings": [
             {
-                "finding": one.finding,
-                "kernel": one.kernel,
-                "point": one.point,
-                "target": one.target,
-                "why": one.why,
-                "limit": one.limit or None,
-                "from": one.a,
-                "to": one.b,
-                "search": one.search(rehearsal.file, rehearsal.a, rehearsal.b),
-                "differences": one.differences,
+                "finding": row.finding,
+                "kernel": row.kernel,
+                "point": row.point,
+                "target": row.target,
+                "why": assessment.explain(row),
+                "limit": row.limit or None,
+                "from": row.a,
+                "to": row.b,
+                "search": assessment.culprit_command(row, rehearsal.file, rehearsal.a, rehearsal.b),
+                "differences": assessment.differences_command(row),
             }
-            for one in verdict.findings
+            for row in verdict.findings
         ],
         "regressions": [
             {"kernel": row.kernel, "point": row.point, "change": row.change} for row in verdict.regressions

@@ -106,7 +106,7 @@ from tritonsmith.lab.knockout.llvm_passes import LlvmKnockout, LlvmPassRun
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import report as reduce
 from tritonsmith.lab.reduce.search import Size
-from tritonsmith.lab.rehearse import findings as rehearse_findings
+from tritonsmith.lab.rehearse import assessment
 from tritonsmith.lab.rehearse import report as rehearse_report
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult
 from tritonsmith.lab.study import report as study
@@ -261,7 +261,7 @@ def _rehearse(_: World) -> Iterable[Grid]:
         Compared(pair(gone, gone, f"{KERNEL}-3"), {}, {}),
     ]
     comparison = Comparison("3.4.0", "3.9.0", tuple(pairs))
-    verdict = rehearse_findings.check(comparison, rehearse_findings.limits(None))
+    verdict = assessment.check(comparison, assessment.limits(None))
     yield from (
         block
         for block in rehearse_report.blocks(RehearsalResult(comparison, 4, 2), verdict)

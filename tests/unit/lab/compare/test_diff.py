@@ -16,7 +16,6 @@ from tritonsmith.compiler.resources.table import Value
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Write
 from tritonsmith.core.ui import diff as ui_diff
-from tritonsmith.lab import terms as language
 from tritonsmith.lab.compare import diff, report, thresholds
 from tritonsmith.lab.compare.diff import Comparison, MetricChange
 from tritonsmith.lab.metrics import metric
@@ -142,8 +141,8 @@ def test_a_file_that_is_not_the_same_is_noted(tmp_path: Path) -> None:
 
 
 def test_json(sides: Comparison) -> None:
-    terms = language.parse(["registers>+5%"], "--fail-on")
-    made = report.as_json(sides, terms, thresholds.check(terms, sides))
+    limits = thresholds.parse("registers>+5%")
+    made = report.as_json(sides, limits, thresholds.check(sides, limits).violations)
     content: dict[str, Any] = json.loads(json.dumps(made, allow_nan=False))
     assert content["schema"] == 1
     assert (content["a"], content["b"], content["fail_on"]) == ("3.4.0", "3.9.0", ["registers>+5%"])
@@ -176,14 +175,14 @@ def test_the_change_of_occupancy_is_that_of_the_exact_values(tmp_path: Path) -> 
     (occupancy,) = [one for one in found.compared[0].changes if one.metric.key == "occupancy_percent"]
     assert (occupancy.a, occupancy.b) == (46.875, 62.5)
     assert occupancy.percent == pytest.approx(100 / 3, abs=1e-9)
-    assert not thresholds.check(language.parse(["occupancy<+33.3%"], "--fail-on"), found)
+    assert not thresholds.check(found, thresholds.parse("occupancy<+33.3%")).violations
     line = next(line for line in seen(found).splitlines() if "occupancy, %" in line)
     assert line.split() == ["occupancy,", "%", "46.88", "62.5", "+15.62", "+33.3", "%"]
 
 
 def test_violations_are_named(sides: Comparison) -> None:
-    found = thresholds.check(language.parse(["registers>+5%"], "--fail-on"), sides)
-    assert list(report.violations(found)) == [
+    judgement = thresholds.check(sides, thresholds.parse("registers>+5%"))
+    assert list(report.lines(judgement.violations)) == [
         "k cuda-90-32: registers: A 40, B 50; limit registers>+5%",
         "k cuda-80-32: compiles in A but not in B: failed: k.py:3: no such thing",
     ]
@@ -284,10 +283,10 @@ def test_what_only_a_can_launch_is_worse_and_a_failure(tmp_path: Path) -> None:
     assert (launch.a, launch.b, launch.verdict) == ("yes", "no: shared 262144 > 232448 B", "worse")
     assert "B, k: cuda-90-32: cannot launch: shared 262144 > 232448 B" in found.notes
     assert "B, k: cuda-90-32: ptxas: (C7510) Lost" in found.notes
-    (violation,) = thresholds.check((), found)
-    assert violation.why == "A can be launched, but B cannot: shared 262144 > 232448 B"
+    (violation,) = thresholds.check(found, ()).violations
+    assert report.explain(violation) == "A can be launched, but B cannot: shared 262144 > 232448 B"
     assert report.as_json(found, (), ())["pairs"][0]["b"]["remarks"] == ["(C7510) Lost"]
     back = diff.compare([b], [a])
     (other,) = back.compared
     assert next(one.verdict for one in other.changes if one.metric.key == "launch") == "better"
-    assert thresholds.check((), back) == ()
+    assert thresholds.check(back, ()).violations == ()

@@ -11,9 +11,10 @@ from tests.unit.lab.compare.making import manifest, point, written
 from tritonsmith.compiler.manifest import Point, Status
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab import terms
-from tritonsmith.lab.compare import thresholds
+from tritonsmith.lab.compare import report, thresholds
 from tritonsmith.lab.compare.diff import Compared, Comparison
 from tritonsmith.lab.compare.matching import Pair, PairMember
+from tritonsmith.lab.compare.thresholds import Violation
 from tritonsmith.lab.metrics import Measured
 from tritonsmith.lab.terms import Limit
 
@@ -49,8 +50,14 @@ def comparison(
     return Comparison("A", "B", tuple(made))
 
 
+def check(fail_on: str | None, found: Comparison) -> tuple[Violation, ...]:
+    judgement = thresholds.check(found, thresholds.parse(fail_on))
+    thresholds.require(judgement, found)
+    return judgement.violations
+
+
 def broken(text: str, changes: Measured, a: Measured = NVIDIA) -> bool:
-    found = thresholds.check(terms.parse([text], "--fail-on"), comparison((a, {**a, **changes})))
+    found = check(text, comparison((a, {**a, **changes})))
     assert all((one.kernel, one.point, one.limit) == ("k0", "cuda-90-32", text) for one in found)
     return bool(found)
 
@@ -146,8 +153,10 @@ def test_values(text: str, key: str, value: float, fails: bool) -> None:
 
 def test_a_value_that_is_not_known_does_not_pass() -> None:
     whole, half = (NVIDIA, NVIDIA), (NVIDIA, {**NVIDIA, "spill_load_bytes": None})
-    found = thresholds.check(terms.parse(["spills>0"], "--fail-on"), comparison(whole, half))
-    assert [(one.kernel, one.b, one.why) for one in found] == [("k1", None, "the value is unknown")]
+    found = check("spills>0", comparison(whole, half))
+    assert [(one.kernel, one.b, report.explain(one)) for one in found] == [
+        ("k1", None, "the value is unknown")
+    ]
 
 
 def test_a_change_from_what_is_not_known_does_not_pass() -> None:
@@ -160,14 +169,14 @@ def test_a_change_from_what_is_not_known_does_not_pass() -> None:
 @pytest.mark.parametrize("text", ["vgprs_per_lane>0", "matrix core>0", "amdgcn>+1%", "ttgir_operations>0"])
 def test_a_metric_that_no_pair_has_is_an_error(text: str) -> None:
     with pytest.raises(FactError, match="no pair has") as error:
-        thresholds.check(terms.parse([f"registers>1000,{text}"], "--fail-on"), comparison((NVIDIA, NVIDIA)))
+        check(f"registers>1000,{text}", comparison((NVIDIA, NVIDIA)))
     assert "for cuda" in str(error.value)
 
 
 def test_a_metric_that_is_nowhere_known_is_an_error() -> None:
     unknown = {**NVIDIA, "instructions tensor core": None}
     with pytest.raises(FactError, match="no pair has tensor core"):
-        thresholds.check(terms.parse(["tensor core<1"], "--fail-on"), comparison((unknown, unknown)))
+        check("tensor core<1", comparison((unknown, unknown)))
 
 
 def test_terms_of_one_vendor_pass_over_the_other() -> None:
@@ -176,13 +185,9 @@ def test_terms_of_one_vendor_pass_over_the_other() -> None:
         Compared(pair(point(), point(), "nvidia"), NVIDIA, {**NVIDIA, "registers_per_thread": 200}),
         Compared(pair(amd, amd, "amd"), AMD, {**AMD, "vgprs_per_lane": 128}),
     ))  # fmt: skip
-    assert [one.kernel for one in thresholds.check(terms.parse(["tensor core>0"], "--fail-on"), both)] == [
-        "nvidia"
-    ]
-    assert [one.kernel for one in thresholds.check(terms.parse(["vgprs_per_lane>0"], "--fail-on"), both)] == [
-        "amd"
-    ]
-    assert [one.kernel for one in thresholds.check(terms.parse(["registers>+50%"], "--fail-on"), both)] == [
+    assert [one.kernel for one in check("tensor core>0", both)] == ["nvidia"]
+    assert [one.kernel for one in check("vgprs_per_lane>0", both)] == ["amd"]
+    assert [one.kernel for one in check("registers>+50%", both)] == [
         "nvidia",
         "amd",
     ]
@@ -190,11 +195,11 @@ def test_terms_of_one_vendor_pass_over_the_other() -> None:
 
 def test_two_vendors_are_not_subtracted() -> None:
     crossed = comparison((NVIDIA, {**AMD, "vgpr_spills": 1}), b="hip:gfx942:64")
-    (found,) = thresholds.check(terms.parse(["spills>0"], "--fail-on"), crossed)
+    (found,) = check("spills>0", crossed)
     assert (found.metric, found.a, found.b) == ("spills", 0, 1)
-    assert not thresholds.check(terms.parse(["code>+0%,time>+50%"], "--fail-on"), crossed)  # both have these
+    assert not check("code>+0%,time>+50%", crossed)  # both have these
     with pytest.raises(FactError, match="different vendors"):
-        thresholds.check(terms.parse(["registers>+5%"], "--fail-on"), crossed)
+        check("registers>+5%", crossed)
 
 
 @pytest.mark.parametrize(
@@ -206,28 +211,24 @@ def test_what_compiles_in_one_side_only(a: Status, b: Status, fails: bool, text:
     first, second = point(status=a), point(status=b, error="at 2:8:\n    x\n    ^\nno such\n")
     fine = Compared(pair(point(), point(), "fine"), NVIDIA, NVIDIA)
     one = Compared(pair(first, second), {}, {})
-    found = thresholds.check(
-        terms.parse([text], "--fail-on") if text else (), Comparison("A", "B", (one, fine))
-    )
+    found = check(text or None, Comparison("A", "B", (one, fine)))
     wanted = [f"compiles in A but not in B: {b}: no such"] if fails else []
-    assert [one.why for one in found] == wanted
+    assert [report.explain(one) for one in found] == wanted
 
 
 @pytest.mark.parametrize("a", ["ok", "failed"])
 def test_where_nothing_compiles_twice_nothing_passes(a: Status) -> None:
     one = Compared(pair(point(status=a), point(status="failed")), {}, {})
     if a == "ok":
-        assert thresholds.check(terms.parse(["registers>1000"], "--fail-on"), Comparison("A", "B", (one,)))
+        assert check("registers>1000", Comparison("A", "B", (one,)))
         return
     with pytest.raises(FactError, match="nothing compiles on both sides"):
-        thresholds.check((), Comparison("A", "B", (one,)))
+        check(None, Comparison("A", "B", (one,)))
 
 
 def test_violations_come_in_the_order_of_the_pairs() -> None:
     worse = {**NVIDIA, "registers_per_thread": 200, "code_bytes": 2000}
-    found = thresholds.check(
-        terms.parse(["code>+5%,registers>+5%"], "--fail-on"), comparison((NVIDIA, worse), (NVIDIA, worse))
-    )
+    found = check("code>+5%,registers>+5%", comparison((NVIDIA, worse), (NVIDIA, worse)))
     assert [(one.kernel, one.metric) for one in found] == [
         ("k0", "code"), ("k0", "registers"), ("k1", "code"), ("k1", "registers"),
     ]  # fmt: skip
@@ -238,8 +239,8 @@ def test_a_text_is_a_limit_of_b_alone(tmp_path: Path) -> None:
     made = [written(tmp_path / text, [point()], texts={"ptx": text}) for text in ("ret", "ld.global.b8")]
     a, b = (PairMember(one, one.points[0]) for one in made)
     sides = Comparison("A", "B", (Compared(Pair("k", a.point.id, a, b), NVIDIA, NVIDIA),))
-    (violation,) = thresholds.check(terms.parse(["spills>0,ptx contains ld.global.b8"], "--fail-on"), sides)
-    assert (violation.metric, violation.why) == ("ptx", "ptx contains ld.global.b8")
-    assert not thresholds.check(terms.parse(["ptx not contains ld.global.b8"], "--fail-on"), sides)
+    (violation,) = check("spills>0,ptx contains ld.global.b8", sides)
+    assert (violation.metric, report.explain(violation)) == ("ptx", "ptx contains ld.global.b8")
+    assert not check("ptx not contains ld.global.b8", sides)
     with pytest.raises(FactError, match="no pair has amdgcn"):
-        thresholds.check(terms.parse(["amdgcn contains s_nop"], "--fail-on"), sides)
+        check("amdgcn contains s_nop", sides)
