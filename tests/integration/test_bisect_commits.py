@@ -19,14 +19,12 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import triton_history
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab import experiment
-from tritonsmith.lab.bisect import tested_file
+from tritonsmith.lab.bisect import checkout_test
 from tritonsmith.lab.bisect.build import CommitBuilds
-from tritonsmith.lab.bisect.candidates import BisectSubject, Candidate
-from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
-from tritonsmith.lab.bisect.predicate.protocol import CandidateTests, one_by_one
+from tritonsmith.lab.bisect.candidates import BisectSubject, Candidate, CandidateTests, one_by_one
+from tritonsmith.lab.bisect.checkout_test import CheckoutTests, TestFile
 from tritonsmith.lab.bisect.search import first_bad
 from tritonsmith.lab.bisect.stages import searched
-from tritonsmith.lab.bisect.tested_file import TestFile
 from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
@@ -94,7 +92,7 @@ class History:
         builds = replace(self.builds, tests=test.needed, programs=test.lit)
         commits = triton_history.read(self.clone, self.hashes["docs again"], self.hashes["lit back"])
         good, bad = (partial(builds.make, commits[at]) for at in (0, -1))
-        return Searched(commits, builds, TestPredicate(test, scratch, good, bad).outcomes)
+        return Searched(commits, builds, CheckoutTests(test, scratch, good, bad).outcomes)
 
     def searched(self, shows: str, good: str, bad: str = "docs again") -> Searched:
         """A search for the commit from which on a Triton prints this, with both ends tested."""
@@ -225,7 +223,7 @@ def test_the_clone_of_the_user_stays_as_it_was(history: History, found: Searched
 def test_the_commit_that_breaks_a_lit_test_is_found_with_each_commits_own_test(
     history: History, tmp_path: Path
 ) -> None:
-    test = tested_file.parse(LIT, history.clone, history.hashes["lit back"])
+    test = checkout_test.parse(LIT, history.clone, history.hashes["lit back"])
     search = history.by_test(test, tmp_path)
     outcomes = search.test(*range(len(search.commits)))
     assert [one.verdict for one in outcomes] == [
@@ -239,7 +237,7 @@ def test_the_commit_that_breaks_a_lit_test_is_found_with_each_commits_own_test(
 def test_a_lit_test_outside_the_clone_is_the_same_for_all_commits(history: History, tmp_path: Path) -> None:
     mine = tmp_path / "mine.mlir"
     mine.write_text((history.clone / LIT).read_text(encoding="utf-8"), encoding="utf-8")
-    test = tested_file.parse(str(mine), history.clone, history.hashes["lit back"])
+    test = checkout_test.parse(str(mine), history.clone, history.hashes["lit back"])
 
     def tested(*indices: int) -> list[Observation]:
         return history.by_test(test, tmp_path).test(*indices)
@@ -258,10 +256,10 @@ def test_a_change_in_python_is_found_by_pytest_which_the_tool_installs(
     mine = tmp_path / "test_mine.py"
     mine.write_text("import triton\ndef test_it(): assert triton.__version__ == '3.6.0'\n", encoding="utf-8")
     commits = triton_history.read(history.clone, history.hashes["docs"], history.hashes["python culprit"])
-    test = tested_file.parse(str(mine), history.clone, commits[-1].commit)
+    test = checkout_test.parse(str(mine), history.clone, commits[-1].commit)
     good, bad = (partial(history.builds.make, commits[at]) for at in (0, -1))
-    predicate = TestPredicate(test, tmp_path, good, bad)
-    search = Searched(commits, history.builds, predicate.outcomes)
+    tests = CheckoutTests(test, tmp_path, good, bad)
+    search = Searched(commits, history.builds, tests.outcomes)
     outcomes = search.test(*range(len(commits)))
     assert [one.verdict for one in outcomes] == [Verdict.GOOD, Verdict.GOOD, Verdict.BAD]
     assert outcomes[0].figures.startswith("exit code 0: 1 passed")

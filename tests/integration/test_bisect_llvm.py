@@ -22,12 +22,12 @@ from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.facts import llvm_history
 from tritonsmith.lab import journal
 from tritonsmith.lab import terms as language
+from tritonsmith.lab.bisect import llc
 from tritonsmith.lab.bisect.build import CommitBuilds
-from tritonsmith.lab.bisect.llvm_build import LlcBuilds
+from tritonsmith.lab.bisect.kernels import KernelCompiles, broken_limit
+from tritonsmith.lab.bisect.llc import LlcBuilds
 from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlvmBisect, LlvmRange
-from tritonsmith.lab.bisect.predicate import llc_compiles
-from tritonsmith.lab.bisect.predicate.command import CommandPredicate
-from tritonsmith.lab.bisect.predicate.kernel_compiles import KernelCompiles, LimitPredicate
+from tritonsmith.lab.bisect.programs import CommandTests
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.compare.inputs import ComparedKernel
 from tritonsmith.lab.journal import Journal
@@ -105,15 +105,15 @@ class Llvm:
 
     def search(self, when: str, folder: Path, old: str = "first", new: str = "docs again") -> LlvmBisect:
         """A search for the llc whose code is bad by this term."""
-        predicate = LimitPredicate(self.kernel, language.parse([when], "--when"), lambda: self.triton)
+        of_tritons = broken_limit(self.kernel, language.parse([when], "--when"), lambda: self.triton)
         session = BisectSession(folder / "bisects" / "x", BisectQuestion(good="a", bad="b"), Journal())
         ends = self.hashes[old], self.hashes[new]
         history = llvm_history.read(self.clone, *ends, ("NVPTX",))
         sides = {"good": self.triton, "bad": self.triton}
         made = self.builds.space.root / "llc" / folder.name
         tests = {
-            LLC: llc_compiles.tests(predicate, sides, made, optimizes=False),
-            OPT: llc_compiles.tests(predicate, sides, made / "opt", optimizes=True),
+            LLC: llc.tests(of_tritons, sides, made, optimizes=False),
+            OPT: llc.tests(of_tritons, sides, made / "opt", optimizes=True),
         }
         found = LlvmRange(*ends, ("NVPTX",), history)
         return LlvmBisect(found, self.builds, tests, session, lambda _: None)
@@ -245,7 +245,7 @@ def test_where_llc_alone_does_not_show_it_the_o3_before_it_is_searched(llvm: Llv
 
 def test_a_command_has_no_llir(llvm: Llvm, tmp_path: Path) -> None:
     search = llvm.search("ptx contains slower", tmp_path)
-    none = llc_compiles.tests(CommandPredicate(("true",), tmp_path, tmp_path), {}, tmp_path, optimizes=False)
+    none = llc.tests(CommandTests(("true",), tmp_path, tmp_path), {}, tmp_path, optimizes=False)
     said = list(replace(search, tests={LLC: none, OPT: none}).run())
     assert said == ["LLVM: they are not tested: a command or a test provides no llir for llc"]
 

@@ -20,7 +20,7 @@ import pytest
 from tests.integration.harness import DEAD, Smith, interrupt, wait_for
 from tests.support import all_gone
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.lab.bisect.predicate.command import CommandPredicate
+from tritonsmith.lab.bisect.programs import CommandTests
 from tritonsmith.worker import FOLDER
 
 DASK = Path(sys.executable).with_name("dask")
@@ -206,7 +206,7 @@ def test_commands_of_a_bisect_run_at_once_on_a_cluster(
     smith: Smith, cluster: Cluster, tmp_path: Path
 ) -> None:
     tritons = [Triton(label, python=python(smith)) for label in "ab"]
-    tested = CommandPredicate(
+    tested = CommandTests(
         ("python", "-c", MEET), tmp_path, tmp_path / "tests", scheduler=cluster.address, jobs=2
     )
     found = {triton.label: outcome.figures for triton, outcome in tested.outcomes(tritons)}

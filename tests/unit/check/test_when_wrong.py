@@ -15,7 +15,7 @@ from tritonsmith.compiler.interpreter import choose_interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.lab.bisect.predicate.wrong_result import WrongResultPredicate
+from tritonsmith.lab.bisect.kernels import WrongResultTests
 from tritonsmith.lab.compare.inputs import ComparedKernel
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Verdict
@@ -50,7 +50,7 @@ def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 def test_a_predicate(told: str, tmp_path: Path) -> None:
     kernel = ComparedKernel("add", asked())
-    outcome = WrongResultPredicate((kernel,), tmp_path).test(Triton("3.8.0", version="3.8.0"))
+    outcome = WrongResultTests((kernel,), tmp_path).test(Triton("3.8.0", version="3.8.0"))
     expected = {"right": Verdict.GOOD, "wrong": Verdict.BAD}.get(told, Verdict.SKIP)
     assert outcome.verdict is expected
     assert ("pass-0 changes the result" in outcome.figures) == (told == "wrong")
@@ -58,7 +58,7 @@ def test_a_predicate(told: str, tmp_path: Path) -> None:
 
 
 def test_nothing_to_check_is_no_good_triton(tmp_path: Path) -> None:
-    outcome = WrongResultPredicate((), tmp_path).test(Triton("3.8.0", version="3.8.0"))
+    outcome = WrongResultTests((), tmp_path).test(Triton("3.8.0", version="3.8.0"))
     assert outcome.verdict is Verdict.SKIP
 
 

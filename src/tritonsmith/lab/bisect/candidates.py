@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -13,10 +13,37 @@ from tritonsmith.core.errors import FactError, PreflightError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect import nightlies
 from tritonsmith.lab.bisect.cost import BUILD, LACKS, LLVM, NATIVE_TREE, READY, LlvmState
-from tritonsmith.lab.bisect.predicate.protocol import CandidateTests
 from tritonsmith.lab.model import Observation, Verdict
 
+# Tests of Tritons that are ready: each Triton with its outcome, as they come.
+Outcomes = Generator[tuple[Triton, Observation], None, None]
+CandidateTests = Callable[[Sequence[Triton]], Outcomes]
+
 _OURS = ("No space left on device", "Disk quota exceeded", "out of memory")  # no fault of the commit
+
+
+class TritonTests(Protocol):
+    """Tests of Tritons: a subject and the question about it."""
+
+    def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
+        """Test several Tritons, at once where that can be, and yield their outcomes as they come.
+
+        Raises:
+            SmithError: as `test` does.
+        """
+
+    def test(self, triton: Triton) -> Observation:
+        """Test whether a Triton is bad.
+
+        Raises:
+            SmithError: neither an answer nor a reason to skip this Triton: the bisect stops, and may go on
+                later.
+        """
+
+
+def one_by_one(test: Callable[[Triton], Observation]) -> CandidateTests:
+    """Return tests of several Tritons, one after another."""
+    return lambda tritons: ((triton, test(triton)) for triton in tritons)
 
 
 class NoLlvmError(StepError):

@@ -22,21 +22,30 @@ from tritonsmith.core.ui import console
 from tritonsmith.facts import git
 from tritonsmith.lab import experiment
 from tritonsmith.lab import terms as language
-from tritonsmith.lab.bisect import culprit, llvm_range, nightlies, page, report, tested_file
-from tritonsmith.lab.bisect.build import CommitBuilds
-from tritonsmith.lab.bisect.candidates import BisectSubject
-from tritonsmith.lab.bisect.culprit import PartingPass
-from tritonsmith.lab.bisect.llvm_build import LlcBuilds
-from tritonsmith.lab.bisect.llvm_range import LlvmBisect
-from tritonsmith.lab.bisect.predicate import command as commands
-from tritonsmith.lab.bisect.predicate import kernel_compiles, llc_compiles
-from tritonsmith.lab.bisect.predicate.checkout_test import TestPredicate
-from tritonsmith.lab.bisect.predicate.kernel_compiles import (
-    FailurePredicate,
-    KernelCompiles,
-    LimitPredicate,
+from tritonsmith.lab.bisect import (
+    checkout_test,
+    culprit,
+    llc,
+    llvm_range,
+    nightlies,
+    page,
+    programs,
+    report,
 )
-from tritonsmith.lab.bisect.predicate.protocol import Predicate
+from tritonsmith.lab.bisect.build import CommitBuilds
+from tritonsmith.lab.bisect.candidates import BisectSubject, TritonTests
+from tritonsmith.lab.bisect.checkout_test import CheckoutTests, TestFile
+from tritonsmith.lab.bisect.culprit import PartingPass
+from tritonsmith.lab.bisect.kernels import (
+    KernelCompiles,
+    WrongResultTests,
+    broken_limit,
+    kernel_folder,
+    same_failure,
+)
+from tritonsmith.lab.bisect.llc import LlcBuilds
+from tritonsmith.lab.bisect.llvm_range import LlvmBisect
+from tritonsmith.lab.bisect.programs import CommandTests
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import (
     BisectAnswer,
@@ -47,7 +56,6 @@ from tritonsmith.lab.bisect.stages import (
     short,
     triton_of,
 )
-from tritonsmith.lab.bisect.tested_file import TestFile
 from tritonsmith.lab.compare.inputs import ComparedKernel
 from tritonsmith.lab.model import Observation
 
@@ -61,7 +69,7 @@ class TritonBisect:
 
     Attributes:
         session: what is searched for, and what was tested so far.
-        predicate: tests Tritons that are ready.
+        tests: of Tritons that are ready.
         good: the good end.
         bad: the bad one.
         builds: makes commits ready; None without a clone.
@@ -71,7 +79,7 @@ class TritonBisect:
     """
 
     session: BisectSession
-    predicate: Predicate
+    tests: TritonTests
     good: Triton
     bad: Triton
     builds: ClonedBuilds | None = None
@@ -88,7 +96,7 @@ class TritonBisect:
         """
         journal = self.session.journal
         self.search.known = [*journal.seen, *journal.skipped]
-        subject = BisectSubject(self.predicate.outcomes, self.builds, self.jobs)
+        subject = BisectSubject(self.tests.outcomes, self.builds, self.jobs)
         try:
             answer = experiment.run(self.search.run(), subject.test, journal, self._note)
         except NotReproducedError as error:
@@ -159,13 +167,13 @@ def prepare(
     builds = CommitBuilds(clone, given, workspace.default(), (), needed, programs, url) if clone else None
     if question.nightlies and (good.commit or bad.commit):
         raise UsageError("--nightlies lie between releases", hints=["--good 3.6.0 --bad 3.7.0"])
-    predicate = _predicate(
+    tests = _tests(
         session, kernels, test, [partial(triton_of, end, builds) for end in (good, bad)], scheduler, jobs,
         silent=silent,
     )  # fmt: skip
     backends = {target.backend for kernel in kernels for target in kernel.asked.targets}
     vendor = _VENDORS[backends.pop()] if len(backends) == 1 else ""
-    return TritonBisect(session, predicate, good, bad, builds, vendor, jobs or 1, console.note)
+    return TritonBisect(session, tests, good, bad, builds, vendor, jobs or 1, console.note)
 
 
 def run(bisect: TritonBisect, kernels: tuple[ComparedKernel, ...], *, silent: bool) -> BisectResult:
@@ -190,7 +198,7 @@ def run(bisect: TritonBisect, kernels: tuple[ComparedKernel, ...], *, silent: bo
     compiles = None
     if parted:
         sides = [bisect.search.triton(name) for name in (answer.step.good, answer.step.bad)]
-        folders = [kernel_compiles.folder(session.folder / _TESTS, side, kernels[0]) for side in sides]
+        folders = [kernel_folder(session.folder / _TESTS, side, kernels[0]) for side in sides]
         compiles = (folders[0], folders[1])
     path = session.folder / "report.html"
     page.write(page.findings(session, answer, parted, compiles), path)
@@ -232,8 +240,8 @@ def _in_llvm(
         }
         folder = session.folder / "llvm"
         tests = {
-            llvm_range.LLC: llc_compiles.tests(bisect.predicate, sides, folder, optimizes=False),
-            llvm_range.OPT: llc_compiles.tests(bisect.predicate, sides, folder / "opt", optimizes=True),
+            llvm_range.LLC: llc.tests(bisect.tests, sides, folder, optimizes=False),
+            llvm_range.OPT: llc.tests(bisect.tests, sides, folder / "opt", optimizes=True),
         }
         made = LlcBuilds(clone, builds.settings, builds.space, pins.targets)
         search = LlvmBisect(pins, made, tests, session, console.note)
@@ -242,7 +250,7 @@ def _in_llvm(
     return replace(answer, notes=(*answer.notes, *said)), {**pins.as_json(), **more}
 
 
-def _predicate(
+def _tests(
     session: BisectSession,
     kernels: tuple[ComparedKernel, ...],
     test: TestFile | None,
@@ -251,26 +259,23 @@ def _predicate(
     jobs: int | None,
     *,
     silent: bool,
-) -> Predicate:
+) -> TritonTests:
     question, scratch = session.question, session.folder / _TESTS
     good, bad = ends
     if question.command or test:
-        commands.check()
+        programs.check()
     if question.command:
         folder = Path(question.folder)
-        return commands.CommandPredicate(question.command, folder, scratch, scheduler, jobs or 1)
+        return CommandTests(question.command, folder, scratch, scheduler, jobs or 1)
     if test:
-        return TestPredicate(test, scratch, good, bad, scheduler, jobs or 1)
+        return CheckoutTests(test, scratch, good, bad, scheduler, jobs or 1)
     if asked_for(question.when):
-        # It needs the packages of the extra `check`, which `asked_for` has looked for.
-        from tritonsmith.lab.bisect.predicate.wrong_result import WrongResultPredicate  # noqa: PLC0415
-
-        return WrongResultPredicate(kernels, scratch, question.timeout, silent=silent)
+        return WrongResultTests(kernels, scratch, question.timeout, silent=silent)
     compiles = KernelCompiles(
         kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=question.confirm > 1
     )
     terms = language.parse(question.when, "--when")
-    return LimitPredicate(compiles, terms, good) if terms else FailurePredicate(compiles, bad)
+    return broken_limit(compiles, terms, good) if terms else same_failure(compiles, bad)
 
 
 def content(question: BisectQuestion, kernels: Sequence[ComparedKernel]) -> str:
@@ -285,7 +290,7 @@ def _test_file(question: BisectQuestion) -> TestFile | None:
     if not question.test:
         return None
     clone = clone_of(question)
-    return tested_file.parse(question.test, clone, _end(question, "bad", clone).commit)
+    return checkout_test.parse(question.test, clone, _end(question, "bad", clone).commit)
 
 
 def _end(question: BisectQuestion, flag: str, clone: Path | None) -> Triton:

@@ -23,8 +23,7 @@ from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect import candidates
 from tritonsmith.lab.bisect import session as sessions
 from tritonsmith.lab.bisect.cost import CommitCosts
-from tritonsmith.lab.bisect.llvm_build import LlcBuilds
-from tritonsmith.lab.bisect.predicate.llc_compiles import LlcTest
+from tritonsmith.lab.bisect.llc import LlcBuilds, LlcTest
 from tritonsmith.lab.bisect.search import BisectRange, first_bad
 from tritonsmith.lab.bisect.session import BisectSession
 from tritonsmith.lab.experiment import Search

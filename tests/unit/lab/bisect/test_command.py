@@ -17,8 +17,8 @@ from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.versions import version_key
 from tritonsmith.lab import journal
 from tritonsmith.lab.bisect import history, report, session
+from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
 from tritonsmith.lab.bisect.command import TritonBisect
-from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import BisectAnswer, NotReproducedError
 from tritonsmith.lab.model import Observation, Verdict
@@ -32,7 +32,7 @@ QUESTION = BisectQuestion(
 
 
 @dataclass
-class FakePredicate:
+class FakeTests:
     """Bad from one release on; remembers what it tested.
 
     Attributes:
@@ -67,14 +67,14 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bisect(
-    predicate: FakePredicate, question: BisectQuestion = QUESTION, *, jobs: int = 1
+    tests: FakeTests, question: BisectQuestion = QUESTION, *, jobs: int = 1
 ) -> tuple[BisectAnswer, BisectSession]:
     told: list[str] = []
     good, bad = (tritons.parse_end(text, "--good") for text in (question.good, question.bad))
-    one = TritonBisect(session.begin(question), predicate, good, bad, jobs=jobs, tell=told.append)
+    one = TritonBisect(session.begin(question), tests, good, bad, jobs=jobs, tell=told.append)
     with one.session.held():
         answer = one.run()
-    assert len(told) == len(predicate.asked)
+    assert len(told) == len(tests.asked)
     return answer, one.session
 
 
@@ -84,12 +84,12 @@ RELEASES = history.releases_between("3.0.0", "3.9.0")
 @pytest.mark.parametrize("culprit", RELEASES[1:])
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_the_first_bad_release_is_found_and_nothing_is_tested_twice(culprit: str, jobs: int) -> None:
-    predicate = FakePredicate(culprit)
-    answer, made = bisect(predicate, jobs=jobs)
+    tests = FakeTests(culprit)
+    answer, made = bisect(tests, jobs=jobs)
     step = answer.step
     assert (step.good, step.bad, step.decided) == (RELEASES[RELEASES.index(culprit) - 1], culprit, True)
-    assert predicate.asked[:2] == ["3.0.0", "3.9.0"]
-    assert len(predicate.asked) == len(set(predicate.asked)) <= (7 if jobs == 1 else len(RELEASES))
+    assert tests.asked[:2] == ["3.0.0", "3.9.0"]
+    assert len(tests.asked) == len(set(tests.asked)) <= (7 if jobs == 1 else len(RELEASES))
     assert made.answer == f"first bad: {culprit}"
     assert report.verdict(answer) == f"first bad release: {culprit}; last good: {step.good}"
 
@@ -97,15 +97,15 @@ def test_the_first_bad_release_is_found_and_nothing_is_tested_twice(culprit: str
 @pytest.mark.parametrize("mended", RELEASES[1:])
 def test_the_release_that_mended_it_is_found(mended: str) -> None:
     """The good end is the newer one: bad below `mended`."""
-    predicate = FakePredicate("0", dict.fromkeys(RELEASES[RELEASES.index(mended) :], GOOD))
-    answer, made = bisect(predicate, replace(QUESTION, good="3.9.0", bad="3.0.0"))
+    tests = FakeTests("0", dict.fromkeys(RELEASES[RELEASES.index(mended) :], GOOD))
+    answer, made = bisect(tests, replace(QUESTION, good="3.9.0", bad="3.0.0"))
     last = RELEASES[RELEASES.index(mended) - 1]
     assert (answer.step.good, answer.step.bad, answer.step.fix) == (mended, last, True)
     assert answer.step.suspects == (mended,)
     assert report.verdict(answer) == f"the fix is in release {mended}; last bad: {last}"
     assert made.answer == f"the fix: {mended}"
     assert any("release/" in note for note in answer.notes)
-    assert len(predicate.asked) <= 7
+    assert len(tests.asked) <= 7
 
 
 def test_patch_releases_stand_in_order() -> None:
@@ -125,18 +125,18 @@ def test_patch_releases_stand_in_order() -> None:
 def test_an_end_that_is_not_what_it_was_said_to_be_is_an_answer(
     culprit: str, others: Mapping[str, Verdict], what: str
 ) -> None:
-    predicate = FakePredicate(culprit, others)
+    tests = FakeTests(culprit, others)
     with pytest.raises(NotReproducedError, match=what) as error:
-        bisect(predicate)
+        bisect(tests)
     assert error.value.exit_code == 4
     assert error.value.why
     assert "spills" in error.value.why
-    assert predicate.asked == ["3.0.0", "3.9.0"]
+    assert tests.asked == ["3.0.0", "3.9.0"]
     assert session.find().answer == what
 
 
 def test_where_only_skips_are_left_the_answer_is_a_set() -> None:
-    answer, made = bisect(FakePredicate("3.4.0", {"3.4.0": SKIP, "3.3.1": SKIP}))
+    answer, made = bisect(FakeTests("3.4.0", {"3.4.0": SKIP, "3.3.1": SKIP}))
     assert answer.step.suspects == ("3.3.1", "3.4.0", "3.5.0")
     assert not answer.step.decided
     assert report.verdict(answer) == "undecided: one of 3.3.1, 3.4.0, 3.5.0; all but 3.5.0 were skipped"
@@ -146,12 +146,12 @@ def test_where_only_skips_are_left_the_answer_is_a_set() -> None:
 
 @pytest.mark.parametrize("stops", range(6))
 def test_what_was_stopped_goes_on_and_tests_nothing_again(stops: int) -> None:
-    first = FakePredicate("3.5.0", stops=stops)
+    first = FakeTests("3.5.0", stops=stops)
     with pytest.raises(KeyboardInterrupt):
         bisect(first)
-    again = FakePredicate("3.5.0")
+    again = FakeTests("3.5.0")
     answer, made = bisect(again)
-    whole = FakePredicate("3.5.0")
+    whole = FakeTests("3.5.0")
     bisect(whole)  # of a finished question: from the beginning
     assert first.asked + again.asked == whole.asked
     assert answer.step.bad == "3.5.0"
@@ -160,13 +160,13 @@ def test_what_was_stopped_goes_on_and_tests_nothing_again(stops: int) -> None:
 
 def test_a_skip_by_hand_counts_and_the_log_has_it() -> None:
     with pytest.raises(KeyboardInterrupt):
-        bisect(FakePredicate("3.5.0", stops=2))
+        bisect(FakeTests("3.5.0", stops=2))
     found = session.find()
     assert [one.triton for one in found.tested] == ["3.0.0", "3.9.0"]
     with found.held():
         found.journal.skip(session.known_name(found, "3.5.0"))
         found.journal.add("ab" * 20, Observation(BAD, "x\ny"))
-    answer, made = bisect(FakePredicate("3.5.0"))
+    answer, made = bisect(FakeTests("3.5.0"))
     assert answer.step.suspects == ("3.5.0", "3.5.1")
     lines = list(report.git_log(made))
     assert "# skip: 3.5.0: skipped by hand" in lines
@@ -210,18 +210,18 @@ def test_ends_are_releases_or_what_pytorch_depends_on() -> None:
     ("verdicts", "expected"), [([BAD, BAD, BAD], BAD), ([GOOD, GOOD, GOOD], GOOD), ([BAD, GOOD, BAD], SKIP)]
 )
 def test_a_flaky_test_is_a_skip(verdicts: list[Verdict], expected: Verdict) -> None:
-    tests = {"3.5.0": iter(verdicts)}
+    flaky = iter(verdicts)
 
-    class Flaky(FakePredicate):
+    class Flaky(FakeTests):
         def test(self, triton: Triton) -> Observation:
             seen = super().test(triton)
-            return Observation(next(tests[triton.label]), "exit code 1") if triton.label in tests else seen
+            return Observation(next(flaky), "exit code 1") if triton.label == "3.5.0" else seen
 
-    predicate = Flaky("3.5.1")
-    answer, made = bisect(predicate, replace(QUESTION, confirm=3))
+    tests = Flaky("3.5.1")
+    answer, made = bisect(tests, replace(QUESTION, confirm=3))
     outcome = made.outcomes["3.5.0"]
     assert outcome.verdict is expected
-    assert {predicate.asked.count(name) for name in made.outcomes} == {3}
+    assert {tests.asked.count(name) for name in made.outcomes} == {3}
     if expected is SKIP:
         assert outcome.why == "flaky: 2 bad, 1 good of 3 tests"
         assert answer.step.suspects == ("3.5.0", "3.5.1")
@@ -230,7 +230,7 @@ def test_a_flaky_test_is_a_skip(verdicts: list[Verdict], expected: Verdict) -> N
 @pytest.mark.parametrize("stops", range(1, 9))
 def test_a_kill_between_tests_that_confirm_each_other_loses_none(stops: int) -> None:
     question = replace(QUESTION, confirm=3)
-    first, again, whole = FakePredicate("3.5.0", stops=stops), FakePredicate("3.5.0"), FakePredicate("3.5.0")
+    first, again, whole = FakeTests("3.5.0", stops=stops), FakeTests("3.5.0"), FakeTests("3.5.0")
     with pytest.raises(KeyboardInterrupt):
         bisect(first, question)
     answer, _ = bisect(again, question)
@@ -249,7 +249,7 @@ def old_session(question: BisectQuestion, tested: Sequence[Mapping[str, object]]
 
 
 def test_a_bisect_that_the_previous_version_began_goes_on() -> None:
-    question, whole = replace(QUESTION, confirm=2), FakePredicate("3.5.0")
+    question, whole = replace(QUESTION, confirm=2), FakeTests("3.5.0")
     bisect(whole, question)
     names = list(dict.fromkeys(whole.asked))
     verdicts = ["bad" if version_key(name) >= version_key("3.5.0") else "good" for name in names]
@@ -266,7 +266,7 @@ def test_a_bisect_that_the_previous_version_began_goes_on() -> None:
     assert (old.folder, old.question, old.answer) == (folder, question, "")
     assert next(iter(old.tested)).row() == rows[0]
     assert old.outcomes["3.4.0"].why == "skipped by hand"
-    again = FakePredicate("3.5.0")
+    again = FakeTests("3.5.0")
     answer, made = bisect(again, question)
     assert answer.step.suspects == ("3.4.0", "3.5.0")
     assert not {*names[:4], "3.4.0"} & {*again.asked}
@@ -288,7 +288,7 @@ def test_an_old_answer_is_shown_and_can_be_skipped_in() -> None:
 
 
 def test_the_block_for_upstream_has_the_table_and_the_command() -> None:
-    answer, made = bisect(FakePredicate("3.5.0"))
+    answer, made = bisect(FakeTests("3.5.0"))
     block = report.upstream(made, answer, "passes: they part at tritongpu-pipeline")
     assert block.startswith("**first bad release: 3.5.0; last good: 3.4.0**")
     assert "| 3.5.0 | bad | spills 1 |" in block

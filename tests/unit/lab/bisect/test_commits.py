@@ -18,9 +18,15 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import LockedError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab import experiment
-from tritonsmith.lab.bisect.candidates import BisectSubject, Candidate, NoLlvmError
+from tritonsmith.lab.bisect.candidates import (
+    BisectSubject,
+    Candidate,
+    CandidateTests,
+    NoLlvmError,
+    Outcomes,
+    one_by_one,
+)
 from tritonsmith.lab.bisect.cost import CommitCosts, LlvmState, likelihood
-from tritonsmith.lab.bisect.predicate.protocol import CandidateTests, Outcomes, one_by_one
 from tritonsmith.lab.bisect.search import BisectRange, Suspects, first_bad
 from tritonsmith.lab.bisect.stages import searched
 from tritonsmith.lab.experiment import Search

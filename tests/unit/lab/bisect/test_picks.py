@@ -15,9 +15,9 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect import history, nightlies, report, session
+from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
 from tritonsmith.lab.bisect.command import TritonBisect
 from tritonsmith.lab.bisect.cost import LlvmState
-from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.lab.bisect.session import BisectQuestion
 from tritonsmith.lab.bisect.stages import BisectAnswer, BisectStep
 from tritonsmith.lab.model import Observation, Verdict

@@ -1,21 +1,24 @@
-"""The kernels of a bisect, compiled by one Triton or by several at once, and the questions about them."""
+"""Tests of Tritons by the kernels that they compile: several Tritons in one pool, and one question."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from tritonsmith.compiler import tritons
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
-from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UsageError
 from tritonsmith.core.plan import Plan, Remove
 from tritonsmith.lab.batch import run
 from tritonsmith.lab.batch.run import CompileJob
-from tritonsmith.lab.bisect.predicate.protocol import Outcomes, one_by_one
+from tritonsmith.lab.bisect.candidates import Outcomes, one_by_one
 from tritonsmith.lab.compare.inputs import ComparedKernel
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.questions import compiles as questions
@@ -24,7 +27,7 @@ from tritonsmith.lab.terms import Term
 Manifests = tuple[Manifest, ...]
 
 
-def folder(out: Path, triton: Triton, kernel: ComparedKernel) -> Path:
+def kernel_folder(out: Path, triton: Triton, kernel: ComparedKernel) -> Path:
     """Return the folder with one Triton's compiles of one kernel."""
     return out / folder_name(triton.label) / kernel.name
 
@@ -100,7 +103,7 @@ class KernelCompiles:
 
     def _jobs(self, triton: Triton) -> tuple[CompileJob, ...]:
         return tuple(
-            CompileJob(kernel.asked, triton, folder(self.out, triton, kernel))
+            CompileJob(kernel.asked, triton, kernel_folder(self.out, triton, kernel))
             for kernel in self.kernels
             if not triton.triton or kernel.versions.contains(triton.triton, prereleases=True)
         )
@@ -116,18 +119,19 @@ class KernelCompiles:
 
 
 @dataclass(frozen=True)
-class LimitPredicate:
-    """Bad where any compile breaks any term.
+class KernelTests:
+    """Tests of Tritons by a question about their compiles.
 
     Attributes:
         compiles: of the kernels.
-        terms: what makes a Triton bad.
-        good: the Triton that signed terms are about; it may have to be built.
+        question: of `lab.questions.compiles`; it gets the compiles by the end, then those of the Triton.
+        end: names the Triton that others are compared with, which may have to be built: the good one for
+            signed terms, the bad one for a failure; None for a question about single compiles.
     """
 
     compiles: CompilesOf
-    terms: tuple[Term, ...]
-    good: Callable[[], Triton]
+    question: Callable[[Manifests, Manifests], Observation]
+    end: Callable[[], Triton] | None = None
 
     def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """Compile by all of them in one pool, then look at each."""
@@ -136,37 +140,65 @@ class LimitPredicate:
         return one_by_one(self.test)(tritons)
 
     def test(self, triton: Triton) -> Observation:
-        """Compile, measure, and look at each term."""
+        """Compile, and ask."""
         try:
-            mine = self.compiles.of(triton)
+            compiles = self.compiles.of(triton)
+            return self.question(self.compiles.of(self.end()) if self.end else compiles, compiles)
         except UntestableError as error:
             return Observation(Verdict.SKIP, why=error.what)
-        signed = any(term.change for term in self.terms)
-        base = self.compiles.of(self.good()) if signed else mine
-        return questions.limit(self.terms, base, mine)
+
+
+def broken_limit(compiles: CompilesOf, terms: tuple[Term, ...], good: Callable[[], Triton]) -> KernelTests:
+    """Return tests that are bad where any compile breaks any term; signed terms are about the good end."""
+    signed = any(term.change for term in terms)
+    return KernelTests(compiles, partial(questions.limit, terms), good if signed else None)
+
+
+def same_failure(compiles: CompilesOf, bad: Callable[[], Triton]) -> KernelTests:
+    """Return tests that are bad where a kernel fails as it does at the bad end."""
+    return KernelTests(compiles, questions.same_failure, bad)
 
 
 @dataclass(frozen=True)
-class FailurePredicate:
-    """Bad where a kernel that does not compile at the bad end fails in the same way.
+class WrongResultTests:
+    """Bad where any kernel is changed by a pass; a kernel that cannot be checked to the end is a skip.
 
     Attributes:
-        compiles: of the kernels.
-        bad: the Triton whose failures are searched for; it may have to be built.
+        kernels: what is checked, each for all of its targets.
+        out: folder of the dumps.
+        timeout: seconds for one compile; None for the usual.
+        silent: show no progress.
     """
 
-    compiles: CompilesOf
-    bad: Callable[[], Triton]
+    kernels: tuple[ComparedKernel, ...]
+    out: Path
+    timeout: int | None = None
+    silent: bool = False
 
     def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
-        """Compile by all of them in one pool, then look at each."""
-        if len(tritons) > 1:
-            self.compiles.prepare(tritons)
+        """One after another."""
         return one_by_one(self.test)(tritons)
 
     def test(self, triton: Triton) -> Observation:
-        """Compile, and compare the failures with those of the bad end."""
-        try:
-            return questions.same_failure(self.compiles.of(self.bad()), self.compiles.of(triton))
-        except UntestableError as error:
-            return Observation(Verdict.SKIP, why=error.what)
+        """Dump, and run the IR after each pass."""
+        from tritonsmith.lab.questions.wrong import wrong  # noqa: PLC0415 - xDSL, of an extra that may be missing
+
+        began, why = time.monotonic(), "" if self.kernels else "no kernel"
+        for kernel, target in ((row, target) for row in self.kernels for target in row.asked.targets):
+            folder = self.out / folder_name(triton.label) / folder_name(f"{kernel.name}-{target}")
+            try:
+                where = tritons.place_of(triton, 1, self.timeout)
+                asked = replace(tritons.applied(kernel.asked, triton), targets=(target,))
+            except InterruptedRunError:
+                raise
+            except SmithError as error:
+                why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
+                continue
+            observation = wrong(asked, where, folder, silent=self.silent)
+            if observation.verdict is Verdict.BAD:
+                return replace(observation, seconds=time.monotonic() - began, notes=(), cause="")
+            why = observation.why or why
+        seconds = time.monotonic() - began
+        if why:
+            return Observation(Verdict.SKIP, why=why, seconds=seconds)
+        return Observation(Verdict.GOOD, "no pass changes the result", seconds=seconds)

@@ -1,27 +1,30 @@
-"""A user's command, by the interpreter of each Triton; exit codes as in `git bisect run`."""
+"""A user's command, by the interpreter of each Triton, and programs that several Tritons run at once."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tritonsmith.build.suites import isolated_run
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.core.errors import StepError, UsageError
-from tritonsmith.lab.bisect.predicate import pool
-from tritonsmith.lab.bisect.predicate.protocol import Outcomes
+from tritonsmith.core.errors import SmithError, StepError, UsageError
+from tritonsmith.lab.batch import pool, work_unit
+from tritonsmith.lab.bisect.candidates import Outcomes
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.questions import exit_code
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
-class CommandPredicate:
-    """A command whose exit code says what a Triton is.
+class CommandTests:
+    """A command whose exit code says what a Triton is, as for `git bisect run`.
 
     Attributes:
         argv: program and arguments; `python` is the interpreter that has the Triton.
@@ -39,7 +42,7 @@ class CommandPredicate:
 
     def outcomes(self, tritons: Sequence[Triton]) -> Outcomes:
         """Run it for several Tritons, as many at once as was asked for."""
-        return pool.results(self.test, tritons, self.scheduler, self.jobs)
+        return results(self.test, tritons, self.scheduler, self.jobs)
 
     def test(self, triton: Triton) -> Observation:
         """Run it.
@@ -74,3 +77,46 @@ def check() -> None:
             raise UsageError(
                 "PYTHONPATH contains a Triton, which every test would import", where=folder, hints=hints
             )
+
+
+def results(
+    test: Callable[[Triton], T], tritons: Sequence[Triton], scheduler: str, jobs: int
+) -> Generator[tuple[Triton, T], None, None]:
+    """Yield the results of the tests as they arrive.
+
+    Args:
+        test: what is called for each; it can be sent to a process.
+        tritons: of which each is tested once.
+        scheduler: address of a Dask scheduler; empty for processes of this machine.
+        jobs: how many of those.
+
+    Raises:
+        SmithError: what a test raises, or its process died; the others are stopped.
+    """
+    if not scheduler and min(jobs, len(tritons)) < 2:  # noqa: PLR2004 - at once
+        yield from ((triton, test(triton)) for triton in tritons)
+        return
+    if not scheduler:  # wheels are installed one after another, under one bar
+        for triton in tritons:
+            _install(triton)
+    with pool.opened(scheduler, min(jobs, len(tritons))) as workers:
+        submitted = {workers.executor.submit(_tested, test, triton): triton for triton in tritons}
+        for triton, result in workers.results(submitted):
+            if isinstance(result, SmithError):
+                raise result
+            yield triton, result
+
+
+def _install(triton: Triton) -> None:
+    try:
+        tritons.place_of(triton)
+    except UsageError:  # a release that this Python has no wheel of: its test says so
+        return
+
+
+def _tested(test: Callable[[Triton], T], triton: Triton) -> T | SmithError:
+    """One result, or an error that can be sent back."""
+    try:
+        return test(triton)
+    except SmithError as error:
+        return work_unit.plain(error)

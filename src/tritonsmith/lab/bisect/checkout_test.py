@@ -1,4 +1,7 @@
-"""A test of Triton's own, or one like it: by lit over a commit's programs, or by pytest over its Python."""
+"""`--test`: a test of Triton's own, or one like it, run by lit or pytest for each Triton.
+
+Each commit has its own version of a test in the clone; any other file is the same for all.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +28,89 @@ from tritonsmith.build.suites.results import (
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.tritons import Triton
+from tritonsmith.core import untrusted
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import files, process
-from tritonsmith.facts import checkout
+from tritonsmith.facts import checkout, git_history
 from tritonsmith.lab import failure
-from tritonsmith.lab.bisect.predicate import pool
-from tritonsmith.lab.bisect.predicate.protocol import Outcomes
-from tritonsmith.lab.bisect.tested_file import TestFile
+from tritonsmith.lab.bisect import programs
+from tritonsmith.lab.bisect.candidates import Outcomes
 from tritonsmith.lab.model import Observation, Verdict
 
 Failures = dict[str, str]  # name of a test to how it fails
 
+_FOR_PYTEST = ("python/test", "python/conftest.py", "python/pytest.ini", "pytest.ini")
 _CHECK = re.compile(r"^.*?:\d+:\d+: error: (?P<text>\S+: .*)\n(?P<line>.*)$", re.MULTILINE)  # FileCheck's
 _QUOTE = re.compile(r"^# \| ?", re.MULTILINE)  # before each line that a program has printed
+
+
+@dataclass(frozen=True)
+class TestFile:
+    """A test.
+
+    Attributes:
+        path: in the checkout, or absolute.
+        name: of one test in it; empty for all.
+        lit: whether lit runs it.
+        of_commit: each commit has its own.
+    """
+
+    __test__ = False  # no test class of pytest's
+
+    path: str
+    name: str = ""
+    lit: bool = False
+    of_commit: bool = False
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The folders that a commit's own tests consist of."""
+        if self.lit:
+            return ("test",)
+        return _FOR_PYTEST if self.of_commit else ()
+
+
+def parse(text: str, clone: Path | None, commit: str) -> TestFile:
+    """The test of `FILE` or `FILE::NAME`.
+
+    Args:
+        text: as it was given.
+        clone: Triton's history; None if only releases are tested.
+        commit: the bad end; empty for a release.
+
+    Raises:
+        UsageError: there is no such file, on disk or in that commit; or lit's, and no commits to run it on.
+    """
+    head, _, name = text.partition("::")
+    file = Path(head).expanduser()
+    inside = _inside(file, clone) if clone and commit else ""
+    if clone and inside:
+        with git_history.opened(clone) as repository:
+            content = git_history.text_at(repository, commit, inside)
+        if content is not None:
+            lit = checkout.is_lit_test(inside, content)
+            if lit and not inside.startswith("test/"):
+                raise UsageError("--test: only lit tests below test/ are run", where=inside)
+            return TestFile(inside, name, lit, of_commit=True)
+    if not file.is_file():
+        hints = ["--test FILE or FILE::NAME; with --source and commits as ends, also a path in Triton"]
+        what = f"--test: no such file{' on disk, or at the bad end' if inside else ''}"
+        raise UsageError(what, where=inside or file.absolute(), hints=hints)
+    found = TestFile(str(file.absolute()), name, checkout.is_lit_test(file.name, untrusted.read_text(file)))
+    if found.lit and not commit:
+        raise UsageError(
+            "a lit test cannot run on a release: wheels have no triton-opt",
+            where=file,
+            hints=["--source CLONE with commits, tags or branches as --good and --bad"],
+        )
+    return found
+
+
+def _inside(file: Path, clone: Path) -> str:
+    """The path of a file in Triton; empty for one that is elsewhere."""
+    if file.resolve().is_relative_to(clone.resolve()):
+        return file.resolve().relative_to(clone.resolve()).as_posix()
+    return "" if file.is_absolute() or file.exists() else file.as_posix()
 
 
 @dataclass(frozen=True)
@@ -60,7 +133,7 @@ class TestRun:
 
 
 @dataclass
-class TestPredicate:
+class CheckoutTests:
     """Bad where a test fails as it fails at the bad end, and not at the good one.
 
     Attributes:
@@ -88,7 +161,7 @@ class TestPredicate:
         if jobs > 1 and not self.scheduler:
             needed_packages()
         run, scheduler = partial(_run, self.file, self.scratch), "" if self.file.lit else self.scheduler
-        with closing(pool.results(run, tritons, scheduler, jobs)) as runs:
+        with closing(programs.results(run, tritons, scheduler, jobs)) as runs:
             for triton, mine in runs:
                 yield triton, self._outcome(triton, mine)
 

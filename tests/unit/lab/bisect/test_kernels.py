@@ -1,0 +1,115 @@
+"""What makes a Triton bad by its compiles, of which none is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.unit.lab.compare.making import point, written
+from tritonsmith.compiler.tritons import Triton
+from tritonsmith.core.errors import UsageError
+from tritonsmith.lab import terms as language
+from tritonsmith.lab.bisect.kernels import (
+    KernelCompiles,
+    Manifests,
+    UntestableError,
+    broken_limit,
+    same_failure,
+)
+from tritonsmith.lab.model import Verdict
+
+pytestmark = pytest.mark.unit
+
+GOOD, BAD, SKIP = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
+
+
+@dataclass(frozen=True)
+class FakeCompiles(KernelCompiles):
+    """Compiles by label that were written before; `none` cannot be had."""
+
+    def of(self, triton: Triton) -> Manifests:
+        """What was written."""
+        if triton.label not in self._known:
+            raise UntestableError("the package index has no such Triton")
+        return self._known[triton.label]
+
+
+def spec(label: str) -> Triton:
+    return Triton(label, version=label)
+
+
+PTX = {"ptx": "ld.global.b8", "ttir": "module {\n}\n"}
+
+
+@pytest.fixture
+def compiles(tmp_path: Path) -> FakeCompiles:
+    def one(label: str, *points: object, **more: object) -> Manifests:
+        return (written(tmp_path / label / "k", points, **more),)  # type: ignore[arg-type]
+
+    crash = point(status="crashed", error="the compiler died: SIGSEGV")
+    assertion = "x.cpp:12: void f(int): Assertion `a == b' failed."
+    known = {
+        "lean": one("lean", point(seconds=2.0), registers=32),
+        "fat": one("fat", point(seconds=3.0), registers=64),
+        "b8": one("b8", point(), texts=PTX),
+        "crash": one("crash", crash),
+        "assert": one("assert", point(status="crashed", error=assertion)),
+        "assert again": one("assert again", point(status="crashed", error=assertion.replace(":12:", ":99:"))),
+        "amd": one("amd", point("hip:gfx942:64")),
+    }
+    return FakeCompiles((), tmp_path, _known=known)
+
+
+@pytest.mark.parametrize(
+    ("term", "triton", "verdict", "figures"),
+    [
+        ("registers>40", "lean", GOOD, "registers 32"),
+        ("registers>40", "fat", BAD, "registers 64"),
+        ("registers>+10%", "lean", GOOD, "registers 32"),
+        ("registers>+10%", "fat", BAD, "registers 64"),
+        ("registers>+90, compile_seconds>2.5", "fat", BAD, "registers 64, compile_seconds 3"),
+        ("ptx contains ld.global.b8", "b8", BAD, "ptx contains ld.global.b8"),
+        ("ptx contains ld.global.b16", "b8", GOOD, "ptx does not contain ld.global.b16"),
+        ("ptx not contains ld.global.b16", "b8", BAD, "ptx does not contain ld.global.b16"),
+        ("ptx does not contain ld.global.b8", "b8", GOOD, "ptx contains ld.global.b8"),
+        ("ptx contains ld.global.b8", "lean", SKIP, ""),
+        ("registers>40", "crash", SKIP, ""),
+        ("registers>40", "none", SKIP, ""),
+        ("registers>+10%", "amd", SKIP, ""),
+    ],
+)
+def test_limits(compiles: FakeCompiles, term: str, triton: str, verdict: Verdict, figures: str) -> None:
+    tests = broken_limit(compiles, language.parse([term], "--when"), lambda: spec("lean"))
+    outcome = tests.test(spec(triton))
+    assert (outcome.verdict, outcome.figures) == (verdict, figures), outcome
+    assert bool(outcome.why) == (verdict is SKIP)
+
+
+def test_what_is_no_limit_is_refused() -> None:
+    for text in ("spills", "ptxx contains a", "spils>0"):
+        with pytest.raises(UsageError):
+            language.parse([text], "--when")
+
+
+@pytest.mark.parametrize(
+    ("bad", "triton", "verdict"),
+    [
+        ("crash", "crash", BAD),
+        ("crash", "lean", GOOD),
+        ("crash", "assert", SKIP),
+        ("assert", "assert again", BAD),
+        ("assert", "crash", SKIP),
+        ("lean", "lean", GOOD),
+        ("lean", "crash", GOOD),
+        ("crash", "amd", SKIP),
+        ("crash", "none", SKIP),
+    ],
+)
+def test_a_failure_counts_if_it_is_the_same(
+    compiles: FakeCompiles, bad: str, triton: str, verdict: Verdict
+) -> None:
+    outcome = same_failure(compiles, lambda: spec(bad)).test(spec(triton))
+    assert outcome.verdict is verdict, outcome
+    assert bool(outcome.why) == (verdict is SKIP)
