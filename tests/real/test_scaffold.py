@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.build.scaffold import in_tree
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core.process import capture
 from tritonsmith.facts import llvm_tree
 
 pytestmark = pytest.mark.real

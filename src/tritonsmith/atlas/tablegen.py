@@ -13,7 +13,7 @@ from typing import Any
 
 from tritonsmith.atlas.definition import HAS, Definition, PassOption, cpp_class, full_name
 from tritonsmith.atlas.source_files import SourceFiles
-from tritonsmith.core.plan import process
+from tritonsmith.core import process
 
 _PATIENCE = 60.0  # seconds; the largest file of Triton's takes one
 _KINDS = {  # class of MLIR to kind, the first that fits

@@ -12,7 +12,7 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.schema import DebugInfo, ToolchainSettings
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import NINJA_STATUS, Copy, Plan, Remove, Run, Stamp, Step, Write, digest
-from tritonsmith.core.ui import word_diff
+from tritonsmith.core.ui import diff
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers, own
 
@@ -220,7 +220,7 @@ class CMakeChange:
             return f"{self.name}: new, {self.after}"
         if self.after is None:
             return f"{self.name}: removed, was {self.before}"
-        return f"{self.name}: {word_diff.in_words(_parts(self.before), _parts(self.after))}"
+        return f"{self.name}: {diff.in_words(_parts(self.before), _parts(self.after))}"
 
 
 def recorded_values(text: str) -> dict[str, str]:

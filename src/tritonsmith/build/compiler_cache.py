@@ -21,10 +21,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tritonsmith.build.llvm.precompiled_headers import SLOPPINESS
+from tritonsmith.core import redact
 from tritonsmith.core.envs.schema import CacheSettings, DebugInfo
 from tritonsmith.core.errors import ConfigError, FactError
 from tritonsmith.core.plan import Link, Step, digest
-from tritonsmith.core.ui import redact
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts.tools import Compilers, Tool
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import receipts
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import MakeDir, Plan, Remove, Write, process
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
 from tritonsmith.core.plan.steps.base import CommandFailedError, Tap
-from tritonsmith.core.plan.steps.run_attached import AttachedRun
+from tritonsmith.core.plan.steps.run import AttachedRun
 from tritonsmith.facts import compute_sanitizer
 
 TASK = "run"

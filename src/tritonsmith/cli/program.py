@@ -17,9 +17,9 @@ from tritonsmith.cli import completion, modes
 from tritonsmith.cli.tasks import namespace, start_page
 from tritonsmith.cli.tasks import task as tasks_task
 from tritonsmith.cli.tasks.option_task import WIDE, command_line
-from tritonsmith.core import untrusted
+from tritonsmith.core import redact, untrusted
 from tritonsmith.core.errors import EXIT_INTERRUPTED, EXIT_USAGE, did_you_mean
-from tritonsmith.core.ui import console, redact
+from tritonsmith.core.ui import console
 
 _FEW = 4  # tasks that a hint names
 

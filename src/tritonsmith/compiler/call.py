@@ -23,8 +23,9 @@ from tritonsmith.core import untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write, files
-from tritonsmith.core.plan.process import LineProcess, query
+from tritonsmith.core.plan.programs import LineProcess
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.process import query
 from tritonsmith.worker.border import BorderError, RequestRefusedError, WorkerRefusal, row_of, text_of
 
 Row = TypeVar("Row")

@@ -13,7 +13,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import MakeDir, Plan, Remove
-from tritonsmith.core.plan.steps.run_attached import AttachedRun
+from tritonsmith.core.plan.steps.run import AttachedRun
 from tritonsmith.worker.messages import OperatedRow, OperateRequest
 
 _TASK = "passes.run"

@@ -14,8 +14,8 @@ from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
-from tritonsmith.core.plan.process import query
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.process import query
 from tritonsmith.worker.border import WorkerRefusal
 from tritonsmith.worker.messages import DescribedRow, DescribeRequest, PointRequest
 

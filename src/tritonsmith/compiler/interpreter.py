@@ -13,12 +13,11 @@ from pathlib import Path
 
 from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.core import configs
+from tritonsmith.core import configs, process
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import process
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import installed_tritons, machine
 from tritonsmith.worker.messages import DisassemblerRequest

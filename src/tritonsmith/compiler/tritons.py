@@ -28,8 +28,8 @@ from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError, LockedError, SmithError, StepError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, locks
-from tritonsmith.core.plan.process import query
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.process import query
 from tritonsmith.facts import eras, git_history, installed_tritons, machine, pytorch_pins
 from tritonsmith.wheels import ptxas, venv
 from tritonsmith.wheels.ptxas import RegistryPtxas

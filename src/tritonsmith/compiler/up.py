@@ -9,11 +9,12 @@ from tritonsmith.compiler import smoke_test
 from tritonsmith.compiler import targets as gpu_targets
 from tritonsmith.compiler.interpreter import HostPrograms
 from tritonsmith.compiler.targets import Target
+from tritonsmith.core import process
 from tritonsmith.core.envs.schema import Settings
 from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import StepError
-from tritonsmith.core.plan import Plan, Run, process
+from tritonsmith.core.plan import Plan, Run
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.wheels import torch_index, venv
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from tritonsmith.compiler import call
 from tritonsmith.compiler.call import WorkerRequest
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import Plan, Write, process
+from tritonsmith.core.plan import Plan, Write
 from tritonsmith.core.plan.steps.base import CommandFailedError, Tap
-from tritonsmith.core.plan.steps.run_attached import AttachedRun
+from tritonsmith.core.plan.steps.run import AttachedRun
 from tritonsmith.worker.border import text_of
 
 EXAMPLE = " -- python script.py"

@@ -48,6 +48,7 @@ def opened(path: Path) -> BinaryIO:
         OSError: it is missing, unreadable, or not a regular file.
     """
     try:
+        # Without O_NONBLOCK the open of a named pipe would wait for a writer, for ever.
         handle = os.open(
             path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         )  # a pipe would wait for its other end
@@ -74,9 +75,11 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
     """
     with opened(path) as file:
         size = os.fstat(file.fileno()).st_size
-        content = file.read(min(size, limit) + 1)  # no more: `read` makes room for all it is asked for
+        # Not `read(limit + 1)`: Python makes room for all that is asked for, 64 MiB for each small file.
+        content = file.read(min(size, limit) + 1)
+        # Files of /proc have the size 0, and a file may grow while it is read.
         while len(content) <= limit and (more := file.read(_CHUNK)):
-            content += more  # of /proc, whose files say that they are empty
+            content += more
     if len(content) > limit:
         raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
     return content
@@ -197,7 +200,9 @@ def read_toml(path: Path, limit: int = TOML_LIMIT) -> dict[str, Any]:
         raise
     except ValueError as error:
         raise UnreadableError(str(error)) from error
-    if not all(_is(int, one) for one in _whole_numbers(table)):  # hexadecimal ones, which no text can show
+    # tomllib takes integers of any length. Python refuses to print one of more than 4300 digits, so the
+    # error would come from the line that prints the value; in hexadecimal even parsing has no limit.
+    if not all(_is(int, one) for one in _whole_numbers(table)):
         raise UnreadableError("a number is larger than 64 bits")
     return table
 
@@ -223,7 +228,9 @@ def python_tree(text: str | bytes, name: str = "<unknown>") -> ast.Module:
     """
     try:
         return ast.parse(text, name)
-    except (RecursionError, MemoryError):  # the parser's stack is full, not the machine's memory
+    # The parser's stack is full, not the machine's memory: CPython reports "too
+    # many nested parentheses" so.
+    except (RecursionError, MemoryError):
         raise UnreadableError("nested too deeply") from None
     except ValueError as error:
         raise UnreadableError(str(error)) from error
@@ -274,6 +281,7 @@ def shaped(kind: type[T], table: Mapping[str, Any], **ours: Any) -> T:
     for name, value in table.items():
         types, inner = shapes[name]
         rows = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        # `type`, not `isinstance`: True is an int, and would pass for a size.
         if type(value) not in types or (inner and any(type(one) not in inner for one in rows)):
             raise UnreadableError(f"{name} cannot be {json.dumps(value)[:40]}")
     return kind(**table, **ours)
@@ -326,6 +334,8 @@ def _is(kind: Any, value: Any) -> bool:
     if isinstance(value, str):
         return kind is str and "\0" not in value
     if isinstance(value, int) and not isinstance(value, bool):
+        # A number beyond 64 bits ends in an OverflowError somewhere: in `os.utime`, in
+        # `struct.pack`, in SQLite.
         return kind is int and abs(value) < 1 << 63
     return value is None if kind is NoneType else type(value) is kind
 
@@ -346,6 +356,7 @@ def _made(kind: type[Any], value: Any, name: str) -> Any:
 
 
 def _shallow(value: Any) -> Any:
+    # By levels and not by recursion: the check must not be what fails.
     level = [value]
     for _ in range(DEPTH):
         level = [

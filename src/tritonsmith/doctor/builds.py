@@ -10,7 +10,7 @@ from typing import Any
 
 from tritonsmith.build import compile_commands
 from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import receipts, unfinished_build
+from tritonsmith.core.envs import receipts
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import Link, Move, locks
 from tritonsmith.doctor.check import (
@@ -97,9 +97,9 @@ def triton(subject: DoctorContext) -> Iterator[Finding]:
 @check("builds.last", "how the last build of Triton ended")
 def last(subject: DoctorContext) -> Iterator[Finding]:
     """Report a build that failed or was stopped: where, and why."""
-    attempt = unfinished_build.read(subject.env)
+    attempt = receipts.unfinished(subject.env)
     if attempt is None:
-        built = unfinished_build.succeeded(subject.env)
+        built = receipts.succeeded(subject.env)
         yield ok("it succeeded", _text(built, "source")) if built else skipped("nothing was built here")
         return
     if holder := locks.holder(subject.env.lock):

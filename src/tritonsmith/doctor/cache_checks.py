@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import configs
+from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.command_line import command
-from tritonsmith.core.plan.steps.cache_entries import RemoveEntries, SeenEntry
+from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.core.ui import units as formats
 from tritonsmith.doctor.caches import filters
 from tritonsmith.doctor.caches import filters as caches_stale

@@ -14,8 +14,8 @@ from packaging.requirements import Requirement
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.plan import files
-from tritonsmith.core.plan.process import capture
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.process import capture
 from tritonsmith.core.versions import version_key
 from tritonsmith.doctor.check import (
     DoctorContext,

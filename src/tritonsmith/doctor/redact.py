@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.core.ui import redact
+from tritonsmith.core import redact
 
 _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/nix/store", "/opt", "/proc", "/sbin", "/sys", "/usr")
 _SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - as /tmp: anybody's folders

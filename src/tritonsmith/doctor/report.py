@@ -15,10 +15,10 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text
 
 from tritonsmith import __version__
-from tritonsmith.core import command_line
-from tritonsmith.core.plan.process import capture
-from tritonsmith.core.ui import console, redact, tables
-from tritonsmith.core.ui import redact as ui_redact
+from tritonsmith.core import command_line, redact
+from tritonsmith.core import redact as ui_redact
+from tritonsmith.core.process import capture
+from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.doctor import redact as personal
 from tritonsmith.doctor.check import Check, DoctorContext, Finding, Status

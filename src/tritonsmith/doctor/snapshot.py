@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.core import configs
-from tritonsmith.core.ui import redact as ui_redact
+from tritonsmith.core import redact as ui_redact
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.versions import version_key

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from tritonsmith.core import redact
 from tritonsmith.core.command_line import command
-from tritonsmith.core.ui import redact
 from tritonsmith.doctor.check import (
     DoctorContext,
     Finding,

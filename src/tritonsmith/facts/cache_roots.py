@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal
 
 from tritonsmith.core.envs.workspace import Workspace
-from tritonsmith.core.plan import files
 
 RootKind = Literal["jit", "dump", "override", "env", "inductor", "named"]
 
@@ -64,7 +63,15 @@ def inductor_folder(environ: Mapping[str, str]) -> Path:
         user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
     except (KeyError, OSError):  # a number without a name, as in containers: TorchInductor itself gives up
         user = str(os.getuid())
-    return Path(environ.get("TMPDIR") or files.temporary_folder()) / f"torchinductor_{user}"
+    return _temporary(environ) / f"torchinductor_{user}"
+
+
+def _temporary(environ: Mapping[str, str]) -> Path:
+    """Return the folder that `tempfile.gettempdir` finds in such an environment."""
+    # That function itself writes a file into each candidate, and remembers the answer for the whole process.
+    named = (environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    places = [Path(place) for place in (*named, "/tmp", "/var/tmp", "/usr/tmp") if place]  # noqa: S108
+    return next((place for place in places if os.access(place, os.W_OK)), places[0])
 
 
 def _own(environ: Mapping[str, str]) -> Iterator[Root]:

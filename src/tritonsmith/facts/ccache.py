@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from tritonsmith.core import untrusted
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core.process import capture
 
 _GIB = float(1 << 30)
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": _GIB}

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from tritonsmith.core import configs
+from tritonsmith.core import configs, process
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import process
 
 _PROGRAM = "compute-sanitizer"
 _MARK = re.compile(r"^=========(?: (?P<text>.*))?$")

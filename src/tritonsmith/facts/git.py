@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from tritonsmith.core import untrusted
+from tritonsmith.core import process, untrusted
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import process
-from tritonsmith.core.plan.process import CommandOutput, query
+from tritonsmith.core.process import CommandOutput, query
 
 # Git runs on an untrusted repository without starting programs that its settings name. A clone brings no
 # hooks or settings of others; an unpacked archive and a shared folder bring a whole `.git`. Its `config`

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
-from tritonsmith.core import untrusted
-from tritonsmith.core.plan import process
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core import process, untrusted
+from tritonsmith.core.process import capture
 from tritonsmith.core.untrusted import text_if_any
 from tritonsmith.facts.package_owners import text_of_file
 

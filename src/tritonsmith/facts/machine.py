@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core.process import capture
 from tritonsmith.core.untrusted import exists, is_dir, text_if_any
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import probe_cache

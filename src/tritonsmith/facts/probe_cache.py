@@ -20,8 +20,7 @@ from pathlib import Path
 from tritonsmith.core import untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.plan import Write
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core.process import capture
 
 FILE = "programs.json"  # in the workspace
 _SCHEMA = 1
@@ -72,14 +71,13 @@ def remembered(question: str, file: Path, answer_of: Callable[[], str | None]) -
     return answer
 
 
-def keep(phase: str) -> tuple[Write, ...]:
-    """Return the step, of this phase, that writes new answers down; none if there are none."""
+def unsaved() -> tuple[Path, str] | None:
+    """Return the file of the answers, and its new text; None if no answer was learned."""
     memory = _memory()
     if memory is None or not memory.learned:
-        return ()
+        return None
     newest = dict(list(memory.answers.items())[-_MOST:])
-    text = json.dumps({"schema": _SCHEMA, "answers": newest}, indent=1) + "\n"
-    return (Write(memory.file, text, phase=phase),)
+    return memory.file, json.dumps({"schema": _SCHEMA, "answers": newest}, indent=1) + "\n"
 
 
 def _memory() -> Memory | None:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.core import untrusted
-from tritonsmith.core.plan import process
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core import process, untrusted
+from tritonsmith.core.process import capture
 from tritonsmith.facts import probe_cache
 
 if TYPE_CHECKING:

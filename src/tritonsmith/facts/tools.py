@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.core.plan import process
+from tritonsmith.core import process
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import probe_cache
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.core import configs, untrusted
-from tritonsmith.core.plan.steps.cache_entries import TRASH, CacheIndex
+from tritonsmith.core.cache_entries import TRASH, CacheIndex
 from tritonsmith.facts.cache_roots import Root
 
 _NO_SPELLING = (re.compile(r"(?!)"), "")

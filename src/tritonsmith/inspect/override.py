@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
-from tritonsmith.core.plan import MakeDir, Plan, Remove, files, process
+from tritonsmith.core.plan import MakeDir, Plan, Remove, files, programs
 from tritonsmith.facts import variables
 from tritonsmith.ir.normalize import diff
 from tritonsmith.ir.normalize.diff import Diff
@@ -194,7 +194,7 @@ def edit(path: Path, words: Sequence[str]) -> None:
     Raises:
         SmithError: the editor failed, or removed the file.
     """
-    code = process.run_attached((*words, str(path)))
+    code = programs.run_attached((*words, str(path)))
     if code:
         raise SmithError(f"{words[0]} failed with exit code {code}: nothing was compiled", where=path)
     if not path.is_file():

@@ -18,9 +18,8 @@ from uuid import uuid4
 from tritonsmith.compiler import source_tree
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.core import untrusted
+from tritonsmith.core import process, untrusted
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.plan import process
 from tritonsmith.facts import gpus, package_owners, python_env
 from tritonsmith.facts.package_owners import PACKAGE
 

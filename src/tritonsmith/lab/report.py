@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.core import redact
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import files
-from tritonsmith.core.ui import html_page, redact, tables
+from tritonsmith.core.ui import html_page, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.ui.units import counted
 from tritonsmith.lab.journal import Journal

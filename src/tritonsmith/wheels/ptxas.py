@@ -15,7 +15,7 @@ from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, files
-from tritonsmith.core.plan.process import query
+from tritonsmith.core.process import query
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import eras
 from tritonsmith.facts.machine import Machine

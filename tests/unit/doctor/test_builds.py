@@ -16,7 +16,7 @@ from tests.support import require
 from tests.unit.doctor.conftest import COMMIT, built, leave, only, venv
 from tests.unit.facts import elf, fakes
 from tests.unit.facts.fakes import git
-from tritonsmith.core.envs import unfinished_build
+from tritonsmith.core.envs import receipts
 from tritonsmith.core.envs.schema import LlvmSettings, Settings
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import InterruptedRunError, StepError
@@ -64,7 +64,7 @@ def begun(subject: DoctorContext) -> tuple[EnvDir, str, Mapping[str, object], Pa
 def test_a_build_that_failed_is_told_with_its_first_error(subject: DoctorContext) -> None:
     why = "no lld [could-not-find-lld]\nCMake Error at CMakeLists.txt:8"
     error = StepError("configure Triton failed (exit code 1)", where="CMakeLists.txt:8", why=why)
-    run(subject, unfinished_build.record(*begun(subject), error))
+    run(subject, receipts.unfinished_steps(*begun(subject), error))
     found = only(builds.last, subject)
     assert (found.status, found.where) == ("error", "/logs/build.log")
     assert (
@@ -84,14 +84,14 @@ def test_a_build_that_was_stopped(
     subject: DoctorContext, error: InterruptedRunError | None, how: str
 ) -> None:
     about = begun(subject)
-    run(subject, unfinished_build.record(*about, error))
+    run(subject, receipts.unfinished_steps(*about, error))
     found = only(builds.last, subject)
     assert found.status == "warning"
     assert found.seen.endswith(how)
 
 
 def test_a_build_that_runs_now_has_not_failed(subject: DoctorContext) -> None:
-    run(subject, unfinished_build.record(*begun(subject)))
+    run(subject, receipts.unfinished_steps(*begun(subject)))
     with locks.hold(subject.env.lock, purpose="build-triton --env dev"):
         found = only(builds.last, subject)
         assert found.status == "not applicable"
@@ -105,8 +105,8 @@ def test_a_build_that_runs_now_has_not_failed(subject: DoctorContext) -> None:
 
 
 def test_a_build_that_succeeded(subject: DoctorContext, root: Path) -> None:
-    run(subject, unfinished_build.record(*begun(subject)))
-    run(subject, unfinished_build.end(subject.env))
+    run(subject, receipts.unfinished_steps(*begun(subject)))
+    run(subject, receipts.ended_steps(subject.env))
     built(subject, root)
     assert only(builds.last, subject).status == "ok"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.doctor.conftest import only
 from tests.unit.facts import fakes
 from tritonsmith.core import configs
-from tritonsmith.core.plan.process import CommandOutput
+from tritonsmith.core.process import CommandOutput
 from tritonsmith.doctor import gpu, history, run
 from tritonsmith.doctor.check import Check, DoctorContext, Finding, ok
 from tritonsmith.facts import checkout, gpus, machine
@@ -522,8 +522,8 @@ def test_an_nvidia_smi_that_fails(
     says: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tritonsmith.core.plan.process.which", lambda _: "/usr/bin/nvidia-smi")
-    monkeypatch.setattr("tritonsmith.core.plan.process.query", lambda *_, **__: answer)
+    monkeypatch.setattr("tritonsmith.core.process.which", lambda _: "/usr/bin/nvidia-smi")
+    monkeypatch.setattr("tritonsmith.core.process.query", lambda *_, **__: answer)
     assert (only(gpu.reset, gpu_health_subject).status, says in only(gpu.reset, gpu_health_subject).seen) == (
         "warning",
         True,
@@ -534,7 +534,7 @@ def test_an_nvidia_smi_that_fails(
 def test_without_a_driver_or_its_program(
     gpu_health_subject: DoctorContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tritonsmith.core.plan.process.which", lambda _: None)
+    monkeypatch.setattr("tritonsmith.core.process.which", lambda _: None)
     assert only(gpu.reset, gpu_health_subject).seen == "no nvidia-smi on PATH"
     gpu_health_subject.gpus = Gpus()
     for check in (*CHECKS, gpu.xid, gpu.uptime):

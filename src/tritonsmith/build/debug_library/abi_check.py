@@ -12,7 +12,7 @@ from tritonsmith.build.debug_library.cmake_lists import Library, Reached
 from tritonsmith.build.debug_library.llvm_options import LlvmOptions, LlvmSources
 from tritonsmith.core.errors import EXIT_FAILURE, FactError
 from tritonsmith.core.plan import ar_archive
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core.process import capture
 from tritonsmith.facts import llvm_tree, tools
 from tritonsmith.facts.llvm_tree import LlvmTree, same_commit
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core.process import capture
 from tritonsmith.facts.llvm_tree import LlvmTree
 
 _READER = Path(__file__).with_name("read_lists.cmake")

@@ -26,7 +26,7 @@ from tritonsmith.core.envs.schema import Purpose, Settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
 from tritonsmith.core.plan import Plan, Remove, Step, Write
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core.process import capture
 
 TASK = "debug-library"
 PHASE = "put into Triton's links"

@@ -13,7 +13,7 @@ from tritonsmith.build.editors.jsonc import SettingConflict
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Patch, Step, Write, digest
-from tritonsmith.core.plan.steps.patch import check_unlinked
+from tritonsmith.core.plan.steps.files import check_unlinked
 from tritonsmith.facts import git
 
 _PHASE = "editor"

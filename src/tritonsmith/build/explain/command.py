@@ -10,7 +10,7 @@ from typing import Any
 
 from tritonsmith.build import cmake
 from tritonsmith.build.cmake import CMakeChange
-from tritonsmith.build.explain import reasons
+from tritonsmith.build.explain import dry_run, reasons
 from tritonsmith.build.explain.reasons import RebuildReason, RebuildTotals
 from tritonsmith.build.triton import commands, recipe
 from tritonsmith.build.triton.source import TritonSource, pin_notes
@@ -20,7 +20,7 @@ from tritonsmith.core.envs.settings import explain as keys_of
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import Copy, OutdateForeignOutput, Plan, Stamp, Step
-from tritonsmith.core.ui import word_diff
+from tritonsmith.core.ui import diff
 from tritonsmith.facts import ninja_graph, tools
 from tritonsmith.wheels import venv
 
@@ -115,7 +115,7 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
     """
     if not (build / ninja_graph.GRAPH).is_file():
         return Explanation(build, (), (), (), RebuildTotals(0, 0, 0, 0.0, 0))
-    run = ninja_graph.dry_run(ninja, build, targets)
+    run = dry_run.dry_run(ninja, build, targets)
     outputs = {reason.output for reason in run.reasons if reason.kind == "command"}
     before = ninja_graph.commands(build / cmake.BUILT_FOLDER, outputs) if outputs else {}
     after = ninja_graph.commands(build, outputs) if outputs else {}
@@ -162,7 +162,7 @@ def _own_steps(
                 )
         elif stamp.path == env.venv / venv.STAMP:
             before, after = (last or {}).get("requirements"), recipe.requirements(inputs.checkout)
-            words = word_diff.in_words(before, after) if before else "not installed yet"
+            words = diff.in_words(before, after) if before else "not installed yet"
             yield f"pip installs into the virtual environment: {words}"
         elif stamp.made is not None and not stamp.made.exists():
             yield f"{step.phase}: {stamp.made} is missing"

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.build.explain.dry_run import DryRun, Reason
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.ui import word_diff
+from tritonsmith.core.ui import diff
 from tritonsmith.core.ui.units import age
 from tritonsmith.facts import ccache
 from tritonsmith.facts.ccache import Compile
-from tritonsmith.facts.ninja_graph import DryRun, Reason
 
 _BUILT = re.compile(
     r"(?:Building|Linking) \w+ (?:object|static library|shared library|shared module|executable) (.+)"
@@ -134,8 +134,8 @@ def _why(
 def _flags(output: str, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> str:
     if output not in before or output not in after:
         return "the old command line is not recorded (no build by tritonsmith has succeeded here)"
-    words = word_diff.in_words(before[output], after[output])
-    if words == word_diff.NOTHING:
+    words = diff.in_words(before[output], after[output])
+    if words == diff.NOTHING:
         return "before the last successful build, which did not include this file"
     return words
 
@@ -222,7 +222,7 @@ def _compiles(folder: Path) -> Mapping[str, Compile]:
 def _why_missed(new: Compile, old: Compile | None) -> str:
     if old is None:
         return "not compiled before"
-    if flags := word_diff.parts(old.values("arg"), new.values("arg")):
+    if flags := diff.changed_words(old.values("arg"), new.values("arg")):
         return "flags: " + "; ".join(
             f"{before or 'nothing'} -> {after or 'nothing'}" for before, after in flags
         )

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from tritonsmith.build.explain import dry_run
 from tritonsmith.build.store import describe_tree
 from tritonsmith.build.store.describe_tree import Known
 from tritonsmith.build.store.entry import StoreEntry, StoreManifest, is_name
@@ -16,7 +17,7 @@ from tritonsmith.build.store.store import PHASE, Store
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest
-from tritonsmith.facts import git, llvm_tree, ninja_graph, tools
+from tritonsmith.facts import git, llvm_tree, tools
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 
@@ -91,7 +92,7 @@ def _why_a_part(build: Path) -> str:
     if ninja is None:
         return "no Ninja to check what is built"
     try:
-        left = ninja_graph.dry_run(ninja.path, build, ("all",))
+        left = dry_run.dry_run(ninja.path, build, ("all",))
     except FactError as error:
         return f"Ninja cannot check the build ({error.why or error.what})"
     if left.regeneration:

@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith.core import untrusted
+from tritonsmith.core import redact, untrusted
 from tritonsmith.core.envs.schema import Scope
 from tritonsmith.core.plan import digest
-from tritonsmith.core.ui import redact
 
 SCHEMA = 1
 Kind = Literal["built", "prebuilt", "imported", "adopted"]

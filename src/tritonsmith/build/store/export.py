@@ -13,7 +13,7 @@ from typing import Any
 from tritonsmith.build.store import verify
 from tritonsmith.build.store.entry import StoreEntry, StoreManifest
 from tritonsmith.build.store.remote import is_url, local
-from tritonsmith.core import configs
+from tritonsmith.core import configs, redact
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, UsageError
@@ -21,7 +21,6 @@ from tritonsmith.core.plan import MakeDir, Plan, Remove
 from tritonsmith.core.plan.steps import object_store
 from tritonsmith.core.plan.steps.object_store import Upload
 from tritonsmith.core.plan.steps.pack import SCHEMA, Item, Pack, beside
-from tritonsmith.core.ui import redact
 from tritonsmith.facts import cmake_cache, llvm_tree
 from tritonsmith.facts.machine import Machine
 

@@ -14,9 +14,9 @@ from typing import Any
 from tritonsmith.build.store.entry import StoreEntry
 from tritonsmith.build.store.store import PHASE, Store
 from tritonsmith.core import configs, untrusted
+from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.plan import Step, Write, digest
-from tritonsmith.core.plan.steps.cache_entries import SeenEntry
 from tritonsmith.core.plan.steps.store_entry import Expect
 from tritonsmith.facts import cmake_cache
 

@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tritonsmith.core import untrusted
+from tritonsmith.core import redact, untrusted
 from tritonsmith.core.errors import DownloadError, UsageError
 from tritonsmith.core.plan import download
 from tritonsmith.core.plan.steps import object_store
-from tritonsmith.core.ui import redact
 
 _WEB = ("http://", "https://")
 _HEX = re.compile(r"[0-9a-fA-F]{64}")

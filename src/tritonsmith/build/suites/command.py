@@ -36,7 +36,7 @@ from tritonsmith.build.suites.results import (
 )
 from tritonsmith.build.suites.selection import LIT, SuiteSelection, SuiteTree
 from tritonsmith.build.triton import commands, recipe
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.command_line import command as tool_command
 from tritonsmith.core.envs import settings as env_settings
 from tritonsmith.core.envs import workspace
@@ -44,7 +44,7 @@ from tritonsmith.core.envs.schema import Settings
 from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import files, process
+from tritonsmith.core.plan import files
 from tritonsmith.facts import checkout, cmake_cache
 from tritonsmith.wheels import torch_index
 

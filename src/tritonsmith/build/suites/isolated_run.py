@@ -7,8 +7,9 @@ import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tritonsmith.core import process
 from tritonsmith.core.errors import StepError
-from tritonsmith.core.plan import files, process
+from tritonsmith.core.plan import files, programs
 
 _SHOWN = 100  # characters of the last line
 
@@ -61,7 +62,7 @@ def run(
     program = process.which(argv[0], environ["PATH"]) or argv[0]
     with files.opened_log(log) as written:
         try:
-            code = process.stream((program, *argv[1:]), cwd=cwd, env=environ, on_line=heard)
+            code = programs.stream((program, *argv[1:]), cwd=cwd, env=environ, on_line=heard)
         except OSError as error:
             raise StepError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
     return code, log, last[:_SHOWN]

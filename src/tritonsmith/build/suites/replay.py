@@ -15,10 +15,10 @@ from tritonsmith.build.suites import isolated_run
 from tritonsmith.build.suites.command import NothingRunError, TestedBuild
 from tritonsmith.build.suites.workflow import CONFIG, WorkflowJob, WorkflowStep
 from tritonsmith.build.triton import install
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import Link, MakeDir, Plan, Remove, Run, Step, Write, files, process
+from tritonsmith.core.plan import Link, MakeDir, Plan, Remove, Run, Step, Write, files
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.facts import checkout, python_env

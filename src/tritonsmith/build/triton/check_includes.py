@@ -14,7 +14,7 @@ from tritonsmith.build.triton import commands, precompiled, recipe, suspects
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource
 from tritonsmith.core import untrusted
-from tritonsmith.core.envs import unfinished_build
+from tritonsmith.core.envs import receipts
 from tritonsmith.core.envs.schema import Settings
 from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.workspace import Workspace
@@ -148,7 +148,7 @@ def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
     if check.receipt:  # the folder is now configured differently, and not built
         only = StepError("only the includes were checked")
         session.run_unseen(
-            unfinished_build.record(session.env, session.task, check.receipt, session.log, only)
+            receipts.unfinished_steps(session.env, session.task, check.receipt, session.log, only)
         )
     try:
         session.run(check.plan)

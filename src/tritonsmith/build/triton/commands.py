@@ -20,17 +20,16 @@ from tritonsmith.build.prepared_build import PreparedBuild
 from tritonsmith.build.triton import install, precompiled, recipe, source, suspects
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, locate, request_for, request_for_revision
-from tritonsmith.core import untrusted
+from tritonsmith.core import redact, untrusted
 from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import receipts, session, unfinished_build, workspace
+from tritonsmith.core.envs import receipts, session, workspace
 from tritonsmith.core.envs.schema import Settings
 from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.settings import Layer, explain, find, load, name_of
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, SmithError, StepError, UsageError
-from tritonsmith.core.plan import BuildObjects, Plan, digest, locks
+from tritonsmith.core.plan import BuildObjects, Plan, Write, digest, locks
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.core.ui import redact
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import eras, llvm_history, llvm_tree, machine, probe_cache, python_env, tools
 from tritonsmith.facts.checkout import TritonCheckout
@@ -117,7 +116,7 @@ def prepare_install(
     plan = install.plan(inputs, occupied=_occupied(inputs))
     if _provable(inputs):
         plan += proof
-    if attempt := unfinished_build.read(inputs.env):
+    if attempt := receipts.unfinished(inputs.env):
         tried = (*tried, f"continuing the {attempt.task} that did not finish: {_kind(settings)}")
     return _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
 
@@ -166,7 +165,7 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
     tree, pin, root = inputs.llvm, request.pin, inputs.checkout.root
     if pin is None or request.fit(tree.commit) == "pin":
         return inputs, ()
-    last = unfinished_build.succeeded(inputs.env)
+    last = receipts.succeeded(inputs.env)
     if (last.get("pin"), last.get("llvm"), last.get("llvm_commit")) == (
         pin.commit,
         str(tree.prefix),
@@ -231,8 +230,10 @@ def execute(prepared: PreparedBuild, session: Session) -> None:
         beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
         if shelf:  # before the receipt, which records success
             session.run_unseen(shelf.steps())
-        ended = unfinished_build.end(session.env) if prepared.checkout else ()
-        session.leave_receipt(prepared.receipt, *beside, also=(*probe_cache.keep("receipt"), *ended))
+        ended = receipts.ended_steps(session.env) if prepared.checkout else ()
+        answers = probe_cache.unsaved()
+        learned = (Write(*answers, phase="receipt"),) if answers else ()
+        session.leave_receipt(prepared.receipt, *beside, also=(*learned, *ended))
 
 
 @contextmanager
@@ -257,13 +258,13 @@ def _attempted(prepared: PreparedBuild, session: Session) -> Iterator[None]:
     about = (session.env, session.task, prepared.receipt, session.log)
     builds = prepared.checkout is not None
     if builds:
-        session.run_unseen(unfinished_build.record(*about))
+        session.run_unseen(receipts.unfinished_steps(*about))
     try:
         yield
     except SmithError as error:
         explained = _explained(error, prepared) if isinstance(error, CommandFailedError) else error
         if builds:
-            session.run_unseen(unfinished_build.record(*about, explained))
+            session.run_unseen(receipts.unfinished_steps(*about, explained))
         if explained is error:
             raise
         raise explained from error
@@ -358,8 +359,8 @@ def last_build(env: str) -> Layer | None:
         env: name or path of the env file.
     """
     folder = workspace.default().env(name_of(find(env)))
-    attempt, last = unfinished_build.read(folder), last_settings(folder)
-    name = f"the last {unfinished_build.succeeded(folder).get('task')}"
+    attempt, last = receipts.unfinished(folder), last_settings(folder)
+    name = f"the last {receipts.succeeded(folder).get('task')}"
     if attempt and attempt.settings:
         name = f"the last {attempt.task}, which did not finish"
     if last is None:
@@ -380,8 +381,8 @@ def flags_of_last_build(env: str) -> dict[str, Any]:
 
 def last_settings(env: EnvDir) -> dict[str, Any] | None:
     """Return the settings of the last build, finished or not; None without one."""
-    attempt = unfinished_build.read(env)
-    return (attempt.settings if attempt else {}) or unfinished_build.succeeded(env).get("settings")
+    attempt = receipts.unfinished(env)
+    return (attempt.settings if attempt else {}) or receipts.succeeded(env).get("settings")
 
 
 def _repeated(env: EnvDir) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from tritonsmith.build.triton.source import TritonSource
 from tritonsmith.build.worktrees import record as records
 from tritonsmith.build.worktrees.record import PHASE, WorktreeRecord
 from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import receipts, settings, unfinished_build
+from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.envs import settings as settings_
 from tritonsmith.core.envs.schema import Settings
 from tritonsmith.core.envs.session import Session
@@ -355,7 +355,7 @@ def take_llvm(record: WorktreeRecord, running: Session) -> bool:
 
 def _installed(env: EnvDir) -> tuple[str, str]:
     """Return an environment's installed LLVM, by its last build or `setup-mlir`, and its pin, or blanks."""
-    built = unfinished_build.succeeded(env)
+    built = receipts.succeeded(env)
     if named := (built.get("settings") or {}).get("llvm.dir"):
         return str(named), str(built.get("pin"))
     receipt = receipts.read(env.receipt("setup-mlir"))

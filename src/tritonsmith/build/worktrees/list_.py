@@ -12,7 +12,7 @@ from tritonsmith.build.store import store as stores
 from tritonsmith.build.triton.source import request_for
 from tritonsmith.build.worktrees import record as records
 from tritonsmith.build.worktrees.record import WorktreeRecord
-from tritonsmith.core.envs import receipts, settings, unfinished_build
+from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.facts import checkout as checkouts
@@ -106,9 +106,9 @@ def _llvm(record: WorktreeRecord, checkout: TritonCheckout, space: Workspace) ->
 
 
 def _built(env: EnvDir, checkout: TritonCheckout) -> BuildState:
-    if unfinished_build.read(env):
+    if receipts.unfinished(env):
         return "unfinished"
-    last = unfinished_build.succeeded(env)
+    last = receipts.succeeded(env)
     if not last or not env.build.is_dir():
         return "not built"
     same = last.get("commit") == checkout.commit and last.get("dirty") == checkout.dirty is False

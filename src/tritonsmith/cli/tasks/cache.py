@@ -242,8 +242,8 @@ def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
     import os
     from pathlib import Path
 
+    from tritonsmith.core import process
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.plan import process
     from tritonsmith.facts import installed_tritons, python_env
 
     if not stale:

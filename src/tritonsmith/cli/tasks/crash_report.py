@@ -11,6 +11,7 @@ from pathlib import Path
 
 from invoke.exceptions import Exit
 
+from tritonsmith.core import redact
 from tritonsmith.core.errors import (
     EXIT_BROKEN_PIPE,
     EXIT_BUG,
@@ -19,8 +20,8 @@ from tritonsmith.core.errors import (
     SmithError,
     UsageError,
 )
-from tritonsmith.core.ui import console, redact
-from tritonsmith.core.ui.printable import printable
+from tritonsmith.core.ui import console
+from tritonsmith.core.ui.console import printable
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = frozenset(  # by the machine, whatever we do

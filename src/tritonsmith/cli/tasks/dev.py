@@ -86,7 +86,7 @@ def benchmark(
 def _run(argv: tuple[str, ...], **variables: str) -> None:
     import os
 
-    from tritonsmith.core.plan import process
+    from tritonsmith.core.plan import programs
 
     if not (_REPOSITORY / "pyproject.toml").is_file():
         raise UsageError(
@@ -94,6 +94,6 @@ def _run(argv: tuple[str, ...], **variables: str) -> None:
         )
     # Tests start Python hundreds of times, and each start would compile what it imports.
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    code = process.stream(argv, cwd=_REPOSITORY, env={**environ, **variables}, on_line=print)
+    code = programs.stream(argv, cwd=_REPOSITORY, env={**environ, **variables}, on_line=print)
     if code:
         raise Exit(code=code)

@@ -143,11 +143,11 @@ def _llvms(named: str, env: str) -> list[Path]:
 def _open(found: AtlasAnswer, root: Path) -> None:
     import os
 
-    from tritonsmith.core.plan import process
+    from tritonsmith.core.plan import programs
     from tritonsmith.inspect import override
 
     place = found.first
     if place is None:
         raise FactError("no place to open")
     words = override.editor(os.environ)
-    process.run_attached((*words, *([f"+{place.line}"] if place.line else []), str(root / place.file)))
+    programs.run_attached((*words, *([f"+{place.line}"] if place.line else []), str(root / place.file)))

@@ -27,7 +27,7 @@ def ir_env(
 ) -> None:
     """Print Triton's debug variables for `eval`, or set them for a command."""
     from tritonsmith.compiler import env_profiles
-    from tritonsmith.core.plan import files, process
+    from tritonsmith.core.plan import files, programs
     from tritonsmith.core.ui import console
 
     _, command = command_line()
@@ -49,7 +49,7 @@ def ir_env(
                 files.make_folder(folder)
             except OSError as error:
                 raise UsageError("cannot create --out", where=folder, why=error.strerror) from None
-        process.exec_(command, made.set)
+        programs.exec_(command, made.set)
     elif json:
         content = {"schema": 1, "triton": version, "set": dict(made.set), "notes": list(made.notes)}
         output.json(content)

@@ -104,9 +104,9 @@ def _compile(asked: CompileRequest, where: Interpreter, out: Path, change: Mappi
 
 
 def _run(program: list[str], change: Mapping[str, str]) -> None:
-    from tritonsmith.core.plan import process
+    from tritonsmith.core.plan import programs
 
-    code = process.run_attached(program, change=change)
+    code = programs.run_attached(program, change=change)
     if code:
         raise SmithError(f"{program[0]} ended with exit code {code}")
 

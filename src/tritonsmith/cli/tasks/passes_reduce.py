@@ -138,8 +138,8 @@ def _read(path: Path) -> str:
 
 
 def _runnable(program: str) -> None:
+    from tritonsmith.core import process
     from tritonsmith.core.errors import FactError
-    from tritonsmith.core.plan import process
 
     if process.which(program) is None:
         raise FactError(f"no program {program}", hints=["a path, or a name on PATH"])

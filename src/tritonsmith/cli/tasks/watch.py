@@ -24,7 +24,7 @@ def watch(
     path: tuple[str, ...] = flag("file or folder to watch (repeatable)", ()),
 ) -> None:
     """Rerun a task or command at each save, and show what changed."""
-    from tritonsmith.build.watch import dependencies, loop
+    from tritonsmith.build.watch import command, dependencies
     from tritonsmith.build.watch.command import WatchedProgram, WatchedTask, WatchedTests
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.ui import tables
@@ -46,16 +46,16 @@ def watch(
     if argv:
         needs = dependencies.of_command(argv, named, env, source, space)
         with WatchedProgram.server() as server:
-            loop.follow(WatchedProgram(server, argv), needs.files, needs.build)
+            command.follow(WatchedProgram(server, argv), needs.files, needs.build)
     elif lit is not None:
         build, files = dependencies.of_tests(named, env, space)
-        loop.follow(WatchedTests(build, lit), files, build)
+        command.follow(WatchedTests(build, lit), files, build)
     else:
         words, values = _parse(run)
         needs = dependencies.of_task(words[0], values, named, space)
         tables.widen(wide="--wide" in words)
         with WatchedTask.server() as server:
-            loop.follow(WatchedTask(server, words), needs.files, needs.build)
+            command.follow(WatchedTask(server, words), needs.files, needs.build)
 
 
 def _one_of(run: str, lit: str | None, argv: list[str], words: list[str]) -> None:

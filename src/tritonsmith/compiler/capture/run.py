@@ -14,13 +14,13 @@ from tritonsmith.compiler import describe, targets, watched_program
 from tritonsmith.compiler.capture import recorded
 from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.targets import Target
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs, redact, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, Write
-from tritonsmith.core.plan.steps.run_attached import AttachedRun
-from tritonsmith.core.ui import redact, tables
+from tritonsmith.core.plan.steps.run import AttachedRun
+from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.worker.messages import CaptureRequest
 

@@ -18,15 +18,15 @@ from tritonsmith.compiler.dump.splitter import Splitter
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs, process, redact, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
-from tritonsmith.core.plan import MakeDir, Plan, Remove, RemoveWritten, Step, Write, process
-from tritonsmith.core.plan.steps import run_attached
+from tritonsmith.core.plan import MakeDir, Plan, Remove, RemoveWritten, Step, Write
+from tritonsmith.core.plan.steps import run
 from tritonsmith.core.plan.steps.base import CommandFailedError, Tap
-from tritonsmith.core.plan.steps.run_attached import AttachedRun
-from tritonsmith.core.ui import console, redact
+from tritonsmith.core.plan.steps.run import AttachedRun
+from tritonsmith.core.ui import console
 from tritonsmith.facts import installed_tritons
 
 _TASK = "passes.dump"
@@ -161,7 +161,7 @@ class _Reader(threading.Thread):
             if self._over.wait(0.005) and not log.exists():
                 return
         with log.open("rb", buffering=0) as file:
-            run_attached.follow(
+            run.follow(
                 file,
                 lambda: self._over.is_set() or bool(later and later.exists()),
                 self._splitter.feed,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tritonsmith.compiler.debugger_init import GDB, LLDB
 from tritonsmith.compiler.dump.index import DumpIndex, no_interpreter, own_interpreter
+from tritonsmith.core import process
 from tritonsmith.core.envs import receipts, settings
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import process
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core.process import capture
 from tritonsmith.facts import libtriton, tools
 
 

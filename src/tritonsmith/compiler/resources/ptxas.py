@@ -11,7 +11,7 @@ from typing import Any
 
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan.process import query
+from tritonsmith.core.process import query
 from tritonsmith.ir.cubin import Cubin
 
 _ARRAY = re.compile(r"^\s*\.local\s", re.MULTILINE)

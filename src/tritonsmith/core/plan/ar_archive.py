@@ -18,6 +18,8 @@ MAGIC = b"!<arch>\n"
 THIN = b"!<thin>\n"
 _HEADER = 60  # bytes
 _END = b"`\n"
+# Symbol indexes: System V's with 32 bits, and the 64 bits that LLVM writes for archives beyond 4 GiB. An
+# index holds offsets of headers, which all move when a thin archive becomes a regular one.
 _INDEXES = {b"/": ">I", b"/SYM64/": ">Q"}  # name to format of a number in it
 _TABLES = (b"/", b"/SYM64/", b"//")  # held by thin archives too
 _BSD_INDEX = "__.SYMDEF"
@@ -117,6 +119,8 @@ def fatten(archive: ArArchive) -> Iterator[bytes]:
         BadArchiveError: an object is missing or has changed, or the archive is too large for its index.
     """
     if missing := archive.missing():
+        # A thin archive names objects of the build folder and holds none. Packed as it is, it would be
+        # useless on another machine; with an object that was rebuilt since, it would be a wrong one.
         raise BadArchiveError(f"{archive.path.name} names {missing}, which is missing or has changed")
     table, places = _long_names(archive)
     indexes = [member for member in archive.members if member.name.encode() in _INDEXES]
@@ -130,6 +134,8 @@ def fatten(archive: ArArchive) -> Iterator[bytes]:
     for member in indexes:
         yield _header(member.name, member.size)
         yield _padded(_index(archive.path, member, moved))
+    # Names go to the table in any case: a header has room for 15 bytes of a name, and
+    # objects of LLVM have more.
     yield _header("//", len(table))
     yield table
     for member in archive.objects:
@@ -137,6 +143,7 @@ def fatten(archive: ArArchive) -> Iterator[bytes]:
         with archive.object_path(member).open("rb") as file:
             while chunk := file.read(_CHUNK):
                 yield chunk
+        # Members begin at even offsets.
         yield b"\n" * (member.size % 2)
 
 
@@ -172,6 +179,7 @@ def _members(file: IO[bytes], path: Path, *, thin: bool) -> Iterator[ArMember]:
         if not number.isdigit():
             raise BadArchiveError(f"{path.name} is damaged at byte {offset}: a size is not a number")
         size = int(number)
+        # The tables of a thin archive are in it; its objects are not, although their headers give a size.
         content = offset + _HEADER
         held = not thin or raw in _TABLES
         if held and content + size > whole:
@@ -185,9 +193,11 @@ def _members(file: IO[bytes], path: Path, *, thin: bool) -> Iterator[ArMember]:
 def _name(raw: bytes, long_names: bytes, file: IO[bytes], content: int) -> str:
     if raw in _TABLES:
         return raw.decode()
+    # GNU's form: `/123` is an offset into the table of long names.
     if raw.startswith(b"/") and raw[1:].isdigit():
         start = int(raw[1:])
         return os.fsdecode(long_names[start : long_names.find(b"/\n", start)])
+    # BSD's form, and macOS's: the name is the start of the content, and the number its length.
     if raw.startswith(b"#1/"):
         file.seek(content)
         return os.fsdecode(file.read(int(raw[3:])).rstrip(b"\0"))

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from tritonsmith.core.errors import DownloadError
-from tritonsmith.core.plan.compression import DamagedError, Decompressed, Progress, limits
+from tritonsmith.core.plan.compression import (
+    DamagedError,
+    Decompressed,
+    Progress,
+    TooMuchError,
+    UnpackLimits,
+    limits,
+)
 from tritonsmith.core.plan.confined_tree import FreshTree
-from tritonsmith.core.plan.tarball import Tarball, TarMember
 from tritonsmith.core.untrusted import UnreadableError
 
 
@@ -74,3 +83,214 @@ def add(tree: FreshTree, member: TarMember, tarball: Tarball, strip: int) -> Non
     else:
         content = tarball.content()
         tree.file(parts, content, member.size, executable=member.executable, mtime=member.mtime)
+
+
+# Read tar archives strictly, from start to end and in bounded memory.
+#
+# Python's tarfile reads into memory what a header asks for, takes a damaged header for the end, and does not
+# check what follows the end. Here everything has a limit, and unknown entries are refused.
+#
+# The format: https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html, and for what GNU adds
+# https://www.gnu.org/software/tar/manual/html_node/Standard.html
+
+Kind = Literal["file", "folder", "link", "hard link"]
+_BLOCK = 512  # bytes
+_CHUNK = 1 << 18
+# `\0` is a file of the oldest archives, `7` a contiguous one, which all systems treat as a file.
+_KINDS: dict[bytes, Kind] = {
+    b"0": "file", b"\0": "file", b"7": "file", b"1": "hard link", b"2": "link", b"5": "folder"
+}  # fmt: skip
+_SPECIAL = {b"3": "a device", b"4": "a device", b"6": "a pipe", b"S": "a sparse file"}
+_PAX, _GLOBAL, _LONG_NAME, _LONG_TARGET = b"xX", b"g", b"L", b"K"
+_USTAR = b"ustar\0"
+
+
+@dataclass(frozen=True)
+class TarMember:
+    """An entry of an archive.
+
+    Attributes:
+        name: as it is there, in any encoding.
+        parts: the name's components; none of them is empty, `.` or `..`.
+        kind: a special file or a sparse one is refused before.
+        size: bytes of content; 0 unless it is a file.
+        executable: its owner may run it.
+        mtime: seconds since 1970.
+        target: where a link leads.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    kind: Kind
+    size: int = 0
+    executable: bool = False
+    mtime: int = 0
+    target: str = ""
+
+
+class Tarball:
+    """An archive, unpacked, that is being read; iterating gives its members."""
+
+    def __init__(self, plain: Decompressed, allowed: UnpackLimits) -> None:
+        self._plain, self._limits = plain, allowed
+        self._left = self._pad = 0  # of the content of the member that came last
+
+    def __iter__(self) -> Iterator[TarMember]:
+        count = 0
+        while member := self._next():
+            count += 1
+            if count > self._limits.entries:
+                raise TooMuchError(f"the archive has more than {self._limits.entries:,} entries")
+            yield member
+
+    def content(self) -> Iterator[bytes]:
+        """Yield the content of the latest member, in pieces."""
+        while self._left:
+            piece = self._exactly(min(self._left, _CHUNK))
+            self._left -= len(piece)
+            yield piece
+
+    def _next(self) -> TarMember | None:
+        for _ in self.content():
+            pass  # of a member that was not read
+        self._exactly(self._pad)
+        self._pad, budget = 0, self._limits.header
+        extended: dict[str, str] = {}
+        while True:
+            header = self._exactly(_BLOCK)
+            if not any(header):
+                self._finish(_BLOCK)
+                if extended:
+                    raise DamagedError("damaged: the archive ends after an extended header")
+                return None
+            member, kind, size = _header(header)
+            if kind not in _PAX + _GLOBAL + _LONG_NAME + _LONG_TARGET:
+                return self._member(member, kind, size, extended)
+            # Extended headers may follow each other without end, and each is read into memory: one
+            # budget for all of an entry.
+            budget -= size + _BLOCK
+            if budget < 0:
+                raise TooMuchError(f"an entry has headers of more than {self._limits.header:,} bytes")
+            text = self._exactly(size)
+            self._exactly(-size % _BLOCK)
+            if kind == _LONG_NAME:
+                extended["path"] = _text(text)
+            elif kind == _LONG_TARGET:
+                extended["linkpath"] = _text(text)
+            elif kind in _PAX:
+                extended |= _records(text)
+
+    def _member(self, member: TarMember, kind: bytes, size: int, extended: dict[str, str]) -> TarMember:
+        name = extended.get("path", member.name)
+        if kind in _SPECIAL or any(key.startswith("GNU.sparse") for key in extended):
+            what = _SPECIAL.get(kind, "a sparse file")
+            # A sparse file's header says that it has terabytes; a device or a pipe
+            # is nothing that LLVM ships.
+            raise DamagedError(f"entry {name!r} is {what}: only files, folders and links are unpacked")
+        if kind not in _KINDS:
+            raise DamagedError(f"entry {name!r} has an unknown type ({kind!r})")
+        translated = _KINDS[kind]
+        if translated == "file" and name.endswith("/"):  # as they were before there was a kind for folders
+            translated = "folder"
+        # A size of 8 GiB and more does not fit the octal field.
+        if "size" in extended:
+            size = _decimal(extended["size"])
+        if size > self._limits.bytes:
+            raise TooMuchError(f"entry {name!r} claims to have {size:,} bytes")
+        # By the kind as it is written: content follows a `file` that became a folder by its name, too.
+        self._left = size if _KINDS[kind] == "file" else 0
+        self._pad = -self._left % _BLOCK
+        target = extended.get("linkpath", member.target) if "link" in translated else ""
+        if max(len(os.fsencode(name)), len(os.fsencode(target))) > self._limits.name:
+            raise TooMuchError(f"entry {name[:80]!r}... has a name of more than {self._limits.name} bytes")
+        parts = _parts(name)
+        if len(parts) > self._limits.depth:
+            raise TooMuchError(f"entry {name[:80]!r}... lies more than {self._limits.depth} folders deep")
+        if "\0" in target:
+            raise DamagedError(f"entry {name!r} points to {target!r}")
+        return replace(member, name=name, parts=parts, kind=translated, size=self._left, target=target)
+
+    def _finish(self, zeros: int) -> None:
+        """Check that only a few zeros follow the end."""
+        while piece := self._plain.read(_CHUNK):
+            zeros += len(piece)
+            # tar pads with zeros to 10 KiB, and tools that append write on behind the end: hidden entries,
+            # which this reader would not see and another one would.
+            if any(piece) or zeros > self._limits.padding:
+                raise DamagedError("data follows the end of the archive")
+
+    def _exactly(self, amount: int) -> bytes:
+        data = self._plain.read(amount)
+        if len(data) < amount:
+            raise DamagedError("damaged or truncated: the archive ends too early")
+        return data
+
+
+def _header(block: bytes) -> tuple[TarMember, bytes, int]:
+    """Return the entry, its kind as it is there, and the size of what follows."""
+    # The checksum is computed as if its own field held blanks.
+    total = sum(block[:148]) + 8 * ord(" ") + sum(block[156:])
+    if _number(block[148:156]) != total:
+        raise DamagedError("damaged or truncated: the checksum of a header does not match")
+    # GNU's old format has other fields at this place, which are no part of the name.
+    prefix = _text(block[345:500]) if block[257:263] == _USTAR else ""
+    name = _text(block[:100])
+    member = TarMember(
+        name=f"{prefix}/{name}" if prefix else name,
+        parts=(),
+        kind="file",
+        executable=bool(_number(block[100:108]) & 0o100),
+        mtime=_number(block[136:148]),
+        target=_text(block[157:257]),
+    )
+    return member, block[156:157], _number(block[124:136])
+
+
+def _number(field: bytes) -> int:
+    """Parse octal, or GNU's binary with the first bit set; no field that we read is negative."""
+    if field[0] & 0x80:
+        if field[0] != 0x80:  # noqa: PLR2004 - negative, or larger than any file
+            raise DamagedError("damaged: a number in a header is out of range")
+        return int.from_bytes(field[1:], "big")
+    digits = field.strip(b" \0")
+    if digits.strip(b"01234567"):
+        raise DamagedError("damaged: a header contains an invalid number")
+    return int(digits or b"0", 8)
+
+
+def _text(field: bytes) -> str:
+    return os.fsdecode(field.partition(b"\0")[0])
+
+
+def _records(text: bytes) -> dict[str, str]:
+    """Records of pax: `LENGTH KEY=VALUE`, each with a line feed."""
+    records = {}
+    at = 0
+    while at < len(text):
+        # The length is bounded before it is parsed: Python takes seconds for an
+        # integer of a million digits.
+        blank = text.find(b" ", at, at + 10)
+        digits = text[at:blank] if blank > at else b""
+        length = int(digits) if digits.isdigit() else 0
+        record = text[blank + 1 : at + length]
+        key, equals, value = record.partition(b"=")
+        if at + length > len(text) or not (record.endswith(b"\n") and equals):
+            raise DamagedError("damaged: an extended header contains an invalid record")
+        records[os.fsdecode(key)] = os.fsdecode(value[:-1])
+        at += length
+    return records
+
+
+def _decimal(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20):  # noqa: PLR2004 - of 64 bits
+        raise DamagedError(f"damaged: {text[:40]!r} is not a size")
+    return int(text)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    if "\0" in name:
+        raise DamagedError(f"entry {name!r} has no name")
+    parts = tuple(part for part in name.split("/") if part not in ("", "."))
+    if name.startswith("/") or ".." in parts:
+        raise DamagedError(f"entry {name!r} lies outside the archive's folder")
+    return parts

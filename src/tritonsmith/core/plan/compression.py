@@ -113,6 +113,8 @@ class Decompressed(io.RawIOBase):
         self._raw, self._limits, self._progress = raw, allowed, progress
         begin = raw.read(6)
         raw.seek(0)
+        # The packed size is needed for the ratio: a bomb of 10 MB that unpacks to 10 GB stays
+        # below the limit of bytes.
         self._packed = raw.seek(0, os.SEEK_END)
         raw.seek(0)
         self._read_some = _reader(raw, begin, allowed)
@@ -145,7 +147,9 @@ class Decompressed(io.RawIOBase):
         except OSError as error:
             if error.errno is not None:
                 raise
-            raise DamagedError(_words(error)) from None  # bz2 says so of damaged data
+            # Python's bz2 reports damaged data by an OSError without a number; one
+            # with a number is the disk's.
+            raise DamagedError(_words(error)) from None
         self._done += len(piece)
         self._check()
         if self._progress and piece:
@@ -157,13 +161,15 @@ class Decompressed(io.RawIOBase):
         if self._done > self._limits.bytes:
             raise TooMuchError(f"the data unpacks to more than {self._limits.bytes:,} bytes", raising)
         ratio = self._limits.ratio
+        # Small files of zeros have any ratio, and do no harm.
         if ratio and self._done > max(self._limits.ratio_from, ratio * self._packed):
             raise TooMuchError(f"the data unpacks to more than {ratio} times its size", raising)
 
 
 def _words(error: Exception) -> str:
-    """Return a readable message; lzma and zstd report a window that is too large in different words."""
+    """Return a readable message."""
     message = str(error) or type(error).__name__
+    # lzma says "Memory usage limit exceeded", zstd "Frame requires too much memory for decoding".
     if "emory" in message:
         return f"unpacking needs more memory than is allowed ({message})"
     return f"damaged or truncated: {message}"
@@ -172,6 +178,7 @@ def _words(error: Exception) -> str:
 def _reader(raw: IO[bytes], begin: bytes, allowed: UnpackLimits) -> Callable[[int], bytes]:
     if begin.startswith(_ZSTD):
         return _zstd(raw, allowed.memory)
+    # By the first bytes, never by the file's name: a URL may end in anything, and a mirror may repack.
     kinds: dict[bytes, _NewMember] = {
         b"\x1f\x8b": _Inflate,
         b"BZh": bz2.BZ2Decompressor,
@@ -184,6 +191,8 @@ def _reader(raw: IO[bytes], begin: bytes, allowed: UnpackLimits) -> Callable[[in
 def _zstd(raw: IO[bytes], window: int) -> Callable[[int], bytes]:
     import zstandard  # noqa: PLC0415 - most archives do without
 
+    # A frame's header chooses the window, up to 2 GiB, and the decompressor allocates it: so the limit. An
+    # archive that was packed by several threads has more than one frame.
     reader = zstandard.ZstdDecompressor(max_window_size=window).stream_reader(raw, read_across_frames=True)
 
     def read(amount: int) -> bytes:
@@ -207,6 +216,9 @@ class _Members:
         while True:
             data = b""
             if self._member.eof:
+                # `gzip`, `bzip2` and `xz` files may be concatenated, and pigz and pbzip2 write
+                # them so. Python's decompressors stop after the first, and a reader that did so
+                # would see a truncated archive.
                 data = self._member.unused_data or self._raw.read(_CHUNK)
                 if not data:
                     return b""
@@ -215,6 +227,7 @@ class _Members:
                 data = self._raw.read(_CHUNK)
             if piece := self._member.decompress(data, amount):
                 return piece
+            # No input, no output, and no end: the file is truncated.
             if not (data or self._member.eof) and self._member.needs_input:
                 raise EOFError("the data ends too early")
 

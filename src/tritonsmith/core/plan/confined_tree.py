@@ -21,6 +21,9 @@ from typing import Self
 from tritonsmith.core.plan import ownership
 from tritonsmith.core.plan.compression import DamagedError
 
+# Each component is opened below the descriptor of its parent, and never through a link. So no
+# archive, and no process that changes the tree meanwhile, can lead a write out of it; a check of
+# paths before would race with both.
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNFIT = {errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ}  # names that this file system does not take
@@ -40,6 +43,8 @@ class FreshTree:
         self.root = root
         self.sums: dict[str, str] = {}
         self._folders: set[Parts] = {()}
+        # Symbolic links are made last, when nothing is written any more: an entry could otherwise be
+        # written through one that came before.
         self._links: dict[Parts, str] = {}
         root.mkdir(parents=True)
         self._open: tuple[Parts, int] = ((), os.open(root, _FOLDER))
@@ -70,6 +75,8 @@ class FreshTree:
         sha256 = hashlib.sha256()
         with _explained(parts, self.root):
             parent = self._enter(parts[:-1])
+            # The full disk is known before the first byte. Others share this disk, and
+            # suffer while 30 GB fill it.
             free = os.statvfs(parent)
             if size > free.f_bavail * free.f_frsize:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -78,6 +85,8 @@ class FreshTree:
                 for piece in pieces:
                     sha256.update(piece)
                     _write(file.fileno(), piece)
+                # Ninja takes an output for up to date while it is newer than its inputs: one from the
+                # future would never be rebuilt.
                 when = min(mtime, int(time.time()))
                 os.utime(file.fileno(), (when, when))
         self.sums["/".join(parts)] = sha256.hexdigest()
@@ -88,11 +97,14 @@ class FreshTree:
         Raises:
             DamagedError: the name exists, or the file does not.
         """
+        # `sums` has what this tree wrote itself, so a hard link cannot reach a file
+        # outside, nor a symbolic link.
         if (sha256 := self.sums.get("/".join(target))) is None:
             raise DamagedError(
                 f"entry {'/'.join(parts)!r}, a link to {'/'.join(target)!r}, points to no earlier file"
             )
         with _explained(parts, self.root):
+            # The next `_enter` closes the descriptor of the folder before.
             source = os.dup(self._enter(target[:-1]))
             try:
                 parent = self._enter(parts[:-1])
@@ -122,6 +134,8 @@ class FreshTree:
         for parts, target in self._links.items():
             with _explained(parts, self.root):
                 os.symlink(target, parts[-1], dir_fd=self._enter(parts[:-1]))
+        # Between two steps another process of this user may have put files in, which
+        # the checksums do not cover.
         self._check()
 
     def _enter(self, parts: Parts) -> int:
@@ -129,7 +143,8 @@ class FreshTree:
         here, handle = self._open
         if here == parts:
             return handle
-        common = here == parts[: len(here)]  # below the one that came last, which is often so
+        # Entries mostly lie in, or below, the folder of the entry before: that saves most of the opens.
+        common = here == parts[: len(here)]
         handle = os.dup(handle) if common else os.open(self.root, _FOLDER)
         try:
             for depth in range(len(here) if common else 0, len(parts)):
@@ -155,6 +170,8 @@ class FreshTree:
             return False
         for part in target.split("/"):
             if part == "..":
+                # `..` after a link would leave the target of that link, not its folder: only
+                # real folders can be left.
                 if not here or here not in self._folders:
                     return False
                 here = here[:-1]
@@ -190,7 +207,7 @@ def _write(handle: int, piece: bytes) -> None:
 
 @contextmanager
 def _explained(parts: Parts, root: Path) -> Iterator[None]:
-    """Blame the archive for errors about a name, unless the file system is full or read-only."""
+    """Raise errors about a name as damage of the archive; a full or read-only disk stays an OSError."""
     name = "/".join(parts)
     try:
         yield

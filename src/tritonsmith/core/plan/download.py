@@ -61,6 +61,7 @@ def receive(url: str, dest: Path, sha256: str, transfer: Callable[[Path], None],
     transfer(partial)
     if (checksum := sha256_of(partial)) != sha256.lower():
         partial.unlink()
+        # Deleted, or every later run would resume it and fail at the same checksum.
         raise _wrong(
             "the downloaded file has the wrong checksum and was deleted", url, checksum, sha256, hint
         )
@@ -80,11 +81,13 @@ def _transfer(url: str, partial: Path, progress: Progress) -> None:
     try:
         response = urllib.request.urlopen(request, timeout=TIMEOUT)  # noqa: S310
     except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # noqa: PLR2004 - nothing beyond what we have: complete, or not the same file
+        # There is nothing beyond what we have: it is complete, or another file. The checksum decides.
+        if error.code == 416 and have:  # noqa: PLR2004 - Range Not Satisfiable
             error.close()
             return
         raise
     with response:
+        # A server may ignore the range and send everything, with 200: then the partial file begins anew.
         resumed = have and response.status == 206  # noqa: PLR2004 - Partial Content
         done = have if resumed else 0
         length = response.headers.get("Content-Length")
@@ -97,12 +100,17 @@ def _transfer(url: str, partial: Path, progress: Progress) -> None:
                     check_room(url, partial, done, total)
                     file.write(chunk)
                     progress(done, total)
+                # The rename may reach the disk before the data does. After a power failure the file would
+                # have its final name, and zeros.
                 file.flush()
                 os.fsync(file.fileno())
         except (OSError, DownloadError) as error:
             if isinstance(error, DownloadError) or error.errno in _FULL:
-                partial.unlink(missing_ok=True)  # it would keep the disk full, and may never end
+                # A partial file is kept to be resumed, but not this one: it keeps the
+                # disk full, or never ends.
+                partial.unlink(missing_ok=True)
             raise
+        # `read` returns an empty piece both at the end and when the connection breaks.
         if total is not None and done < total:
             raise OSError(f"the connection ended after {done} of {total} bytes")
 

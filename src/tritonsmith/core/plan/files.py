@@ -153,11 +153,6 @@ def scratch(purpose: str = "") -> Iterator[Path]:
         yield Path(folder)
 
 
-def temporary_folder() -> Path:
-    """Return the folder for temporary files on this machine."""
-    return Path(tempfile.gettempdir())
-
-
 def opened_log(path: Path) -> AbstractContextManager[IO[str]]:
     """Return a log to append to, line by line."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ from typing import Self
 
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import stopping
-from tritonsmith.core.plan.process import lines_until, readable
+from tritonsmith.core.plan.programs import lines_until, readable
 
 _SIZE = 1 << 20  # bytes of a request
 _CHECKED = 0.1  # seconds between looks whether who asked for a run is there

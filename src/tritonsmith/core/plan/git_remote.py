@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from tritonsmith.core.ui import redact
+from tritonsmith.core import redact
 
 _WEB = ("http", "https")  # the login of another URL, `ssh://git@host`, is no secret
 

@@ -16,10 +16,9 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from tritonsmith.core import untrusted
+from tritonsmith.core import redact, untrusted
 from tritonsmith.core.errors import LockedError, SmithError
 from tritonsmith.core.plan import stopping
-from tritonsmith.core.ui import redact
 
 _GRACE = 20.0  # seconds for what a killed run started to end
 _MOMENT = 0.5  # seconds
@@ -75,6 +74,7 @@ def hold(
     finally:
         with _noting:
             _notes.pop(holder, None)  # there is none where it was interrupted before
+            # The note goes before the lock is released: the next holder may have written its own by then.
             holder.unlink(missing_ok=True)
         _held.remove(lock)
         lock.release()
@@ -99,7 +99,8 @@ def holder(path: Path) -> str:
     name = path.with_name(f"{path.name}.holder")
     try:
         pid = int(json.loads(name.read_text(encoding="utf-8"))["pid"])
-        os.kill(pid, 0)  # sends nothing; it may have been killed, and its name left behind
+        # Signal 0 sends nothing. The process may have been killed and have left its note behind.
+        os.kill(pid, 0)
     except PermissionError:
         return _describe(name)  # somebody else's
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
@@ -108,10 +109,12 @@ def holder(path: Path) -> str:
 
 
 def inherited() -> tuple[int, ...]:
-    """Descriptors of the held locks, for a child process, which keeps them if this process is killed.
+    """Return the descriptors of the held locks, for a child, which keeps them if this process is killed.
 
     A process that releases a lock releases it for all.
     """
+    # `flock` belongs to the open file, not to the process: it is released when the last copy of
+    # the descriptor is closed.
     handles = (lock._context.lock_file_fd for lock in _held)  # noqa: SLF001 - there is no other way to it
     return tuple(handle for handle in handles if handle is not None)
 
@@ -126,6 +129,7 @@ def note_child(pid: int, program: str) -> None:
     with _noting:
         child = {"pid": pid, "started": _started(pid), "program": program} if _notes else {}
         for holder, content in _notes.items():
+            # The note would grow by a line for each of thousands of compiles.
             living = [
                 process
                 for process in content.get("children", ())
@@ -136,7 +140,8 @@ def note_child(pid: int, program: str) -> None:
 
 
 def _write(holder: Path) -> None:
-    with suppress(OSError):  # held without a name
+    # The note is for messages only. A full disk must not keep a build from starting.
+    with suppress(OSError):
         holder.write_text(json.dumps(_notes[holder]), encoding="utf-8")
 
 
@@ -156,15 +161,20 @@ def _started(pid: int) -> str:
 
 
 def _orphans(holder: Path, lock: Path) -> list[dict[str, Any]]:
-    """The process groups of a killed holder that still run; none if its note is not this user's own."""
+    """Return the process groups of a killed holder that still run."""
     orphans = []
     try:
+        # In a shared workspace anybody can write a note with any process number; it would make
+        # us kill our own processes.
         if holder.stat().st_uid != os.getuid():
             return []
         for child in untrusted.read_json(holder)["children"]:
             pid, now = int(child["pid"]), _started(int(child["pid"]))
+            # The kernel gives numbers out again: only number and start time together name a process.
             if child["started"] and now == child["started"]:
                 orphans.append(child)
+            # The leader may have ended and left compiles in its session. A later session can have the same
+            # number, so only processes that inherited the lock's descriptor are taken for its own.
             if child["started"] and now in ("", child["started"]):  # it, or what it has left
                 groups = {group for member, group in stopping.session(pid) if _has_open(member, lock)}
                 orphans += [{**child, "pid": group} for group in sorted(groups - {pid})]
@@ -194,20 +204,20 @@ def _stop_orphans(lock: FileLock, holder: Path) -> bool:
             with suppress(OSError):  # it has ended
                 os.killpg(int(orphan["pid"]), number)
         with suppress(Timeout):
+            # The lock is free once the last process that inherited its descriptor has ended, whatever its
+            # number: this waits for exactly that.
             lock.acquire(timeout=_STEP)
             return True
     return False
 
 
 def _acquire(lock: FileLock, holder: Path, patience: float) -> None:
-    """Take the lock; stop child processes of a killed run, and wait briefly where nobody is named.
-
-    That is so while a lock is taken or given back, and where its file was removed meanwhile, which filelock
-    notices: its next try takes a new file.
-    """
+    """Take the lock; stop child processes of a killed run, and wait briefly where nobody is named."""
     try:
         lock.acquire()
     except Timeout:
+        # Nobody is named for a moment while a lock is taken or given back, and where the lock's file was
+        # removed meanwhile: filelock notices that, and its next try takes a new file.
         named, least = holder.exists(), _MOMENT
         if named and _lives(holder):
             if not patience:

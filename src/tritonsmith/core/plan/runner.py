@@ -14,8 +14,7 @@ from pathlib import Path
 
 from tritonsmith.core.errors import InterruptedRunError, StepError
 from tritonsmith.core.plan import files
-from tritonsmith.core.plan.steps.base import Plan, Step, StepTools, Tap
-from tritonsmith.core.ui.progress import PhaseProgress
+from tritonsmith.core.plan.steps.base import PhaseDisplay, Plan, Step, StepTools, Tap
 
 _OURS = re.compile(
     r"^\.(.+)\.tritonsmith$|^(.+)\.partial$"
@@ -50,7 +49,7 @@ class Runner:
     def __init__(
         self,
         log: Path,
-        progress: PhaseProgress,
+        progress: PhaseDisplay,
         environ: Mapping[str, str] | None = None,
         tap: Tap | None = None,
     ) -> None:

@@ -38,16 +38,14 @@ class ProcessGroup(Protocol):
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP like ^C for the body of a `with`, and those that come together as one.
-
-    A second one would interrupt `stop` before it has signalled anybody.
-
-    An ignored signal, as under `nohup`, stays ignored.
-    """
-    if threading.current_thread() is not threading.main_thread():  # nobody else is given signals
+    """Treat SIGTERM and SIGHUP like ^C for the body of a `with`, and those that come together as one."""
+    # Python runs signal handlers in the main thread only, and refuses to set one from another.
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
     all_ = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    # A signal that is ignored on entry stays ignored: under `nohup` a closed
+    # terminal must not end the build.
     heard = [sig for sig in all_ if signal.getsignal(sig) is not signal.SIG_IGN]
     before = {number: signal.signal(number, _interrupt) for number in heard}
     try:
@@ -74,9 +72,12 @@ def stop(process: ProcessGroup) -> None:
         except subprocess.TimeoutExpired:
             continue
         except KeyboardInterrupt as error:
+            # A second ^C means "faster", not "leave it running": it shortens this wait,
+            # and is raised at the end.
             interrupt = error
             continue
         break
+    # KILL comes in any case: the leader may have ended at INT while a grandchild ignored it.
     if _signal_group(process, signal.SIGKILL):
         process.wait()
     if interrupt:
@@ -86,11 +87,15 @@ def stop(process: ProcessGroup) -> None:
 def session(leader: int) -> Iterator[tuple[int, int]]:
     """Yield process and group of what runs in the session that a process leads, or led before it ended.
 
-    Ninja gives each compile a group of its own: a Ninja that is killed, or that writes to a pipe which nobody
-    reads any more, leaves them at work. Nothing is known where there is no /proc.
+    Nothing is known where there is no /proc.
     """
+    # The group of the leader is not enough: Ninja gives each compile a group of its own, and a Ninja that
+    # is killed, or that writes to a pipe which nobody reads any more, leaves them at work.
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
+            # The second field is the program's name in parentheses, which may itself contain
+            # blanks and a `)`: so the split begins at the last one. Then come state, parent,
+            # group and session (proc(5)).
             state, _, group, number = path.read_text("utf-8", "replace").rpartition(")")[2].split()[:4]
         except (OSError, ValueError):  # it has ended meanwhile
             continue
@@ -107,6 +112,8 @@ class _Heard:
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGHUP:
         _leave_terminal()
+    # A session that ends sends TERM and HUP within a moment. The second would interrupt `stop` before
+    # it has signalled anybody.
     before, _Heard.at = _Heard.at, time.monotonic()
     if _Heard.at - before < _TOGETHER:
         return
@@ -121,6 +128,8 @@ def _leave_terminal() -> None:
         except OSError:  # the shell closed it: 2>&-
             continue
         if gone:
+            # After a hangup each write to the terminal is an EIO, and the first one would replace the
+            # message that says where the log is.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, descriptor)
             os.close(nowhere)
@@ -130,6 +139,7 @@ def _signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
     """Signal a group, and the others of its session; return whether there is one."""
     reached = False
     for group in {process.pid, *(group for _, group in session(process.pid))}:
+        # PermissionError is what macOS answers for a group of zombies.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
             reached = True

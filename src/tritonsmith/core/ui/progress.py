@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from tritonsmith.core.ui import recording
-from tritonsmith.core.ui.console import err
-from tritonsmith.core.ui.printable import printable
+from tritonsmith.core.ui.console import err, printable
 from tritonsmith.core.ui.units import duration
 
 if TYPE_CHECKING:

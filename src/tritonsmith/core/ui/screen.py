@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
 
-from tritonsmith.core.ui import redact
-from tritonsmith.core.ui.printable import printable
+from tritonsmith.core import redact
+from tritonsmith.core.ui.console import printable
 
 _OF_OURS = "\r"  # a line that is written again and again ends with it
 

@@ -17,8 +17,9 @@ from typing import Any
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from tritonsmith.core.ui import recording, redact
-from tritonsmith.core.ui.printable import printable
+from tritonsmith.core import redact
+from tritonsmith.core.ui import recording
+from tritonsmith.core.ui.console import printable
 from tritonsmith.core.ui.units import duration
 
 STATUS_STYLES = {

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import UsageError
 from tritonsmith.core.plan import Plan
-from tritonsmith.core.plan.steps.cache_entries import RemoveEntries, SeenEntry, check_root
+from tritonsmith.core.plan.steps.cache_entries import RemoveEntries, check_root
 from tritonsmith.doctor.caches import filters
 from tritonsmith.doctor.caches.filters import Filters, Living
 from tritonsmith.facts import triton_cache

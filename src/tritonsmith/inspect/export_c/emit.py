@@ -16,10 +16,10 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.measure import Measured
 from tritonsmith.compiler.resources.table import LAUNCH, ResourceRow
-from tritonsmith.core import configs
+from tritonsmith.core import configs, process
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
-from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write, digest, process
+from tritonsmith.core.plan import MakeDir, Plan, Remove, Run, Step, Write, digest
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.inspect.export_c import c_source, c_types
 from tritonsmith.inspect.export_c.c_types import Variant

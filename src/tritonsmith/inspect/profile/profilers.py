@@ -12,10 +12,9 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.core.plan import process
 from tritonsmith.facts.gpus import Gpus
 from tritonsmith.inspect.show.source_lines import SourceLine
 from tritonsmith.worker.messages import ProfileSession

@@ -15,7 +15,7 @@ from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError
 from tritonsmith.core.plan import MakeDir, Plan, Remove
-from tritonsmith.core.plan.steps.run_attached import AttachedRun
+from tritonsmith.core.plan.steps.run import AttachedRun
 from tritonsmith.facts import triton_cache
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.inspect.lint import run as lint_run

@@ -18,10 +18,9 @@ from tritonsmith.compiler.dump.binaries import Binary
 from tritonsmith.compiler.dump.index import Dump, DumpIndex
 from tritonsmith.compiler.dump.pass_runs import PassRun
 from tritonsmith.compiler.resources.table import COLUMNS
-from tritonsmith.core import untrusted
+from tritonsmith.core import redact, untrusted
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files
-from tritonsmith.core.ui import redact
 from tritonsmith.inspect.passes import pipeline_table
 from tritonsmith.inspect.report.pack_texts import Packer
 from tritonsmith.inspect.show.source_lines import unescaped

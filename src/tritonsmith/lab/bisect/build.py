@@ -19,7 +19,7 @@ from tritonsmith.build.triton.source import TritonSource
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core import untrusted
 from tritonsmith.core.command_line import command
-from tritonsmith.core.envs import receipts, session, unfinished_build
+from tritonsmith.core.envs import receipts, session
 from tritonsmith.core.envs.schema import Purpose, Settings
 from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
@@ -89,7 +89,7 @@ class CommitBuilds:
         env = self.space.env(self.settings.name)
         chosen = receipts.read(env.receipt("setup-mlir"))
         if prefix := str((commands.last_settings(env) or {}).get("llvm.dir") or ""):
-            built = unfinished_build.succeeded(env)
+            built = receipts.succeeded(env)
             same = (built.get("settings") or {}).get("llvm.dir") == prefix
             commit, its_pin = (built.get("llvm_commit"), built.get("pin")) if same else ("", "")
         elif chosen and chosen["provider"] == "system" and Path(chosen["prefix"]).is_dir():

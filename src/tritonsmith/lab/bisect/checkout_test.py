@@ -28,9 +28,9 @@ from tritonsmith.build.suites.results import (
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.core import untrusted
+from tritonsmith.core import process, untrusted
 from tritonsmith.core.errors import UsageError
-from tritonsmith.core.plan import files, process
+from tritonsmith.core.plan import files
 from tritonsmith.facts import checkout, git_history
 from tritonsmith.lab import failure
 from tritonsmith.lab.bisect import programs

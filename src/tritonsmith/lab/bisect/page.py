@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from tritonsmith.compiler import manifest
-from tritonsmith.core import configs
+from tritonsmith.core import configs, redact
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError
 from tritonsmith.core.plan import files
-from tritonsmith.core.ui import redact
 from tritonsmith.core.ui.html_page import document, folded, table, tag, text
 from tritonsmith.core.ui.units import counted, duration
 from tritonsmith.core.versions import version_key

@@ -15,7 +15,7 @@ from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
-from tritonsmith.core.plan.process import CommandOutput, query
+from tritonsmith.core.process import CommandOutput, query
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.variables import covers
 

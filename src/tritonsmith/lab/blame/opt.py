@@ -12,7 +12,7 @@ from tritonsmith.compiler.manifest import Point
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import files
-from tritonsmith.core.plan.process import query
+from tritonsmith.core.process import query
 from tritonsmith.facts.variables import covers
 from tritonsmith.lab.blame.llc import Llc, refusal
 

@@ -9,7 +9,7 @@ from typing import Any
 from tritonsmith.compiler.resources import measure, ptxas
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan.process import query
+from tritonsmith.core.process import query
 from tritonsmith.lab import metrics
 from tritonsmith.lab.blame.verdict import Figures
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tritonsmith.compiler.replay.replayer import Replayer
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Write
-from tritonsmith.core.plan.process import capture
+from tritonsmith.core.process import capture
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import installed_tritons, libtriton, package_owners, python_env
 from tritonsmith.facts.checkout import TritonCheckout

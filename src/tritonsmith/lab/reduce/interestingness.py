@@ -12,8 +12,9 @@ from typing import Protocol
 
 from tritonsmith.compiler import call
 from tritonsmith.compiler.replay.bindings import Call
+from tritonsmith.core import process
 from tritonsmith.core.errors import FactError, UsageError, did_you_mean
-from tritonsmith.core.plan import files, process
+from tritonsmith.core.plan import files
 from tritonsmith.ir import strip_locations
 from tritonsmith.lab import failure
 from tritonsmith.lab.failure import Failure

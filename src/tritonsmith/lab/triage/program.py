@@ -14,10 +14,10 @@ from pathlib import Path
 from tritonsmith.compiler import call, tritons
 from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.request import Surgery
-from tritonsmith.core import untrusted
+from tritonsmith.core import process, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, StepError, UsageError
-from tritonsmith.core.plan import files, process
+from tritonsmith.core.plan import files, programs
 from tritonsmith.facts import compute_sanitizer, gpus
 from tritonsmith.facts.installed_tritons import version_of
 from tritonsmith.lab import experiment, failure, inputs
@@ -298,7 +298,7 @@ class CommandSubject:
                 print(line, file=written)
 
             try:
-                code = process.stream(
+                code = programs.stream(
                     (*under, program, *argv[1:]),
                     cwd=self.cwd,
                     env=environ,

@@ -12,8 +12,8 @@ from tests.unit.atlas.planted import plant
 from tritonsmith.build.suites import report, results
 from tritonsmith.build.suites.report import junit_xml
 from tritonsmith.build.suites.results import SuiteTest
+from tritonsmith.core import process
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan import process
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.build import made
 from tritonsmith.build.triton import check_includes, recipe, suspects
 from tritonsmith.build.triton.check_includes import IncludeCheck
-from tritonsmith.core.envs import unfinished_build
+from tritonsmith.core.envs import receipts
 from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import StepError
@@ -134,7 +134,7 @@ def test_a_folder_that_is_configured_otherwise_and_not_built_is_told_by_the_doct
     inputs = replace(inputs, env=replace(inputs.env, path=tmp_path))
     some = IncludeCheck(inputs, {}, "main", receipt=receipt)
     check_includes.execute(some, cast("Session", Ran(inputs.env)))
-    attempt = unfinished_build.read(inputs.env)
+    attempt = receipts.unfinished(inputs.env)
     assert bool(attempt) == bool(receipt)
     if attempt:
         assert (attempt.what, attempt.settings) == ("only the includes were checked", receipt["settings"])

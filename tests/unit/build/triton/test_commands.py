@@ -16,7 +16,7 @@ from tritonsmith.build.prepared_build import PreparedBuild
 from tritonsmith.build.triton import commands
 from tritonsmith.build.triton.recipe import Inputs
 from tritonsmith.build.triton.source import TritonSource, request_for
-from tritonsmith.core.envs import receipts, session, settings, unfinished_build
+from tritonsmith.core.envs import receipts, session, settings
 from tritonsmith.core.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.workspace import EnvDir, Workspace
@@ -339,14 +339,14 @@ def test_an_install_goes_on_with_a_build_that_did_not_end_well(
     assert chosen.triton.build_type == "Debug"
     told = dict(chosen.origin)["triton.build-type"]
     assert told == "the last build-triton, which did not finish"
-    attempt = unfinished_build.read(opened.env("dev"))
+    attempt = receipts.unfinished(opened.env("dev"))
     assert attempt is not None
     assert attempt.interrupted is isinstance(error, InterruptedRunError)
     assert attempt.what == ("" if isinstance(error, KeyboardInterrupt) else str(error))
-    stopped.run_unseen(unfinished_build.end(opened.env("dev")))
+    stopped.run_unseen(receipts.ended_steps(opened.env("dev")))
     assert commands.last_build("dev") is None
     stopped.run_unseen(
-        unfinished_build.end(opened.env("dev"))
+        receipts.ended_steps(opened.env("dev"))
     )  # nothing is there any more, and nothing goes wrong
 
 
@@ -355,13 +355,13 @@ def test_a_build_that_succeeded_since_counts_more_than_one_that_was_killed(opene
     opened.claim()
     stopped = StoppedSession(opened, "build-triton", KeyboardInterrupt())
     stopped.run_unseen(
-        unfinished_build.record(
+        receipts.unfinished_steps(
             env, "build-triton", {"settings": {"triton.build-type": "Debug"}}, stopped.log
         )
     )
     text = receipts.render("build-triton", {"settings": {"triton.build-type": "Release"}})
     later = json.loads(text) | {"finished": "2999-01-01T00:00:00+00:00"}
     env.receipt("build-triton").write_text(json.dumps(later), encoding="utf-8")
-    assert unfinished_build.read(env) is None
+    assert receipts.unfinished(env) is None
     chosen = settings.load("dev", {}, commands.last_build("dev"))
     assert chosen.triton.build_type == "Release"

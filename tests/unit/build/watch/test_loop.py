@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from tritonsmith.build.watch import loop
+from tritonsmith.build.watch import command
 from tritonsmith.build.watch.command import WatchedBuild, WatchedCommand
 from tritonsmith.build.watch.files import NamedPaths, SavedError
 from tritonsmith.core.errors import InterruptedRunError
@@ -38,4 +38,4 @@ class _StoppedBuild:
 def test_an_interrupt_while_a_save_stops_the_build_ends_the_loop(tmp_path: Path) -> None:
     build = cast("WatchedBuild", _StoppedBuild(tmp_path / "saved.py"))
     with pytest.raises(InterruptedRunError):
-        loop.follow(cast("WatchedCommand", None), [NamedPaths([tmp_path])], build)
+        command.follow(cast("WatchedCommand", None), [NamedPaths([tmp_path])], build)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.unit.cli.tasks.conftest import Smith
-from tritonsmith.core.plan import process
+from tritonsmith.core.plan import programs
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Sequence[str], Mapping[
         seen.append((argv, env))
         return 0
 
-    monkeypatch.setattr(process, "stream", stream)
+    monkeypatch.setattr(programs, "stream", stream)
     return seen
 
 
@@ -59,7 +59,7 @@ def test_types_are_checked_by_one_process_where_those_of_mypy_did_not_start(
         checks.append(argv)
         return ended if "--num-workers=auto" in argv else 0
 
-    monkeypatch.setattr(process, "stream", stream)
+    monkeypatch.setattr(programs, "stream", stream)
     assert smith("lint").code == code
     assert len(checks) == runs
 

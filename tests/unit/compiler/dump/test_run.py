@@ -19,7 +19,7 @@ from tritonsmith.compiler.dump.run import Choices
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
-from tritonsmith.core.plan.steps import run_attached
+from tritonsmith.core.plan.steps.run import follow
 
 __all__ = ["place", "where"]  # the fixtures
 
@@ -171,7 +171,7 @@ def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
                 written += 1
             return written == 4
 
-        run_attached.follow(reader, over, heard.append, lambda: None)
+        follow(reader, over, heard.append, lambda: None)
     assert b"".join(heard) == b"xxxx"
 
 

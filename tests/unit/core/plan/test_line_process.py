@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core.errors import FactError
-from tritonsmith.core.plan.process import LineProcess
+from tritonsmith.core.plan.programs import LineProcess
 
 pytestmark = pytest.mark.unit
 

@@ -124,11 +124,11 @@ def test_an_unreadable_holder_is_said_to_be_one(tmp_path: Path, capsys: pytest.C
 PARENT = """
 import os, sys
 from pathlib import Path
-from tritonsmith.core.plan import locks, process
+from tritonsmith.core.plan import locks, programs
 with locks.hold(Path(sys.argv[1]), purpose="build-triton --env dev"):
     script = sys.argv[2]
     sys.stdout.reconfigure(line_buffering=True)
-    process.stream(("/bin/sh", "-c", script), cwd=Path.cwd(), env=dict(os.environ), on_line=print)
+    programs.stream(("/bin/sh", "-c", script), cwd=Path.cwd(), env=dict(os.environ), on_line=print)
     print("over", flush=True)
     sys.stdin.read()
 """
@@ -236,10 +236,10 @@ def test_a_child_that_goes_on_does_not_keep_a_lock_that_was_released(tmp_path: P
     script = """
 import os, sys
 from pathlib import Path
-from tritonsmith.core.plan import locks, process
+from tritonsmith.core.plan import locks, programs
 with locks.hold(Path("lock"), purpose="x"):
     daemon = "sleep 600 >/dev/null 2>&1 & echo $!"
-    process.stream(("/bin/sh", "-c", daemon), cwd=Path.cwd(), env=dict(os.environ), on_line=print)
+    programs.stream(("/bin/sh", "-c", daemon), cwd=Path.cwd(), env=dict(os.environ), on_line=print)
 """
     done = subprocess.run(
         (sys.executable, "-c", script), cwd=tmp_path, capture_output=True, text=True, check=True

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.doctor.caches import made
+from tritonsmith.core.cache_entries import TRASH
 from tritonsmith.core.errors import UsageError
-from tritonsmith.core.plan.steps.cache_entries import TRASH, RemoveEntries
+from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.doctor.caches import clear, list_
 from tritonsmith.doctor.caches.clear import PreparedClear
 from tritonsmith.doctor.caches.filters import Filters, Living

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import IO, ClassVar, NoReturn
+from types import TracebackType
+from typing import IO, ClassVar, NoReturn, Protocol, Self
 
+from tritonsmith.core import process, redact
 from tritonsmith.core.errors import StepError
-from tritonsmith.core.plan import process
-from tritonsmith.core.ui import redact
-from tritonsmith.core.ui.progress import PhaseProgress
+from tritonsmith.core.plan import programs
 
 _NUMBERED = re.compile(r"^\[(\d+)/(\d+)\]\s*(.*)$")  # as Ninja, and the worker, count their steps
 _PHASES = 6  # lines of a summary
@@ -242,6 +242,28 @@ class Tap:
     idle: Callable[[], object]
 
 
+class PhaseDisplay(Protocol):
+    """A display of the phases of a run; a context manager, entered for the whole run.
+
+    The runner knows no screen: `core.ui.progress` draws bars, a test keeps what it is sent.
+    """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def begin(self, phase: str) -> None:
+        """Start a phase of still unknown extent."""
+
+    def update(self, done: int, total: int | None, current: str = "") -> None:
+        """Update the phase: steps, files or bytes done, of how many if known; and the current step."""
+
+    def end(self, seconds: float) -> None:
+        """End the current phase, which took so long."""
+
+
 class StepTools:
     """The tools of a step: programs whose output is logged, and a progress bar.
 
@@ -254,7 +276,7 @@ class StepTools:
     """
 
     def __init__(
-        self, log: IO[str], path: Path, progress: PhaseProgress, environ: Mapping[str, str], tap: Tap | None
+        self, log: IO[str], path: Path, progress: PhaseDisplay, environ: Mapping[str, str], tap: Tap | None
     ) -> None:
         self._log, self._path, self._progress = log, path, progress
         self.environ, self.tap = environ, tap
@@ -309,7 +331,7 @@ class StepTools:
                 self.update(0, None, line.strip())
 
         environ = process.changed(self.environ, change)
-        code = process.stream(argv, cwd=cwd, env=environ, on_line=on_line)
+        code = programs.stream(argv, cwd=cwd, env=environ, on_line=on_line)
         self.write_log(f"exit code {code}")
         return code, tuple(kept)
 

@@ -18,41 +18,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.core.cache_entries import TRASH, CacheIndex, SeenEntry
 from tritonsmith.core.errors import OwnershipError
 from tritonsmith.core.plan import locks
 from tritonsmith.core.plan.steps.base import Step, StepTools
 
-TRASH = ".tritonsmith-trash-"  # begins the name of a run's own folder in the root; the next run empties it
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW  # never through a link
+# Through descriptors and never through a link: other programs, of other users too, write
+# to these folders meanwhile.
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _DEPTH = 2  # components of a name: an entry, or something in it
 _FRESH = "fresh index"
 _EVERY = 1000  # entries between two words about the progress
-
-
-@dataclass(frozen=True)
-class SeenEntry:
-    """An entry of a cache, as it was when it was inspected.
-
-    Attributes:
-        name: `ENTRY`, or `ENTRY/NAME` for something in an entry.
-        changed: its modification time, in nanoseconds.
-    """
-
-    name: str
-    changed: int
-
-
-@dataclass(frozen=True)
-class CacheIndex:
-    """The file by which readers find the other files of an entry.
-
-    Attributes:
-        prefix: of its name.
-        empty: content of one that names no file. It is replaced, not removed: readers may open it by now.
-    """
-
-    prefix: str
-    empty: str
 
 
 @dataclass(frozen=True)
@@ -103,10 +79,15 @@ class RemoveEntries(Step):
                 going = self.entries
                 if self.grace:
                     tools.update(0, whole, "taking entries out of use")
+                    # Two phases. First all indexes are emptied; then, after a pause in which whoever has
+                    # read an index opens its files, everything goes. Deleting at once would let a program
+                    # that is compiling fail with FileNotFoundError.
                     retired = [_retire(root, entry, self.index, trash) for entry in going]
                     going = tuple(entry for entry in retired if entry)
                     time.sleep(self.grace)
                 for done, entry in enumerate(going):
+                    # One rename takes the whole entry out of sight. Deleting file by file would leave half
+                    # an entry, which Triton before 83adb20b11 (#10411) takes for a hit.
                     if _move(root, entry, trash, str(done)):
                         _delete(trash, str(done))
                     if done % _EVERY == 0:
@@ -142,6 +123,7 @@ def _opened(root: Path) -> Iterator[int]:
     """Yield the root as a descriptor: whatever happens to its path, only this folder's entries go."""
     check_root(root)
     with _folder(str(root)) as descriptor:
+        # Triton itself takes no lock: this one is between two runs of this tool.
         locks.hold_folder(descriptor, root, "clearing this cache")
         yield descriptor
 
@@ -168,6 +150,7 @@ def _trash(root: int) -> Iterator[int]:
     os.mkdir(name, dir_fd=root)
     with _folder(name, root) as descriptor:
         yield descriptor
+        # The file is there only if an index was retired and the rename of the next failed.
         with suppress(FileNotFoundError):
             os.unlink(_FRESH, dir_fd=descriptor)
         os.rmdir(name, dir_fd=root)
@@ -194,13 +177,18 @@ def _retire(root: int, seen: SeenEntry, index: CacheIndex, trash: int) -> SeenEn
                     fresh = os.open(_FRESH, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666, dir_fd=trash)
                     os.write(fresh, index.empty.encode())
                     os.close(fresh)
+                    # Replaced, not written to: a reader that has the old index open reads it to its end.
                     os.rename(_FRESH, file, src_dir_fd=trash, dst_dir_fd=entry)
+            # The rename changed the entry's own time; a later change is somebody
+            # else's, who compiled it again.
             return SeenEntry(seen.name, os.fstat(entry).st_mtime_ns)
     return None
 
 
 def _is_as_seen(parent: int, name: str, seen: SeenEntry) -> bool:
     about = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    # A folder's time changes when a file in it is made, replaced or removed: that
+    # is every write of Triton's.
     return about.st_mtime_ns == seen.changed and not stat.S_ISLNK(about.st_mode)
 
 
@@ -232,5 +220,6 @@ def _delete(trash: int, name: str) -> None:
         os.rmdir(name, dir_fd=trash)
     except NotADirectoryError:
         os.unlink(name, dir_fd=trash)
-    except OSError:  # a folder in it
+    # An entry of Triton's has files only: the quick way.
+    except OSError:  # there is a folder in it
         shutil.rmtree(name, dir_fd=trash)

@@ -36,6 +36,8 @@ class GitFetch(Step):
     def fetch_argv(self, url: str) -> tuple[str, ...]:
         """Return the command that fetches from one remote, whose URL has no secrets (`GitRemote`)."""
         blobs = ("--filter=blob:none",) if self.blobless else ()
+        # By hash, not by branch: a pin may have left the branch by now, and one commit without its history
+        # is a fraction of a clone of LLVM.
         return ("git", "-C", str(self.repository), "fetch", "--depth=1", *blobs, "--", url, self.commit)
 
     def shell(self) -> list[str]:
@@ -45,11 +47,13 @@ class GitFetch(Step):
     def act(self, tools: StepTools) -> None:
         folder, quiet = self.repository.parent, {"GIT_TERMINAL_PROMPT": "0"}
         folder.mkdir(parents=True, exist_ok=True)
+        # `init` does nothing in a repository that exists, so an interrupted fetch needs no case of its own.
         tools.run(self, ("git", "init", "--quiet", str(self.repository)), folder, quiet)
         failures: list[str] = []
         for remote in map(GitRemote.of, self.urls):
             code, lines = tools.stream(self.fetch_argv(remote.url), folder, quiet | dict(remote.env))
             if code == 0:
+                # With its login: git writes the URL that it really used to FETCH_HEAD.
                 remote.tidy(self.repository)
                 return
             failures.append(f"{remote.url}: {_git_error(lines) or f'exit code {code}'}")
@@ -148,10 +152,12 @@ class Extract(Step):
 
     def shell(self) -> list[str]:
         partial = f"{self.dest}.partial"
+        # `*` must not match a slash, or `*/lib` would also match `llvm/tools/x/lib`.
         globs = " ".join(shlex.quote("*/" * self.strip + name) for name in self.only)
         lines = [f"rm -rf -- {quote(partial)}", f"mkdir -p {quote(partial)}"]
         if self.sha256:
             lines = VerifyChecksum(self.archive, self.sha256, phase=self.phase).shell() + lines
+        # As root, tar would otherwise give the files to the user number that packed them.
         options = f"--no-same-owner --strip-components={self.strip} -C {quote(partial)}"
         wildcards = f" --wildcards --no-wildcards-match-slash {globs}" if globs else ""
         lines.append(f"tar -xf {quote(self.archive)} {options}{wildcards}")
@@ -223,6 +229,8 @@ class UnpackPackage(Step):
             hints=["wait for it to end, or stop it"],
             patience=_ANOTHER_UNPACKS,
         ):
+            # Another environment may have unpacked it while this one waited for the lock. A package is
+            # never replaced: a build that is running may be reading it.
             if self.dest.is_dir():
                 return
             ownership.remove(self.partial, self.root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import shlex
 import shutil
@@ -11,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from tritonsmith.core.errors import OwnershipError
+from tritonsmith.core import untrusted
+from tritonsmith.core.errors import OwnershipError, StepError
 from tritonsmith.core.plan import files, ownership
 from tritonsmith.core.plan.steps.base import Step, StepTools, make_parent, quote
 
@@ -55,6 +57,7 @@ class Write(Step):
 
     def act(self, tools: StepTools) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        # A time stamp that moves would let CMake configure again, and Ninja rebuild what includes the file.
         if not self.path.is_file() or self.path.read_bytes() != self.text.encode():
             files.write_atomically(self.path, self.text)
 
@@ -84,6 +87,8 @@ class Link(Step):
                 hints=["move it to another place"],
             )
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        # A link cannot be changed in place; replacing it leaves no moment without one, in
+        # which a build would fail.
         fresh = self.path.with_name(f".{self.path.name}.tritonsmith")
         fresh.unlink(missing_ok=True)
         fresh.symlink_to(self.target)
@@ -110,6 +115,7 @@ class Copy(Step):
 
     def shell(self) -> list[str]:
         folder = self.dest if self.tree else self.dest.parent
+        # `/.` copies the content of the folder also where the destination exists already.
         source = f"-RL {quote(self.source)}/." if self.tree else quote(self.source)
         return [f"mkdir -p {quote(folder)}", f"cp {source} {quote(self.dest)}"]
 
@@ -188,14 +194,13 @@ class RemoveWritten(Step):
 
 
 def _copy_changed(source: str, dest: str) -> str:
-    """Copy one file unless the copy is identical: an untouched header rebuilds nothing.
-
-    The copy gets its name when it is complete: a build that runs beside reads the old file or the new one.
-    """
+    """Copy one file unless the copy is identical: an untouched header rebuilds nothing."""
     place = Path(dest).resolve()
-    if place.exists() and not place.is_file():  # a device is written to, not replaced
+    # A device, such as /dev/stdout, is written to and not replaced.
+    if place.exists() and not place.is_file():
         shutil.copy(source, place)
     elif not (place.exists() and _same_content(source, dest)):
+        # A build that runs beside reads the old file or the new one, never half of one.
         with Path(source).open("rb") as content, files.replacing(place) as copy:
             shutil.copyfileobj(content, copy, _COPIED)
             os.fchmod(copy.fileno(), stat.S_IMODE(os.fstat(content.fileno()).st_mode))
@@ -219,7 +224,9 @@ def _check_inside(root: Path, path: Path) -> None:
 
 
 def _same_content(one: str, other: str) -> bool:
-    """Like `filecmp`, which reads 8 KiB at a time: ptxas alone has 30 MB, and this runs on every build."""
+    """Return whether two files have the same content."""
+    # Not `filecmp`: it reads 8 KiB at a time and trusts equal time stamps. ptxas alone has 30 MB, and
+    # this runs in every build.
     if Path(one).stat().st_size != Path(other).stat().st_size:
         return False
     with open(one, "rb", buffering=0) as first, open(other, "rb", buffering=0) as second:  # noqa: PTH123
@@ -229,3 +236,72 @@ def _same_content(one: str, other: str) -> bool:
                 return False
             if not left:
                 return True
+
+
+# Change a text file of a user's checkout, if its text is still the one that the plan was made from.
+
+
+@dataclass(frozen=True)
+class Patch(Step):
+    """Replace the text of a file, printed as a diff; nothing to do if the file has the new text already.
+
+    The texts are `untrusted.exact_text`, so what is not changed stays byte for byte; so does the mode.
+
+    Attributes:
+        root: top folder of the checkout.
+        name: the file, relative to it.
+        before: the text that it must have.
+        after: its new text.
+    """
+
+    root: Path
+    name: str
+    before: str
+    after: str
+
+    def shell(self) -> list[str]:
+        old, new = _lines(self.before), _lines(self.after)
+        diff = difflib.unified_diff(old, new, f"a/{self.name}", f"b/{self.name}", lineterm="")
+        lines = "\n".join(diff).split("\n")
+        end = "EOF"
+        while end in lines:
+            end += "_"
+        return [f"git -C {quote(self.root)} apply <<'{end}'", *lines, end]
+
+    def act(self, tools: StepTools) -> None:
+        path = self.root / self.name
+        check_unlinked(self.root, self.name)
+        text = untrusted.exact_text(path)
+        if text == self.after:
+            return
+        # An editor may have saved the file between the plan that the user agreed to and this step.
+        if text != self.before:
+            raise StepError(
+                "this file has changed since the plan was made",
+                where=path,
+                hints=["look at the change, and start again"],
+            )
+        files.write_atomically(path, untrusted.exact_bytes(self.after))
+
+
+def check_unlinked(root: Path, name: str) -> None:
+    """Check that neither a file nor a folder on the way to it is a link: it may lead out of the checkout.
+
+    Raises:
+        OwnershipError: one of them is a link.
+    """
+    for path in (root / name, *(root / name).parents):
+        if path == root:
+            break
+        # A checkout of somebody else's may have a link at any place, and a write would follow
+        # it to the user's own files.
+        if path.is_symlink():
+            hints = [f"make it a file, or a folder, of {root}"]
+            raise OwnershipError("refusing to write through a link", where=path, hints=hints)
+
+
+def _lines(text: str) -> list[str]:
+    """Return lines as a diff has them; one without an end is marked as git marks it."""
+    lines = text.split("\n")
+    last = lines.pop()
+    return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines

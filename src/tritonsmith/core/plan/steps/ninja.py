@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core.errors import StepError
-from tritonsmith.core.plan.process import capture
 from tritonsmith.core.plan.steps.base import Step, StepTools, quote
+from tritonsmith.core.process import capture
 
 NINJA_STATUS = "[%f/%t] "  # what the runner reads the progress from
 _STATUS = {"NINJA_STATUS": NINJA_STATUS}
@@ -62,6 +62,7 @@ class BuildUsed(NinjaBuild):
 
     def shell(self) -> list[str]:
         ninja, tree, user = (shlex.quote(str(path)) for path in (self.ninja, self.tree, self.user))
+        # `-t inputs -E` lists everything that a target depends on, unescaped, and builds nothing.
         used = f"{ninja} -C {user} -t inputs -E {shlex.join(self.of or ('all',))}"
         relative = shlex.quote(f"s|^{self.tree}/||p")
         lines = [shlex.join(self.refresh), f"set -- $({used} | sed -n {relative})"]
@@ -74,6 +75,8 @@ class BuildUsed(NinjaBuild):
         return [*lines, f'{ninja} -C {tree} -j{self.jobs} "$@"']
 
     def act(self, tools: StepTools) -> None:
+        # The graph must be that of the CMakeLists.txt as it is now: a checkout may have
+        # moved since it was configured.
         tools.run(self, self.refresh, self.tree, _STATUS)
         tools.run(self, self.command(*self.targets()), self.tree, _STATUS)
 
@@ -102,6 +105,8 @@ class BuildUsed(NinjaBuild):
                     "or build all of LLVM: --scope all",
                 ],
             )
+        # `-t targets all` prints `NAME: RULE`. What LLVM was not configured to build (FileCheck without
+        # LLVM_INSTALL_UTILS) is passed over for programs, and is an error for what Triton links.
         known = {line.partition(":")[0] for line in self._ask(self.tree, "targets", "all").splitlines()}
         programs = [f"bin/{name}" for name in self.programs if f"bin/{name}" in known]
         missing = sorted(name for name in used if name not in known and not (self.tree / name).exists())
@@ -141,6 +146,7 @@ class BuildObjects(NinjaBuild):
         return [
             "set --",
             f"for source in {shlex.join(map(str, self.sources))}; do",
+            # Under `set -e` a failing command ends the script, but not one behind `!`.
             f'  ! {ninja} -C {tree} -t query "$source" > /dev/null 2>&1 || set -- "$@" "$source^"',
             "done",
             f'[ $# -eq 0 ] || {ninja} -C {tree} -j{self.jobs} -k 0 "$@"',
@@ -158,6 +164,8 @@ class BuildObjects(NinjaBuild):
         """
         database = self.tree / _DATABASE
         try:
+            # From CMake's database, not from `-t query`, which takes one process for
+            # each of some hundred sources.
             compiled = {entry["file"] for entry in json.loads(database.read_text(encoding="utf-8"))}
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise StepError(
@@ -170,6 +178,8 @@ class BuildObjects(NinjaBuild):
 
     def argv(self) -> tuple[str, ...]:
         """The command; empty if the tree compiles none of the sources. `SOURCE^` is the output of SOURCE."""
+        # `SOURCE^` is Ninja's name for the first output of SOURCE. `-k 0` goes on after failures: all
+        # errors of an API change in one run, not one a day.
         targets = [f"{source}^" for source in self.found()]
         return self.command("-k", "0", *targets) if targets else ()
 
@@ -209,6 +219,7 @@ class OutdateForeignOutput(Step):
 
     def act(self, tools: StepTools) -> None:
         for output in self.foreign():
+            # Older than any input, and not removed: a Python that imports it meanwhile still finds it.
             os.utime(output, (_LONG_AGO, _LONG_AGO))
             tools.write_log(f"another build folder wrote {output}: it is linked again")
 

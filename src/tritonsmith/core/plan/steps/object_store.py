@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.core import redact
 from tritonsmith.core.errors import DownloadError, SmithError, StepError, did_you_mean
 from tritonsmith.core.plan import download
 from tritonsmith.core.plan.steps.base import Step, StepTools
-from tritonsmith.core.ui import redact
 
 _TEXT = 1 << 16  # bytes
 
@@ -50,10 +50,13 @@ class Obtain(Step):
     def act(self, tools: StepTools) -> None:
         def transfer(partial: Path) -> None:
             with opened(self.url) as (system, path):
+                # The size is known before the first byte, as for http.
                 download.check_room(redact.hidden(self.url), partial, 0, system.size(path))
                 try:
                     system.get_file(path, str(partial), callback=_callback(tools, self.title))
-                except BaseException:  # the next one begins anew
+                # fsspec cannot resume: half a file that looks complete would fail at its checksum
+                # only after another download.
+                except BaseException:
                     partial.unlink(missing_ok=True)
                     raise
 
@@ -110,7 +113,8 @@ def opened(url: str) -> Iterator[tuple[Any, str]]:
     except ValueError as error:
         known = fsspec.available_protocols()
         raise SmithError("unknown kind of URL", where=shown, hints=did_you_mean(scheme, known)[:1]) from error
-    except Exception as error:  # some want more than a URL, and say so by any exception
+    # Clients of fsspec raise any exception for a missing project, region or user name.
+    except Exception as error:
         why = redact.hidden(str(error)) or type(error).__name__
         hints = ["use s3://, gs:// or another store of files"]
         raise SmithError(f"{scheme}:// needs more than a URL", where=shown, why=why, hints=hints) from error
@@ -120,7 +124,8 @@ def opened(url: str) -> Iterator[tuple[Any, str]]:
         raise
     except FileNotFoundError as error:
         raise DownloadError("the file does not exist", where=shown, why=str(error) or None) from error
-    except Exception as error:  # each client has exceptions of its own
+    # botocore, gcsfs and adlfs have trees of exceptions of their own, with no common base.
+    except Exception as error:
         raise StepError(
             f"the {scheme}:// transfer failed",
             where=shown,

@@ -17,26 +17,29 @@ import hashlib
 import io
 import json
 import os
+import re
 import shlex
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any, cast
 
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import DownloadError, StepError
-from tritonsmith.core.plan import ar_archive, archive, files, ownership
+from tritonsmith.core.plan import ar_archive, archive, download, files, ownership
+from tritonsmith.core.plan.archive import Tarball, TarMember
 from tritonsmith.core.plan.compression import DamagedError, TooMuchError
 from tritonsmith.core.plan.confined_tree import FreshTree
-from tritonsmith.core.plan.steps import relocate
 from tritonsmith.core.plan.steps.base import Step, StepTools
 from tritonsmith.core.plan.steps.fetch import VerifyChecksum
-from tritonsmith.core.plan.tarball import Tarball, TarMember
 
 SCHEMA = 1
 HEAD, TREE, SUMS = "tritonsmith-llvm.json", "tree", "SHA256SUMS"
+# The archive's own sums are of texts with placeholders; these are of the files as they lie
+# there, for `store --verify`.
 CHECKSUMS = "tritonsmith-checksums.json"  # in an unpacked tree: of its files as they are there
 ARRIVED = ".tritonsmith-import"  # in an unpacked tree: the archive's checksum
 _CHUNK = 1 << 20  # bytes
@@ -87,6 +90,8 @@ class Pack(Step):
     def act(self, tools: StepTools) -> None:
         self.dest.parent.mkdir(parents=True, exist_ok=True)
         sidecar, partial = beside(self.dest), self.dest.with_name(f"{self.dest.name}.partial")
+        # The checksum goes first and comes last: a killed run leaves an archive without
+        # one, which no import accepts.
         sidecar.unlink(missing_ok=True)
         with _told(self):
             total = sum(_size(item) for item in self.items)
@@ -131,7 +136,7 @@ class Unpack(Step):
 
     def shell(self) -> list[str]:
         archive, scratch, dest = (shlex.quote(str(path)) for path in (self.archive, self.scratch, self.dest))
-        mark = relocate.PLACEHOLDER.decode()
+        mark = PLACEHOLDER.decode()
         return [
             *VerifyChecksum(self.archive, self.sha256, phase=self.phase).shell(),
             f"rm -rf -- {scratch} && mkdir -p {scratch}",
@@ -142,8 +147,9 @@ class Unpack(Step):
         ]
 
     def act(self, tools: StepTools) -> None:
-        relocate.check(self.dest)
+        check(self.dest)
         VerifyChecksum(self.archive, self.sha256, phase=self.phase).act(tools)
+        # What an interrupted import left.
         ownership.remove(self.scratch, self.owner)
         with (
             archive.opened(self.archive, tools.transfer(self.title)) as tarball,
@@ -151,7 +157,9 @@ class Unpack(Step):
         ):
             head = _fill(tree, tarball)
             tree.finish()
-            sums = tree.sums | relocate.settle(self.scratch, self.dest, head["texts"])
+            # The prefix is put into the texts while the tree is still in the scratch folder: it gets
+            # its name when it is right.
+            sums = tree.sums | settle(self.scratch, self.dest, head["texts"])
             for name, text in (
                 (CHECKSUMS, json.dumps({"schema": SCHEMA, "sha256": sums})),
                 (ARRIVED, self.sha256),
@@ -173,6 +181,7 @@ def _fill(tree: FreshTree, tarball: Tarball) -> dict[str, Any]:
         first, *inner = member.parts or ("",)
         if not head:
             head = _head(member, tarball)
+        # An archive could bring these two files, and so vouch for itself.
         elif first == TREE and inner and inner[0] not in (CHECKSUMS, ARRIVED):
             archive.add(tree, member, tarball, 1)
         elif member.parts == (SUMS,) and promised is None:
@@ -265,9 +274,12 @@ def _write(step: Pack, partial: Path, count: Callable[[int, str], None]) -> str:
 
     with partial.open("wb") as file, _told(step):
         hashed = _Hashed(file)
+        # All cores, and a checksum of zstd's in each frame, so that damage is found where
+        # it is and not at the end.
         packer = zstandard.ZstdCompressor(level=step.level, threads=-1, write_checksum=True)
         with (
             packer.stream_writer(cast("IO[bytes]", hashed), closefd=False) as packed,
+            # `w|` is a stream that is never rewound. pax has names of any length and any bytes.
             tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_CHUNK) as tar,
         ):
             tar.copybufsize = _CHUNK  # type: ignore[attr-defined] # its own is 16 KiB
@@ -302,14 +314,17 @@ def _add_items(tar: tarfile.TarFile, step: Pack, count: Callable[[int, str], Non
             continue
         path = Path(item.source)
         about = _about(name, _size(item), step.mtime)
+        # Two modes only, so that the umask of the builder is not a part of the
+        # archive, and no setuid bit is.
         about.mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
-        if relocate.is_text(path, step.texts):
-            text = relocate.replaced(path.read_bytes(), step.places)
+        if is_text(path, step.texts):
+            text = replaced(path.read_bytes(), step.places)
             about.size, pieces = len(text), iter([text])
         elif item.name.endswith(".a") and ar_archive.is_archive(path) == "thin":
             pieces = ar_archive.fatten(ar_archive.read(path))
         else:
             pieces = _pieces(path)
+        # `tarfile` copies from a reader: so the checksum is computed while the file is read the only time.
         reader = _Pieces(pieces, lambda number, name=item.name: count(number, name))  # type: ignore[misc]
         tar.addfile(about, reader)
         yield f"{reader.sha256.hexdigest()}  {item.name}\n"
@@ -370,3 +385,62 @@ def _compare(promised: dict[str, str], found: dict[str, str]) -> None:
     wrong += [f"{name}: wrong checksum" for name in both if found[name] != promised[name]]
     if wrong:
         raise DamagedError("\n".join(("the content does not match its checksums", *wrong[:8])))
+
+
+# The path of a tree in its texts: removed when the tree is packed, and replaced when it is unpacked.
+
+PLACEHOLDER = b"@TRITONSMITH_PREFIX@"
+# What CMake takes for something else in a quoted string.
+_UNQUOTABLE = '"\\$;\n'
+
+
+def check(place: Path) -> None:
+    """Check that texts can contain a path.
+
+    Raises:
+        StepError: CMake would misread the path.
+    """
+    if found := next((char for char in _UNQUOTABLE if char in str(place)), None):
+        raise StepError(
+            f"CMake packages cannot contain a path with {found!r}",
+            where=place,
+            hints=["choose another store: `store` under [llvm] in the env file, or TRITONSMITH_HOME"],
+        )
+
+
+def is_text(path: Path, patterns: Iterable[str]) -> bool:
+    """Return whether a file may contain the tree's path: by its name, or because it is a script."""
+    # A larger file is a library or a database, in which a longer path would move everything after it.
+    if path.stat().st_size > configs.load("archives")["limits"]["text"]:
+        return False
+    if any(fnmatchcase(path.name, pattern) for pattern in patterns):
+        return True
+    with path.open("rb") as file:
+        return file.read(2) == b"#!"
+
+
+def replaced(text: bytes, places: Iterable[tuple[str, str]]) -> bytes:
+    """Return a text, in any encoding, with a placeholder for each path that it contains.
+
+    `places` are folders, and what stands for each below the placeholder; of nested ones the inner wins.
+    """
+    for place, name in sorted(places, key=lambda pair: len(pair[0]), reverse=True):
+        # The path alone: not the beginning of another's name (`/opt/llvm` in `/opt/llvm-19`), nor the end
+        # of another's path, but after -I and -L.
+        whole = rb"(?:(?<![\w.+~/-])|(?<=-[ILF]))" + re.escape(os.fsencode(place)) + rb"(?![\w.+~-])"
+        fresh = PLACEHOLDER + (b"/" + os.fsencode(name) if name else b"")
+        text = re.sub(whole, fresh.replace(b"\\", rb"\\"), text)
+    return text
+
+
+def settle(tree: Path, dest: Path, texts: Iterable[str]) -> dict[str, str]:
+    """Replace the placeholder with `dest`, where an unpacked tree will lie; return the changed checksums."""
+    patterns = tuple(texts)
+    changed = {}
+    for path in tree.rglob("*"):
+        if not path.is_symlink() and path.is_file() and is_text(path, patterns):
+            text = path.read_bytes()
+            if PLACEHOLDER in text:
+                path.write_bytes(text.replace(PLACEHOLDER, os.fsencode(dest)))
+                changed[str(path.relative_to(tree))] = download.sha256_of(path)
+    return changed

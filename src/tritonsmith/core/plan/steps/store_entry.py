@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core import untrusted
+from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.errors import LockedError, OwnershipError, StepError
 from tritonsmith.core.plan import locks, ownership
 from tritonsmith.core.plan.steps.base import Step, StepTools
-from tritonsmith.core.plan.steps.cache_entries import SeenEntry
 
 TRASH = ".trash-"
 INCOMING = ".import-"
@@ -184,7 +184,11 @@ def _discard(root: Path, name: str, owner: Path, stale: tuple[SeenEntry, ...]) -
     if manifest.exists():
         if _claimed(root, name, stale):
             return
+        # The manifest goes first, by a rename: from now on nobody starts to use the entry, and a killed run
+        # leaves a grave by which the next one finishes the deletion.
         manifest.replace(grave)
+    # Somebody may have registered between the first look and the rename. Whoever registers later looks for
+    # the manifest after writing the record, and finds none.
     if _claimed(root, name, stale):
         if grave.exists():
             grave.replace(manifest)

@@ -26,7 +26,9 @@ from tritonsmith.core.errors import OwnershipError
 from tritonsmith.core.plan import locks
 from tritonsmith.core.plan.steps.base import Step, StepTools, quote
 
-NAME = "~tritonsmith-purge"  # pip and importlib.metadata pass over such names
+# On the file system of site-packages, so that a rename can move files in. pip and importlib.metadata pass
+# over names that begin with `~`: pip's own stash has one.
+NAME = "~tritonsmith-purge"
 _JOURNAL, _MARKER = "journal.json", "committed"
 
 
@@ -132,7 +134,9 @@ class Recover(Uninstall):
         edited = dict(self.journal.edits)
         lines = []
         for path, place in [] if self.committed else reversed(self.journal.stashed(self.stash)):
-            option = "-f" if path in edited else "-n"  # what came since stays
+            # An edited file exists and is replaced; a removed one that exists again was created since, by
+            # pip for example, and stays.
+            option = "-f" if path in edited else "-n"
             there = f"[ ! -e {quote(place)} ] && [ ! -L {quote(place)} ]"
             lines.append(f"{there} || mv {option} {quote(place)} {quote(path)}")
         emptied = self.journal.deepest_first if self.committed else ()
@@ -166,6 +170,9 @@ def remove(journal: UninstallJournal, stash: Path, root: Path) -> None:
     stash.mkdir()
     with _alone(stash):
         try:
+            # The order makes it all or nothing: the journal is on disk before the first file moves,
+            # the marker after the last. Killed before the marker, the next run puts everything back;
+            # after it, it deletes the rest.
             _write(stash / _JOURNAL, json.dumps(asdict(journal), default=str))
             _move_in(journal, stash)
             _write(stash / _MARKER, "")
@@ -206,6 +213,8 @@ def _move_in(journal: UninstallJournal, stash: Path) -> None:
     texts = dict(journal.edits)
     for path, place in journal.stashed(stash):
         if path in texts:
+            # The old file is moved away and not written to: uv installs hard links to its cache, which must
+            # keep their text.
             new = place.with_suffix(".new")
             _write(new, texts[path], mode=path.stat().st_mode)
             path.replace(place)
@@ -218,7 +227,8 @@ def _put_back(journal: UninstallJournal, stash: Path) -> None:
     """Put files back in reverse order, as far as possible. A file that was created there since stays."""
     texts = dict(journal.edits)
     failures: list[OSError] = []
-    (stash / _MARKER).unlink(missing_ok=True)  # written, and then ^C or a full disk: back is the way
+    # The marker may be there already, when ^C or a full disk came just after it. From here the way is back.
+    (stash / _MARKER).unlink(missing_ok=True)
     for path, place in reversed(journal.stashed(stash)):
         try:
             if os.path.lexists(place) and (not os.path.lexists(path) or _is_ours(path, texts.get(path))):

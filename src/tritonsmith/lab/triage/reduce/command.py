@@ -16,10 +16,10 @@ from pathlib import Path
 from tritonsmith.compiler import output_folder, run, signature, source
 from tritonsmith.compiler.interpreter import Interpreter, worker_variables
 from tritonsmith.compiler.request import CompileRequest
-from tritonsmith.core import configs, untrusted
+from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
-from tritonsmith.core.plan import Plan, Remove, digest, files, process
+from tritonsmith.core.plan import Plan, Remove, digest, files
 from tritonsmith.facts import variables
 from tritonsmith.lab import experiment, failure, inputs
 from tritonsmith.lab.journal import Journal

@@ -16,7 +16,8 @@ from tritonsmith.compiler import signature
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.run import WarmCompiler
-from tritonsmith.core.plan import files, process
+from tritonsmith.core import process
+from tritonsmith.core.plan import files
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.kernel import KernelSubject
 from tritonsmith.lab.triage.reduce.candidate import KernelCandidate

@@ -18,10 +18,11 @@ import pytest
 
 from tests.support import as_plain_user
 from tests.unit.core.plan.conftest import Recorder, tools
+from tritonsmith.core.cache_entries import TRASH, CacheIndex, SeenEntry
 from tritonsmith.core.errors import LockedError, OwnershipError, StepError
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.runner import Runner
-from tritonsmith.core.plan.steps.cache_entries import TRASH, CacheIndex, RemoveEntries, SeenEntry
+from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 
 INDEX = CacheIndex("__grp__", "{}")
 FILES = {"k.ttir", "k.json", "__grp__k.json"}
@@ -232,7 +233,8 @@ import sys
 from pathlib import Path
 from tritonsmith.core.plan import Plan
 from tritonsmith.core.plan.runner import Runner
-from tritonsmith.core.plan.steps.cache_entries import CacheIndex, RemoveEntries, SeenEntry
+from tritonsmith.core.cache_entries import CacheIndex, SeenEntry
+from tritonsmith.core.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.core.ui.progress import PhaseProgress
 root = Path(sys.argv[1])
 names = [SeenEntry(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]

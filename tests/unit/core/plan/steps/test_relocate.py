@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.core.errors import StepError
-from tritonsmith.core.plan.steps import relocate
+from tritonsmith.core.plan.steps import pack
 
 PLACES = (("/w/llvm/build", ""), ("/w/llvm", "source-include"))
 MARK = "@TRITONSMITH_PREFIX@"
@@ -29,21 +29,21 @@ MARK = "@TRITONSMITH_PREFIX@"
     ],
 )
 def test_places_in_a_text(text: str, expected: str) -> None:
-    assert relocate.replaced(text.encode(), PLACES).decode() == expected
+    assert pack.replaced(text.encode(), PLACES).decode() == expected
 
 
 def test_a_text_in_any_encoding() -> None:
-    assert relocate.replaced(b"\xff/w/llvm\xff", PLACES) == b"\xff" + MARK.encode() + b"/source-include\xff"
+    assert pack.replaced(b"\xff/w/llvm\xff", PLACES) == b"\xff" + MARK.encode() + b"/source-include\xff"
 
 
 def test_a_place_that_looks_like_a_pattern() -> None:
-    assert relocate.replaced(rb"/w/a+b(\1)/x", ((r"/w/a+b(\1)", r"so\1"),)) == MARK.encode() + rb"/so\1/x"
+    assert pack.replaced(rb"/w/a+b(\1)/x", ((r"/w/a+b(\1)", r"so\1"),)) == MARK.encode() + rb"/so\1/x"
 
 
 def test_which_files_are_texts(tmp_path: Path) -> None:
     for name, content in {"a.cmake": b"", "tool": b"\x7fELF", "script": b"#!/bin/sh\n", "empty": b""}.items():
         (tmp_path / name).write_bytes(content)
-    texts = [path.name for path in sorted(tmp_path.iterdir()) if relocate.is_text(path, ["*.cmake"])]
+    texts = [path.name for path in sorted(tmp_path.iterdir()) if pack.is_text(path, ["*.cmake"])]
     assert texts == ["a.cmake", "script"]
 
 
@@ -51,13 +51,13 @@ def test_settling_tells_what_it_changed(tmp_path: Path) -> None:
     (tmp_path / "a.cmake").write_text(f"{MARK}/lib")
     (tmp_path / "b.cmake").write_text("lib")
     (tmp_path / "c.bin").write_text(MARK)
-    assert list(relocate.settle(tmp_path, Path("/new place"), ["*.cmake"])) == ["a.cmake"]
+    assert list(pack.settle(tmp_path, Path("/new place"), ["*.cmake"])) == ["a.cmake"]
     assert (tmp_path / "a.cmake").read_text() == "/new place/lib"
     assert (tmp_path / "c.bin").read_text() == MARK
 
 
 @pytest.mark.parametrize("char", ['"', "$", ";", "\\", "\n"])
 def test_places_that_cmake_misreads(char: str) -> None:
-    relocate.check(Path("/a place/of (ours)"))
+    pack.check(Path("/a place/of (ours)"))
     with pytest.raises(StepError, match="CMake packages cannot contain"):
-        relocate.check(Path(f"/a{char}b"))
+        pack.check(Path(f"/a{char}b"))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tritonsmith.core.cache_entries import SeenEntry
 from tritonsmith.core.errors import OwnershipError, StepError
 from tritonsmith.core.plan import Plan, Step, locks
 from tritonsmith.core.plan.runner import Runner
-from tritonsmith.core.plan.steps.cache_entries import SeenEntry
 from tritonsmith.core.plan.steps.store_entry import Discard, Expect, RemoveLeftovers, leftovers, tombstone
 
 

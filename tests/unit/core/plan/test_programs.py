@@ -9,7 +9,8 @@ import psutil
 import pytest
 
 from tests.support import all_gone
-from tritonsmith.core.plan import process, stopping
+from tritonsmith.core import process
+from tritonsmith.core.plan import programs, stopping
 
 # Says that it is up, starts a child of its own, and does not care about ^C (nor TERM, if told so).
 STUBBORN = """
@@ -42,7 +43,7 @@ sys.exit(7)
 """
     lines: list[str] = []
     environ = {"SMITH": "x", "LC_CTYPE": "C.UTF-8"}
-    assert process.stream(python(code), cwd=tmp_path, env=environ, on_line=lines.append) == 7
+    assert programs.stream(python(code), cwd=tmp_path, env=environ, on_line=lines.append) == 7
     assert lines == [f"{tmp_path} x True", "error", "bad \N{REPLACEMENT CHARACTER} utf-8", "no end"]
 
 
@@ -55,7 +56,7 @@ sys.exit(4)
 """
     seen: list[psutil.Process] = []
     try:
-        ended = process.stream(
+        ended = programs.stream(
             python(code),
             cwd=tmp_path,
             env=os.environ,
@@ -78,20 +79,20 @@ for piece in ("é".encode()[:1], "é".encode()[1:] + b"1{ending}", b"2{ending}",
     time.sleep(0.05)
 """
     seen: list[str] = []
-    assert process.stream(python(code), cwd=tmp_path, env=os.environ, on_line=seen.append) == 0
+    assert programs.stream(python(code), cwd=tmp_path, env=os.environ, on_line=seen.append) == 0
     assert seen == ["é1", "2", "3"]
 
 
 def test_stream_gives_no_standard_input(tmp_path: Path) -> None:
     lines: list[str] = []
     argv = python("import sys; print(repr(sys.stdin.read()))")
-    assert process.stream(argv, cwd=tmp_path, env=os.environ, on_line=lines.append) == 0
+    assert programs.stream(argv, cwd=tmp_path, env=os.environ, on_line=lines.append) == 0
     assert lines == ["''"]
 
 
 def test_stream_of_a_missing_program(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        process.stream(("no-such-program",), cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, on_line=print)
+        programs.stream(("no-such-program",), cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, on_line=print)
 
 
 @pytest.mark.parametrize("ignored", [[], ["2"], ["2", "15"]], ids=["none", "INT", "INT and TERM"])
@@ -107,7 +108,7 @@ def test_whatever_ends_the_stream_stops_the_whole_group(
         raise kind
 
     with pytest.raises(kind):
-        process.stream(python(STUBBORN, *ignored), cwd=tmp_path, env=os.environ, on_line=on_line)
+        programs.stream(python(STUBBORN, *ignored), cwd=tmp_path, env=os.environ, on_line=on_line)
     assert len(seen) == 2
     assert all_gone(seen)
 
@@ -128,7 +129,7 @@ except KeyboardInterrupt:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        process.stream(python(tidy), cwd=tmp_path, env=os.environ, on_line=on_line)
+        programs.stream(python(tidy), cwd=tmp_path, env=os.environ, on_line=on_line)
     assert (tmp_path / "tidied").exists()
 
 

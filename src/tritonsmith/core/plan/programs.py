@@ -1,13 +1,11 @@
-"""Child processes: captured for facts, streamed for steps, and stopped with increasing force."""
+"""Child processes that act: streamed for steps, attached to our terminal, spoken to line by line."""
 
 from __future__ import annotations
 
 import codecs
 import io
-import locale
 import os
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,102 +13,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import IO, NoReturn
 
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import locks, stopping
+from tritonsmith.core.process import changed
 
 _ABORTING = 5.0  # seconds that a program has to say where it is, before it is stopped
 _CHECKED = 0.1  # seconds between looks whether a silent program has ended
 _PIECE = 1 << 16  # bytes
-_PLAIN_LOCALES = ("C.UTF-8", "en_US.UTF-8")  # macOS has the second only
-
-
-@dataclass(frozen=True)
-class CommandOutput:
-    """The output of a quick program.
-
-    Attributes:
-        code: its exit code.
-        out: standard output, stripped.
-        err: standard error, stripped.
-    """
-
-    code: int
-    out: str
-    err: str
-
-
-def changed(environ: Mapping[str, str], change: Mapping[str, str | None]) -> dict[str, str]:
-    """Return an environment with a change: name to value; None removes a variable."""
-    both = {**environ, **change}
-    return {name: value for name, value in both.items() if value is not None}
-
-
-def query(
-    argv: Sequence[str],
-    *,
-    cwd: Path | None = None,
-    change: Mapping[str, str | None] | None = None,
-    timeout: float = 20.0,
-) -> CommandOutput | None:
-    """Run a quick, harmless command to read a fact.
-
-    Args:
-        argv: program and arguments.
-        cwd: working directory.
-        change: of the environment, name to value; None removes a variable.
-        timeout: seconds.
-
-    Returns:
-        Its output; None if the program is missing or takes too long.
-    """
-    environment = changed(os.environ, {"LC_ALL": _plain_locale(), **(change or {})})
-    try:
-        done = subprocess.run(
-            argv, cwd=cwd, env=environment, capture_output=True, timeout=timeout, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    out, err = (text.decode("utf-8", errors="replace").strip() for text in (done.stdout, done.stderr))
-    return CommandOutput(done.returncode, out, err)
-
-
-@cache
-def _plain_locale() -> str:
-    """Return a locale of English and UTF-8; under `C` Python 3.11 fails on a `.pth` file with an é."""
-    before = locale.setlocale(locale.LC_CTYPE)
-    try:
-        for name in _PLAIN_LOCALES:
-            with suppress(locale.Error):
-                locale.setlocale(locale.LC_CTYPE, name)
-                return name
-    finally:
-        locale.setlocale(locale.LC_CTYPE, before)
-    return "C"
-
-
-def which(name: str, path: str | None = None) -> str | None:
-    """Return the path of a program on PATH, or in another list of folders."""
-    return shutil.which(name, path=path)
-
-
-def capture(argv: Sequence[str], *, cwd: Path | None = None, timeout: float = 20.0) -> str | None:
-    """Return the standard output of a quick, harmless command, for reading a fact.
-
-    Args:
-        argv: program and arguments.
-        cwd: working directory.
-        timeout: seconds.
-
-    Returns:
-        The output, stripped; None if the program is missing, fails or takes too long.
-    """
-    answer = query(argv, cwd=cwd, timeout=timeout)
-    return answer.out if answer and answer.code == 0 else None
 
 
 def exec_(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
@@ -123,6 +35,7 @@ def exec_(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
     Raises:
         FactError: the program is missing, or cannot be run.
     """
+    # Our buffers are lost with this process image.
     sys.stdout.flush()
     sys.stderr.flush()
     try:
@@ -133,7 +46,9 @@ def exec_(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
 
 def exec_argv() -> None:
     """Replace this process by the program in `sys.argv`; a `ForkServer` calls this in a fork."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and so would the program
+    # An ignored signal stays ignored across `exec`. Without this, `program | head` would get EPIPE from
+    # every write instead of ending at the first.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the two that Python ignores
         signal.signal(number, signal.SIG_DFL)
     try:
         exec_(sys.argv, {})
@@ -154,6 +69,7 @@ def run_attached(argv: Sequence[str], *, change: Mapping[str, str] | None = None
     Raises:
         FactError: the program is missing, or cannot be run.
     """
+    # The program shares the terminal: what is buffered here would appear after its output.
     sys.stdout.flush()
     sys.stderr.flush()
     try:
@@ -191,14 +107,20 @@ def stream(
         argv,
         cwd=cwd,
         env=dict(env),
+        # A step must fail rather than wait for an answer that nobody is there to type.
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        # A session, not only a process group: Ninja gives each compile a group of its own, and the session
+        # is what still connects these with their Ninja after it has died (`stopping.session`).
         start_new_session=True,
+        # The child keeps the lock's descriptor: if this process is killed by SIGKILL, the lock stays held
+        # until the last compile has ended, and no second run writes into the same build folder.
         pass_fds=locks.inherited(),
     )
     locks.note_child(process.pid, Path(argv[0]).name)
-    with process, _aborted_after(process, timeout):  # whose exit waits: so the group is stopped before
+    # `Popen.__exit__` waits for the program; an exception must stop the group before it gets there.
+    with process, _aborted_after(process, timeout):
         try:
             assert process.stdout is not None  # noqa: S101 - for the type checker
             for line in lines_until(process.stdout, lambda: process.poll() is not None):
@@ -211,9 +133,11 @@ def stream(
 
 @contextmanager
 def _aborted_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
-    """Send ABRT when the time is over, and stop the group if that is not enough."""
+    """Abort a program when its time is over, and stop its group if that is not enough."""
 
     def abort() -> None:
+        # On ABRT Python's faulthandler prints the stack, so the log tells where a pass
+        # hangs; KILL would tell nothing.
         process.send_signal(signal.SIGABRT)
         with suppress(subprocess.TimeoutExpired):
             process.wait(_ABORTING)
@@ -232,14 +156,14 @@ def _aborted_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator
 def lines_until(output: IO[bytes], ended: Callable[[], bool]) -> Iterator[str]:
     """Yield a program's lines without their ends, until all writers are gone, or it has ended and is silent.
 
-    A child that it has left in the background may keep the pipe open for hours.
-
     Args:
         output: the pipe.
         ended: whether the program itself has.
     """
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")("replace"), translate=True)
     rest = ""
+    # A child that the program leaves in the background (ccache's server, sccache's) keeps the pipe open for
+    # hours: the end of the file is not the end of the program.
     while piece := _next_piece(output, ended):
         *lines, rest = (rest + decoder.decode(piece)).split("\n")
         yield from lines
@@ -249,7 +173,9 @@ def lines_until(output: IO[bytes], ended: Callable[[], bool]) -> Iterator[str]:
 
 def _next_piece(output: IO[bytes], ended: Callable[[], bool]) -> bytes:
     while True:
-        over = ended()  # before the last look: what it has written then is there
+        # The order matters: whatever the program wrote before it ended is in the pipe by now, so the last
+        # look cannot miss it. The other way round, output between the two calls would be lost.
+        over = ended()
         if readable(output, 0 if over else _CHECKED):
             return os.read(output.fileno(), _PIECE)
         if over:
