@@ -38,7 +38,7 @@ GROUPS = {
             "pins:pins", "Show which Triton and which LLVM belong to which PyTorch.", "pins --pytorch 2.9"
         ),
         "env-triton": Command(
-            "env_triton:env_triton",
+            "env:env_triton",
             "Install the Triton that a PyTorch requires, or name its commit.",
             "env-triton --pytorch 2.9 --env dev",
         ),
@@ -60,22 +60,22 @@ GROUPS = {
     },
     "build": {
         "setup-mlir": Command(
-            "setup_mlir:setup_mlir",
+            "build:setup_mlir",
             "Install or build the LLVM/MLIR that the Triton checkout pins.",
             "setup-mlir --env debug --provider source --dry-run",
         ),
         "build-triton": Command(
-            "build_triton:build_triton",
+            "build:build_triton",
             "Configure and build Triton from a checkout.",
             "build-triton --debug --for opt",
         ),
         "install-triton": Command(
-            "install_triton:install_triton",
+            "build:install_triton",
             "Install the checkout into the environment, editable, and test it.",
             "install-triton --env debug",
         ),
         "link-compile-commands": Command(
-            "link_compile_commands:link_compile_commands",
+            "build:link_compile_commands",
             "Link one compile_commands.json of Triton and LLVM for clangd.",
             "link-compile-commands --env debug",
         ),
@@ -143,39 +143,39 @@ GROUPS = {
     },
     "kernels": {
         "kernel.compile": Command(
-            "kernel_compile:compile_",
+            "kernel:compile_",
             "Compile a kernel for any GPU (none required) and keep every stage.",
             "kernel.compile add.py --target h100"
             " --signature '*fp32:16,*fp32:16,*fp32:16,i32,BLOCK_SIZE=1024'",
         ),
         "kernel.show": Command(
-            "kernel_show:show_",
+            "kernel:show_",
             "Print one stage of a kernel: ttgir, PTX, SASS ...",
             "kernel.show matmul.py --stage ptx --target h100 --source-lines",
         ),
         "kernel.lint": Command(
-            "kernel_lint:lint_",
+            "kernel:lint_",
             "Find performance problems in a kernel, with the lines as evidence.",
             "kernel.lint matmul.py --target h100 --fail-on any",
         ),
         "kernel.profile": Command(
-            "kernel_profile:profile",
+            "kernel:profile",
             "Profile a program's kernels on a GPU, per line of Python.",
             "kernel.profile --env torch -- python script.py",
         ),
         "kernel.capture": Command(
-            "kernel_capture:capture",
+            "kernel:capture",
             "Record the kernels that a program launches, without a GPU.",
             "kernel.capture --env torch --device h100 --out captured.toml -- python script.py",
         ),
         "kernel.export": Command(
-            "kernel_aot:aot",
+            "kernel_export:aot",
             "Compile kernels ahead of time into C sources that launch them.",
             "kernel.export matmul.py --signature '*fp16:16,*fp16:16,i32,BLOCK=128'"
             " --grid '(n+BLOCK-1)/BLOCK,1,1'",
         ),
         "kernel.override": Command(
-            "ir_override:ir_override",
+            "kernel_override:ir_override",
             "Edit one stage of a kernel, compile from there, and compare.",
             "kernel.override matmul.py --stage ttgir --target h100",
         ),
@@ -219,17 +219,17 @@ GROUPS = {
             "passes.dump matmul.py --target h100 --out dump",
         ),
         "passes.list": Command(
-            "passes_list:listing",
+            "passes:listing",
             "List the passes of a dump with what each changed, and its time.",
             "passes.list dump --changed",
         ),
         "passes.show": Command(
-            "passes_show:show",
+            "passes:show",
             "Print the IR before or after a pass.",
             "passes.show dump tritongpu-coalesce --after",
         ),
         "passes.diff": Command(
-            "passes_diff:diff",
+            "passes:diff",
             "Show what a pass changed, or where two dumps diverge.",
             "passes.diff dump tritongpu-coalesce",
         ),
@@ -253,7 +253,7 @@ GROUPS = {
 # Not listed: the modes of commands (see modes.py).
 MODES = {
     "toolchain.ptxas": Command(
-        "toolchain:ptxas",
+        "up:ptxas",
         "Install another ptxas, and print the variables that make Triton use it.",
         "up --ptxas 12.9",
     ),
@@ -263,7 +263,7 @@ MODES = {
         "doctor --compare laptop.json cluster.json",
     ),
     "system.packages": Command(
-        "system_packages:packages",
+        "doctor:packages",
         "Print the system packages that building needs.",
         "doctor --packages --need build",
     ),
@@ -279,12 +279,12 @@ MODES = {
         "cache.list LQZ6 --root ~/.triton/cache",
     ),
     "build.explain": Command(
-        "build_explain:explain",
+        "build:explain_build",
         "Explain what the next build will rebuild, and why.",
         "build-triton --explain --env debug",
     ),
     "ci-replay": Command(
-        "ci_replay:ci_replay",
+        "test_triton:ci_replay",
         "Run the steps of a CI job that need no GPU, in a clone of the checkout.",
         "test-triton --ci integration-tests-nvidia.yml:Integration-Tests --dry-run",
     ),
@@ -297,12 +297,12 @@ MODES = {
         "worktree remove wt-release-3.6.x",
     ),
     "pipeline": Command(
-        "pipeline:pipeline",
+        "explain:pipeline",
         "Show the passes of all stages, conditions, and which a target takes.",
         "explain --pipeline --target h100,mi300x",
     ),
     "container": Command(
-        "container:container",
+        "editor:container",
         "Write a Dockerfile that builds an environment's Triton.",
         "editor --container --env dev --out .devcontainer",
     ),
@@ -318,18 +318,18 @@ MODES = {
         "store.import --in-place /opt/llvm --name mine",
     ),
     "kernel.resources": Command(
-        "kernel_resources:resources",
+        "kernel:resources",
         "Show registers, spills, shared memory and occupancy of kernels.",
         "kernel.compile --resources matmul.py --target all --sweep num_warps=4,8",
     ),
     "layout": Command(
-        "layout:layout",
+        "kernel:layout",
         "Show which thread and register holds each element of a tensor.",
         "kernel.show --layout '#ttg.swizzled_shared<{vec=8, perPhase=1, maxPhase=8, order=[1,0]}>'"
         " --shape 64x64",
     ),
     "kernel.inline-ptx": Command(
-        "kernel_inline_ptx:inline_ptx",
+        "kernel_export:inline_ptx",
         "Write a kernel as a function of inline PTX, for CUDA C++ or Triton.",
         "kernel.export --as ptx matmul.py --target h100 --header --out matmul.cuh",
     ),
@@ -372,27 +372,27 @@ MODES = {
         "reduce failing.mlir --pass 'tritongpu-pipeline{num-stages=3}'",
     ),
     "passes.import": Command(
-        "passes_import:import_",
+        "passes_dump:import_",
         "Import a saved MLIR_ENABLE_DUMP log.",
         "passes.dump --from-log mlir.log --out dump",
     ),
     "ir-env": Command(
-        "ir_env:ir_env",
+        "passes_dump:ir_env",
         "Print Triton's debug variables for `eval`, or set them for a command.",
         "passes.dump --print-env nvidia,timing --out dumps",
     ),
     "passes.find": Command(
-        "passes_find:find",
+        "passes:find",
         "Show which passes add, duplicate or remove a text.",
         "passes.show dump --find convert_layout",
     ),
     "passes.report": Command(
-        "passes_report:report",
+        "passes:report",
         "Write one self-contained HTML page of all passes.",
         "passes.show dump --page --out report.html",
     ),
     "passes.run": Command(
-        "passes_run:run",
+        "passes_replay:run",
         "Run a program whose kernels skip, repeat or stop after passes.",
         "passes.replay --env torch --skip-pass tritongpu-pipeline -- python script.py",
     ),

@@ -1,38 +1,10 @@
-"""The console entry: a signal while Python still imports the tool ends it in a word, with its exit code."""
+"""The console entry: it imports as little as what was asked for needs."""
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 
-_EXIT_INTERRUPTED = 130  # of errors.py, which is one of the modules that are not imported yet
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """End at once at ^C in the body of a `with`, which imports and holds nothing.
-
-    SIGTERM and SIGHUP do so until `stopping.stoppable` takes them over, in the body and after it: their
-    default would leave neither a word nor the exit code of a run that was stopped.
-    """
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, _end)
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
-        yield  # it is ignored, or who imports this has an answer of its own
-        return
-    signal.signal(signal.SIGINT, _end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+from tritonsmith.cli.interrupt import interruptible
 
 
 def main() -> None:
@@ -45,8 +17,3 @@ def main() -> None:
     with interruptible():
         from tritonsmith.cli.program import main as run  # noqa: PLC0415 - this is what takes the time
     run()
-
-
-def _end(_number: int, _frame: FrameType | None) -> None:
-    os.write(2, b"interrupted\n")
-    os._exit(_EXIT_INTERRUPTED)

@@ -11,6 +11,7 @@ from invoke.parser.context import ParserContext
 from invoke.tasks import Task
 
 from tritonsmith.cli import commands, modes
+from tritonsmith.cli.interrupt import interruptible
 from tritonsmith.cli.tasks.option_task import OptionTask
 
 # What a start makes stays to the end. Looking through it again and again takes a tenth of a build that has
@@ -27,7 +28,8 @@ class _Tasks(Mapping[str, OptionTask]):
     def __getitem__(self, name: str) -> OptionTask:
         if name not in self._imported:
             module, _, function = commands.EVERY[name].task.partition(":")
-            task: OptionTask = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+            with interruptible():  # Invoke would end without a word
+                task: OptionTask = getattr(importlib.import_module(f"{__name__}.{module}"), function)
             task.typed = name
             self._imported[name] = task
         return self._imported[name]

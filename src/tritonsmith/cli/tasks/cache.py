@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, JSON, YES, EntryOptions
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.core import process
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
-from tritonsmith.core.ui import console
+from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui import units as formats
+from tritonsmith.doctor.caches import clear, filters, list_
+from tritonsmith.facts import cache_roots, installed_tritons, python_env
+from tritonsmith.lab.batch import kept
+from tritonsmith.lab.bisect import session as bisects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
     from tritonsmith.lab.batch.kept import KeptResults
     from tritonsmith.lab.bisect.session import KeptFolder
 
+
 _GROUPS = 20  # rows of the summary
 
 
@@ -37,28 +48,18 @@ def listing(
     json: bool = JSON,
 ) -> None:
     """List the entries of Triton's caches, the newest first."""
-    import os
-    import time
-
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.doctor.caches import clear
-    from tritonsmith.doctor.caches import list_ as use_case
-    from tritonsmith.facts import cache_roots
-    from tritonsmith.lab.batch import kept
-    from tritonsmith.lab.bisect import session as bisects
-
     wanted = _filters(which)
     space = workspace.default()
     roots = (clear.named(which.root),) if which.root else cache_roots.find(os.environ, space)
     installed = _installed(which.stale)
-    found = use_case.make(roots, wanted, limit=limit or 0, installed=installed, now=time.time())
+    found = list_.make(roots, wanted, limit=limit or 0, installed=installed, now=time.time())
     results = () if which.root else kept.results(space)
     folders = () if which.root else bisects.kept(space)
     if json:
         rehearsed = [{"path": str(one.folder), "kernels": one.kernels, "bytes": one.bytes} for one in results]
         bisected = [{"path": str(one.folder), "kind": one.kind, "bytes": one.bytes} for one in folders]
         more = {"rehearsed": rehearsed, "bisected": bisected}
-        console.out().print_json(data={**use_case.as_json(found), **more})
+        console.out().print_json(data={**list_.as_json(found), **more})
         return
     _show_listing(found, filtered=wanted.any)
     if results:
@@ -75,17 +76,9 @@ def show(
     json: bool = JSON,
 ) -> None:
     """Show the files of an entry of Triton's caches, and what each is."""
-    import os
-
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.core.ui import tables
-    from tritonsmith.doctor.caches import clear
-    from tritonsmith.doctor.caches import list_ as use_case
-    from tritonsmith.facts import cache_roots
-
     roots = (clear.named(root),) if root else cache_roots.find(os.environ, workspace.default())
-    found = use_case.entry(entry, roots)
-    files = use_case.files(found)
+    found = list_.entry(entry, roots)
+    files = list_.files(found)
     if json:
         rows = [{"file": one.name, "bytes": one.bytes, "stage": one.stage, "what": one.what} for one in files]
         console.out().print_json(data={"schema": 1, "entry": str(found), "files": rows})
@@ -93,8 +86,6 @@ def show(
     cells = [[one.name, formats.size(one.bytes), one.what] for one in files]
     console.out().print(tables.plain(f"{found}", ["file", "size", "what it is"], cells, right=["size"]))
     if any(one.stage for one in files):
-        from tritonsmith.core.command_line import command
-
         console.note(f"compile it again, with every stage: {command('kernel.compile', from_cache=found)}")
 
 
@@ -113,12 +104,6 @@ def clear_cache(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Clear Triton's cache, or a part of it, even during compiles."""
-    import os
-
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.doctor.caches import clear, list_
-    from tritonsmith.facts import cache_roots, installed_tritons
-
     wanted, root = _filters(which), which.root
     if rehearsed or bisected:
         name = "rehearse" if rehearsed else "bisect"
@@ -159,9 +144,6 @@ def clear_cache(
 
 
 def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.lab.batch import kept
-
     space = workspace.default()
     rows = kept.results(space)
     held = kept.held([row.folder for row in rows], space, "clear-cache")
@@ -172,15 +154,12 @@ def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
 
 
 def _clear_bisected(*, yes: bool, dry_run: bool) -> None:
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.lab.bisect import session
-
     space = workspace.default()
-    found = session.kept(space)
-    held = session.all_held(found, space, "clear-cache")
+    found = bisects.kept(space)
+    held = bisects.all_held(found, space, "clear-cache")
     size = sum(one.bytes for one in found)
     _clear_kept(
-        session.removal(found, space), size, held, lambda: _show_bisected(found), yes=yes, dry_run=dry_run
+        bisects.removal(found, space), size, held, lambda: _show_bisected(found), yes=yes, dry_run=dry_run
     )
 
 
@@ -194,8 +173,6 @@ def _clear_kept(
     dry_run: bool,
 ) -> None:
     """Show the results that a command keeps, and remove them under their lock."""
-    from tritonsmith.core.envs import workspace
-
     if dry_run:
         output.plan(plan)
         return
@@ -211,23 +188,17 @@ def _clear_kept(
 
 
 def _show_bisected(found: Iterable[KeptFolder]) -> None:
-    from tritonsmith.core.ui import tables
-
     rows = [[one.kind, formats.size(one.bytes), str(one.folder)] for one in found]
     console.out().print(tables.plain("kept by bisect", ["what", "size", "folder"], rows, right=["size"]))
 
 
 def _show_rehearsed(found: Iterable[KeptResults]) -> None:
-    from tritonsmith.core.ui import tables
-
     rows = [[one.folder.name, str(one.kernels), formats.size(one.bytes), str(one.folder)] for one in found]
     head = ["Triton", "kernels", "size", "folder"]
     console.out().print(tables.plain("kept by compare", head, rows, right=["kernels", "size"]))
 
 
 def _filters(which: EntryOptions) -> Filters:
-    from tritonsmith.doctor.caches import filters
-
     return filters.Filters(
         kernel=which.kernel,
         target=filters.target(which.target),
@@ -239,13 +210,6 @@ def _filters(which: EntryOptions) -> Filters:
 
 def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
     """Return the installed Tritons if a filter needs them."""
-    import os
-    from pathlib import Path
-
-    from tritonsmith.core import process
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.facts import installed_tritons, python_env
-
     if not stale:
         return ()
     python = process.which("python3")  # asked, since it may be a script of pyenv's
@@ -257,13 +221,9 @@ def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
 
 
 def _show_listing(found: CacheListing, *, filtered: bool) -> None:
-    from tritonsmith.core.ui import tables
-    from tritonsmith.doctor.caches import list_
-    from tritonsmith.doctor.caches import list_ as use_case
-
-    rows = [use_case.cells(row, found.now) for row in found.rows]
+    rows = [list_.cells(row, found.now) for row in found.rows]
     if rows:
-        console.out().print(tables.plain("newest first", [*use_case.COLUMNS], rows, right=["size", "age"]))
+        console.out().print(tables.plain("newest first", [*list_.COLUMNS], rows, right=["size", "age"]))
     if found.chosen > len(rows):
         console.out().print(f"... and {found.chosen - len(rows)} more (--limit 0 shows all)", markup=False)
     if filtered:
@@ -284,9 +244,6 @@ def _total(content: Content) -> list[str]:
 
 
 def _show_plan(prepared: PreparedClear) -> None:
-    from tritonsmith.core.ui import tables
-    from tritonsmith.doctor.caches import list_
-
     if not prepared.doomed:
         console.out().print("nothing to clear", markup=False)
         return
@@ -301,8 +258,6 @@ def _show_plan(prepared: PreparedClear) -> None:
 
 
 def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
-    from tritonsmith.doctor.caches import list_
-
     output.notes(list_.kept_text(prepared.in_use))
     for content in prepared.contents:
         output.notes(list_.strangers_text(content))

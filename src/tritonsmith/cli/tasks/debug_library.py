@@ -6,6 +6,8 @@ import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.build.debug_library import command, resolve
+from tritonsmith.build.triton import commands
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import CommaList, flag, word
 from tritonsmith.cli.tasks.options import (
@@ -21,8 +23,10 @@ from tritonsmith.cli.tasks.options import (
     SOURCE,
 )
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler.debugger_init import GDB
+from tritonsmith.core.envs import session, settings
 from tritonsmith.core.errors import UsageError
-from tritonsmith.core.ui import console
+from tritonsmith.core.ui import console, tables
 
 if TYPE_CHECKING:
     from tritonsmith.build.debug_library.command import DebugLibraryOutcome, LibraryRequest, ListedLibrary
@@ -49,10 +53,6 @@ def debug_library(
     json: bool = JSON,
 ) -> None:
     """Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton."""
-    from tritonsmith.build.debug_library import command, resolve
-    from tritonsmith.build.triton import commands
-    from tritonsmith.core.envs import session, settings
-
     flags = {
         "triton.source": source or None,
         "llvm.dir": llvm_dir or None,
@@ -114,8 +114,6 @@ def _check(
 
 
 def _tell(outcome: DebugLibraryOutcome) -> None:
-    from tritonsmith.core.ui import tables
-
     output.notes(outcome.found)
     for operation in outcome.operations:
         name, sources = operation.library.name, operation.library.sources
@@ -133,8 +131,6 @@ def _tell(outcome: DebugLibraryOutcome) -> None:
 
 def next_words(outcome: DebugLibraryOutcome) -> str:
     """Return a gdb command with a breakpoint in a requested file, else a requested library, else in any."""
-    from tritonsmith.compiler.debugger_init import GDB
-
     named = [op.library.sources for op in outcome.operations if op.library.name in outcome.fresh]
     others = [op.library.sources for op in outcome.operations if op.library.name not in outcome.fresh]
     stops = [(place.file.name, place.function or "LINE") for place in outcome.places]
@@ -150,8 +146,6 @@ def next_words(outcome: DebugLibraryOutcome) -> str:
 
 
 def _list(rows: list[ListedLibrary], *, as_json: bool) -> None:
-    from tritonsmith.core.ui import tables
-
     if as_json:
         content = {"schema": 1, "libraries": [asdict(row) for row in rows]}
         console.out().print_json(data=content, default=str)

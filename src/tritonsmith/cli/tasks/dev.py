@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -12,6 +13,9 @@ from invoke.exceptions import Exit
 from tritonsmith.cli.tasks.option_fields import flag
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.core.plan import programs
+from tritonsmith.core.ui import console
+from tritonsmith.facts import machine
 
 # Tests that share a fixture stay on one worker, see tests/support.py; the slowest ones are named.
 _TESTS = ("--dist=loadgroup", "--durations=10", "--durations-min=1")
@@ -26,8 +30,6 @@ def test(
     args: str = flag("more arguments for pytest, as one text", ""),
 ) -> None:
     """Run linters, type checks and the whole test suite, on all cores."""
-    from tritonsmith.facts import machine
-
     if not only and not args:
         lint(context)
     kinds = sorted(path.parent.name for path in (_REPOSITORY / "tests").glob("*/__init__.py"))
@@ -61,8 +63,6 @@ def docs(
     context: Any, serve: bool = flag("serve the site at http://127.0.0.1:8000 until ^C", default=False)
 ) -> None:
     """Build the pages of docs/ as a site with a search, and check its links."""
-    from tritonsmith.core.ui import console
-
     # Strict: a dead link or anchor, or a page that the navigation lacks, is an error. Not with --quiet,
     # which drops the warnings that it counts.
     _run((sys.executable, "-m", "mkdocs", "serve" if serve else "build", "--strict"), NO_MKDOCS_2_WARNING="1")
@@ -84,10 +84,6 @@ def benchmark(
 
 
 def _run(argv: tuple[str, ...], **variables: str) -> None:
-    import os
-
-    from tritonsmith.core.plan import programs
-
     if not (_REPOSITORY / "pyproject.toml").is_file():
         raise UsageError(
             "this needs a checkout of tritonsmith", hints=["clone the repository and use ./bootstrap test"]

@@ -1,4 +1,4 @@
-"""`doctor`: diagnose the environment, and what changed since it worked."""
+"""`doctor`: diagnose the environment, what changed since it worked, and the system's packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import CommaList, again, flag, word
 from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, YES
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.core import configs
+from tritonsmith.core.envs import session
+from tritonsmith.core.errors import ConfigError, UsageError, did_you_mean
 from tritonsmith.core.ui import console
+from tritonsmith.doctor import check, saved_report, snapshot
+from tritonsmith.doctor import report as screen
+from tritonsmith.doctor import run as doctor_run
+from tritonsmith.doctor.report import for_issue
+from tritonsmith.doctor.run import ALL, UNREADABLE, chosen_checks, explanation
 
 if TYPE_CHECKING:
     from tritonsmith.core.plan import Plan
@@ -27,8 +35,6 @@ def compare(
     json: bool = JSON,
 ) -> None:
     """Compare two machines or times, by reports of `invoke doctor --json`."""
-    from tritonsmith.doctor import saved_report, snapshot
-
     one, two = saved_report.read(report), saved_report.read(other)
     found = snapshot.between(one.setup, two.setup)
     checks = saved_report.verdicts(one, two)
@@ -68,12 +74,6 @@ def run(
     json: bool = JSON,
 ) -> None:
     """Diagnose the environment; exit 1 if a check fails."""
-    from tritonsmith.core.errors import ConfigError, UsageError
-    from tritonsmith.doctor import check
-    from tritonsmith.doctor import report as screen
-    from tritonsmith.doctor import run as use_case
-    from tritonsmith.doctor.run import ALL, UNREADABLE, chosen_checks, explanation
-
     if (fix and (json or report or since)) or (report and since):
         raise UsageError(
             "--fix, --report and --since show different things, and --fix no JSON: use one at a time"
@@ -86,24 +86,22 @@ def run(
         console.out().print(screen.listing(ALL if not only else chosen))
         return
     try:
-        subject = use_case.subject(env, str(python or ""))
+        subject = doctor_run.subject(env, str(python or ""))
     except ConfigError as error:
         if not json:
             raise
         console.out().print_json(data=check.findings_as_json((check.of_error(error, UNREADABLE),)))
         raise Exit(code=error.exit_code) from None
-    examination = use_case.examined(subject, chosen, deep=deep, since=since, whole=not (only or fix))
+    examination = doctor_run.examined(subject, chosen, deep=deep, since=since, whole=not (only or fix))
     found = examination.findings
     if json:
         console.out().print_json(data=examination.as_json())
     elif report:
-        from tritonsmith.doctor.report import for_issue
-
         console.write(for_issue(subject, found, deep=deep))
     elif not fix or not dry_run:
         console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none'}")
         _print(examination, whole=bool(only))
-    mended = fix and _mend(subject, use_case.mending(found), dry_run=dry_run, yes=yes)
+    mended = fix and _mend(subject, doctor_run.mending(found), dry_run=dry_run, yes=yes)
     left = tuple(one for one in found if not (mended and one.fix))
     if not (fix and dry_run) and check.worst(left) in ("error", "crashed"):
         raise Exit(code=1)
@@ -111,25 +109,21 @@ def run(
 
 def _print(examination: Examination, *, whole: bool) -> None:
     """Print the findings; for `--since`, the differences and what is wrong now."""
-    from tritonsmith.doctor import report, snapshot
-
     since, found = examination.since, examination.findings
     if not since:
-        console.out().print(report.screen(found, whole=whole))
-        console.out().print(f"\n{report.counts(found)}", markup=False)
+        console.out().print(screen.screen(found, whole=whole))
+        console.out().print(f"\n{screen.counts(found)}", markup=False)
         return
     if since.found:
         console.out().print(snapshot.changes_table(since.found, since.then, "now"))
     else:
         console.out().print(f"nothing the doctor tracks has changed since then ({since.then})", markup=False)
     output.notes(since.remarks)
-    console.out().print(report.summary(found), markup=False)
+    console.out().print(screen.summary(found), markup=False)
 
 
 def _mend(subject: DoctorContext, plan: Plan, *, dry_run: bool, yes: bool) -> bool:
     """Show the plan, ask, and apply the fixes; return whether they were applied."""
-    from tritonsmith.core.envs import session
-
     if not plan.steps:
         console.note("nothing can be fixed automatically; each finding says what to do")
         return False
@@ -140,3 +134,25 @@ def _mend(subject: DoctorContext, plan: Plan, *, dry_run: bool, yes: bool) -> bo
         running.run(plan)
     console.out().print(console.typed("done; check again: invoke doctor"), markup=False)
     return True
+
+
+@task()
+def packages(
+    context: Any,
+    need: str = flag("build, llvm, debug, editor or integration-tests", "build"),
+    manager: str = flag("package manager: apt, dnf or brew", "apt"),
+    llvm: str = flag("version of LLVM", "19"),
+    json: bool = JSON,
+) -> None:
+    """Print the system packages that building needs."""
+    table = configs.load("system-packages")
+    needs = {name: row for name, row in table.items() if isinstance(row, dict)}
+    if need not in needs:
+        raise UsageError(f"unknown purpose: {need!r}", hints=did_you_mean(need, needs))
+    if manager not in needs[need]:
+        raise UsageError(f"{need!r} is not listed for {manager!r}", hints=did_you_mean(manager, needs[need]))
+    names = [name.replace("NN", llvm) for name in needs[need][manager]]
+    if json:
+        console.out().print_json(data={"schema": 1, "need": need, "manager": manager, "packages": names})
+        return
+    console.out().print(" ".join(names), markup=False)

@@ -1,13 +1,18 @@
-"""`editor`: write the files that an editor reads."""
+"""`editor`: write the files of an editor, or of a development container."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.build.editors import command, merged_files
+from tritonsmith.build.editors import container as containers
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.option_fields import flag, word
-from tritonsmith.cli.tasks.options import DRY_RUN, ENV
+from tritonsmith.cli.tasks.option_fields import again, flag, word
+from tritonsmith.cli.tasks.options import DRY_RUN, ENV, OUT
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.envs import session, workspace
+from tritonsmith.core.ui import console, tables
 
 if TYPE_CHECKING:
     from tritonsmith.build.editors.merged_files import MergedFile
@@ -24,10 +29,6 @@ def editor_(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Write an editor's files: language servers, debuggers, tasks."""
-    from tritonsmith.build.editors import command, merged_files
-    from tritonsmith.core.envs import session, workspace
-    from tritonsmith.core.ui import console
-
     space = workspace.default()
     prepared = command.prepare(editor, env, space, pass_, force=force)
     project = prepared.project
@@ -52,6 +53,25 @@ def editor_(
 
 def table(root: str, files: tuple[MergedFile, ...]) -> Grid:
     """Return the table of what happens to each file."""
-    from tritonsmith.core.ui import tables
-
     return tables.plain(root, ["", "file"], [[one.change, one.name] for one in files])
+
+
+@task()
+def container(
+    context: Any,
+    env: str = ENV,
+    out: Path | None = again(OUT, ".devcontainer in the current folder"),
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Write a Dockerfile that builds an environment's Triton."""
+    space = workspace.default()
+    folder = out or Path.cwd() / ".devcontainer"
+    plan, missing = containers.prepare(env, space, Path.cwd(), folder)
+    if missing:
+        console.warn(f"the container does not have what this checkout has: {missing}")
+    if dry_run:
+        output.plan(plan)
+        return
+    space.claim()
+    space.run(plan, "container", quiet=True)
+    console.out().print(f"docker build {folder}", markup=False)

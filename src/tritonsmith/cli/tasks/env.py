@@ -1,23 +1,26 @@
-"""`env` and `env --allow`: list and explain environments, and allow their env files."""
+"""`env` and `env-triton`: the environments, and the Triton that a PyTorch requires."""
 
 from __future__ import annotations
 
+from json import dumps
 from typing import Any
 
-from tritonsmith.cli.tasks.option_fields import word
-from tritonsmith.cli.tasks.options import ENV, JSON
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import again, flag, word
+from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JSON, PYTORCH, YES
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.core.ui import console
+from tritonsmith.core.envs import consent, session, settings, workspace
+from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
+from tritonsmith.core.plan import Plan
+from tritonsmith.core.ui import console, tables
+from tritonsmith.doctor.pins import install
+from tritonsmith.facts import machine, pytorch_pins
+from tritonsmith.wheels import purge, venv
 
 
 @task(tables=True)
 def explain(context: Any, env: str = ENV, json: bool = JSON) -> None:
     """Show every setting of an environment, and where its value comes from."""
-    from json import dumps  # lists and words as TOML writes them
-
-    from tritonsmith.core.envs import settings
-    from tritonsmith.core.ui import tables
-
     chosen = settings.load(env, only_shown=True)
     if json:
         settled = {key: {"value": value, "from": source} for key, value, source in settings.explain(chosen)}
@@ -30,11 +33,6 @@ def explain(context: Any, env: str = ENV, json: bool = JSON) -> None:
 @task()
 def allow(context: Any, file: str = word("path of an env file"), json: bool = JSON) -> None:
     """Allow an env file in a source tree to name what to run."""
-    from json import dumps
-
-    from tritonsmith.core.envs import consent, settings, workspace
-    from tritonsmith.core.errors import UsageError
-
     if not file.endswith(".toml"):
         raise UsageError("only env files that are named by path need consent", hints=["./my.toml"])
     path, wanted = settings.wanted(file)
@@ -54,9 +52,6 @@ def allow(context: Any, file: str = word("path of an env file"), json: bool = JS
 @task(tables=True, name="list")
 def listing(context: Any, json: bool = JSON) -> None:
     """List the environments that have an env file."""
-    from tritonsmith.core.envs import settings
-    from tritonsmith.core.ui import tables
-
     if json:
         found = [
             {"name": name, "purpose": about, "file": str(path)} for name, path, about in settings.available()
@@ -65,3 +60,44 @@ def listing(context: Any, json: bool = JSON) -> None:
         return
     rows = [[name, about, str(path)] for name, path, about in settings.available()]
     console.out().print(tables.plain("environments", ["name", "purpose", "file"], rows))
+
+
+@task(tables=True, name="env-triton")
+def env_triton(
+    context: Any,
+    pytorch: str = again(PYTORCH, "the installed one"),
+    env: str = ENV,
+    channel: str = flag("build of PyTorch: cuda, rocm or xpu", "cuda"),
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Install the Triton that a PyTorch requires, or name its commit."""
+    if channel not in pytorch_pins.CHANNELS:
+        raise UsageError(
+            f"--channel cannot be {channel!r}", hints=did_you_mean(channel, pytorch_pins.CHANNELS)
+        )
+    chosen = settings.load(env)
+    folder = workspace.default().env(chosen.name)
+    match = install.release_of(pytorch, folder)
+    if match.note:
+        console.note(match.note)
+    base = venv.base_interpreter(chosen.python.interpreter)
+    now = install.current(folder, base)
+    others = set(now.triton_owners) - {"triton"} if now else set()  # pip itself replaces another `triton`
+    before = purge.survey(now).plan if now and others else Plan("nothing to purge")
+    prepared = install.prepare(match.release, channel, folder, base, machine.read(), now, before)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    if not prepared.plan.steps:
+        console.out().print(prepared.plan.title, markup=False)
+        return
+    output.notes(f"replaces {one}" for one in prepared.replaces)
+    question = f"Replace with {prepared.requirement} in {folder.venv}?"
+    if prepared.replaces and not output.agreed(question, yes=yes):
+        raise SmithError("nothing was replaced", hints=["--dry-run shows what would happen"])
+    with session.opened("env-triton", chosen.name) as running:
+        install.execute(prepared, match.release, running)
+    output.done(
+        f"{prepared.requirement}, as PyTorch {match.release.version} requires, in {folder.venv}", running
+    )

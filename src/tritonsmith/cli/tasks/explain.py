@@ -1,15 +1,28 @@
-"""`explain`: what a thing of Triton's is, and where."""
+"""`explain`: what a thing of Triton is, and the pipeline of passes for a target."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.atlas import command, report, tablegen
+from tritonsmith.build.triton import commands
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.option_fields import flag, word
-from tritonsmith.cli.tasks.options import ANY_ENV, JSON, LLVM_DIR, PYTHON, SOURCE
+from tritonsmith.cli.tasks.kernel_options import BackendOptions
+from tritonsmith.cli.tasks.option_fields import CommaLists, again, flag, word
+from tritonsmith.cli.tasks.options import ANY_ENV, JSON, LLVM_DIR, PYTHON, SOURCE, TARGET
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler import targets, tritons
+from tritonsmith.compiler.replay import bindings
+from tritonsmith.core import command_line
+from tritonsmith.core.envs import receipts, settings, workspace
 from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.plan import programs
+from tritonsmith.core.ui import console
+from tritonsmith.facts import checkout, installed_tritons, llvm_tree
+from tritonsmith.inspect import override
+from tritonsmith.inspect.passes import target_pipeline
 
 if TYPE_CHECKING:
     from tritonsmith.atlas.answer import AtlasAnswer
@@ -30,8 +43,6 @@ def explain_(
     json: bool = JSON,
 ) -> None:
     """Explain a pass, op, function, variable, option or error of Triton."""
-    from tritonsmith.atlas import command
-
     if bool(thing) == bool(list_):
         hints = ["invoke explain tritongpu-coalesce", "invoke explain --list passes"]
         raise UsageError("give either a thing or --list", hints=hints)
@@ -52,9 +63,6 @@ def explain_(
 
 
 def _print(found: AtlasAnswer, root: Path, *, everything: bool) -> None:
-    from tritonsmith.atlas import report
-    from tritonsmith.core.ui import console
-
     console.note(f"reading {root}")
     output.notes(found.notes)
     for block in report.blocks(found, everything=everything):
@@ -62,9 +70,6 @@ def _print(found: AtlasAnswer, root: Path, *, everything: bool) -> None:
 
 
 def _list(rows: list[AtlasAnswer], what: str, root: Path, *, json: bool) -> None:
-    from tritonsmith.atlas import report
-    from tritonsmith.core.ui import console
-
     if json:
         output.json({"schema": 1, "root": str(root), what: [one.as_json() for one in rows]})
         return
@@ -73,13 +78,6 @@ def _list(rows: list[AtlasAnswer], what: str, root: Path, *, json: bool) -> None
 
 def _root(source: str, env: str, python: Path | None) -> Path:
     """Return the checkout; with --env or --python, or without a checkout, the installed Triton."""
-    import os
-
-    from tritonsmith.build.triton import commands
-    from tritonsmith.core import command_line
-    from tritonsmith.core.envs import settings, workspace
-    from tritonsmith.facts import checkout, installed_tritons
-
     space = workspace.default()
     if python:
         found = installed_tritons.of_python(python)
@@ -118,18 +116,12 @@ def _root(source: str, env: str, python: Path | None) -> Path:
 
 
 def _of_installed(site: Path) -> Path:
-    from tritonsmith.facts import checkout
-
     package = (site / "triton").resolve()
     return checkout.enclosing(package) or package
 
 
 def _llvms(named: str, env: str) -> list[Path]:
     """Yield the LLVM that is named; else the environment's and the system's."""
-    from tritonsmith.atlas import tablegen
-    from tritonsmith.core.envs import receipts, settings, workspace
-    from tritonsmith.facts import llvm_tree
-
     if named:
         path = Path(named).expanduser().absolute()
         if not tablegen.program(path):
@@ -141,13 +133,53 @@ def _llvms(named: str, env: str) -> list[Path]:
 
 
 def _open(found: AtlasAnswer, root: Path) -> None:
-    import os
-
-    from tritonsmith.core.plan import programs
-    from tritonsmith.inspect import override
-
     place = found.first
     if place is None:
         raise FactError("no place to open")
     words = override.editor(os.environ)
     programs.run_attached((*words, *([f"+{place.line}"] if place.line else []), str(root / place.file)))
+
+
+@task(tables=True)
+def pipeline(
+    context: Any,
+    options: BackendOptions,
+    target: CommaLists = TARGET,
+    backend: str = flag("nvidia or amd: a usual target of its own, where --target is not given", ""),
+    triton: CommaLists = flag("Tritons side by side: versions, environments, interpreters (repeatable)", ()),
+    env: str = again(ANY_ENV, "wheel"),
+    python: Path | None = PYTHON,
+    taken: bool = flag("only passes that a target takes", default=False),
+    json: bool = JSON,
+) -> None:
+    """Show the passes of all stages, conditions, and which a target takes."""
+    usual = dict(zip(("nvidia", "amd"), targets.default(), strict=True))
+    if backend and (target or backend not in usual):
+        why = "--target names a GPU already" if target else f"--backend {backend}: nvidia or amd"
+        raise UsageError(why, hints=["--backend amd", "--target mi300x"])
+    wanted = targets.parse_all(target) if target else (usual[backend or "nvidia"],)
+    if triton and (env or python):
+        raise UsageError("--triton names all of them", hints=["omit --env and --python"])
+    chosen = str(python) if python else env or "wheel"
+    compilers = [tritons.parse(one) for one in triton or (chosen,)]
+    sides, columns = [], []
+    for compiler in compilers:
+        if compiler.targets or compiler.options or compiler.folder:
+            hints = ["--triton 3.4.0,3.9.0 --target h100,a100"]
+            raise UsageError(f"--triton {compiler.label} names no Triton only", hints=hints)
+        where = tritons.place_of(compiler)
+        known = bindings.known_bindings(where.python, where.space)
+        for one in wanted:
+            calls, ended = bindings.backend_calls(where.python, where.space, one, options.of_backend())
+            for stage, why in ended.items():
+                console.note(f"{compiler.label}, {one}: {stage} is known up to where it ended: {why}")
+            columns.append(target_pipeline.passes(calls, known))
+            names = [compiler.label] if len(compilers) > 1 else []
+            sides.append(" ".join([*names, *([str(one)] if len(wanted) > 1 or not names else [])]))
+    rows = target_pipeline.side_by_side(columns)
+    if taken:
+        rows = [row for row in rows if any(one and one.made for one in row)]
+    if json:
+        output.json(target_pipeline.as_json(rows, sides))
+        return
+    console.out().print(target_pipeline.table(rows, sides))

@@ -29,12 +29,21 @@ from tritonsmith.cli.tasks.options import (
     TRITON,
     WHEEL_ENV,
 )
+from tritonsmith.compiler import describe, notebook, run, targets, tritons
+from tritonsmith.compiler import from_cache as cache
+from tritonsmith.compiler import request as compiler_request
+from tritonsmith.compiler.interpreter import choose_interpreter
+from tritonsmith.compiler.kernels import kernels_file
+from tritonsmith.compiler.request import Surgery
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import flag_of
 from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.core.ui import console
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.interpreter import Interpreter
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
-    from tritonsmith.compiler.request import CompileRequest, Surgery
+    from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.lab.compare.inputs import ComparedKernel
 
 
@@ -58,8 +67,6 @@ class ToolchainOptions:
             SmithError: a request is wrong, or Triton is missing.
             Exit: only that plan was printed.
         """
-        from tritonsmith.compiler import run
-
         for request in wanted:
             run.check(request)
         jobs = self.jobs if isinstance(self, PoolOptions) else 1
@@ -88,11 +95,9 @@ class BackendOptions:
         Raises:
             UsageError: one of them makes no sense.
         """
-        from tritonsmith.compiler import request
-
         plain = {"num_warps": self.num_warps, "num_stages": self.num_stages}
         given = {name: value for name, value in plain.items() if value is not None}
-        return given | request.options_of(self.option)
+        return given | compiler_request.options_of(self.option)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +121,6 @@ class KernelOptions(BackendOptions):
         Raises:
             SmithError: a flag makes no sense, or a kernels file lists several kernels and none is named.
         """
-        from tritonsmith.compiler.kernels import kernels_file
-
         found = self.requests(kernel, target=target, stages=stages, from_cache=from_cache, by=by)
         if len(found) > 1:
             raise kernels_file.several(Path(kernel), [one.name for one in found])
@@ -144,9 +147,6 @@ class KernelOptions(BackendOptions):
         Raises:
             SmithError: one of them makes no sense.
         """
-        from tritonsmith.compiler import notebook, request, targets
-        from tritonsmith.compiler.kernels import kernels_file
-
         if from_cache and (kernel or self.signature):
             raise UsageError(
                 "--from-cache compiles a cache entry, and takes neither a file nor a signature",
@@ -154,8 +154,6 @@ class KernelOptions(BackendOptions):
             )
         flags = self.flags(stages)
         if from_cache:
-            from tritonsmith.compiler import from_cache as cache
-
             entry = cache.asked(from_cache, flags.targets, flags.options, flags.sweeps, flags.stages)
             return (replace(entry, surgery=flags.surgery),)
         default = targets.parse_all((target,)) if target else targets.default()
@@ -164,13 +162,11 @@ class KernelOptions(BackendOptions):
             asked = kernels_file.requests(listed_kernels(path, name, by), path, flags, default)
             kernels_file.check_folders(asked)
             return asked
-        module, name = request.module_of(kernel)
+        module, name = compiler_request.module_of(kernel)
         if module and by:
-            from tritonsmith.compiler import describe
-
             file = describe.module_file(module, by.toolchain().python)
         else:
-            file, name = request.kernel_of(kernel)
+            file, name = compiler_request.kernel_of(kernel)
             file = notebook.as_python(file)
         return (replace(flags, file=file, kernel=name, targets=flags.targets or default),)
 
@@ -180,10 +176,8 @@ class KernelOptions(BackendOptions):
         Raises:
             UsageError: one of them makes no sense.
         """
-        from tritonsmith.compiler import request, targets
-
-        swept, autotune = request.sweeps_of(self.sweep if isinstance(self, CompileOptions) else ())
-        return request.CompileRequest(
+        swept, autotune = compiler_request.sweeps_of(self.sweep if isinstance(self, CompileOptions) else ())
+        return compiler_request.CompileRequest(
             file=Path(),
             kernel="",
             signature=self.signature,
@@ -201,8 +195,6 @@ class KernelOptions(BackendOptions):
         Raises:
             UsageError: one was given.
         """
-        from tritonsmith.core.command_line import flag_of
-
         if wrong := [flag_of(name) for name, value in vars(self).items() if value not in (None, "", ())]:
             hints = ["these flags require FILE[:KERNEL]", "--point selects among compiled points"]
             raise UsageError(f"{', '.join(wrong)}: this kernel is already compiled", hints=hints)
@@ -224,8 +216,6 @@ class SurgeryOptions:
         Raises:
             UsageError: one is neither a pass nor an option.
         """
-        from tritonsmith.compiler.request import Surgery
-
         stop = self.stop_after if "#" in self.stop_after or not self.stop_after else f"{self.stop_after}#1"
         return Surgery(self.skip_pass, stop, self.repeat_pass, self.set_llvm, self.ptxas_option) or None
 
@@ -252,10 +242,6 @@ def toolchain(
         SmithError: two of them are given, or there is no such Triton.
         Exit: the release is not installed, and in a dry run its plan was printed instead.
     """
-    from tritonsmith.compiler import tritons
-    from tritonsmith.compiler.interpreter import choose_interpreter
-    from tritonsmith.core.ui import console
-
     if not triton:
         return choose_interpreter(env or WHEEL_ENV.default, str(python or ""), jobs=jobs, timeout=timeout)
     if python or env:
@@ -275,10 +261,6 @@ def toolchain(
 
 def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) -> Sequence[ListedKernel]:
     """Return the entries of a kernels file for the Triton that compiles, and note files that have changed."""
-    from tritonsmith.compiler import tritons
-    from tritonsmith.compiler.kernels import kernels_file
-    from tritonsmith.core.ui import console
-
     every, notes = kernels_file.read(path)
     entries = kernels_file.choose(every, path, name)
     if by and any(str(one.versions) for one in entries):
@@ -299,9 +281,7 @@ def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel,
     Raises:
         SmithError: one of them makes no sense, or flags of a compile without a kernel.
     """
-    from tritonsmith.compiler.kernels import kernels_file
-    from tritonsmith.core.ui import console
-    from tritonsmith.lab.compare import inputs
+    from tritonsmith.lab.compare import inputs  # which no other task needs
 
     if not kernel:
         if what != CompileOptions():
@@ -318,8 +298,6 @@ def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel,
 
 def target_of(stage: str) -> str:
     """Return the default target for a stage."""
-    from tritonsmith.compiler import targets
-
     nvidia, amd = targets.default()
     return str(amd if stage in ("amdgcn", "hsaco", "gcnasm") else nvidia)
 
@@ -330,8 +308,6 @@ def parse_stages(names: Iterable[str]) -> tuple[str, ...]:
     Raises:
         UsageError: no version has such a stage.
     """
-    from tritonsmith.core import configs
-
     table = configs.load("kernels")["stages"]
     known = (*table["compiler"], *table["disassembled"])
     found = tuple(dict.fromkeys(name.lower() for name in names))

@@ -5,11 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.build.scaffold import in_tree, new_pass
+from tritonsmith.build.scaffold.new_pass import PluginRequest
+from tritonsmith.build.worktrees import add
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, ENV, LOADER, OUT, SOURCE
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.core.ui import console
+from tritonsmith.compiler import tritons
+from tritonsmith.core.envs import session, settings, workspace
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.ui import console, tables
 
 if TYPE_CHECKING:
     from tritonsmith.build.scaffold.in_tree import NewPass
@@ -30,11 +36,6 @@ def new(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Write a new pass into Triton: TableGen, C++, CMake, binding, lit test."""
-    from tritonsmith.build.scaffold import new_pass
-    from tritonsmith.build.worktrees import add
-    from tritonsmith.core.envs import session, settings, workspace
-    from tritonsmith.core.errors import UsageError
-
     space = workspace.default()
     if plugin:
         _plugin(name, family, wheel or "wheel", out or Path.cwd() / name, source, dry_run=dry_run)
@@ -57,11 +58,6 @@ def new(
 
 
 def _plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dry_run: bool) -> None:
-    from tritonsmith.build.scaffold import in_tree, new_pass
-    from tritonsmith.build.scaffold.new_pass import PluginRequest
-    from tritonsmith.compiler import tritons
-    from tritonsmith.core.envs import workspace
-
     in_tree.family_of(family)
     side, space = tritons.parse(wheel), workspace.default()
     python = tritons.python_of(side) if side.version or side.python else space.env(side.env or wheel).python
@@ -85,8 +81,6 @@ def _next(commands: tuple[tuple[str, str], ...]) -> None:
 
 def table(root: Path, design: NewPass) -> Grid:
     """Return the table of a pass's files, new and changed."""
-    from tritonsmith.core.ui import tables
-
     rows = [["new", file] for file, _ in design.written]
     rows += [["changed", file] for file, _, _ in design.changed]
     return tables.plain(str(root), ["", "file"], rows)

@@ -215,7 +215,7 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
 
     from invoke.exceptions import ParseError
 
-    from tritonsmith.cli.tasks.kernel_compile import compile_
+    from tritonsmith.cli.tasks.kernel import compile_
     from tritonsmith.cli.tasks.option_task import from_argv
     from tritonsmith.compiler import run
     from tritonsmith.compiler.dump import index

@@ -1,24 +1,42 @@
-"""`passes.replay`: run one pass of a dump on its input."""
+"""`passes.replay`: run the passes of a dump again, or a program under other pipelines."""
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from invoke.exceptions import Exit
+
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.option_fields import CommaList, OutFile, flag
+from tritonsmith.cli.tasks.kernel_options import SurgeryOptions
+from tritonsmith.cli.tasks.option_fields import CommaList, OutFile, again, flag
+from tritonsmith.cli.tasks.option_task import command_line
 from tritonsmith.cli.tasks.options import (
+    ANY_ENV,
     DRY_RUN,
     DUMPED_KERNEL,
     FOLDER,
     JSON,
     MAYBE_NUMBER,
     OUT_FILE,
+    PYTHON,
     TOOL_SOURCE,
     ReplayerOptions,
 )
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler import changed_program, watched_program
+from tritonsmith.compiler.dump import index
+from tritonsmith.compiler.replay import debugger, pass_chain, replayer
+from tritonsmith.compiler.replay import run as replay_run
+from tritonsmith.compiler.request import options_of
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.plan import files
+from tritonsmith.core.ui import console, recording
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.replay.run import PreparedReplay, ReplayOutcome
@@ -47,13 +65,6 @@ def replay(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Run a pass of a dump alone, and compare its output with the next dump."""
-    from tritonsmith.compiler.dump import index
-    from tritonsmith.compiler.replay import debugger, pass_chain, replayer, run
-    from tritonsmith.compiler.request import options_of
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import UsageError
-    from tritonsmith.core.ui import console
-
     if break_ and not gdb and not lldb:
         raise UsageError("--break needs a debugger", hints=["add --gdb or --lldb"])
     dump = index.read(folder)
@@ -62,7 +73,7 @@ def replay(
     chosen = replayer.choose(
         dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt, source=source
     )
-    seen = run.look(dump, one, chosen, space, options_of(by.option))
+    seen = replay_run.look(dump, one, chosen, space, options_of(by.option))
     mine = dump.of(one.name)
     wanted = pass_chain.chosen(seen.links, number, from_, until, everything=all_, dumps=mine)
     groups = [(link,) for link in wanted] if all_ else [wanted]
@@ -71,7 +82,7 @@ def replay(
         what = "--all takes neither debug output nor a debugger nor --out"
         raise UsageError(what, hints=["name one pass, or a range"])
     more = debugger.of(wanted, chosen, mlir, wanted=debug, only=debug_only, everything=debug_all)
-    prepared = run.prepare(seen, groups, chosen, space, more)
+    prepared = replay_run.prepare(seen, groups, chosen, space, more)
     for text in (*seen.notes, *more.notes):
         console.note(text)
     if gdb or lldb:
@@ -80,50 +91,38 @@ def replay(
     if dry_run:
         output.plan(prepared.plan)
         return
-    outcomes = run.execute(prepared, space)
+    outcomes = replay_run.execute(prepared, space)
     if json:
-        output.json(run.as_json(outcomes, prepared))
+        output.json(replay_run.as_json(outcomes, prepared))
     elif all_:
-        console.out().print(run.outcome_table(outcomes, prepared))
-        console.out().print(run.summary(outcomes), markup=False)
+        console.out().print(replay_run.outcome_table(outcomes, prepared))
+        console.out().print(replay_run.summary(outcomes), markup=False)
     if not all_:
         _answer(outcomes[0], prepared, out, quiet=json)
 
 
 def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | None, *, quiet: bool) -> None:
     """Print the result of a single job; raise if the job failed or its output differs."""
-    from tritonsmith.compiler.replay import run
-    from tritonsmith.core.errors import SmithError
-    from tritonsmith.core.ui import console, recording
-
     job = outcome.job
     for text in job.notes:
         console.note(text)
-    if outcome.verdict not in run.RAN:
+    if outcome.verdict not in replay_run.RAN:
         hints = [f"its input: {job.input}", *([f"the log: {job.log}"] if job.log.is_file() else [])]
         raise SmithError(f"{job.title} cannot be replayed: {outcome.verdict}", why=outcome.why, hints=hints)
     if prepared.debug:
         console.out().print(job.log.read_text(encoding="utf-8", errors="replace"), markup=False, end="")
-    made = run.keep(job.out, out.path(job.out.name)) if out else job.out
+    made = replay_run.keep(job.out, out.path(job.out.name)) if out else job.out
     recording.made(made)
     if outcome.verdict == "differs":
-        hints = [f"diff {made} {job.after}", *run.suspects(prepared)]
-        raise SmithError(run.sentence(outcome), where=made, hints=hints)
+        hints = [f"diff {made} {job.after}", *replay_run.suspects(prepared)]
+        raise SmithError(replay_run.sentence(outcome), where=made, hints=hints)
     if not quiet:
-        console.out().print(run.sentence(outcome), markup=False)
+        console.out().print(replay_run.sentence(outcome), markup=False)
         console.out().print(f"{made}", markup=False)
 
 
 def _debug(prepared: PreparedReplay, name: str, pattern: str, *, dry_run: bool) -> None:
     """Replace this process by a debugger, or print its command."""
-    import os
-    import shlex
-
-    from tritonsmith.compiler.replay import debugger, replayer
-    from tritonsmith.core.errors import UsageError
-    from tritonsmith.core.plan import files
-    from tritonsmith.core.ui import console
-
     (job,) = prepared.jobs
     if prepared.tool.opt is None:
         hints = ["--triton-opt PATH", "--env NAME of an environment that `invoke build-triton --debug` built"]
@@ -141,3 +140,32 @@ def _debug(prepared: PreparedReplay, name: str, pattern: str, *, dry_run: bool) 
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(program, argv)  # noqa: S606 - it takes the terminal, and ^C
+
+
+@task(name="run")
+def run(
+    context: Any,
+    what: SurgeryOptions,
+    env: str = again(ANY_ENV, "the Python on PATH"),
+    python: Path | None = PYTHON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Run a program whose kernels skip, repeat or stop after passes."""
+    surgery = what.surgery()
+    if surgery is None:
+        example = command("passes.replay", set_llvm="disable-lsr")
+        hints = [f"{example}{watched_program.EXAMPLE}"]
+        raise UsageError("nothing of the compile is to be changed", hints=hints)
+    _, argv = command_line()
+    space = workspace.default()
+    prepared = changed_program.prepare(argv, surgery, watched_program.interpreter(env, python, space), space)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    made = changed_program.execute(prepared, space)
+    for row in made.compiles:
+        if row.passes:
+            console.note(f"{row.kernel}: {row.unmet or ', '.join(changed_program.changed(row, surgery))}")
+    if made.code:
+        raise Exit(code=made.code)
+    changed_program.check(made)

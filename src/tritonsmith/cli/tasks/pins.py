@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,12 @@ from tritonsmith.cli.tasks.option_fields import again, flag, split
 from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, PYTORCH
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core import untrusted
+from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.errors import FactError, UndecidedError, UsageError
 from tritonsmith.core.ui import console
+from tritonsmith.doctor.pins import installed_torch, read_upstream, releases_with, report, update_table
+from tritonsmith.doctor.pins import picks as pins_picks
+from tritonsmith.facts import checkout, pytorch_pins
 
 
 @task(tables=True)
@@ -107,9 +113,6 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def _table(pytorch: str, package: str, *, json: bool) -> None:
-    from tritonsmith.doctor.pins import report
-    from tritonsmith.facts import pytorch_pins
-
     if package:
         found = pytorch_pins.find_package(package)
         if json:
@@ -138,10 +141,6 @@ def _table(pytorch: str, package: str, *, json: bool) -> None:
 
 
 def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json: bool, dry_run: bool) -> None:
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.doctor.pins import read_upstream, report
-    from tritonsmith.facts import pytorch_pins
-
     version = _version(pytorch) if pytorch else ""
     wanted = ref or (f"v{version}" if version else "main")
     where, space = repository or read_upstream.default_repository(), workspace.default()
@@ -158,10 +157,6 @@ def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json:
 
 
 def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, dry_run: bool) -> None:
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.doctor.pins import read_upstream, report, update_table
-    from tritonsmith.facts import pytorch_pins
-
     file = update_table.target()
     where, space = repository or read_upstream.default_repository(), workspace.default()
     versions = split(pytorch) or tuple(row.version for row in pytorch_pins.releases())
@@ -189,9 +184,6 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
 
 
 def _installed(env: str, python: Path | None, *, json: bool) -> None:
-    from tritonsmith.core.envs import settings, workspace
-    from tritonsmith.doctor.pins import installed_torch, report
-
     if python:
         path = python
     else:
@@ -218,8 +210,6 @@ def _of_clone(triton: str, branch: str, clone: Path, *, json: bool) -> None:
 
 
 def _holders(commit: str, clone: Path, *, json: bool) -> None:
-    from tritonsmith.doctor.pins import releases_with, report
-
     found = releases_with.find(commit, clone)
     if json:
         console.out().print_json(data=report.holders_json(found))
@@ -233,9 +223,7 @@ def _holders(commit: str, clone: Path, *, json: bool) -> None:
 
 
 def _nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None:
-    from dataclasses import asdict
-
-    from tritonsmith.lab.bisect import nightlies
+    from tritonsmith.lab.bisect import nightlies  # not for the table
 
     found = nightlies.standings(nightlies.read(url), commit, clone)
     first = nightlies.first(found)
@@ -260,9 +248,7 @@ def _nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None
 
 
 def _picks(branch: str, clone: Path, *, json: bool) -> None:
-    from tritonsmith.doctor.pins import picks, report
-
-    found = picks.find(branch, clone)
+    found = pins_picks.find(branch, clone)
     if json:
         console.out().print_json(data=report.picks_json(found))
         return
@@ -279,10 +265,6 @@ def _some_clone(source: Path | None) -> Path:
 
 def _version(text: str) -> str:
     """Return a release that is in the table, or newer than the table."""
-    import re
-
-    from tritonsmith.facts import pytorch_pins
-
     plain = text.removeprefix("v")
     if re.fullmatch(r"\d+\.\d+\.\d+", plain):
         return plain
@@ -294,8 +276,6 @@ def _version(text: str) -> str:
 
 def _clone(source: Path | None) -> Path | None:
     """Return the clone of Triton that a flag names, or that contains the current folder."""
-    from tritonsmith.facts import checkout
-
     if source:
         return source
     around = checkout.enclosing(Path.cwd())

@@ -5,10 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.build import plugins
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import word
 from tritonsmith.cli.tasks.options import JSON, LOADER
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler import tritons
+from tritonsmith.compiler.replay import replayer
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.ui import console
+from tritonsmith.facts import installed_tritons, machine
 
 
 @task(tables=True, name="check")
@@ -19,13 +25,6 @@ def check_(
     json: bool = JSON,
 ) -> None:
     """Check whether a plugin is compatible with a Triton."""
-    from tritonsmith.build import plugins
-    from tritonsmith.compiler import tritons
-    from tritonsmith.compiler.replay import replayer
-    from tritonsmith.core.errors import SmithError, UsageError
-    from tritonsmith.core.ui import console
-    from tritonsmith.facts import installed_tritons, machine
-
     compiler = tritons.parse(wheel)
     if compiler.targets or compiler.options or compiler.folder:
         raise UsageError(f"--wheel {wheel} names no Triton only", hints=["--wheel 3.9.0", "--wheel dev"])

@@ -11,12 +11,16 @@ from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag
 from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, PYTHON, YES
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.core.errors import SmithError
-from tritonsmith.core.ui import console
+from tritonsmith.core.envs import session, settings
+from tritonsmith.core.errors import FactError, SmithError
+from tritonsmith.core.ui import console, tables
+from tritonsmith.doctor import run
+from tritonsmith.wheels import purge
 
 if TYPE_CHECKING:
     from tritonsmith.facts.python_env import PythonEnv
     from tritonsmith.wheels.purge import Survey
+
 
 _MIB = float(1 << 20)
 _SHOWN = 5  # refused paths
@@ -33,9 +37,6 @@ def purge_wheels(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Remove every distribution that owns files under triton/."""
-    from tritonsmith.core.envs import session, settings
-    from tritonsmith.wheels import purge
-
     chosen = settings.load(env or _DEFAULT)
     if not env and not python and (nothing := _nothing_built()):
         console.out().print(nothing, markup=False)
@@ -72,8 +73,6 @@ def purge_wheels(
 
 def _nothing_built() -> str:
     """Explain why nothing can be removed: no virtual environment is active, and the default has none yet."""
-    from tritonsmith.doctor import run
-
     subject = run.subject(_DEFAULT)
     if subject.packages is not None or os.path.lexists(subject.env.venv):
         return ""
@@ -84,9 +83,6 @@ def _nothing_built() -> str:
 
 
 def _interpreter(env: str, python: Path | None) -> PythonEnv:
-    from tritonsmith.core.errors import FactError
-    from tritonsmith.doctor import run
-
     subject = run.subject(env or _DEFAULT, str(python or ""))
     if env and not python:
         subject.python = subject.env.python  # never another one that happens to be active
@@ -107,8 +103,6 @@ def _counted(survey: Survey) -> Iterator[str]:
 
 
 def _show(survey: Survey) -> None:
-    from tritonsmith.core.ui import tables
-
     for site in dict.fromkeys(row.site for row in survey.rows):
         lines = [
             [_printable(row.title), _printable(row.what), str(row.files), f"{row.size / _MIB:.1f}"]

@@ -5,12 +5,18 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from invoke.exceptions import Exit
+
+from tritonsmith.build import sanitized_run
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag
 from tritonsmith.cli.tasks.option_task import command_line
 from tritonsmith.cli.tasks.options import DRY_RUN, ENV
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.envs import settings, workspace
+from tritonsmith.core.errors import SmithError
 from tritonsmith.core.ui import console
+from tritonsmith.facts import compute_sanitizer
 
 
 @task(name="run")
@@ -21,13 +27,6 @@ def run_(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Run a program under a sanitizer, for Triton's C++ or its kernels."""
-    from invoke.exceptions import Exit
-
-    from tritonsmith.build import sanitized_run
-    from tritonsmith.core.envs import settings, workspace
-    from tritonsmith.core.errors import SmithError
-    from tritonsmith.facts import compute_sanitizer
-
     _, argv = command_line()
     space = workspace.default()
     place = space.env(settings.load(env).name)

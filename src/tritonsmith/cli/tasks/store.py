@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.build.store import adopt as store_adopt
+from tritonsmith.build.store import export as store_export
+from tritonsmith.build.store import gc as store_gc
+from tritonsmith.build.store import import_ as store_import_
+from tritonsmith.build.store import list_
+from tritonsmith.build.store import verify as store_verify
+from tritonsmith.build.store.store import open_store
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, JSON, SHA256, YES, StoreOptions
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.envs import settings, workspace
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.ui import console
+from tritonsmith.core.plan import compression
+from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui import units as formats
+from tritonsmith.doctor.caches import filters
+from tritonsmith.facts import machine
 
 if TYPE_CHECKING:
+    from tritonsmith.build.store.gc import PreparedGc
+    from tritonsmith.build.store.list_ import StoreListing, StoreRow
     from tritonsmith.build.store.store import Store
     from tritonsmith.core.plan import Plan
+
 
 _ENTRY = word("entry of the store")
 _ENTRIES = flag("only this entry (repeatable)", ())
@@ -24,17 +40,11 @@ _ENTRIES = flag("only this entry (repeatable)", ())
 @task(tables=True, name="list")
 def listing(context: Any, which: StoreOptions, json: bool = JSON) -> None:
     """List the LLVMs in the store, and who uses them."""
-    import time
-
-    from tritonsmith.build.store import list_ as use_case
-    from tritonsmith.cli.tasks import store_tables
-    from tritonsmith.core.envs import workspace
-
-    found = use_case.make(_store(which), workspace.default(), time.time())
+    found = list_.make(_store(which), workspace.default(), time.time())
     if json:
-        console.out().print_json(data=use_case.as_json(found))
+        console.out().print_json(data=list_.as_json(found))
     else:
-        store_tables.listed(found)
+        listed(found)
 
 
 @task()
@@ -46,8 +56,6 @@ def verify(
     json: bool = JSON,
 ) -> None:
     """Verify the LLVMs in the store against their manifests."""
-    from tritonsmith.build.store import verify as store_verify
-
     shelf = _store(which)
     entries = [shelf.entry(one) for one in name] if name else list(shelf.entries())
     results = {entry.name: store_verify.problems(entry, quick=quick) for entry in entries}
@@ -77,25 +85,16 @@ def gc(
     json: bool = flag("print the plan as JSON, and delete only with --yes", default=False),
 ) -> None:
     """Delete unused LLVMs, the least recently used first."""
-    import time
-
-    from tritonsmith.build.store import gc as store_gc
-    from tritonsmith.build.store import list_ as lists
-    from tritonsmith.cli.tasks import store_tables
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.core.plan import compression
-    from tritonsmith.doctor.caches import filters
-
     most = compression.size(max_size) if max_size else None
     limits = store_gc.GcLimits(most, filters.age(older_than), name)
-    found = lists.make(_store(which), workspace.default(), time.time())
+    found = list_.make(_store(which), workspace.default(), time.time())
     prepared = store_gc.prepare(found, limits)
     if json:
         console.out().print_json(data=store_gc.as_json(prepared))
     elif dry_run:
         output.plan(prepared.plan)
     else:
-        store_tables.to_delete(prepared, found)
+        to_delete(prepared, found)
     if dry_run or not prepared.plan.steps or (json and not yes):
         return
     if not output.agreed(f"Delete {formats.size(prepared.freed)}?", yes=yes):
@@ -117,9 +116,6 @@ def adopt(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Register an existing LLVM build in the store, in place."""
-    from tritonsmith.build.store import adopt as store_adopt
-    from tritonsmith.facts import machine
-
     shelf = _store(which)
     manifest, plan = store_adopt.adopt(shelf, path, machine.read(), name)
     output.warnings(plan.notes)
@@ -134,8 +130,6 @@ def adopt(
 @task()
 def forget(context: Any, which: StoreOptions, name: str = _ENTRY, dry_run: bool = DRY_RUN) -> None:
     """Remove an adopted LLVM from the store's list."""
-    from tritonsmith.build.store import adopt as store_adopt
-
     shelf = _store(which)
     plan = store_adopt.forget(shelf, shelf.entry(name))
     if dry_run:
@@ -155,12 +149,6 @@ def export(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Pack an LLVM of the store into one relocatable archive."""
-    from contextlib import nullcontext
-
-    from tritonsmith.build.store import export as store_export
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.facts import machine
-
     shelf = _store(which)
     found = store_export.prepare(shelf.entry(name), dest, workspace.default(), machine.read())
     output.notes(found.notes)
@@ -183,10 +171,6 @@ def import_(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Unpack an archive of store.export into the store."""
-    from tritonsmith.build.store import import_ as store_import_
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.facts import machine
-
     shelf, space = _store(which), workspace.default()
     found = store_import_.locate(source, space, sha256)
     if found.fetched and dry_run:
@@ -210,8 +194,6 @@ def import_(
 
 def _run(task_name: str, plan: Plan) -> None:
     """Run a plan with a log in the workspace."""
-    from tritonsmith.core.envs import workspace
-
     space = workspace.default()
     space.claim()
     space.run(plan, task_name.replace(".", "-"))
@@ -219,7 +201,63 @@ def _run(task_name: str, plan: Plan) -> None:
 
 def _store(which: StoreOptions) -> Store:
     """Return the store that a flag or the env file selects, or the workspace's."""
-    from tritonsmith.build.store.store import open_store
-    from tritonsmith.core.envs import settings, workspace
-
     return open_store(workspace.default(), which.store or settings.load(which.env, {}).llvm.store)
+
+
+def listed(found: StoreListing) -> None:
+    """Return the table of entries and their problems."""
+    if found.rows:
+        rows = [_cells(row, found.now) for row in found.rows]
+        head, right = ["entry", "size", "age"], ["size", "age"]
+        console.out().print(tables.plain(str(found.store.root), head, rows, right=right))
+        total = f"{formats.entries(len(found.rows))}, {formats.size(found.bytes)}"
+    else:
+        total = f"nothing in {found.store.root} yet: `invoke setup-mlir` fills it"
+    console.out().print(console.typed(total), markup=False)
+    for row in found.rows:
+        if row.entry.problem:
+            console.note(f"{row.entry.name}: {row.entry.problem}")
+        for use in row.uses:
+            if "cannot be checked" in use.why:
+                console.note(f"{row.entry.name}, kept for {use.in_words} of {use.user.user}: {use.why}")
+
+
+def _cells(row: StoreRow, now: float) -> list[str]:
+    """Return the cells of an entry: its name alone in a line, for copying; below it description and users."""
+    lines = [row.entry.name]
+    if have := row.entry.manifest:
+        commit = f" {have.commit[:12]}{'+' if have.diff else ''}" if have.commit else ""
+        asserts = " + asserts" if have.assertions else ""
+        part = "" if have.scope == "all" or have.closures else ", in part"
+        built = have.scope if have.kind == "built" else f"{have.kind}{part}"
+        lines.append(f"  {have.version}{commit}, {have.build_type}{asserts}, {built}")
+    if row.entry.status != "ready":
+        lines.append(f"  {row.entry.status}")
+    lines += [f"  used by {name}" for name in dict.fromkeys(use.in_words for use in row.uses)]
+    size = "" if row.bytes is None else formats.size(row.bytes)
+    return ["\n".join(lines), size, formats.age(now - row.made)]
+
+
+def to_delete(prepared: PreparedGc, found: StoreListing) -> None:
+    """Return the table of entries to delete and to keep, and the space that is freed."""
+
+    def cells(row: StoreRow, more: str) -> list[str]:
+        size = "" if row.bytes is None else formats.size(row.bytes)
+        state = "" if row.entry.status == "ready" else f" ({row.entry.status})"
+        return [f"{row.entry.name}{state}{more}", size, formats.age(found.now - row.used)]
+
+    head, right = ["entry", "size", "last used"], ["size", "last used"]
+    if prepared.going:
+        rows = [cells(row, "") for row in prepared.going]
+        console.out().print(tables.plain("to delete", head, rows, right=right))
+    if prepared.staying:
+        rows = [cells(row, f"\n  {reason}") for row, reason in prepared.staying]
+        console.out().print(tables.plain("kept", head, rows, right=right))
+    if prepared.leftovers:
+        console.out().print(f"left by stopped runs: {formats.size(prepared.leftovers)}", markup=False)
+    if not prepared.plan.steps:
+        console.out().print("nothing to delete", markup=False)
+        return
+    after = formats.size(prepared.before + prepared.leftovers - prepared.freed)
+    before = formats.size(prepared.before + prepared.leftovers)
+    console.out().print(f"{before} -> {after}", markup=False)

@@ -1,22 +1,34 @@
-"""`test-triton`: Triton's own tests that need no GPU, of a build."""
+"""`test-triton`: Triton's own tests that need no GPU, and the jobs of its CI."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.atlas.index import Index
+from tritonsmith.atlas.source_files import SourceFiles
+from tritonsmith.build.cmake import bounded_jobs
+from tritonsmith.build.suites import affected, command, replay, report, results, workflow
+from tritonsmith.build.triton import commands
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import CommaList, OutFile, flag, word
-from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JOBS, JSON, PACKAGES
+from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JOBS, JSON, PACKAGES, YES
 from tritonsmith.cli.tasks.task import task
-from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.envs import session
+from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.plan import files as plan_files
+from tritonsmith.core.ui import console, units
+from tritonsmith.facts import checkout, git, machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tritonsmith.build.suites.command import TestedBuild
+    from tritonsmith.build.suites.replay import ReplayedStep
     from tritonsmith.build.suites.results import SuiteName, SuiteTest
     from tritonsmith.build.suites.selection import SuiteSelection
+    from tritonsmith.build.suites.workflow import WorkflowJob
 
 
 _USUAL: tuple[SuiteName, ...] = ("lit", "cpp", "gpu-less")  # as upstream's `make test-nogpu`
@@ -44,12 +56,6 @@ def test_triton(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Run the part of Triton's test suite that needs no GPU."""
-    from tritonsmith.build.cmake import bounded_jobs
-    from tritonsmith.build.suites import command, results
-    from tritonsmith.core.envs import session
-    from tritonsmith.core.ui import console
-    from tritonsmith.facts import machine
-
     pairs: tuple[tuple[SuiteName, bool], ...] = (
         ("lit", lit), ("cpp", cpp), ("gpu-less", gpu_less), ("interpreter", interpreter),
     )  # fmt: skip
@@ -77,8 +83,6 @@ def test_triton(
         return
     with session.opened(command.TASK, tested.env.name) as running:
         if build:
-            from tritonsmith.build.triton import commands
-
             output.warnings(build.warnings)
             commands.execute(build, running)
         tests = command.execute(tested, calls, running, console.note)
@@ -106,12 +110,6 @@ def _selection(
 
 
 def _changed(tested: TestedBuild, asked: Iterable[SuiteName], base: str) -> SuiteSelection:
-    from tritonsmith.atlas.index import Index
-    from tritonsmith.atlas.source_files import SourceFiles
-    from tritonsmith.build.suites import affected
-    from tritonsmith.core.ui import console
-    from tritonsmith.facts import git
-
     changes = git.branch_changes(tested.root, base)
     names, gone = (
         [path.relative_to(tested.root).as_posix() for path in paths]
@@ -126,10 +124,6 @@ def _changed(tested: TestedBuild, asked: Iterable[SuiteName], base: str) -> Suit
 
 
 def _without_cpp(selection: SuiteSelection, wanted: bool, given: Path | None) -> SuiteSelection:
-    from dataclasses import replace
-
-    from tritonsmith.core.errors import FactError
-
     why = f"{given} has no GoogleTest" if given else "no sources of GoogleTest on this machine"
     hints = ["Debian: apt install googletest", "--googletest FOLDER: with its CMakeLists.txt"]
     if wanted:
@@ -145,14 +139,9 @@ def _print(
     *,
     json: bool,
 ) -> None:
-    from tritonsmith.build.suites import command, report
-    from tritonsmith.build.suites import report as junit_file
-    from tritonsmith.core.plan import files
-    from tritonsmith.core.ui import console
-
     if junit:
         path = junit.path("tests.xml")
-        files.write_atomically(path, junit_file.junit_xml(tests))
+        plan_files.write_atomically(path, report.junit_xml(tests))
         console.note(f"the results are in {path}")
     if json:
         output.json(report.as_json(tests, selection))
@@ -162,3 +151,85 @@ def _print(
     if bad := report.failed(tests):
         raise SmithError(f"{len(bad)} of {len(tests)} tests failed", where=tested.folder)
     command.check(selection, tests, tested.folder)
+
+
+@task(tables=True, name="ci-replay")
+def ci_replay(
+    context: Any,
+    job: str = word("job of .github/workflows, or FILE:JOB; all are listed if omitted", ""),
+    env: str = ENV,
+    list_: bool = flag("list the jobs, as without a job", default=False),
+    log: Path | None = flag("downloaded log of the job, to compare with", None),
+    packages: Path | None = PACKAGES,
+    json: bool = JSON,
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Run the steps of a CI job that need no GPU, in a clone of the checkout."""
+    job = "" if list_ else job
+    around = checkout.enclosing(Path.cwd()) if dry_run or not job else None
+    root = around or command.find(env).root
+    files = workflow.read(root)
+    output.warnings(f"cannot read {path}: {why}" for path, why in files.unreadable)
+    if not job:
+        if json:
+            unreadable = [{"file": path.name, "why": why} for path, why in files.unreadable]
+            jobs = [_row_of_job(one) for one in files.jobs]
+            output.json({"schema": 1, "root": str(root), "jobs": jobs, "unreadable": unreadable})
+        else:
+            console.note(f"reading {root}")
+            console.out().print(replay.list_(files.jobs))
+        return
+    found = workflow.find(files.jobs, job)
+    steps = replay.planned(found)
+    if dry_run:
+        steps = replay.compared(steps, log) if log else steps
+        if json:
+            output.json(replay.as_json(found, steps))
+        else:
+            _show_jobs(found, steps, root)
+        return
+    replay.check(found)
+    if not json:
+        _show_jobs(found, steps, root)
+    steps = _run_job(found, env, packages, yes=yes)
+    steps = replay.compared(steps, log) if log else steps
+    if json:
+        output.json(replay.as_json(found, steps))
+    else:
+        console.out().print(replay.table(found, steps))
+    if bad := [one for one in steps if one.word == "failed"]:
+        why = "\n".join(f"{one.step.name}: {one.why}" for one in bad)
+        raise SmithError(f"{len(bad)} of the steps that ran failed", why=why)
+
+
+def _show_jobs(job: WorkflowJob, steps: Sequence[ReplayedStep], root: Path) -> None:
+    console.out().print(replay.table(job, steps))
+    console.write(f"# in a clone of {root}")
+    console.write("\n".join(replay.script(steps)))
+
+
+def _run_job(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) -> tuple[ReplayedStep, ...]:
+    tested = command.find(env)
+    scratch = tested.folder / "ci"
+    root = scratch / "checkout"
+    how = "under bubblewrap: no network, the system read-only"
+    confined = bool(replay.sandbox(tested.env))
+    if not confined:
+        how = "without a sandbox: they may do anything that you may"
+        console.warn(
+            "bubblewrap (bwrap) is missing or may not make namespaces, so nothing confines the steps"
+        )
+    steps = units.counted(len(job.runnable), "step")
+    if not output.agreed(f"Run {steps} in a clone of {tested.root}, {how}?", yes=yes):
+        raise SmithError("nothing was run", hints=["--dry-run shows the steps"])
+    folders = (command.packages_of(packages, tested, ("pytest",)),) if packages else ()
+    with session.opened("ci-replay", tested.env.name) as running:
+        running.run(replay.clone(tested.root, tested.env, root, replay.pip_build(tested)))
+        change = replay.variables(tested, folders, scratch, root)
+        return replay.run(tested, job, root, change, console.note, confined=confined)
+
+
+def _row_of_job(job: WorkflowJob) -> dict[str, Any]:
+    steps = [{"name": step.name, "why": job.why or step.why} for step in job.steps]
+    return {"job": job.name, "runner": job.runner, "why": job.why, "steps": steps}

@@ -1,22 +1,33 @@
-"""`up`: install the newest Triton in its own environment, and compile a kernel."""
+"""`up`: install a released Triton, a Triton like a PyTorch's, or a ptxas."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.option_fields import again, flag
-from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN
+from tritonsmith.cli.tasks.option_fields import again, flag, word
+from tritonsmith.cli.tasks.options import ANY_ENV, DRY_RUN, JSON, WHEEL_ENV
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler import interpreter
+from tritonsmith.compiler import up as compiler_up
 from tritonsmith.core.command_line import command
-from tritonsmith.core.plan import Plan
-from tritonsmith.core.ui import console
+from tritonsmith.core.envs import session, settings, workspace
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.plan import Plan, Write
+from tritonsmith.core.ui import console, tables
+from tritonsmith.core.versions import version_key
+from tritonsmith.doctor import report as doctor_report
+from tritonsmith.doctor import run, saved_report
+from tritonsmith.facts import installed_tritons, machine
+from tritonsmith.wheels import ptxas as registry
 
 if TYPE_CHECKING:
     from tritonsmith.core.envs.schema import Settings
+    from tritonsmith.core.envs.workspace import Workspace
 
 
 @task(tables=True)
@@ -27,16 +38,10 @@ def up(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Install a released Triton, and compile a kernel without a GPU."""
-    from tritonsmith.compiler import interpreter
-    from tritonsmith.compiler import up as use_case
-    from tritonsmith.core.envs import session, settings, workspace
-    from tritonsmith.core.ui import tables
-    from tritonsmith.doctor import report, run
-
     chosen, written = _like(like, env) if like else (settings.load(env or "wheel"), None)
     _need_wheel(chosen)
     space = workspace.default()
-    prepared = use_case.prepare(chosen, space.env(chosen.name), interpreter.locate_programs(space))
+    prepared = compiler_up.prepare(chosen, space.env(chosen.name), interpreter.locate_programs(space))
     if written:
         prepared = replace(prepared, plan=written + prepared.plan)
         output.notes(() if dry_run else written.notes)
@@ -45,10 +50,10 @@ def up(
         output.plan(prepared.plan, about=about)
         return
     with session.opened("up", chosen.name) as running:
-        answer = use_case.execute(prepared, running)
+        answer = compiler_up.execute(prepared, running)
         python = running.env.python
     console.out().print(tables.stages(answer))
-    console.out().print(report.summary(run.examine(chosen)), markup=False)
+    console.out().print(doctor_report.summary(run.examine(chosen)), markup=False)
     console.out().print(f"\nThe files are in {python.parents[2] / 'kernels'}. What next:", markup=False)
     for line, what in (
         ("invoke doctor", "check this machine and its environments"),
@@ -60,8 +65,6 @@ def up(
 
 
 def _need_wheel(chosen: Settings) -> None:
-    from tritonsmith.core.errors import UsageError
-
     if not chosen.triton.wheel:
         raise UsageError(
             f"environment {chosen.name!r} builds Triton from sources; `up` installs a released wheel",
@@ -74,11 +77,6 @@ def _need_wheel(chosen: Settings) -> None:
 
 def _like(path: Path, env: str) -> tuple[Settings, Plan]:
     """Return the settings of a report's environment, and a plan that writes them as an env file."""
-    from tritonsmith.core.envs import settings, workspace
-    from tritonsmith.core.errors import UsageError
-    from tritonsmith.core.plan import Write
-    from tritonsmith.doctor import run, saved_report
-
     report = saved_report.read(path)
     found = saved_report.resolve(report, run.subject("wheel"))
     name, folder = env or found.name, workspace.default().like
@@ -92,3 +90,56 @@ def _like(path: Path, env: str) -> tuple[Settings, Plan]:
     write = Write(folder / f"{name}.toml", found.env_file(report), phase="env file")
     chosen = settings.resolve(name, [(str(path), found.values)])
     return chosen, Plan(f"an environment like {report.title}", (write,), found.differs)
+
+
+@task(name="ptxas")
+def ptxas(
+    context: Any,
+    version: str = word("CUDA release: 12.9, 13.0 or 13.0.88; none with --list", ""),
+    list_: bool = flag("list the versions of the package index and of this machine", default=False),
+    env: str = WHEEL_ENV,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Install another ptxas, and print the variables that make Triton use it."""
+    space = workspace.default()
+    made = space.env(settings.load(env).name)
+    python = registry.pip_python(made.python)
+    if list_:
+        if version:
+            raise UsageError("--list takes no version", hints=["omit one of them"])
+        rows = _list_ptxas(python, space)
+        if json:
+            output.json(rows)
+        for row in () if json else rows:
+            console.out().print(f"{row['version']}  {row['path']}".rstrip(), markup=False)
+        return
+    if not version:
+        hints = ["invoke up --ptxas 13.0", "invoke up --ptxas --list"]
+        raise UsageError("no version is given", hints=hints)
+    wanted = registry.prepare(registry.resolve(version, python), space, machine.read(), python)
+    if dry_run:
+        output.plan(wanted.plan)
+        return
+    registry.install(wanted, space, silent=json)
+    triton = installed_tritons.of_env(made)
+    variables = registry.variables(wanted.path, triton.version if triton else "")
+    if json:
+        about = {"version": wanted.version, "path": str(wanted.path), "package": wanted.requirement}
+        output.json({**about, "variables": variables})
+        return
+    for name, value in variables.items():
+        how = "export" if name.isidentifier() else "env"  # that of 3.3 has a hyphen, and no shell exports it
+        console.out().print(f"{how} {name}={shlex.quote(value)}", markup=False)
+
+
+def _list_ptxas(python: Path, space: Workspace) -> list[dict[str, str]]:
+    """Return all versions, with the paths of those that are installed."""
+    known = registry.known()
+    there = {*known, *registry.available(known[0], python), *registry.available(known[-1], python)}
+    here = machine.read()
+    rows = []
+    for version in sorted(there, key=version_key):
+        one = registry.prepare(version, space, here, python)
+        rows.append({"version": version, "path": "" if one.plan.steps else str(one.path)})
+    return rows

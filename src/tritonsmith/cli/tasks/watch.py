@@ -7,11 +7,18 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.cli.tasks import option_task
+from invoke.exceptions import ParseError
+
+from tritonsmith.build.watch import command, dependencies
+from tritonsmith.build.watch.command import WatchedProgram, WatchedTask, WatchedTests
+from tritonsmith.cli import modes
+from tritonsmith.cli.tasks import namespace, option_task
 from tritonsmith.cli.tasks.option_fields import again, flag
 from tritonsmith.cli.tasks.options import ENV
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import UsageError, did_you_mean
+from tritonsmith.core.ui import tables
 
 
 @task()
@@ -24,11 +31,6 @@ def watch(
     path: tuple[str, ...] = flag("file or folder to watch (repeatable)", ()),
 ) -> None:
     """Rerun a task or command at each save, and show what changed."""
-    from tritonsmith.build.watch import command, dependencies
-    from tritonsmith.build.watch.command import WatchedProgram, WatchedTask, WatchedTests
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.core.ui import tables
-
     words, argv = option_task.command_line()
     _one_of(run, lit, argv, words)
     if run and env:
@@ -90,11 +92,6 @@ def _parse(text: str) -> tuple[list[str], dict[str, Any]]:
     Raises:
         UsageError: there is no such task, or it does not take them.
     """
-    from invoke.exceptions import ParseError
-
-    from tritonsmith.cli import modes
-    from tritonsmith.cli.tasks import namespace
-
     try:
         words = shlex.split(text)
     except ValueError as error:

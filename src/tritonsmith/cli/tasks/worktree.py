@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.build.worktrees import add as worktrees_add
+from tritonsmith.build.worktrees import list_
+from tritonsmith.build.worktrees import record as records
+from tritonsmith.build.worktrees import remove as worktrees_remove
+from tritonsmith.build.worktrees.add import WorktreeRequest, take_llvm
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JSON, SOURCE, YES
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import session, settings, workspace
 from tritonsmith.core.errors import SmithError
-from tritonsmith.core.ui import console
+from tritonsmith.core.ui import console, tables, units
+from tritonsmith.facts import git_worktrees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,30 +41,23 @@ def add(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Add a git worktree with an environment of its own."""
-    from pathlib import Path
-
-    from tritonsmith.build.worktrees import add as use_case
-    from tritonsmith.build.worktrees.add import WorktreeRequest, take_llvm
-    from tritonsmith.core.command_line import command
-    from tritonsmith.core.envs import session, settings, workspace
-
     chosen = settings.load(env, {"triton.source": source or None})
     space, request = workspace.default(), WorktreeRequest(ref, name, path, branch, env)
-    clone = use_case.clone_of(chosen, space, Path.cwd())
-    if not use_case.up_to_date(clone, ref):
+    clone = worktrees_add.clone_of(chosen, space, Path.cwd())
+    if not worktrees_add.up_to_date(clone, ref):
         if dry_run:
             output.plan(clone.fetch, rest="the clone, which is not fetched yet")
             return
-        use_case.fetch(clone, space, "worktree.add")
-    prepared = use_case.prepare(request, clone, space)
+        worktrees_add.fetch(clone, space, "worktree.add")
+    prepared = worktrees_add.prepare(request, clone, space)
     if dry_run:
         output.plan(prepared.plan)
         return
     made = prepared.record
     with session.opened("worktree.add", made.name) as running:
-        prepared = use_case.prepare(request, clone, space)
+        prepared = worktrees_add.prepare(request, clone, space)
         running.run(prepared.plan)
-        output.notes(use_case.notes(made))
+        output.notes(worktrees_add.notes(made))
         taken = take_llvm(made, running)
     following = command("build-triton" if taken else "setup-mlir", env=made.name)
     output.done(f"{made.path}\nenvironment: {made.name}", running, following)
@@ -63,14 +66,9 @@ def add(
 @task(tables=True, name="list")
 def listing(context: Any, json: bool = JSON) -> None:
     """List the worktrees: their pins, what is built, their size."""
-    import time
-
-    from tritonsmith.build.worktrees import list_ as use_case
-    from tritonsmith.core.envs import workspace
-
-    now, found = time.time(), use_case.rows(workspace.default())
+    now, found = time.time(), list_.rows(workspace.default())
     if json:
-        output.json(use_case.as_json(found, now))
+        output.json(list_.as_json(found, now))
     elif found:
         listed(found, now)
     else:
@@ -79,8 +77,6 @@ def listing(context: Any, json: bool = JSON) -> None:
 
 def listed(found: Sequence[WorktreeRow], now: float) -> None:
     """Return the table of worktrees and their problems."""
-    from tritonsmith.core.ui import tables, units
-
     head = ["worktree", "ref", "LLVM pin", "LLVM", "Triton", "size", "age"]
     rows = [_cells(row, units.size(row.bytes), units.age(now - row.record.made)) for row in found]
     console.out().print(tables.plain("worktrees", head, rows, right=["size", "age"]))
@@ -107,18 +103,12 @@ def remove(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Remove a worktree and its environment, unless work would be lost."""
-    import os
-
-    from tritonsmith.build.worktrees import record as records
-    from tritonsmith.build.worktrees import remove as use_case
-    from tritonsmith.core.envs import session, workspace
-
     space = workspace.default()
     found = records.find(space, name)
-    prepared = use_case.prepare(found, space, os.environ)
+    prepared = worktrees_remove.prepare(found, space, os.environ)
     output.notes(prepared.notes)
     if not discard:
-        use_case.check(prepared, found)
+        worktrees_remove.check(prepared, found)
     if dry_run:
         output.plan(prepared.plan)
         return
@@ -126,17 +116,15 @@ def remove(
     if not output.agreed(f"Remove {found.name}?", yes=yes):
         raise SmithError("nothing was removed", hints=["--dry-run shows every step"])
     with session.opened("worktree.remove", found.name) as running:
-        again = use_case.prepare(found, space, os.environ)
+        again = worktrees_remove.prepare(found, space, os.environ)
         if not discard:
-            use_case.check(again, found)
-        use_case.check_unchanged(again, prepared, found)
+            worktrees_remove.check(again, found)
+        worktrees_remove.check_unchanged(again, prepared, found)
         running.run(again.plan)
     console.out().print(f"removed: {found.path}", markup=False)
 
 
 def _show(prepared: PreparedRemoval) -> None:
-    from tritonsmith.facts import git_worktrees
-
     for what, place in prepared.places:
         console.out().print(f"to remove: {place} ({what})", markup=False)
     if prepared.losses:

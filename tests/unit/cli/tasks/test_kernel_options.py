@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.tasks.conftest import Smith
-from tritonsmith.cli.tasks.kernel_aot import _as_upstream, _here
-from tritonsmith.cli.tasks.kernel_compile import compile_
+from tritonsmith.cli.tasks.kernel import compile_
+from tritonsmith.cli.tasks.kernel_export import _as_upstream, _here
 from tritonsmith.cli.tasks.kernel_options import BackendOptions
 from tritonsmith.cli.tasks.option_task import from_argv
 from tritonsmith.compiler import targets, tritons

@@ -11,7 +11,7 @@ from invoke.exceptions import Exit
 
 from tests.unit.compiler.resources import elf_maker
 from tests.unit.compiler.resources.test_measure import manifest, point
-from tritonsmith.cli.tasks.kernel_resources import resources
+from tritonsmith.cli.tasks.kernel import resources
 from tritonsmith.compiler.manifest import FILE
 from tritonsmith.core.errors import EXIT_USAGE
 

@@ -43,12 +43,13 @@ from tritonsmith.build.worktrees.list_ import WorktreeRow
 from tritonsmith.build.worktrees.record import WorktreeRecord
 from tritonsmith.check import report as check_report
 from tritonsmith.check.answer import CheckAnswer, CheckedPass
-from tritonsmith.cli.tasks import namespace, output, store_tables, worktree
+from tritonsmith.cli.tasks import namespace, output, worktree
+from tritonsmith.cli.tasks import store as store_tasks
 from tritonsmith.cli.tasks.cache import _show_plan as show_cleared
 from tritonsmith.cli.tasks.debug_library import _list, _tell
 from tritonsmith.cli.tasks.editor import table as editor_files
-from tritonsmith.cli.tasks.ir_override import _print as print_stages
-from tritonsmith.cli.tasks.kernel_aot import _show as show_sources
+from tritonsmith.cli.tasks.kernel_export import _show as show_sources
+from tritonsmith.cli.tasks.kernel_override import _print as print_stages
 from tritonsmith.cli.tasks.option_task import WIDE
 from tritonsmith.cli.tasks.pass_new import table as pass_files
 from tritonsmith.cli.tasks.purge_wheels import _show as show_wheels
@@ -308,7 +309,7 @@ def _store() -> store_lists.StoreListing:
 
 
 def _store_list(_: World) -> Iterable[Grid]:
-    store_tables.listed(_store())
+    store_tasks.listed(_store())
     return ()
 
 
@@ -316,7 +317,7 @@ def _store_gc(_: World) -> Iterable[Grid]:
     from tritonsmith.build.store import gc
 
     found = _store()
-    store_tables.to_delete(gc.prepare(found, gc.GcLimits()), found)
+    store_tasks.to_delete(gc.prepare(found, gc.GcLimits()), found)
     return ()
 
 

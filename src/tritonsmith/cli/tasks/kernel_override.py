@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -12,8 +14,14 @@ from tritonsmith.cli.tasks.option_fields import flag, word
 from tritonsmith.cli.tasks.option_task import command_line
 from tritonsmith.cli.tasks.options import OUT
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler import report, run
 from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.plan import files, programs
+from tritonsmith.core.ui import console, tables
+from tritonsmith.facts import installed_tritons
+from tritonsmith.inspect import override
 
 if TYPE_CHECKING:
     from tritonsmith.compiler.interpreter import Interpreter
@@ -35,12 +43,6 @@ def ir_override(
     out: Path | None = OUT,
 ) -> None:
     """Edit one stage of a kernel, compile from there, and compare."""
-    import os
-    import sys
-
-    from tritonsmith.core.plan import files
-    from tritonsmith.inspect import override
-
     _, program = command_line()
     if bool(program) == bool(kernel):
         hints = [
@@ -70,9 +72,6 @@ def ir_override(
 
 
 def _of_kernel(asked: CompileRequest, where: Interpreter, out: Path | None) -> OverrideRun:
-    from tritonsmith.facts import installed_tritons
-    from tritonsmith.inspect import override
-
     if len(asked.targets) > 1:
         raise UsageError("a stage is changed for one target", hints=["--target h100"])
     found = installed_tritons.of_python(where.python)
@@ -82,20 +81,12 @@ def _of_kernel(asked: CompileRequest, where: Interpreter, out: Path | None) -> O
 
 
 def _of_command(program: list[str], python: Path | None, out: Path | None) -> OverrideRun:
-    import os
-
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.facts import installed_tritons
-    from tritonsmith.inspect import override
-
     found = installed_tritons.of_python(python) if python else installed_tritons.here(os.environ)
     folder = override.prepared(out, workspace.default())
     return override.OverrideRun(folder, found.version if found else "", partial(_run, program))
 
 
 def _compile(asked: CompileRequest, where: Interpreter, out: Path, change: Mapping[str, str]) -> None:
-    from tritonsmith.compiler import report, run
-
     prepared = run.prepare(asked, where, out).under(change)
     made = run.execute(prepared, where, silent=True).manifest
     if said := "\n".join(report.failures(made)):
@@ -104,16 +95,12 @@ def _compile(asked: CompileRequest, where: Interpreter, out: Path, change: Mappi
 
 
 def _run(program: list[str], change: Mapping[str, str]) -> None:
-    from tritonsmith.core.plan import programs
-
     code = programs.run_attached(program, change=change)
     if code:
         raise SmithError(f"{program[0]} ended with exit code {code}")
 
 
 def _print(found: tuple[Diff, ...], out: Path, *, whole: bool) -> None:
-    from tritonsmith.core.ui import console, tables
-
     rows = [[one.stage, str(one.removed), str(one.added)] for one in found]
     title = "changed lines, without locations and value numbers; the first stage is your change"
     console.out().print(tables.plain(title, ["stage", "removed", "added"], rows, right=["removed", "added"]))

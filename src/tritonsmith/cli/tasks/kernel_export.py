@@ -1,4 +1,4 @@
-"""`kernel.export`: compile kernels ahead of time, as C."""
+"""`kernel.export`: compile kernels into C sources that launch them, or into PTX for inline assembly."""
 
 from __future__ import annotations
 
@@ -7,10 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
-from tritonsmith.cli.tasks.kernel_options import BackendOptions, CompileOptions, PoolOptions, folder_of
-from tritonsmith.cli.tasks.option_fields import CommaLists, again, flag
-from tritonsmith.cli.tasks.options import DRY_RUN, JSON, KERNEL_SOURCE, OUT, SWEEP, TARGET
+from tritonsmith.cli.tasks.kernel_options import (
+    BackendOptions,
+    CompileOptions,
+    PoolOptions,
+    folder_of,
+    target_of,
+)
+from tritonsmith.cli.tasks.option_fields import CommaLists, OutFile, again, flag, word
+from tritonsmith.cli.tasks.options import DRY_RUN, JSON, KERNEL_SOURCE, OUT, OUT_FILE, SWEEP, TARGET
 from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler import manifest, run, targets
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.core.ui import console, tables
+from tritonsmith.facts import gpus
+from tritonsmith.inspect.export_c import c_types, emit
+from tritonsmith.inspect.export_ptx import command, compiled_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +31,7 @@ if TYPE_CHECKING:
     from tritonsmith.compiler.manifest import Manifest
     from tritonsmith.compiler.targets import Target
     from tritonsmith.inspect.export_c.emit import PreparedAot
+
 
 _WARPS = 1  # as upstream's triton/tools/compile.py, whose scripts should mean the same here
 
@@ -40,13 +54,7 @@ def aot(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Compile kernels ahead of time into C sources that launch them."""
-    from tritonsmith.compiler import manifest, run
-    from tritonsmith.core.errors import UsageError
-    from tritonsmith.core.ui import console
-    from tritonsmith.inspect.export_c import c_types, emit
-    from tritonsmith.inspect.export_c import c_types as grids
-
-    grids.parse_grid(grid)  # before minutes of compiling
+    c_types.parse_grid(grid)  # before minutes of compiling
     c_types.check_name(out_name)
     plain = not folder_of(source) and not source.partition(":")[0].endswith(".toml")
     backend = _as_upstream(backend, sweep) if plain else backend
@@ -97,10 +105,6 @@ def _here() -> tuple[Target, ...]:
     Raises:
         UsageError: there is none.
     """
-    from tritonsmith.compiler import targets
-    from tritonsmith.core.errors import FactError, UsageError
-    from tritonsmith.facts import gpus
-
     try:
         return tuple(targets.of_gpus(gpus.read()))[:1]
     except FactError as error:
@@ -110,9 +114,6 @@ def _here() -> tuple[Target, ...]:
 
 
 def _show(made: PreparedAot, *, checked: bool) -> None:
-    from tritonsmith.core.ui import console, tables
-    from tritonsmith.inspect.export_c import emit
-
     for group in made.groups:
         rows = [
             [
@@ -133,3 +134,50 @@ def _show(made: PreparedAot, *, checked: bool) -> None:
     console.out().print(f"{made.folder}", markup=False)
     if checked:
         console.note(f"the C compiler accepts and links all {count} sources")
+
+
+@task(name="inline-ptx", reads_outputs=True)
+def inline_ptx(
+    context: Any,
+    what: CompileOptions,
+    by: PoolOptions,
+    source: str = word("folder of kernel.compile, .ptx file, FILE[:KERNEL] or MODULE:KERNEL"),
+    point: str = flag("compiled point, if there are several: its id", ""),
+    metadata: Path | None = flag("Triton's NAME.json of a .ptx file", None, unset="the one beside it"),
+    header: bool = flag("write a whole .cuh, with launch bounds and a calling kernel", default=False),
+    elementwise: bool = flag("write a Python string for tl.inline_asm_elementwise", default=False),
+    function: str = flag("with --elementwise: PTX function that uses only registers", ""),
+    out: OutFile | None = again(OUT_FILE, "print it"),
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Write a kernel as a function of inline PTX, for CUDA C++ or Triton."""
+    if header and elementwise:
+        raise UsageError("--header is for CUDA C++ and --elementwise for Triton", hints=["omit one of them"])
+    if function and not elementwise:
+        raise UsageError("--function requires --elementwise", hints=["omit --function for a whole kernel"])
+    if folder_of(source) or source.endswith(".ptx"):
+        what.refuse()
+        made = compiled_kernel.load(Path(source).expanduser(), point=point or None, metadata=metadata)
+    else:
+        if metadata:
+            raise UsageError("--metadata requires a .ptx file", hints=["omit it"])
+        asked = what.request(source, target=target_of("ptx"), by=by)
+        where = by.toolchain(asked, dry_run=dry_run)
+        if dry_run:
+            output.compile_of(run.prepare(asked, where))
+            output.warnings(("the rest depends on the result of this compile",))
+            return
+        made = command.compile_one(asked, where, point or None)
+    text = command.text_of(made, function, header=header, elementwise=elementwise)
+    if not out:
+        console.write(text, end="")
+        return
+    place = out.path(f"{made.entry.name}{'.py' if elementwise else '.cuh'}")
+    plan = command.plan(text, place)
+    if dry_run:
+        output.plan(plan)
+        return
+    space = workspace.default()
+    space.claim()
+    space.run(plan, "kernel.inline-ptx", quiet=True)
+    console.note(f"written: {place}")

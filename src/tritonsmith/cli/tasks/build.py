@@ -1,0 +1,361 @@
+"""`setup-mlir`, `build-triton`, `install-triton` and `link-compile-commands`: build LLVM and Triton."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.build.debug_library import command as debug_libraries
+from tritonsmith.build.explain import command as explain_command
+from tritonsmith.build.explain.reasons import explain_misses
+from tritonsmith.build.llvm import setup_mlir as llvm_setup_mlir
+from tritonsmith.build.triton import check_includes as includes
+from tritonsmith.build.triton import commands, install
+from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.option_fields import CommaList, flag
+from tritonsmith.cli.tasks.options import (
+    BUILD_FOR,
+    DRY_RUN,
+    ENV,
+    FORCE,
+    JOBS,
+    JSON,
+    LLVM_DIR,
+    LLVM_SOURCE,
+    NINJA_TARGET,
+    RECONFIGURE,
+    SHA256,
+    SOURCE,
+    BuildOptions,
+)
+from tritonsmith.cli.tasks.task import task
+from tritonsmith.compiler import interpreter, smoke_test
+from tritonsmith.compiler import targets as compiler_targets
+from tritonsmith.core import configs
+from tritonsmith.core.command_line import command
+from tritonsmith.core.envs import session, settings
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.ui import console, tables
+from tritonsmith.core.ui.units import duration
+
+if TYPE_CHECKING:
+    from tritonsmith.build.explain.command import Explanation
+    from tritonsmith.build.prepared_build import PreparedBuild
+    from tritonsmith.build.triton.check_includes import IncludeCheck
+
+
+@task(tables=True, name="setup-mlir")
+def setup_mlir(
+    context: Any,
+    env: str = ENV,
+    source: str = SOURCE,
+    provider: str = flag("provider of LLVM: auto, system, store, prebuilt or source", ""),
+    llvm_dir: str = LLVM_DIR,
+    llvm_source: str = LLVM_SOURCE,
+    sha256: str = SHA256,
+    any_commit: bool = flag("accept an LLVM that is not at the pin", default=False),
+    build_type: str = flag("Debug, RelWithDebInfo, Release or MinSizeRel", ""),
+    assertions: bool | None = flag("build LLVM with assertions", None),
+    targets: CommaList = flag("code generators: Native,NVPTX,AMDGPU", ()),
+    scope: str = flag("what to build: closure (what Triton links and tests), python-module, all", ""),
+    target: tuple[str, ...] = NINJA_TARGET,
+    jobs: int | None = JOBS,
+    dry_run: bool = DRY_RUN,
+    reconfigure: bool = RECONFIGURE,
+    force: bool = FORCE,
+) -> None:
+    """Install or build the LLVM/MLIR that the Triton checkout pins."""
+    flags = {
+        "triton.source": source or None,
+        "llvm.provider": provider or None,
+        "llvm.dir": llvm_dir or None,
+        "llvm.source": llvm_source or None,
+        "llvm.sha256": sha256 or None,
+        "llvm.any-commit": any_commit or None,
+        "llvm.build-type": build_type or None,
+        "llvm.assertions": assertions,
+        "llvm.targets": targets or None,
+        "llvm.scope": scope or None,
+        "llvm.ninja-targets": target or None,
+        "toolchain.jobs": jobs,
+    }
+    chosen = settings.load(env, flags)
+    space, located = commands.find_triton(chosen)
+    pin_will_do = not llvm_setup_mlir.wants_sources(chosen)
+    if dry_run and located.fetch.steps and not pin_will_do:
+        output.plan(located.fetch, rest="the sources, which are not downloaded yet")
+        return
+    if not dry_run:
+        commands.bring_sources(chosen, located, pin_will_do=pin_will_do)
+    prepared, choice = llvm_setup_mlir.prepare(chosen, space, located, force=force, again=reconfigure)
+    output.choice(choice)
+    output.warnings(prepared.warnings)
+    if dry_run:
+        known = configs.load("resources")["cpu-seconds"]["llvm-closure"]
+        built = choice.provider == "source" and chosen.llvm.scope == "closure"
+        measured = known.get(chosen.llvm.build_type) if built else None
+        receipt = space.env(chosen.name).receipt("setup-mlir")
+        output.plan(prepared.plan, about=output.time_of(prepared.plan, receipt, measured))
+        return
+    with session.opened("setup-mlir", chosen.name, shared=True) as running:
+        commands.execute(prepared, running)
+    named = output.unusual(env)  # others say themselves how they are built
+    following = command("build-triton", env=named) if named else command("build-triton", debug=True)
+    output.done(f"LLVM for {chosen.name!r}: {choice.prefix}", running, following)
+
+
+@task(tables=True, name="build-triton")
+def build_triton(
+    context: Any,
+    how: BuildOptions,
+    env: str = ENV,
+    sanitizer: str = flag("sanitizer: address, undefined or thread", ""),
+    for_: str = BUILD_FOR,
+    target: tuple[str, ...] = NINJA_TARGET,
+    cmake_arg: tuple[str, ...] = flag("-DNAME=VALUE, written --cmake-arg=-DNAME=VALUE (repeatable)", ()),
+    dry_run: bool = DRY_RUN,
+    reconfigure: bool = RECONFIGURE,
+    precompiled_headers: str = flag("auto, on or off", ""),
+    check_includes: bool = flag(
+        "only compile what differs from a branch, without precompiled headers", default=False
+    ),
+    wheel: bool = flag("also make a wheel for a colleague, with this build's libtriton", default=False),
+    base: str = flag("with --check-includes: branch to compare with; empty for upstream's main", ""),
+    force: bool = FORCE,
+) -> None:
+    """Configure and build Triton from a checkout."""
+    flags = {
+        **build_settings(how),
+        "triton.sanitizer": sanitizer or None,
+        "triton.for": for_ or None,
+        "triton.targets": target or (() if for_ else None),
+        "triton.cmake-args": cmake_arg or None,
+        "triton.precompiled-headers": precompiled_headers or None,
+    }
+    if base and not check_includes:
+        raise UsageError("--base requires --check-includes")
+    if check_includes and (for_ or target):
+        raise UsageError(
+            "--check-includes links nothing, so --for and --target have no meaning with it",
+            hints=["it compiles the files that differ from a branch: --base BRANCH"],
+        )
+    if wheel and (for_ or target or check_includes):
+        raise UsageError(
+            "--wheel builds everything that setup.py does",
+            why="--for, --target and --check-includes build less",
+            hints=["omit them"],
+        )
+    # The check is of the build that is there: other settings would configure it anew.
+    chosen = settings.load(env, flags, commands.last_build(env) if check_includes else None)
+    space, located = commands.find_triton(chosen)
+    if dry_run and located.fetch.steps:
+        output.plan(located.fetch, rest="the sources, which are not downloaded yet")
+        return
+    commands.bring_sources(chosen, located)
+    if dry_run and (first := commands.plan_before_llvm(chosen, space, located)):
+        output.plan(first, rest=f"the LLVM: `{command('setup-mlir', env=output.unusual(env))}` provides it")
+        return
+    if check_includes:
+        check = includes.prepare(chosen, space, located, base, force=force, again=reconfigure)
+        _check_includes(check, chosen.name, dry_run=dry_run)
+        return
+    if wheel:
+        _wheel(commands.prepare_wheel(chosen, space, located, force=force), chosen.name, dry_run=dry_run)
+        return
+    prepared = commands.prepare_build(chosen, space, located, force=force, again=reconfigure)
+    if chosen.llvm.debug_libraries:
+        prepared = debug_libraries.with_listed(prepared)
+    output.warnings(prepared.warnings)
+    if dry_run:
+        receipt = space.env(chosen.name).receipt("build-triton")
+        known = configs.load("resources")["cpu-seconds"]["triton-build"]
+        measured = known.get(chosen.triton.build_type)
+        output.plan(prepared.plan, about=output.time_of(prepared.plan, receipt, measured))
+        return
+    output.notes(prepared.plan.notes)
+    with session.opened("build-triton", chosen.name) as running:
+        commands.execute(prepared, running)
+    following = command("install-triton", env=output.unusual(env))
+    output.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, following)
+    output.debuggers(running.env.build)
+
+
+def _wheel(prepared: PreparedBuild, env: str, *, dry_run: bool) -> None:
+    output.warnings(prepared.warnings)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    output.notes(prepared.plan.notes)
+    with session.opened("build-triton", env) as running:
+        commands.execute(prepared, running)
+    output.done(f"wheel: {install.made_wheel(running.env)}", running)
+
+
+def _check_includes(check: IncludeCheck, env: str, *, dry_run: bool) -> None:
+    output.warnings(check.warnings)
+    if dry_run:
+        output.plan(check.plan)
+        return
+    if not check.changed:
+        output.notes([f"nothing to check: no C++ file has changed since {check.base}"])
+        return
+    with session.opened("build-triton", env) as running:
+        unchecked = includes.execute(check, running)
+    output.warnings(f"not checked, because this build does not compile it: {path}" for path in unchecked)
+    count = len(check.changed) - len(unchecked)
+    output.done(f"no missing include: {count} files checked, changed since {check.base}", running)
+
+
+def build_settings(how: BuildOptions) -> dict[str, Any]:
+    """Return the settings by name; None for those that no flag overrides.
+
+    Raises:
+        UsageError: two flags contradict each other.
+    """
+    if how.debug and how.build_type not in ("", "Debug"):
+        raise UsageError(
+            f"--debug and --build-type {how.build_type} contradict each other", hints=["omit one of them"]
+        )
+    return {
+        "triton.source": how.source or None,
+        "llvm.dir": how.llvm_dir or None,
+        "triton.build-type": "Debug" if how.debug else how.build_type or None,
+        "triton.backends": how.backends or None,
+        "triton.plugin-dirs": how.plugin_dir or None,
+        "triton.proton": how.proton,
+        "toolchain.jobs": how.jobs,
+    }
+
+
+@task(tables=True, name="install-triton")
+def install_triton(
+    context: Any, how: BuildOptions, env: str = ENV, dry_run: bool = DRY_RUN, force: bool = FORCE
+) -> None:
+    """Install the checkout into the environment, editable, and test it."""
+    chosen = settings.load(env, build_settings(how), commands.last_build(env))
+    space, located = commands.find_triton(chosen)
+    if dry_run and located.fetch.steps:
+        output.plan(located.fetch, rest="the sources, which are not downloaded yet")
+        return
+    commands.bring_sources(chosen, located)
+    if dry_run and (first := commands.plan_before_llvm(chosen, space, located)):
+        output.plan(first, rest=f"the LLVM: `{command('setup-mlir', env=output.unusual(env))}` provides it")
+        return
+    wanted, programs = compiler_targets.proof(chosen.triton.backends), interpreter.locate_programs(space)
+    place = space.env(chosen.name)
+    proof = smoke_test.plan(place.path, place.python, wanted, programs)
+    prepared = commands.prepare_install(chosen, space, located, proof, force=force)
+    output.warnings(prepared.warnings)
+    if chosen.llvm.debug_libraries:
+        output.warnings(debug_libraries.missing(chosen, space, located))
+    if dry_run:
+        output.plan(prepared.plan, about=output.time_of(prepared.plan, place.receipt("install-triton")))
+        return
+    with session.opened("install-triton", chosen.name) as running:
+        commands.execute(prepared, running)
+    if smoke_test.PHASE in prepared.plan.phases:
+        console.out().print(tables.stages(smoke_test.read_response(running.env.path)))
+    following = command("link-compile-commands", env=output.unusual(env))
+    output.done(f"import triton works in {running.env.python}", running, following)
+
+
+@task(tables=True, name="link-compile-commands")
+def link_compile_commands(
+    context: Any, env: str = ENV, source: str = SOURCE, dry_run: bool = DRY_RUN
+) -> None:
+    """Link one compile_commands.json of Triton and LLVM for clangd."""
+    chosen = settings.load(env, {"triton.source": source or None})
+    space, located = commands.find_triton(chosen)
+    prepared = commands.link_compile_commands(chosen, space, located)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    with session.opened("link-compile-commands", chosen.name) as running:
+        commands.execute(prepared, running)
+    output.done(f"clangd reads {located.root / 'compile_commands.json'}", running)
+
+
+_SHOWN = 20  # rows
+
+
+@task(name="explain")
+def explain_build(
+    context: Any,
+    env: str = ENV,
+    source: str = SOURCE,
+    for_: str = BUILD_FOR,
+    target: tuple[str, ...] = NINJA_TARGET,
+    llvm: bool = flag("explain the LLVM that is built for the environment, not Triton", default=False),
+    cache_debug: Path | None = flag("CCACHE_DEBUGDIR of a build: explain its cache misses", None),
+    cache_before: Path | None = flag("CCACHE_DEBUGDIR of an earlier build, to compare with", None),
+    json: bool = JSON,
+) -> None:
+    """Explain what the next build will rebuild, and why."""
+    if cache_debug or cache_before:
+        _misses(cache_debug, cache_before, json=json)
+        return
+
+    flags: dict[str, Any] = {"triton.source": source or None, "triton.for": for_ or None}
+    chosen = settings.load(env, flags, commands.last_build(env))
+    space, located = commands.find_triton(chosen)
+    if llvm:
+        found = explain_command.of_llvm(space.env(chosen.name), target)
+    else:
+        bare = settings.load(env, flags)
+        found = explain_command.of_triton(chosen, space, located, bare, target)
+    if json:
+        console.out().print_json(data=found.as_json(), ensure_ascii=True)
+        return
+    _print_misses(found)
+
+
+def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
+    if not (after and before):
+        raise UsageError(
+            "--cache-debug and --cache-before go together",
+            hints=[
+                "build twice, before and after, each with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",
+            ],
+        )
+    found = explain_misses(after, before)
+    if json:
+        console.out().print_json(data={"schema": 1, **asdict(found)}, ensure_ascii=True)
+        return
+    _list_misses([f"{_some_files(row.files)}: {row.why}" for row in found.rows])
+    console.out().print(f"{found.hits} answered by the cache, {found.misses} not", markup=False)
+
+
+def _list_misses(reasons: list[str]) -> None:
+    for reason in reasons[:_SHOWN]:
+        console.out().print(f"- {reason}", markup=False)
+    if (more := len(reasons) - _SHOWN) > 0:
+        console.out().print(f"- ... and {more} more reasons: --json has them all", markup=False)
+
+
+def _some_files(files: tuple[str, ...]) -> str:
+    return files[0] if len(files) == 1 else f"{len(files)} objects ({files[0]}, ...)"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _print_misses(found: Explanation) -> None:
+    output.notes(found.notes)
+    if found.nothing:
+        console.out().print(f"nothing to do in {found.folder}", markup=False)
+        return
+    for sentence in found.own:
+        console.out().print(f"- {sentence}", markup=False)
+    for sentence in found.regeneration:
+        console.out().print(f"- Ninja runs CMake first: {sentence}; the graph may change then", markup=False)
+    _list_misses([row.why for row in found.rows])
+    totals = found.totals
+    unknown = f", {totals.unknown} never run before" if totals.unknown else ""
+    console.out().print(
+        f"{_count(totals.compiles, 'compile')}, {_count(totals.links, 'link')}, "
+        f"{_count(totals.others, 'other step')}; "
+        f"one after the other, at the speed of the last build: {duration(totals.seconds)}{unknown}",
+        markup=False,
+    )
