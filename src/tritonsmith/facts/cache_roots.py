@@ -88,6 +88,8 @@ def _own(environ: Mapping[str, str]) -> Iterator[Root]:
     for kind, folder, variable in kinds:
         candidates = [(parent / ".triton" / folder, source) for parent, source in parents]
         if named := environ.get(variable, "").strip():
+            # The older defaults stay in the list: what lies there is still on the
+            # disk, though nobody reads it.
             candidates.insert(0, (Path(named).absolute(), variable))
         for number, (path, source) in enumerate(candidates):
             yield Root(kind, path, source, current=kind == "jit" and number == 0)

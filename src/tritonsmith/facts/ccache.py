@@ -134,6 +134,7 @@ def read_inputs(folder: Path) -> tuple[Compile, ...]:
     newest: dict[str, tuple[str, Path]] = {}
     for path in _files(folder):
         match = _INPUT.match(str(path)) or _INPUT_PLAIN.match(str(path))
+        # An object that was compiled twice has two sets of files: the last counts.
         if match and match["time"] >= newest.get(match["object"], ("", path))[0]:
             newest[match["object"]] = (match["time"], path)
     return tuple(
@@ -234,6 +235,7 @@ def _redis(parts: SplitResult, timeout: float) -> str:
     address = (parts.hostname or "", parts.port or _REDIS_PORT)
     with socket.create_connection(address, timeout) as connection:
         connection.settimeout(timeout)
+        # The inline form of Redis' protocol. One that wants a password answers -NOAUTH: it is reachable.
         connection.sendall(b"PING\r\n")
         answer = connection.recv(200).decode("utf-8", errors="replace").strip()
     return "" if answer == "+PONG" else f"it answers {answer.lstrip('-+') or 'nothing'}"

@@ -155,6 +155,7 @@ def _probe(root: Path, probe: dict[str, Any]) -> bool:
             return True
         if text is not None and untrusted.is_file(path):
             content = untrusted.read_text(path)
+            # A feature may be moved elsewhere later: `lacks` tells the two states of one file apart.
             if text in content and probe.get("lacks", "\0") not in content:
                 return True
     return False
@@ -167,7 +168,8 @@ def _options(root: Path) -> frozenset[str]:
 
 
 def _version(root: Path, setup_text: str) -> str:
-    """Return setup.py's own constant, else the package's: 2.x has CUDA's versions in setup.py, too."""
+    """Return the version in setup.py, or else the package's."""
+    # By the constant's name: setup.py of 2.x has CUDA's versions in the same form.
     match = re.search(r"""TRITON_VERSION\s*=\s*["'](\d+\.\d+\.\d+)""", setup_text)
     if not match:
         init = root / "python" / "triton" / "__init__.py"
@@ -179,13 +181,16 @@ def _version(root: Path, setup_text: str) -> str:
 
 
 def _pins(root: Path, setup_text: str) -> Iterable[LlvmPin]:
-    """Yield pins from llvm-info.json, llvm-hash.txt or setup.py, in this order; a bisection meets each."""
+    """Yield the LLVM pins of a checkout, the core's first."""
+    # Three places in Triton's history, newest first: llvm-info.json since 3.8 (7190a1c3c7, #10358),
+    # llvm-hash.txt, and setup.py before. A bisection meets each.
     info, named = root / "cmake" / "llvm-info.json", root / "cmake" / "llvm-hash.txt"
     if info.is_file():
         yield _json_pin(info, "core")
     elif text := _first_line(named):
         yield LlvmPin(_checked(text, _COMMIT, named), "cmake/llvm-hash.txt")
     elif match := re.search(r"""["'/]llvm-[\d.]+-([0-9a-f]{12,40})["'/]""", setup_text):
+        # setup.py abbreviates the hash; what was abbreviated then is known by now.
         yield LlvmPin(eras.full_commit(match[1]), "python/setup.py")
     amd = root / "cmake" / "amd-llvm-info.json"
     if amd.is_file():
@@ -243,13 +248,15 @@ def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
     project = setup.with_name("pyproject.toml")
     try:
         table = untrusted.read_toml(project) if project.is_file() else {}
-    except ValueError as error:  # the marks of a merge
+    # A checkout in the middle of a merge has `<<<<<<<` in it.
+    except ValueError as error:
         raise FactError("this file is not valid TOML", where=project, why=str(error)) from error
     section = table.get("build-system", {})
     named = section.get("requires", _PIPS_DEFAULT) if isinstance(section, dict) else section
     if not isinstance(named, (list, tuple)):
         raise _cannot_be(str(named), project)
     requires = [str(name) for name in named]
+    # Before pybind11 was a requirement, setup.py downloaded its headers; this tool's builds do not let it.
     if not any(name.startswith(("pybind11", "nanobind")) for name in requires):
         pinned = _first_line(root / "cmake" / "pybind11-version.txt")
         match = re.search(r"pybind11-(\d+\.\d+\.\d+)", setup_text)
@@ -273,7 +280,8 @@ def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
     if version:
         _checked(version, _NUMBER, single)
     else:
-        match = re.search(r"version\s*=\s*[\"'](12\.\d+\.\d+)[\"']", setup_text)  # 2.0 has its ptxas in git
+        # 2.0 has its ptxas in git.
+        match = re.search(r"version\s*=\s*[\"'](12\.\d+\.\d+)[\"']", setup_text)
         version = match[1] if match else ""
     names = ("cudacrt", "cudart", "cuobjdump", "cupti", "nvdisasm", "ptxas")
     return tuple((name, version) for name in names if version and name in setup_text)

@@ -20,6 +20,7 @@ _PLACES = (  # paths without which nothing works, though `-D` and `-C` give them
     "LLVM_SYSPATH",
     "MLIR_DIR",
 )
+# Variables of folders that do not exist before an install or a download: their absence means nothing.
 _MADE_LATER = (
     "CMAKE_INSTALL_",
     "CMAKE_LIBRARY_OUTPUT_",
@@ -52,6 +53,7 @@ class CmakeCache:
             named = kind in ("PATH", "FILEPATH") or name in _PLACES or name.endswith(_PROGRAMS)
             if not named or name.startswith(_MADE_LATER):
                 continue
+            # A value may be CMake's list.
             for path in map(Path, value.split(";")):
                 if path.is_absolute() and not untrusted.exists(path):
                     yield name, path

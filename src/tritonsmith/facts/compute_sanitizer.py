@@ -50,16 +50,15 @@ def argv(program: Path, tool: str, log: Path) -> tuple[str, ...]:
 
 
 def first_error(text: str) -> tuple[str, Sequence[str]]:
-    """Return a log's first error: its head, and the lines on its place on the GPU; empty if there is none.
-
-    The error of an API call, which follows from one on the GPU, counts only if the log has no other.
-    """
+    """Return a log's first error: its head, and the lines on its place on the GPU; empty if there is none."""
     messages = [match["text"] or "" for line in text.splitlines() if (match := _MARK.match(line))]
     heads = [
         n for n, line in enumerate(messages) if line and line[0] != " " and not line.startswith(_NO_ERROR)
     ]
     if not heads:
         return "", ()
+    # An API call that fails ("Program hit ...") follows from an error on the GPU; it counts
+    # only if the log has no other.
     first = next((n for n in heads if not messages[n].startswith("Program hit")), heads[0])
     rest = takewhile(lambda line: line.strip() and _HOST not in line, messages[first + 1 :])
     return messages[first], [line.strip() for line in rest]

@@ -54,6 +54,7 @@ def release(version: str) -> TritonRelease:
         UsageError: older than all of them, or not a version.
     """
     key = version_key(version)[:2]
+    # A version beyond the table is a development tree: the newest row describes it best.
     fitting = [row for row in releases() if version_key(row.version) <= key]
     if not key[1:] or not fitting:
         raise UsageError(

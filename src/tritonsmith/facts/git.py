@@ -54,10 +54,12 @@ def look(root: Path, *arguments: str, files: bool = False) -> CommandOutput | No
     if files:
         keys = _own_keys(root)
         names = {match[1] for key in keys or () if (match := _FILTER.fullmatch(key))}
+        # A filter whose name has a `=` could not be switched off: `-c` splits at the first one.
         if keys is None or any("=" in name for name in names):  # `-c` could not name it
             return CommandOutput(128, "", "fatal: cannot determine which filters git would start")
         settings += [f"filter.{name}.{off}" for name in sorted(names) for off in _NO_FILTER]
     options = [word for setting in settings for word in ("-c", setting)]
+    # `status` would otherwise refresh the index, and take its lock from a commit that the user is making.
     argv = ("git", "--no-optional-locks", "--no-pager", "-C", str(root), *options, *arguments)
     return query(argv, change=_ELSEWHERE | _OFFLINE, timeout=_PATIENCE)
 
@@ -68,6 +70,7 @@ def environ(root: Path) -> dict[str, str]:
     Contents missing in a partial clone are fetched, unless the repository's own settings influence how.
     """
     settings = [setting.partition("=")[::2] for setting in _QUIET]
+    # Settings through the environment are numbered; ours come after those that the user already has.
     known = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
     change = {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_COUNT": str(known + len(settings))}
     for number, (key, value) in enumerate(settings, known):
@@ -78,6 +81,8 @@ def environ(root: Path) -> dict[str, str]:
 
 def _own_keys(root: Path) -> frozenset[str] | None:
     """Return the keys of a repository's own configuration, with included files; None if git cannot tell."""
+    # Listing settings starts nothing, and it follows the includes, which a parser of
+    # our own would have to do.
     argv = ("git", "-C", str(root), "config", "--list", "--show-scope", "--name-only", "-z")  # git 2.26
     answer = query(argv, change=_ELSEWHERE | _OFFLINE, timeout=_PATIENCE)
     if answer is None or answer.code:
@@ -113,11 +118,14 @@ def head(root: Path, *, dirt: bool = True) -> GitHead:
     """
     if not (root / ".git").exists():
         return GitHead()
+    # `%cI` is the committer's date: it says when the commit came into this history,
+    # which the author's does not.
     log = look(root, "log", "-1", "--no-show-signature", "--format=%H %cI")
     if log is None or log.code:
         return GitHead(problem=_problem(log))
     commit, _, date = log.out.partition(" ")
-    state = GitHead(commit, datetime.fromisoformat(date).isoformat())  # newer ones of git write Z for +00:00
+    # Newer gits write Z for +00:00. Dates are compared as texts elsewhere, so there is one form.
+    state = GitHead(commit, datetime.fromisoformat(date).isoformat())
     if not dirt:
         return state
     # `status` compares contents where only a time stamp changed; without the lock it writes nothing.
@@ -130,6 +138,7 @@ def head(root: Path, *, dirt: bool = True) -> GitHead:
 
 def changes(root: Path) -> str:
     """Return a digest of the changes of tracked files against HEAD: 16 hex digits; empty if git fails."""
+    # GIT_EXTERNAL_DIFF and textconv drivers are programs, and their output is not what the file holds.
     compared = ("HEAD", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
     diff = look(root, "diff", *compared, files=True)
     return "" if diff is None or diff.code else hashlib.sha256(diff.out.encode()).hexdigest()[:16]
@@ -140,6 +149,7 @@ def git_folder(root: Path) -> Path | None:
     entry = root / ".git"
     if untrusted.is_dir(entry):
         return entry
+    # In a worktree and in a submodule `.git` is a file that names the folder.
     match = re.match(r"gitdir: (.+)", untrusted.read_text(entry)) if untrusted.is_file(entry) else None
     named = untrusted.real(root / match[1].strip()) if match else None
     return named if named and untrusted.is_dir(named) else None
@@ -176,6 +186,7 @@ def branches(root: Path) -> dict[str, str]:
         return {}
     heads = common / "refs" / "heads"
     commits: dict[str, str] = {}
+    # `git gc` moves refs into this file; a loose one of the same name is newer, so it is read later.
     packed = common / "packed-refs"
     if untrusted.is_file(packed):
         text = untrusted.read_text(packed)  # git allows any bytes in a name
@@ -240,6 +251,7 @@ def branch_changes(root: Path, base: str = "") -> BranchChanges:
     Raises:
         FactError: git knows no such branch, or does not respond.
     """
+    # The merge base, not the branch itself: what others added to main since is no change of this branch.
     for name in (base,) if base else (*_BASES, "HEAD"):
         commit = _said(root, "merge-base", "HEAD", "--", name) if not name.startswith("-") else None
         if commit:
@@ -250,6 +262,7 @@ def branch_changes(root: Path, base: str = "") -> BranchChanges:
             where=root,
             hints=["name the branch that this one will be merged into: --base upstream/main"],
         )
+    # `--relative` makes names relative to this folder, which may lie below the top of a larger repository.
     safe = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
     options = (*safe, "--name-only", "--relative", "--no-renames", "-z")
     changed = _said(root, "diff", *options, "--diff-filter=d", commit, "--", files=True)

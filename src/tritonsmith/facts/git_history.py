@@ -32,7 +32,8 @@ def opened(path: Path) -> Iterator[Repo]:
     try:
         from git import Repo  # noqa: PLC0415 - 0.1 s, and not every task needs it
         from git.exc import GitError  # noqa: PLC0415
-    except ImportError as error:  # what GitPython raises where no git on PATH
+    # GitPython raises ImportError on import where no git is on PATH.
+    except ImportError as error:
         raise FactError("no git on PATH", why=str(error).partition("\n")[0]) from error
     try:
         repository = Repo(path)
@@ -44,6 +45,7 @@ def opened(path: Path) -> Iterator[Repo]:
             hints=["give the top folder of a clone"],
         ) from error
     with repository:
+        # Before anything is read: even `log` may start programs that the repository's settings name.
         repository.git.update_environment(**git.environ(path))
         try:
             yield repository
@@ -81,6 +83,8 @@ def text_at(repository: Repo, commit: str, path: str) -> str | None:
     """
     for _ in range(_LINKS):
         try:
+            # By the tree and not by `git show`: the type and the mode tell a link, whose text
+            # is its target, from a file.
             entry = repository.commit(commit).tree / path
             text = (
                 entry.data_stream.read().decode("utf-8", errors="replace") if entry.type == "blob" else None
@@ -139,6 +143,8 @@ def first_branch(repository: Repo, *candidates: str) -> tuple[str, str]:
 def release_commit(release: str, repository: Repo) -> str:
     """Return the commit of a release: its tag, or its branch's end for the last one; empty if unknown."""
     wheels = next((row.wheels for row in eras.releases() if release in row.wheels), ())
+    # Only the last release of a line may be the end of its branch; an older one
+    # without a tag here is unknown.
     branches = branch_names(release) if not wheels or release == wheels[-1] else ()
     return first_branch(repository, f"refs/tags/v{release}", *branches)[1]
 

@@ -103,6 +103,8 @@ class _Checkout:
         Raises:
             FactError: it fails.
         """
+        # With both folders given, git does not search the parents: where a worktree's `.git` is damaged it
+        # would find the repository around it, and report that one's state as this one's.
         places = (f"--git-dir={self.git}", f"--work-tree={self.files}")
         root = self.files if self.files.is_dir() else self.git
         answer = look(root, *places, *arguments, files=compares)
@@ -121,6 +123,7 @@ class _Checkout:
 
     def status(self, *more: str) -> list[str]:
         """Return files that differ from HEAD, or that git does not know."""
+        # A rename would be two names in one entry of `-z`, which nothing else has.
         options = ("--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
         return self.names("status", *options, *more, compares=True)
 
@@ -213,6 +216,9 @@ def _files(checkout: _Checkout) -> Iterator[UniqueWork]:
     if changed := checkout.status():
         yield UniqueWork("changes that are not committed", tuple(changed))
     flags = checkout.names("ls-files", "-v")
+    # `ls-files -v`: lower case for `--assume-unchanged`, S for `--skip-worktree`. `git status`
+    # shows no change in them; a sparse checkout marks all files that it leaves out so, hence the
+    # look whether they are there.
     hidden = (
         name for flag, name in ((line[:1], line[2:]) for line in flags) if flag.islower() or flag == "S"
     )
@@ -252,10 +258,9 @@ def _repositories(top: Path) -> Iterator[_Checkout]:
 
 
 def _commits(checkout: _Checkout) -> Iterator[UniqueWork]:
-    """Yield commits of HEAD, of its reflog and of the worktree's own refs that nothing else has.
-
-    A commit that was amended or rebased on a branch is in the branch's reflog, which stays.
-    """
+    """Yield commits of HEAD, of its reflog and of the worktree's own refs that nothing else has."""
+    # A commit that was amended or rebased on a branch is in the branch's reflog too, which lies in
+    # the common folder and stays.
     known = {commit for commit, _ in _reflog(checkout, "--branches")}
     tips = [*_head(checkout), *(commit for commit, _ in _results(checkout) if commit not in known)]
     others = []
@@ -278,7 +283,9 @@ def _head(checkout: _Checkout) -> list[str]:
 
 def _reflog(checkout: _Checkout, *refs: str) -> list[tuple[str, str]]:
     """Return each commit in the reflogs of refs with its reflog message, newest first."""
-    if refs == ("HEAD",) and not _head(checkout):  # git refuses to show it
+    # `git log -g` fails where HEAD names a branch without a commit (`checkout --orphan`), but the reflog
+    # still names the commits of before.
+    if refs == ("HEAD",) and not _head(checkout):
         text = untrusted.text_if_any(checkout.folder / "logs" / "HEAD")
         entries = [match for line in text.splitlines() if (match := _REFLOG_FILE.fullmatch(line))]
         both = ((match[side], match["how"]) for match in reversed(entries) for side in ("new", "old"))
@@ -298,6 +305,9 @@ def _results(checkout: _Checkout) -> Iterator[tuple[str, str]]:
         stage = match["stage"] if (match := _REBASE.match(how)) else ""
         if not (finished and stage):
             yield commit, how
+        # The reflog is read from its newest entry: after a rebase's `finish` come its steps, down to
+        # its `start`. Each step's commit was replaced by the next, so they are no work of their own;
+        # without a finish they are.
         finished = stage == "finish" or (finished and stage != "start")
 
 
@@ -305,6 +315,7 @@ def _unreachable(checkout: _Checkout, tips: Iterable[str], *staying: str) -> tup
     """Return commits reachable from some commits and not from refs that stay, with their subjects."""
     commits = list(dict.fromkeys(tips))
     lines: list[str] = []
+    # A reflog has thousands of entries, and a command line 128 KiB for one argument and some MiB in all.
     for start in range(0, len(commits), _AT_ONCE):
         some = commits[start : start + _AT_ONCE]
         lines += checkout.lines("log", "--ignore-missing", "--format=%h %s", *some, "--not", *staying, "--")
@@ -321,6 +332,8 @@ def _submodules(checkout: _Checkout) -> Iterator[UniqueWork]:
             inside = _Checkout(root / ".git", root)
             checked_out.append(untrusted.real(inside.folder))
             yield from _whole(inside, f"submodule {name}")
+    # A submodule that was removed from the index, or never checked out here, still has its
+    # repository in this folder.
     modules = checkout.folder / "modules"
     for path, folders, files in os.walk(modules):
         if "HEAD" in files and "objects" in folders:
@@ -336,6 +349,7 @@ def _whole(inside: _Checkout, what: str) -> Iterator[UniqueWork]:
     for work in () if bare else (*_files(inside), *_under_way(inside.folder)):
         yield UniqueWork(f"{what}: {work.what}", work.items)
     entries = list(_results(inside))
+    # Commits that were made here are work even under a tag that the clone brought.
     mine = [commit for commit, how in entries if how.startswith(_MADE)]
     tips = [*_head(inside), *(commit for commit, _ in (*entries, *_reflog(inside, "--branches")))]
     refs = (line.split(" ") for line in inside.lines("for-each-ref", "--format=%(objectname) %(refname)"))

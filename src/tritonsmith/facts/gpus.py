@@ -86,10 +86,13 @@ def read(dev: Path = Path("/dev"), sys: Path = Path("/sys"), proc: Path = Path("
 
 
 def _nvidia(dev: Path, proc: Path) -> tuple[Driver | None, tuple[Gpu, ...]]:
+    # Device files first: loading NVML where no driver is takes its time, and in some containers hangs.
     if not any(next(dev.glob(pattern), None) for pattern in _NVIDIA_NODES):
         return None, ()
     import pynvml  # noqa: PLC0415 - 25 ms, and most machines that build have no GPU
 
+    # Known even where NVML fails: "Driver/library version mismatch" is the usual state after an update
+    # without a reboot, and the version tells which of the two is old.
     loaded = _kernel_module(proc)
     try:
         pynvml.nvmlInit()
@@ -118,13 +121,15 @@ def _devices(nvml: Any) -> Iterator[Gpu]:
             continue
         name = _ask(nvml, nvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
         major, minor = _ask(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle) or (0, 0)
-        memory = _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)  # none of its own on a GB10
+        # Not supported on a GB10, which shares the processor's memory.
+        memory = _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
         arch = f"{major}.{minor}" if major else ""
         yield Gpu("nvidia", _text(name), arch, int(memory.total) if memory else 0)
 
 
 def _cuda_of_driver(nvml: Any) -> str:
-    """Return the driver's CUDA: 12080 is 12.8. The second form asks libcuda, which may be missing."""
+    """Return the driver's CUDA: 12080 is 12.8."""
+    # The first form asks libcuda.so.1, which a container may lack; the second is NVML's own number.
     number = _ask(nvml, nvml.nvmlSystemGetCudaDriverVersion_v2) or _ask(
         nvml, nvml.nvmlSystemGetCudaDriverVersion
     )
@@ -156,6 +161,7 @@ def _amd(dev: Path, sys: Path) -> tuple[Driver | None, tuple[Gpu, ...]]:
 def _amd_gpu(node: Path) -> Gpu | None:
     """Return the GPU of a node of the topology; None for a processor."""
     properties = _properties(node / "properties")
+    # The kernel's topology has the processors as nodes too; only GPUs have SIMD units.
     if not int(properties.get("simd_count", 0)):
         return None
     banks = map(_properties, node.glob("mem_banks/*/properties"))
@@ -208,9 +214,12 @@ def libcuda(environ: Mapping[str, str], ldconfig: Path = Path("/sbin/ldconfig"))
         library = Path(named) / "libcuda.so.1"
         problem = "" if library.exists() else f"no libcuda.so.1 in TRITON_LIBCUDA_PATH={named}"
         return LibCuda(None if problem else library, "TRITON_LIBCUDA_PATH", problem)
+    # Triton calls exactly `/sbin/ldconfig`: on NixOS there is none, and the import fails although the
+    # driver is fine (triton#2110, #1981).
     listing = capture((str(ldconfig), "-p"))
     if listing is None:
         return LibCuda(None, "ldconfig", f"no {ldconfig}, which Triton runs")
+    # LD_LIBRARY_PATH counts only if the cache has no entry at all, existing or not.
     listed = [line.split()[-1] for line in listing.splitlines() if "libcuda.so.1" in line]
     by = "ldconfig" if listed else "LD_LIBRARY_PATH"
     folders = environ.get("LD_LIBRARY_PATH", "").split(":")
@@ -234,12 +243,14 @@ def cuda_release(program: Path) -> str:
             untrusted.opened(program) as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
+            # The text is near the end of some 35 MB, so the search begins there.
             at = len(content)
             while (at := content.rfind(_RELEASE, 0, at)) >= 0:
                 text = content[at + len(_RELEASE) : at + len(_RELEASE) + 8]
                 if match := re.match(rb"\d+\.\d+", text):  # a format string begins alike: "%d.%d,"
                     return match[0].decode()
-    except (OSError, ValueError):  # not there, not readable, empty
+    # An empty file cannot be mapped (ValueError).
+    except (OSError, ValueError):
         pass
     return ""
 
@@ -303,6 +314,7 @@ def parse_smi(text: str) -> tuple[SmiGpu, ...]:
     Raises:
         SmiError: the text is not such an answer.
     """
+    # ElementTree expands entities, and nested ones fill the memory ("billion laughs").
     if "<!ENTITY" in text:
         raise SmiError("nvidia-smi -q -x defines entities: refused")
     try:

@@ -148,6 +148,8 @@ def resolve_import(path: Sequence[Path], finders: Iterable[Path] = ()) -> Resolv
     spaces = []
     for entry in path:
         folder = entry / PACKAGE
+        # As importlib does it: in each entry of the path a package comes before a module, and a folder
+        # without `__init__.py` counts only if no later entry has more.
         if untrusted.is_file(folder / "__init__.py"):
             return ResolvedImport(folder, entry)
         if untrusted.is_file(module := entry / f"{PACKAGE}.py"):
@@ -223,10 +225,8 @@ class Orphans:
 
 
 def orphans(site: Path, installed: Iterable[Distribution]) -> Orphans:
-    """Find orphans in a site folder, beside the distributions installed in it.
-
-    Bytecode of an owned file is no orphan: Python may write it at any time.
-    """
+    """Find orphans in a site folder, beside the distributions installed in it."""
+    # Bytecode of an owned file is no orphan: Python may write it at any time.
     owners = [owner for owner in package_owners.owners(installed) if owner.site == site]
     owned = {path for owner in owners for path in package_owners.recorded(owner)}
     folder = site / PACKAGE
@@ -280,6 +280,8 @@ def living_processes(proc: Path = Path("/proc")) -> tuple[TritonProcess, ...] | 
         if not folder.name.isdecimal():
             continue
         try:
+            # By the mapped library and not by the command line: a notebook's kernel or a
+            # server names no Triton in it.
             match = _LIBRARY.search((folder / "maps").read_bytes())
             if match:
                 words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")

@@ -85,6 +85,8 @@ def classes_with(path: Path, method: str) -> Iterator[str]:
     with untrusted.opened(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         at = content.find(ended)
         while at >= 0:
+            # The Itanium ABI writes each name after its length. The digits before a name may be the end of
+            # another name, so each split is tried, and the length decides.
             for match in _LAST_NAME.finditer(content[max(0, at - _MANGLED) : at]):
                 size, name = int(match[1]), match[2]
                 if size and (len(name) == size or (name[size : size + 1] == b"I" and name.endswith(b"E"))):
@@ -104,6 +106,8 @@ def read(path: Path) -> Libtriton:
     if not machine:
         return Libtriton(path, tag=tag)
     with untrusted.opened(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+        # Searches are confined to single sections: a Debug library has 2 GB, of which the
+        # constants are a small part.
         sections = dict(elf_sections(content))
         version, commit = _producer(content, sections)
         return Libtriton(
@@ -114,6 +118,8 @@ def read(path: Path) -> Libtriton:
             commit,
             _compilers(content, sections),
             debug_info=".debug_info" in sections,
+            # Imported names, not definitions: glibc's `assert` calls __assert_fail, and
+            # ASan's constructor __asan_init.
             asserts=_has(content, sections, ".dynstr", b"\0__assert_fail\0"),
             asan=_has(content, sections, ".dynstr", b"\0__asan_init\0"),
         )
@@ -137,6 +143,7 @@ def elf_sections(content: mmap.mmap) -> Iterator[tuple[str, _Section]]:
     """Yield name, offset and size of each section; none if the file was cut off or is damaged."""
     (start,) = struct.unpack_from("<Q", content, 0x28)
     entry, count, names = struct.unpack_from("<HHH", content, 0x3A)
+    # A library that was cut off in a copy has its headers at the end, and so none.
     if not count or start + entry * count > len(content):
         return
     try:

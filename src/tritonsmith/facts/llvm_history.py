@@ -64,6 +64,7 @@ def read(clone: Path, old: str, new: str, targets: tuple[str, ...]) -> LlvmHisto
         FactError: the clone lacks a commit, or the earlier one is no ancestor of the later.
     """
     for commit in (old, new):
+        # In a partial clone git fetches missing commits too, unless it is told not to: `look` tells it so.
         answer = git.look(clone, "cat-file", "-e", f"{commit}^{{commit}}")
         if answer is None or answer.code:
             hints = [f"git fetch {configs.load('bisect')['llvm']['page']} {commit}"]
@@ -77,6 +78,7 @@ def read(clone: Path, old: str, new: str, targets: tuple[str, ...]) -> LlvmHisto
         re.compile(table[name].replace("TARGET", f"(?:{'|'.join(targets)})")) for name in ("built", "near")
     )
     commits, changed = [], {}
+    # `A..B` is without A itself, which is the good end of a search.
     for head, changes in (*triton_history.log(clone, "-1", old), *triton_history.log(clone, f"{old}..{new}")):
         commits.append(_commit(head, changes, built, near))
         changed[head[0]] = tuple(
@@ -170,6 +172,8 @@ def bumps_around(root: Path) -> tuple[Bump, ...]:
     A root of the history is none, nor is the end of a shallow clone: there everything is new.
     """
     before = _bumps(root, f"-n{_SIDES}", "HEAD")
+    # Bumps after HEAD are on branches that contain it: a checkout in the past lacks
+    # adaptions that exist already.
     holding = ("for-each-ref", "--contains=HEAD", "--format=%(refname)")
     branches = _said(root, *holding, "refs/remotes", "refs/heads", "refs/tags")
     after: tuple[Bump, ...] = ()
@@ -187,6 +191,9 @@ def _likely_main(branches: list[str]) -> list[str]:
 
 
 def _bumps(root: Path, *arguments: str) -> tuple[Bump, ...]:
+    # Modified only: where the pin file is added, the commit is the import of a history or the end
+    # of a shallow clone, where everything is new. `--full-diff` shows the other files of the
+    # commit besides the pin file.
     modified = ("--diff-filter=M", "--name-only", "--full-diff", "--no-renames")
     options = ("--no-show-signature", *modified, "-z", _FORMAT, *arguments)
     told = _said(root, "log", *options, "--", *_PIN_FILES)

@@ -159,12 +159,14 @@ def _read(prefix: Path) -> LlvmTree:
 
 def _components(prefix: Path, ending: str) -> bool:
     """Return whether there is one library for each component, by two that every Triton links."""
+    # Two are enough: a tree that is configured but not built has neither.
     return all((prefix / "lib" / f"{name}{ending}").is_file() for name in ("libLLVMSupport", "libMLIRIR"))
 
 
 def _configuration(prefix: Path) -> str:
     """Return a digest of the files that LLVM's and MLIR's configure wrote, with all of their options."""
     state = hashlib.sha256()
+    # Not CMakeCache.txt: it changes with every configure, and an installed LLVM has none.
     for name in _CONFIGURED:
         with suppress(OSError):
             state.update(untrusted.read_bytes(prefix / name))
@@ -178,6 +180,8 @@ def installed(
     environ = dict(os.environ) if environ is None else environ
     named = [Path(environ["LLVM_SYSPATH"])] if environ.get("LLVM_SYSPATH") else []
     prefixes = [path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))]
+    # Candidates that nobody named are passed over where they cannot be read; the one of
+    # the variable is an error.
     trees = [read(path) for path in prefixes if _readable(path)]
     trees.sort(key=lambda tree: version_key(tree.version), reverse=True)
     return (*map(read, named), *trees)
@@ -185,6 +189,7 @@ def installed(
 
 def same_commit(one: str, other: str) -> bool:
     """Return whether two commits agree as far as both are known; unknown ones agree with nothing."""
+    # A pin of an old setup.py has 12 digits, VCSRevision.h has 40.
     length = min(len(one), len(other))
     return length >= 7 and one[:length].lower() == other[:length].lower()  # noqa: PLR2004 - git's short form
 
@@ -201,6 +206,8 @@ def _on(value: str | None) -> bool:
 
 
 def _commit(prefix: Path) -> str:
+    # Distributions build from tarballs without git, so the header names no commit. In a build folder the
+    # checkout's HEAD stands in: the header is generated when LLVMSupport is built.
     header = prefix / "include" / "llvm" / "Support" / "VCSRevision.h"
     if header.is_file():
         match = re.search(r'#define LLVM_REVISION "([0-9a-f]{7,40})"', untrusted.read_text(header))

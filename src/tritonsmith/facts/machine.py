@@ -56,9 +56,12 @@ def read(cgroup: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/s
         membership: the kernel's list of this process's cgroups.
     """
     system = platform.system()
+    # `cpu_count` ignores `taskset` and a batch system's binding.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # A container sees the host's memory here; its own limit is in the cgroup.
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # as psutil, without its import
     limits = [_memory_limit(folder) for folder in _own_cgroups(cgroup, membership, "memory")]
+    # A limit beyond what there is says "no limit": v1 writes 9223372036854771712 for it.
     granted = min((limit for limit in limits if limit and limit < total), default=None)
     shares = [_cpu_limit(folder) for folder in _own_cgroups(cgroup, membership, "cpu")]
     libc, glibc = platform.libc_ver()
@@ -82,6 +85,7 @@ def uptime(proc: Path = Path("/proc")) -> float | None:
 
 def disk_free(path: Path) -> float:
     """Return the GiB free where `path` is, or will be once its missing parents are made."""
+    # The folder of a build is made later; `statvfs` needs one that is there.
     while not exists(path) and path != path.parent:
         path = path.parent
     about = os.statvfs(path)
@@ -90,6 +94,7 @@ def disk_free(path: Path) -> float:
 
 def why_not_writable(folder: Path) -> str:
     """Return why this user may not create files in a folder, or the folder itself; empty if they may."""
+    # os.path.lexists: a link that leads nowhere is something, and mkdir fails at it.
     nearest = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     if not is_dir(nearest):
         return f"{nearest} is not a folder"
@@ -97,18 +102,17 @@ def why_not_writable(folder: Path) -> str:
 
 
 def _own_cgroups(root: Path, membership: Path, controller: str) -> list[Path]:
-    """Return the folders of this process's cgroup and of its parents, whose limits bind it, too.
-
-    Lines are `0::/path` for v2 and `4:cpu,cpuacct:/path` for a controller of v1; in a container the path may
-    be the host's, and the folders around it still hold its limits.
-    """
+    """Return the folders of this process's cgroup and of its parents, whose limits bind it, too."""
     folders = []
     for line in text_if_any(membership).splitlines():
+        # `0::/path` is v2, `4:cpu,cpuacct:/path` a controller of v1. A machine may have both.
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers and controller not in controllers.split(","):
             continue
         top = root / controller if controllers else root
         own = top / path.strip().lstrip("/")
+        # In a container the path may be the host's, so the folder is missing here; those above it still
+        # hold the container's limits.
         folders += [folder for folder in (own, *own.parents) if folder.is_relative_to(top)]
     return folders
 
@@ -134,7 +138,9 @@ def _os_id() -> str:
 
 
 def _glibcxx() -> str:
-    """Return the newest tag, read from the library's bytes: `strings` may not be installed."""
+    """Return the newest tag of the system's library."""
+    # From the library's bytes: `strings` is not installed everywhere, and the newest tag is what prebuilt
+    # programs of LLVM fail at ("GLIBCXX_3.4.30 not found", triton#7088).
     listing = capture(("/sbin/ldconfig", "-p")) or ""
     match = re.search(r"libstdc\+\+\.so\.6 .*=> (\S+)", listing)
     if not match:
@@ -241,7 +247,8 @@ def file_system_of(path: Path) -> FileSystem | None:
     if not holding:
         return None
     network = configs.load("resources")["file-systems"]["network"]
-    # of two at one place the later covers the earlier, as NFS does autofs
+    # `max` keeps the first of equals. Of two mounts at one place the later one covers the earlier, as NFS
+    # covers autofs, so the list is turned round.
     nearest = max(reversed(holding), key=lambda part: len(Path(part.mountpoint).parts))
     return FileSystem(nearest.fstype, Path(nearest.mountpoint), nearest.fstype in network)
 

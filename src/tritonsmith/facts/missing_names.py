@@ -160,6 +160,8 @@ def _modules(tree: ast.Module, there: Package) -> dict[str, str]:
     meanings: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         for name, meaning in _imports(node) or ((name, "") for name in bound_names(node)):
+            # By the whole file, whatever the scope: a name that is bound twice may mean either,
+            # so nothing is said of it.
             meanings.setdefault(name, set()).add(meaning)
     return {
         name: meaning
@@ -238,7 +240,9 @@ class Package:
 
     def _names_in(self, module: str) -> frozenset[str] | None:
         if module not in self._names:
-            self._names[module] = None  # of a circle of star imports, any name
+            # A circle of star imports comes back here while the module is being
+            # read: any name may exist then.
+            self._names[module] = None
             self._names[module] = self._read(module)
         return self._names[module]
 

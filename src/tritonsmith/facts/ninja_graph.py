@@ -105,6 +105,7 @@ def _edge(line: str, wanted: frozenset[str] | None) -> tuple[list[str], str, dic
 
 def _lines(path: Path) -> Iterator[str]:
     """Yield lines with their continuations joined."""
+    # `$` at the end of a line continues it: LLVM's longest edges have thousands of inputs.
     text = untrusted.read_text(path, untrusted.OURS).replace("$\n", "")
     yield from text.splitlines()
 
@@ -114,6 +115,8 @@ def _expand(text: str, variables: Mapping[str, str]) -> str:
         if match[3]:
             return match[3]
         name = match[1] or match[2]
+        # Paths of inputs and outputs add nothing about the command, and moving a build
+        # folder changes all of them.
         return "" if name in ("in", "out") else _expand(variables.get(name, ""), {})
 
     return _VARIABLE.sub(value, text)
@@ -131,6 +134,8 @@ def durations(build: Path) -> dict[str, float]:
     seconds: dict[str, float] = {}
     for line in untrusted.text_if_any(build / ".ninja_log").splitlines()[1:]:
         fields = line.split("\t")
+        # The start and end of the command in milliseconds since Ninja's start, the
+        # output's time, its name, a hash.
         if len(fields) == 5 and fields[0].isdigit() and fields[1].isdigit():  # noqa: PLR2004 - versions 5 to 7
             seconds[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000
     return seconds
@@ -147,6 +152,7 @@ def recorded_headers(ninja: Path, build: Path, outputs: Iterable[str]) -> tuple[
         build: a build folder in which no build runs.
         outputs: the outputs as Ninja names them.
     """
+    # .ninja_deps is a binary log of Ninja's own, whose format changes with its versions.
     answer = query((str(ninja), "-C", str(build), "-t", "deps", *outputs), timeout=_DEPS_PATIENCE)
     lines = answer.out.splitlines() if answer and answer.code == 0 else []
     return tuple(dict.fromkeys(build / line.strip() for line in lines if line.startswith("    ")))

@@ -47,6 +47,7 @@ class Editable:
 
 def editable_of(site: Path, info: Path, record: bytes) -> Editable | None:
     """Return the editable install whose `.pth` file a distribution's RECORD lists; None if there is none."""
+    # RECORDs have up to 1.5 MB (torch's), and few of them a `.pth`.
     if b".pth," not in record:
         return None
     text = record.replace(b"\0", b"?").decode("utf-8", "surrogateescape")
@@ -78,6 +79,7 @@ def editable_package(hooks: Iterable[Path]) -> Path | None:
 
 def finder_mapping(finder: Path) -> dict[str, Path]:
     """Return package to folder, as setuptools wrote it into a finder; empty if there is none to read."""
+    # setuptools' finder is a program; it is read, and its table parsed as a literal, never imported.
     match = _MAPPING.search(text_of_file(finder))
     try:
         table = ast.literal_eval(match[1]) if match else {}
@@ -91,6 +93,7 @@ def finder_mapping(finder: Path) -> dict[str, Path]:
 
 def pth_folders(pth: Path) -> list[Path]:
     """Return the folders that a `.pth` file adds to the path, existing or not."""
+    # Lines that begin with `import` are run by site.py: they are code, not folders.
     lines = (line.rstrip() for line in text_of_file(pth).splitlines())
     return [pth.parent / line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
 

@@ -139,7 +139,8 @@ def interpreter(executable: Path) -> PythonEnv | None:
 
 def _parsed(output: str | None) -> dict[str, Any] | None:
     try:
-        facts = json.loads((output or "").splitlines()[-1])  # a .pth file may have printed something before
+        # A `.pth` file may have printed something before.
+        facts = json.loads((output or "").splitlines()[-1])
     except (IndexError, ValueError):
         return None  # it does not run, or is no Python
     return facts if isinstance(facts, dict) else None
@@ -165,6 +166,8 @@ def _whole_path(path: list[Path], user: Path, prefix: Path, virtual: bool) -> tu
     """Return the path with the user's site folder where Python puts it: before those of the base."""
     configuration = prefix / "pyvenv.cfg"
     text = untrusted.read_text(configuration) if virtual and configuration.is_file() else ""
+    # The interpreter was asked with -I, which leaves the user's folder out; an ordinary start has it,
+    # and a Triton in `~/.local` then shadows the base's.
     shut = virtual and not re.search(r"^include-system-site-packages\s*=\s*true", text, re.MULTILINE)
     if shut or os.environ.get("PYTHONNOUSERSITE") or user in path or not user.is_dir():
         return tuple(path)
@@ -179,7 +182,8 @@ def _whole_path(path: list[Path], user: Path, prefix: Path, virtual: bool) -> tu
 
 def installed_version(packages: Path, name: str) -> str:
     """Return a distribution's version in a site-packages folder, by its dist-info; empty if missing."""
-    spelling = re.sub(r"[-_.]+", "_", name).lower()  # as the standard for these folders spells it
+    # dist-info folders have the name with underscores, in any case, as the tool of the time spelled it.
+    spelling = re.sub(r"[-_.]+", "_", name).lower()
     for info in packages.glob("*.dist-info"):
         stem, _, version = info.stem.partition("-")
         if re.sub(r"[-_.]+", "_", stem).lower() == spelling:

@@ -341,6 +341,7 @@ def read_torch(packages: PythonEnv) -> Torch | None:
     installed = next(
         (distribution for distribution in packages.distributions if distribution.name == "torch"), None
     )
+    # In the order of the path: a source tree in front of site-packages is what an import finds.
     files = (entry / "torch" / "version.py" for entry in packages.path)
     text = next((text_of_file(path) for path in files if path.is_file()), "")
     assigned = {name: "" if value == "None" else value for name, value in _ASSIGNED.findall(text)}

@@ -81,6 +81,8 @@ def _read(path: Path, machine: str, content: mmap.mmap, sections: Sections) -> S
     for (name, binding, section), version in zip(symbols, _versions(content, sections), strict=False):
         if section:
             exported.add(name)
+        # Weak definitions are inline functions and templates: every library may have them, and the first
+        # one loaded wins. Two strong ones of a name are two copies of one code, such as LLVM's.
         if section and binding != _WEAK:
             strong.add(name)
         if name and not section and binding != _WEAK:
@@ -127,6 +129,7 @@ def _versions(content: mmap.mmap, sections: Sections) -> Iterator[int]:
         yield from (_UNVERSIONED for _ in range(count))
         return
     for (number,) in struct.iter_unpack("<H", content[offset : offset + size - size % 2]):
+        # The top bit marks a hidden version.
         yield number & 0x7FFF
 
 
@@ -136,6 +139,8 @@ def _tags(content: mmap.mmap, sections: Sections) -> Iterator[tuple[int, str]]:
     strings = sections[".dynstr"][0]
     at, end = offset, offset + size
     while at < end:
+        # Elf64_Verneed and its Elf64_Vernaux: two lists, linked by offsets from the
+        # record itself. A 0 ends them.
         _, count, _, first, following = struct.unpack_from("<HHIII", content, at)
         inner = at + first
         for _ in range(count):

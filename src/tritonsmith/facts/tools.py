@@ -47,10 +47,9 @@ def find(name: str, *, folders: Iterable[Path] = (), names: Iterable[str] = ()) 
 
 
 def own(name: str) -> Tool | None:
-    """Return a program from the tool's own `.venv` (CMake, Ninja), or else from PATH.
-
-    The package `cmake` puts a script before CMake that starts Python first: 0.12 s, at each configure.
-    """
+    """Return a program from the tool's own `.venv` (CMake, Ninja), or else from PATH."""
+    # CMake's own folder comes first: the package `cmake` puts a script before it that starts Python, which
+    # costs 0.12 s at each configure.
     return find(name, folders=[*_behind_scripts(), Path(sys.executable).parent])
 
 
@@ -111,6 +110,7 @@ def compilers(
     else:
         cxx = _unversioned(find("clang++", folders=beside, names=versioned("clang++")))
     cc = find(_c_name(cxx.path)) if cxx else None
+    # ld.lld of the compiler's own release reads its bitcode (LTO); an older one from PATH may not.
     near = [*beside, *([cxx.path.resolve().parent] if cxx else [])]
     found_linker = None
     if linker == "lld":
@@ -121,9 +121,11 @@ def compilers(
 
 
 def _unversioned(cxx: Tool | None) -> Tool | None:
-    """Return the name that upstream's setup.py calls: `llvm-19/bin/clang++` for `/usr/bin/clang++-19`."""
+    """Return the unversioned name of a compiler, if it has one: `llvm-19/bin/clang++` for `clang++-19`."""
     if cxx is None or cxx.path.name == "clang++":
         return cxx
+    # Upstream's setup.py calls `clang++` by this name, and CMake starts anew when the compiler's path
+    # changes: both builds must name it alike.
     plain = cxx.path.resolve().parent / "clang++"
     return Tool(cxx.name, plain, cxx.version) if plain.exists() else cxx
 
@@ -144,6 +146,7 @@ def demangled_names(mangled: Sequence[str]) -> tuple[str, ...]:
     candidates = (*_PROGRAMS, *versioned("llvm-cxxfilt"))
     program = next(filter(None, map(process.which, candidates)), None)
     lines = (process.capture((program, *mangled)) or "").splitlines() if program and mangled else []
+    # c++filt may stop at a name that is newer than it; half an answer would pair names wrongly.
     return tuple(lines) if len(lines) == len(mangled) else tuple(mangled)
 
 

@@ -153,6 +153,8 @@ def scan(root: Root, limit: int | None = None) -> Content:
         if limit is not None and len(entries) >= limit:
             uncounted += len(name) in known
             continue
+        # The length alone tells the spelling: 32 md5, 64 sha256 in hex, 43 base64url (3.2, may begin with
+        # `-`), 52 base32 (3.3 and later).
         pattern, era = known.get(len(name), _NO_SPELLING)
         entry = _look(root, folder, name, era) if pattern.fullmatch(name) else "not an entry name"
         if isinstance(entry, CacheEntry):
@@ -169,7 +171,9 @@ def _look(root: Root, folder: str, name: str, era: str) -> CacheEntry | str:
     sizes: dict[str, int] = {}
     folders: list[str] = []
     try:
-        about = os.lstat(path)  # first: what is put in from now on will show
+        # The time is read before the content: what is written from now on gives a later time, and a
+        # removal by this one is refused.
+        about = os.lstat(path)
         if not stat.S_ISDIR(about.st_mode):
             return "a link" if stat.S_ISLNK(about.st_mode) else "not a folder"
         with os.scandir(path) as inside:
@@ -241,8 +245,10 @@ def classify(files: Iterable[str], folders: Iterable[str], era: str) -> Shape | 
 def _by_files(files: list[str], known: _Names, era: str) -> tuple[Kind, str] | str:
     if not files:
         return "unfinished", ""
+    # The index `__grp__KERNEL.json` is written last, so an entry with one is complete.
     stems = [name[len(known.index) :].removesuffix("json") for name in files if name.startswith(known.index)]
     if stems:
+        # Anything else was put there by a person or another program, and is not ours to delete.
         own = (known.index, *stems)
         for name in files:
             if not name.startswith(own):
@@ -344,15 +350,14 @@ def entry_stages(entry: CacheEntry) -> tuple[str, ...]:
 
 
 def dangling_stages(entry: CacheEntry) -> tuple[str, ...]:
-    """Return missing files that the index names; such an entry is recompiled, or fails to load.
-
-    An index has absolute paths since 3.0, so that the entries of a moved or copied cache dangle.
-    """
+    """Return missing files that the index names; such an entry is recompiled, or fails to load."""
     folder = Path(entry.path)
     index = configs.load("triton-cache")["entry"]["index"]
     table = _json(folder / f"{index}{entry.kernel}.json")
     children = table.get("child_paths", {}) if isinstance(table, dict) else {}
     paths = children.values() if isinstance(children, dict) else children
+    # The index has absolute paths since 3.0: entries of a cache that was moved or copied dangle, and
+    # name files of the old place.
     return tuple(str(path) for path in paths if not os.path.lexists(folder / str(path)))
 
 

@@ -124,7 +124,8 @@ def _slipped(name: str) -> bool:
     head = name.partition("_")[0]
     near = any(
         head != known
-        and abs(len(head) - len(known)) <= 1  # TIKTOKEN_CACHE_DIR is somebody else's
+        # TIKTOKEN_CACHE_DIR is somebody else's.
+        and abs(len(head) - len(known)) <= 1
         and SequenceMatcher(None, head, known).ratio() >= 2 / 3
         for known in (prefix.rstrip("_") for prefix in prefixes())
     )
@@ -141,12 +142,14 @@ def nearest(name: str) -> str | None:
     """Return the known name that was probably meant; None if none is near."""
     known = [key for key in table() if "*" not in key]
     words = "_".join(sorted(name.split("_")))
+    # Words in another order (`TRITON_IR_ENABLE_DUMP`) are far apart for difflib.
     shuffled = [key for key in known if "_".join(sorted(key.split("_"))) == words]
     return next(iter(shuffled or get_close_matches(name, known, n=1, cutoff=_NEAR)), None)
 
 
 def read_in(root: Path, names: Iterable[str]) -> frozenset[str]:
     """Return the names that the usual files of a checkout mention: its version may lag behind them."""
+    # By the text and not by the version: main carries the number of the last release for months.
     files = [root / name for name in _READERS]
     text = "\n".join(untrusted.read_text(path) for path in files if path.is_file())
     words = set(re.findall(r"\w+", text))
@@ -179,7 +182,9 @@ def _accepted(variable: TritonVariable, version: str) -> list[list[str]]:
     if {"run", "import", "test"} & set(variable.at):
         readers.append("python" if covers(version, truth["knobs-since"]) else "one")
     if variable.by:
-        readers[-1:] = [variable.by]  # where both sides read it, C++ takes less
+        # Where C++ and Python both read a flag, C++ takes fewer spellings of true:
+        # only what both take is on.
+        readers[-1:] = [variable.by]
     return [truth[reader] for reader in readers]
 
 
