@@ -22,8 +22,9 @@ from tritonsmith.lab.model import Observation, Verdict
 
 BASELINE = "nothing changed"
 BY_HAND = Observation(Verdict.SKIP, why="skipped by hand")
+_FLAKY = "flaky: "
 # Folders of the workspace that hold nothing but experiments.
-_OURS = ("triage", "passes/knockout", "passes/reduce", "reduce")
+_OURS = ("triage", "passes/knockout", "passes/reduce", "passes/isolate", "reduce", "blame")
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,45 @@ def agreed(tests: Sequence[Observation]) -> Observation:
         return replace(untested or tests[-1], seconds=seconds, metrics=metrics)
     counts = ", ".join(f"{number} {verdict}" for verdict, number in sorted(verdicts.items()))
     figures = "; ".join(dict.fromkeys(test.figures for test in tests if test.figures))
-    why = f"flaky: {counts} of {len(tests)} tests"
+    why = f"{_FLAKY}{counts} of {len(tests)} tests"
     return Observation(Verdict.SKIP, figures, why, seconds, metrics=metrics)
+
+
+def steady(
+    test: Callable[[Sequence[C]], Iterable[Observation]],
+    journal: Journal,
+    fact: Callable[[Observation], object],
+) -> Callable[[Sequence[C]], Iterator[Observation]]:
+    """Return a test that is a skip where a fact differs from that of the change's test before.
+
+    Tests agree by their verdicts, and two compiles may differ though both succeed.
+
+    Args:
+        test: tests changes.
+        journal: of the experiment.
+        fact: of an observation, which has to be the same each time.
+    """
+
+    def compared(changes: Sequence[C]) -> Iterator[Observation]:
+        for change, observation in zip(changes, test(changes), strict=True):
+            earlier = journal.seen[change.name]
+            if earlier and fact(earlier[-1]) != fact(observation):
+                both = (
+                    before.figures or before.why or "another result" for before in (earlier[-1], observation)
+                )
+                yield Observation(
+                    Verdict.SKIP, why=f"{_FLAKY}{', then '.join(both)}", seconds=observation.seconds
+                )
+            else:
+                yield observation
+
+    return compared
+
+
+def ruled_out(observation: Observation) -> bool:
+    """Report whether a change has no result because a person skipped it, or because its tests disagree."""
+    by_hand = observation.why == BY_HAND.why or observation.why.startswith(_FLAKY)
+    return observation.verdict is Verdict.SKIP and by_hand
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,21 @@ def read(path: Path, *, to_go_on: bool = True, untested: bool = False) -> Journa
         hints = [f"to start again: remove {path.parent}"]
         raise FactError("cannot read this journal", where=path, why=str(error), hints=hints) from error
     return journal
+
+
+def merged(journals: Mapping[str, Journal]) -> Journal:
+    """Return what several experiments observed; where they are several, names begin with the experiment's.
+
+    Args:
+        journals: by the names of the experiments.
+    """
+    several = Journal(ended=all(journal.ended for journal in journals.values()))
+    several.answer = "; ".join(journal.answer for journal in journals.values() if journal.answer)
+    for title, journal in journals.items():
+        several.skipped |= journal.skipped
+        for name, tests in journal.seen.items():
+            several.seen[name if len(journals) == 1 else f"{title}: {name}"] += tests
+    return several
 
 
 def _observation(row: dict[str, Any]) -> Observation:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions
 from tritonsmith.cli.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, JOBS, JSON, TIMEOUT, TODAY, TOMORROW
@@ -16,6 +17,7 @@ from tritonsmith.cli.tasks.task import task
 def blame(
     context: Any,
     what: KernelOptions,
+    tests: ExperimentOptions,
     kernel: str = word("FILE[:KERNEL], or one kernel of a list: kernels.toml:NAME"),
     from_: str = TODAY,
     to: str = TOMORROW,
@@ -33,6 +35,7 @@ def blame(
     from tritonsmith.lab import metrics
     from tritonsmith.lab.blame import blame as use_case
     from tritonsmith.lab.blame import report
+    from tritonsmith.lab.blame.mixtures import WORDS
     from tritonsmith.lab.rehearse import rehearsal
 
     for name in metric:
@@ -44,25 +47,27 @@ def blame(
         *sides,
         metrics=metric,
         ptxas_versions=ptxas_versions,
-        more_llcs=[Path(one).expanduser().absolute() for one in llc],
+        more_llcs=[Path(program).expanduser().absolute() for program in llc],
     )
+    if tests.show_status(request.journal, WORDS, json=json):
+        return
     if dry_run:
         output.plan(use_case.plan(request), rest="the mixtures of both, which follow from what comes out")
         return
-    found = use_case.execute(request, count=jobs, timeout=timeout, silent=json)
-    if json:
-        output.json(report.as_json(request, found))
-    for one in found:
-        for block in () if json else report.blocks(request, one):
-            console.out().print(block)
-        output.notes(dict.fromkeys((*one.notes, *report.failures(one))))
-    unsure = [
-        f"{one.point}: {report.sentence(one, verdict)}"
-        for one in found
-        for verdict in one.verdicts
-        if not verdict.decided
+    answers, journal = use_case.execute(request, tests.rules, count=jobs, timeout=timeout, silent=json)
+    sentences = [
+        (f"{answer.point}: {report.sentence(answer, verdict)}", verdict.decided)
+        for answer in answers
+        for verdict in answer.verdicts
     ]
-    if unsure:
+    tests.write_page(journal, "blame", [text for text, _ in sentences] or [report.NOTHING], WORDS)
+    if json:
+        output.json(report.as_json(request, answers))
+    for answer in answers:
+        for block in () if json else report.blocks(request, answer):
+            console.out().print(block)
+        output.notes(dict.fromkeys((*answer.notes, *report.failures(answer))))
+    if unsure := [text for text, decided in sentences if not decided]:
         hints = ["--json has every figure and message", f"all texts are in {request.out}"]
         raise FactError(
             "not decided: no component explains the change alone", why="\n".join(unsure), hints=hints

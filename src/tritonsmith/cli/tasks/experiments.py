@@ -41,21 +41,27 @@ class ExperimentOptions:
         return Rules(self.confirm or 1, self.skip)
 
     def show_status(
-        self, folder: Path, words: Mapping[Verdict, str] | None = None, *, json: bool = False
+        self,
+        folders: Path | Mapping[str, Path],
+        words: Mapping[Verdict, str] | None = None,
+        *,
+        json: bool = False,
     ) -> bool:
         """Print the journal in a folder if `--status` asks for it; report whether it did.
 
         Args:
-            folder: of the experiment.
+            folders: of the experiment, or those of several by their names.
             words: of the command for the four verdicts.
             json: print JSON.
         """
         from tritonsmith.lab import experiment, report
-        from tritonsmith.lab.journal import Journal
+        from tritonsmith.lab.journal import Journal, merged
 
         if not self.status:
             return False
-        journal = experiment.status(folder)
+        named = {"": folders} if isinstance(folders, Path) else folders
+        known = {name: begun for name, folder in named.items() if (begun := experiment.status(folder))}
+        journal = merged(known) if known else None
         if json:
             output.json(report.as_json(journal or Journal(), words))
         elif journal is None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, toolchain
 from tritonsmith.cli.tasks.option_fields import OutFile, again
 from tritonsmith.cli.tasks.option_task import command_line
@@ -23,17 +24,15 @@ from tritonsmith.cli.tasks.options import (
 from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.lab.triage.kernel import KernelSubject
-    from tritonsmith.lab.triage.reduce.command import KernelReduced
 
 
 @task(tables=True, name="reduce")
 def reduce_(
     context: Any,
     what: KernelOptions,
+    tests: ExperimentOptions,
     kernel: str = COMPILED_KERNEL,
     when: tuple[str, ...] = WHEN,
     triton: str = TRITON,
@@ -45,59 +44,52 @@ def reduce_(
     json: bool = JSON,
 ) -> None:
     """Reduce a kernel's Python source while a symptom persists."""
+    from tritonsmith.compiler import notebook, request, watched_program
+    from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import InterruptedRunError, UsageError
     from tritonsmith.core.ui import console
+    from tritonsmith.lab.triage.observation import SYMPTOM
     from tritonsmith.lab.triage.reduce import command, report
 
     _, argv = command_line()
+    space = workspace.default()
     if argv:
         if when or triton or what != KernelOptions():
             raise UsageError("--when, --triton and flags of a compile are for a kernel, not for a command")
-        found = _by_command(argv, kernel, env, python, jobs, timeout, out, silent=json)
+        path, name = request.kernel_of(kernel)
+        source = notebook.as_python(path)
+        file = _out(out, source, name or source.stem)
+        if tests.show_status(command.folder_of(file, space), SYMPTOM, json=json):
+            return
+        reduced = command.by_command(
+            tuple(argv),
+            watched_program.interpreter(env, python, space),
+            source,
+            name,
+            file,
+            report.progress(),
+            tests.rules,
+            jobs=jobs or command.JOBS,
+            timeout=timeout or command.TIMEOUT,
+            silent=json,
+        )
     else:
         asked = what.request(kernel)
         file = _out(out, asked.file, asked.name or asked.kernel or asked.file.stem)
+        if tests.show_status(command.folder_of(file, space), SYMPTOM, json=json):
+            return
         subject = _subject(asked, file, when, triton, env, python, jobs, timeout)
-        found = command.by_compile(subject, file, report.progress(), silent=json)
+        reduced = command.by_compile(subject, file, report.progress(), tests.rules, silent=json)
+    answer = [reduced.expected, report.summary(reduced)]
+    tests.write_page(reduced.journal, "reduce", answer, SYMPTOM)
     if json:
-        output.json(report.as_json(found), indent=None)
+        output.json(report.as_json(reduced), indent=None)
     else:
-        console.out().print(report.sizes(found))
-        console.out().print(report.summary(found), markup=False)
-        console.write(found.file)
-    if found.interrupted:
-        raise InterruptedRunError("interrupted; the best so far is kept", where=found.file)
-
-
-def _by_command(
-    argv: Sequence[str],
-    kernel: str,
-    env: str,
-    python: Path | None,
-    jobs: int | None,
-    timeout: int | None,
-    out: OutFile | None,
-    *,
-    silent: bool,
-) -> KernelReduced:
-    from tritonsmith.compiler import notebook, request, watched_program
-    from tritonsmith.core.envs import workspace
-    from tritonsmith.lab.triage.reduce import command, report
-
-    file, name = request.kernel_of(kernel)
-    file = notebook.as_python(file)
-    interpreter = watched_program.interpreter(env, python, workspace.default())
-    return command.by_command(
-        tuple(argv),
-        interpreter,
-        file,
-        name,
-        _out(out, file, name or file.stem),
-        report.progress(),
-        jobs=jobs or command.JOBS,
-        timeout=timeout or command.TIMEOUT,
-        silent=silent,
-    )
+        console.out().print(report.sizes(reduced))
+        console.out().print(report.summary(reduced), markup=False)
+        console.write(reduced.file)
+    if reduced.interrupted:
+        raise InterruptedRunError("interrupted; the best so far is kept", where=reduced.file)
 
 
 def _subject(

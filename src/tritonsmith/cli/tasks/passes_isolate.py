@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.option_fields import again, flag
 from tritonsmith.cli.tasks.options import (
     DRY_RUN,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 def isolate(
     context: Any,
     by: ReplayerOptions,
+    tests: ExperimentOptions,
     folder: Path = FOLDER,
     kernel: str = DUMPED_KERNEL,
     out: Path | None = again(OUT, "DIR-isolated"),
@@ -50,51 +52,72 @@ def isolate(
     from tritonsmith.compiler.replay import replayer
     from tritonsmith.compiler.request import options_of
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import UsageError
     from tritonsmith.lab.isolate import failing_pass, report
     from tritonsmith.lab.isolate import issue_folder as files
     from tritonsmith.lab.reduce import command, mlir_reduce
     from tritonsmith.lab.reduce import report as reduce_report
 
-    made = index.read(folder)
-    one = index.choose_kernel(made, kernel)
+    dump = index.read(folder)
+    dumped = index.choose_kernel(dump, kernel)
     space = workspace.default()
     if pattern or when:
-        if pattern and when:
-            raise UsageError("--pattern and --when contradict each other")
-        if out or reduce_:
-            wrong = "--out" if out else "--reduce"
-            asked = "--pattern" if pattern else "--when"
-            raise UsageError(
-                f"{wrong} cannot be used with {asked}",
-                why=f"{asked} names the first pass after which it holds, and writes no folder",
-                hints=[f"omit {wrong}"],
-            )
-        _held(made, one.name, pattern, when, space, by, regex=regex, json=json)
+        _check(pattern, when, tests, wrong="--out" if out else "--reduce" if reduce_ else "")
+        if pattern:
+            _first_with(dump, dumped.name, pattern, space, by, tests, regex=regex, json=json)
+        else:
+            _limited(dump, dumped.name, when, space, by, json=json)
         return
     chosen = replayer.choose(
-        made, space, env=by.env, python=by.python, triton_opt=by.triton_opt, source=source
+        dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt, source=source
     )
-    found = failing_pass.isolate(made, one, chosen, space, options_of(by.option))
-    to = out or made.folder.with_name(f"{made.folder.name}-isolated")
-    facts = files.about(found, chosen)
-    files.plan(found, None, facts, to)  # whether the folder will do, before anything takes time
+    journal = failing_pass.folder_of(dump, dumped, chosen, space)
+    if tests.show_status(journal, failing_pass.WORDS, json=json):
+        return
+    isolated, notes = failing_pass.isolate(
+        dump, dumped, chosen, space, options_of(by.option), tests.rules, silent=json
+    )
+    to = out or dump.folder.with_name(f"{dump.folder.name}-isolated")
+    facts = files.about(isolated, chosen)
+    files.plan(isolated, None, facts, to)  # whether the folder will do, before anything takes time
     reduced = None
     if reduce_:
         limit = timeout or command.ReduceOptions.timeout
-        options = command.ReduceOptions(limit, reducer=mlir_reduce.find(found.way.opt))
-        reduced = command.reduce(found.text, found.way, space, options, reduce_report.progress())
-    plan = files.plan(found, reduced, facts, to)
+        options = command.ReduceOptions(limit, reducer=mlir_reduce.find(isolated.way.opt))
+        reduced = command.reduce(isolated.text, isolated.way, space, options, reduce_report.progress())
+    plan = files.plan(isolated, reduced, facts, to)
     if dry_run:
         output.plan(plan)
         return
     space.run(plan, "passes.isolate", quiet=True)
+    tests.write_page(notes, "isolate", report.summary(isolated).splitlines(), failing_pass.WORDS)
     if json:
-        output.json(report.as_json(found, reduced, to), indent=None)
+        output.json(report.as_json(isolated, reduced, to), indent=None)
     else:
-        _tell(found, reduced, to)
-    if not found.same:
-        raise _different(found, chosen, to)
+        _tell(isolated, reduced, to)
+    if not isolated.same:
+        raise _different(isolated, chosen, to)
+
+
+def _check(pattern: str, when: str, tests: ExperimentOptions, *, wrong: str) -> None:
+    """Check the flags beside `--pattern` and `--when`; `wrong` is one that is about a folder.
+
+    Raises:
+        UsageError: they contradict each other.
+    """
+    from tritonsmith.core.errors import UsageError
+
+    if pattern and when:
+        raise UsageError("--pattern and --when contradict each other")
+    mode = "--pattern" if pattern else "--when"
+    if wrong:
+        raise UsageError(
+            f"{wrong} cannot be used with {mode}",
+            why=f"{mode} names the first pass after which it holds, and writes no folder",
+            hints=[f"omit {wrong}"],
+        )
+    if when and tests != ExperimentOptions():
+        what = "--confirm, --skip, --status and --page are for a search, and --when is a single test"
+        raise UsageError(what, hints=["omit them"])
 
 
 def _tell(found: Isolated, reduced: Reduced | None, folder: Path) -> None:
@@ -131,48 +154,65 @@ def _different(found: Isolated, tool: Replayer, folder: Path) -> SmithError:
     )
 
 
-def _held(
-    made: DumpIndex,
+def _first_with(
+    dump: DumpIndex,
     kernel: str,
-    pattern: str,
-    when: str,
+    text: str,
     space: Workspace,
     by: ReplayerOptions,
+    tests: ExperimentOptions,
     *,
     regex: bool,
     json: bool,
 ) -> None:
-    """Find the first pass after which a condition holds."""
+    """Find the first pass, or stage after the passes, in whose output a text is."""
     from tritonsmith.core.errors import SmithError
     from tritonsmith.core.ui import console
     from tritonsmith.lab.isolate import first_pass_with
 
-    if when == "wrong":
-        _wrong(made, kernel, space, by, json=json)
+    pattern = first_pass_with.compiled_pattern(text, regex=regex)
+    folder = first_pass_with.folder_of(dump, kernel, pattern, space)
+    if tests.show_status(folder, first_pass_with.WORDS, json=json):
         return
-    if when:
-        manifest = _compiled(made, space, by)
-        terms = first_pass_with.limit(when, manifest)
-        step = first_pass_with.binary_step(manifest)
-        if json:
-            rows = [{"term": term, "value": value, "holds": holds} for term, value, holds in terms]
-            output.json({"schema": 1, "step": step, "terms": rows}, indent=None)
-            return
-        for term, value, holds in terms:
-            said = f"true, the value is {value}: {step}" if holds else f"false, the value is {value}"
-            console.out().print(f"{term}: {said}", markup=False)
-        return
-    sought = first_pass_with.compiled_pattern(pattern, regex=regex)
-    held = first_pass_with.texts(made, kernel, sought, ())
-    if held is None:
-        stages = first_pass_with.stages_of(_compiled(made, space, by))
-        held = first_pass_with.texts(made, kernel, sought, stages)
+    answer, notes = first_pass_with.run(
+        dump,
+        kernel,
+        pattern,
+        lambda: _compiled(dump, space, by),
+        space,
+        tests.rules,
+        silent=json,
+    )
+    sentence = first_pass_with.sentence(answer, text)
+    tests.write_page(notes, "isolate", [sentence], first_pass_with.WORDS)
     if json:
-        output.json(first_pass_with.as_json(held, pattern), indent=None)
-    elif held is None:
-        raise SmithError(first_pass_with.sentence(held, pattern), where=made.folder)
+        output.json(first_pass_with.as_json(answer, text), indent=None)
+    elif answer is None:
+        raise SmithError(sentence, where=dump.folder)
     else:
-        console.out().print(first_pass_with.sentence(held, pattern), markup=False)
+        console.out().print(sentence, markup=False)
+
+
+def _limited(
+    dump: DumpIndex, kernel: str, when: str, space: Workspace, by: ReplayerOptions, *, json: bool
+) -> None:
+    """Check limits of the compiled kernel, or, with `wrong`, find the first pass that changes its result."""
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.isolate import first_pass_with
+
+    if when == "wrong":
+        _wrong(dump, kernel, space, by, json=json)
+        return
+    manifest = _compiled(dump, space, by)
+    terms = first_pass_with.limit(when, manifest)
+    step = first_pass_with.binary_step(manifest)
+    if json:
+        rows = [{"term": term, "value": value, "holds": holds} for term, value, holds in terms]
+        output.json({"schema": 1, "step": step, "terms": rows}, indent=None)
+        return
+    for term, value, holds in terms:
+        text = f"true, the value is {value}: {step}" if holds else f"false, the value is {value}"
+        console.out().print(f"{term}: {text}", markup=False)
 
 
 def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:

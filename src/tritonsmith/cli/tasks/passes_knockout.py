@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, PoolOptions
@@ -15,7 +15,12 @@ from tritonsmith.cli.tasks.options import CHECK, COMPILED_KERNEL, DRY_RUN, JSON,
 from tritonsmith.cli.tasks.task import task
 
 if TYPE_CHECKING:
+    from tritonsmith.compiler.interpreter import Interpreter
+    from tritonsmith.compiler.request import CompileRequest
     from tritonsmith.core.ui.tables import Grid
+    from tritonsmith.lab.journal import Journal
+
+K = TypeVar("K")  # the result of one kernel and target
 
 
 @task(tables=True)
@@ -49,25 +54,57 @@ def knockout(
         return
     if check:
         raise UsageError("--check is about a program's values", hints=["-- python script.py"])
-    wanted = what.requests(kernel, by=by)
-    where = by.toolchain(*wanted, dry_run=dry_run)
+    requests = what.requests(kernel, by=by)
+    module = llvm_passes if llvm else passes_knockout
+    where = by.toolchain(*requests, dry_run=dry_run)
     if dry_run:
-        for one in wanted:
-            output.compile_of((llvm_passes if llvm else passes_knockout).first(one, where, out))
+        for request in requests:
+            output.compile_of(module.first(request, where, out))
         each = "for each number of LLVM's passes" if llvm else "without each pass"
         console.note(f"and one compile {each} that this one counts")
         return
+    name = passes_knockout.LLVM_JOURNAL if llvm else passes_knockout.JOURNAL
+    folders = [passes_knockout.folder_of(request, where, out) for request in requests]
+    journals = {folder.name: folder / name for folder in folders}
+    if tests.show_status(journals, passes_knockout.WORDS, json=json):
+        return
     if llvm:
-        limited = [made for one in wanted for made in llvm_passes.execute(one, where, out, silent=json)]
+        limited, notes = _each(llvm_passes.execute, requests, where, out, tests, json=json)
+        tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
         _print(report.llvm_as_json(limited), report.tables_of_llvm(limited), json=json)
         return
-    found = [made for one in wanted for made in passes_knockout.execute(one, where, out, silent=json)]
-    tables = itertools.chain(report.tables_of(found), [report.summary(found)] if len(wanted) > 1 else [])
-    _print(report.as_json(found), tables, json=json)
+    knockouts, notes = _each(passes_knockout.execute, requests, where, out, tests, json=json)
+    tests.write_page(notes, "knockout", [notes.answer], passes_knockout.WORDS)
+    tables = itertools.chain(
+        report.tables_of(knockouts), [report.summary(knockouts)] if len(requests) > 1 else []
+    )
+    _print(report.as_json(knockouts), tables, json=json)
     if not json:
         console.note(
             "whether the code without a pass is right, only a run on its GPU tells: -- python script.py"
         )
+
+
+def _each(
+    execute: Callable[..., tuple[tuple[K, ...], Journal]],
+    requests: Sequence[CompileRequest],
+    where: Interpreter,
+    out: Path | None,
+    tests: ExperimentOptions,
+    *,
+    json: bool,
+) -> tuple[list[K], Journal]:
+    """Knock out the passes of each kernel, and merge the journals."""
+    from tritonsmith.lab.journal import merged
+    from tritonsmith.lab.knockout.knockout import folder_of
+
+    knockouts: list[K] = []
+    journals = {}
+    for request in requests:
+        answers, journal = execute(request, where, out, tests.rules, silent=json)
+        knockouts += answers
+        journals[folder_of(request, where, out).name] = journal
+    return knockouts, merged(journals)
 
 
 def _of_program(

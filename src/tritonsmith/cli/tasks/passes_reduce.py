@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.option_fields import OutFile, again, flag, word
 from tritonsmith.cli.tasks.option_task import command_line
 from tritonsmith.cli.tasks.options import DUMPED_KERNEL, JSON, OUT_FILE, REDUCE_TIMEOUT, ReplayerOptions
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 def reduce_(
     context: Any,
     by: ReplayerOptions,
+    tests: ExperimentOptions,
     file: Path = word(".mlir file, or a folder of passes.dump or passes.isolate"),
     pass_: str = flag("failing passes: tritongpu-pipeline{num-stages=3}", "", unset="RUN line's"),
     when: str = flag("wrong: the passes change what a kernel computes", "", unset="they fail"),
@@ -36,55 +38,20 @@ def reduce_(
     json: bool = JSON,
 ) -> None:
     """Reduce an IR file while a pass or command fails the same way."""
-    from tritonsmith.compiler.dump import index
-    from tritonsmith.compiler.replay import replayer
-    from tritonsmith.compiler.request import options_of
     from tritonsmith.core.envs import workspace
-    from tritonsmith.core.errors import InterruptedRunError, UsageError
+    from tritonsmith.core.errors import InterruptedRunError
     from tritonsmith.core.plan import Plan, Write
-    from tritonsmith.core.ui import console
-    from tritonsmith.lab.isolate import failing_pass
     from tritonsmith.lab.isolate import issue_folder as files
-    from tritonsmith.lab.isolate import report as isolate_report
     from tritonsmith.lab.reduce import command as reduce_command
     from tritonsmith.lab.reduce import mlir_reduce, report
-    from tritonsmith.lab.reduce.pass_runner import PassRunner
 
     space = workspace.default()
     _, command = command_line()
-    wrong = _is_wrong(when, command)
-    if wrong and file.is_dir() and (file / index.FILE).is_file():
-        text, way = _wrong_pass(index.read(file), kernel, space, by)
-        to = file / "reduced.mlir"
-    elif file.is_dir() and (file / index.FILE).is_file() and not (pass_ or command):
-        dump = index.read(file)
-        chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt)
-        made = failing_pass.isolate(
-            dump, index.choose_kernel(dump, kernel), chosen, space, options_of(by.option)
-        )
-        if not made.same:
-            console.warn(isolate_report.summary(made))
-        text, way, to = made.text, made.way, file / "reduced.mlir"
-    else:
-        path = file / "input.mlir" if file.is_dir() else file
-        text = _read(path)
-        to = path.with_name("reduced.mlir" if file.is_dir() else f"{path.stem}.reduced{path.suffix}")
-        if command:
-            if pass_:
-                raise UsageError("--pass and a command contradict each other")
-            way = PassRunner(command=tuple(command))
-            _runnable(command[0])
-        else:
-            pipeline = pass_ or files.pipeline_of(text)
-            if not pipeline:
-                raise UsageError(
-                    "no failing pass is named",
-                    where=path,
-                    hints=["--pass tritongpu-coalesce", "-- command {}", "a RUN line in the file names them"],
-                )
-            way = _way(pipeline, space, path, by, wrong=wrong)
+    text, way, to = _given(file, pass_, when, kernel, command, space, by, silent=json)
     if out:
         to = out.path(to.name)
+    if tests.show_status(reduce_command.folder_of(text, way, space), reduce_command.WORDS, json=json):
+        return
     options = reduce_command.ReduceOptions(
         timeout or reduce_command.ReduceOptions.timeout,
         jobs or reduce_command.JOBS,
@@ -92,24 +59,80 @@ def reduce_(
         file.name if command and not file.is_dir() else "in.mlir",
         out=to,
         silent=json,
+        rules=tests.rules,
     )
-    found = reduce_command.reduce(text, way, space, options, report.progress())
-    text = files.headed(found.text, way.pipeline) if way.pipeline else found.text
+    reduced = reduce_command.reduce(text, way, space, options, report.progress())
+    text = files.headed(reduced.text, way.pipeline) if way.pipeline else reduced.text
     space.run(Plan("keep", (Write(to, text, phase="keep"),)), "passes.reduce", quiet=True)
-    _print(found, to, json=json)
-    if found.why == reduce_command.INTERRUPTED:
+    answer = [str(reduced.failure), report.summary(reduced)]
+    tests.write_page(reduced.journal, "reduce", answer, reduce_command.WORDS)
+    _print(reduced, to, json=json)
+    if reduced.why == reduce_command.INTERRUPTED:
         raise InterruptedRunError("interrupted; the best so far is kept", where=to)
 
 
-def _print(found: Reduced, to: Path, *, json: bool) -> None:
+def _given(
+    file: Path,
+    passes: str,
+    when: str,
+    kernel: str,
+    command: Sequence[str],
+    space: Workspace,
+    by: ReplayerOptions,
+    *,
+    silent: bool,
+) -> tuple[str, PassRunner, Path]:
+    """Return the text to reduce, what fails on it, and the file to write without `--out`."""
+    from tritonsmith.compiler.dump import index
+    from tritonsmith.compiler.replay import replayer
+    from tritonsmith.compiler.request import options_of
+    from tritonsmith.core.errors import UsageError
+    from tritonsmith.core.ui import console
+    from tritonsmith.lab.isolate import failing_pass
+    from tritonsmith.lab.isolate import issue_folder as files
+    from tritonsmith.lab.isolate import report as isolate_report
+    from tritonsmith.lab.reduce.pass_runner import PassRunner
+
+    wrong = _is_wrong(when, command)
+    is_dump = file.is_dir() and (file / index.FILE).is_file()
+    if wrong and is_dump:
+        return (*_wrong_pass(index.read(file), kernel, space, by), file / "reduced.mlir")
+    if is_dump and not (passes or command):
+        dump = index.read(file)
+        chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=by.triton_opt)
+        isolated, _ = failing_pass.isolate(
+            dump, index.choose_kernel(dump, kernel), chosen, space, options_of(by.option), silent=silent
+        )
+        if not isolated.same:
+            console.warn(isolate_report.summary(isolated))
+        return isolated.text, isolated.way, file / "reduced.mlir"
+    path = file / "input.mlir" if file.is_dir() else file
+    text = _read(path)
+    to = path.with_name("reduced.mlir" if file.is_dir() else f"{path.stem}.reduced{path.suffix}")
+    if command:
+        if passes:
+            raise UsageError("--pass and a command contradict each other")
+        _runnable(command[0])
+        return text, PassRunner(command=tuple(command)), to
+    pipeline = passes or files.pipeline_of(text)
+    if not pipeline:
+        raise UsageError(
+            "no failing pass is named",
+            where=path,
+            hints=["--pass tritongpu-coalesce", "-- command {}", "a RUN line in the file names them"],
+        )
+    return text, _way(pipeline, space, path, by, wrong=wrong), to
+
+
+def _print(reduced: Reduced, to: Path, *, json: bool) -> None:
     from tritonsmith.core.ui import console
     from tritonsmith.lab.reduce import report
 
     if json:
-        output.json({**report.as_json(found), "path": str(to)}, indent=None)
+        output.json({**report.as_json(reduced), "path": str(to)}, indent=None)
     else:
-        console.out().print(report.sizes(found))
-        console.out().print(report.summary(found), markup=False)
+        console.out().print(report.sizes(reduced))
+        console.out().print(report.summary(reduced), markup=False)
         console.write(to)
 
 

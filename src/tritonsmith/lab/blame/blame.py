@@ -11,24 +11,32 @@ from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.core import untrusted
+from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, digest
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import machine
+from tritonsmith.lab import experiment, inputs
 from tritonsmith.lab.batch import run
 from tritonsmith.lab.batch.kept import CompileJob
-from tritonsmith.lab.blame import axes, components, llc, ptxas_run, verdict
-from tritonsmith.lab.blame.axes import AxisRow
-from tritonsmith.lab.blame.components import Side
+from tritonsmith.lab.blame import components, mixtures, pipeline, verdict
+from tritonsmith.lab.blame import llc as programs
 from tritonsmith.lab.blame.llc import Llc
+from tritonsmith.lab.blame.mixtures import AxisRow, MixtureTests
 from tritonsmith.lab.blame.pipeline import PHASE, BlameSide, MixedPipeline
 from tritonsmith.lab.blame.verdict import BlameVerdict, Figures, Flip
-from tritonsmith.lab.compare import inputs, matching
+from tritonsmith.lab.compare import inputs as compared
+from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare.inputs import ComparedKernel
 from tritonsmith.lab.compare.matching import Pair
+from tritonsmith.lab.experiment import Rules
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.wheels import ptxas as registry
+
+_STEPS = "steps"  # folder of the mixtures' files
+_BINARIES = ("cubin", "hsaco")
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,11 @@ class BlameRequest:
     ptxas_versions: tuple[str, ...] | None
     llcs: tuple[Llc, ...]
     out: Path
+
+    @property
+    def journal(self) -> Path:
+        """The folder of the journal, which nothing else is in."""
+        return self.out / "journal"
 
     @property
     def jobs(self) -> tuple[CompileJob, CompileJob]:
@@ -104,12 +117,12 @@ def prepare(
     """
     if a == b:
         raise UsageError("--from and --to are the same Triton", hints=["--from 3.6.0 --to 3.9.0"])
-    [kernel] = inputs.one(asked)
+    [kernel] = compared.one(asked)
     space = workspace.default()
     own = registry.pip_python(Path(a.python))
-    versions = tuple(registry.resolve(one, own) for one in ptxas_versions) or None
+    versions = tuple(registry.resolve(version, own) for version in ptxas_versions) or None
     out = space.root / "blame" / digest(a.label, b.label, kernel.asked.flags())
-    llcs = llc.at_hand(more_llcs, llc.trees([side.env for side in (a, b) if side.env]))
+    llcs = programs.at_hand(more_llcs, programs.trees([side.env for side in (a, b) if side.env]))
     return BlameRequest(kernel, a, b, metrics, versions, llcs, out)
 
 
@@ -123,9 +136,24 @@ def plan(request: BlameRequest) -> Plan:
 
 
 def execute(
-    request: BlameRequest, *, count: int | None = None, timeout: int | None = None, silent: bool = False
-) -> tuple[Blamed, ...]:
-    """Compile by both, and mix.
+    request: BlameRequest,
+    rules: Rules,
+    *,
+    count: int | None = None,
+    timeout: int | None = None,
+    silent: bool = False,
+) -> tuple[tuple[Blamed, ...], Journal]:
+    """Compile by both, and mix; a run that was stopped goes on with the mixtures that it had not tested.
+
+    Args:
+        request: what is compared.
+        rules: how often each mixture is tested, and which are not.
+        count: compiles at once; None for as many as cores and memory allow.
+        timeout: seconds for one compile; None for the usual.
+        silent: show no progress.
+
+    Returns:
+        The answer for each target, and the journal of all mixtures.
 
     Raises:
         LockedError: somebody else does the same.
@@ -135,58 +163,96 @@ def execute(
     space = workspace.default()
     space.claim()
     with output_folder.held(request.out, space, PHASE):
-        steps = (Remove((request.out,), space.root, phase=PHASE), MakeDir(request.out, phase=PHASE))
-        space.run(Plan(PHASE, steps), PHASE, quiet=True)
-        made = run.run(request.jobs, count=count, timeout=timeout, silent=silent)
-        pairs = matching.pair([made[0]], [made[1]]).pairs
-        for pair in pairs:
-            for label, member in ((request.a.label, pair.a), (request.b.label, pair.b)):
-                if member.point.status != "ok":
-                    what = f"{pair.point} does not compile with {label}: there are no figures to explain"
-                    raise FactError(what, where=made[0].folder.parent, why=member.point.gist)
-        if not pairs:
-            raise FactError("no compile of A has a counterpart in B", where=request.out)
-        return tuple(_blamed(request, pair, count, timeout, silent=silent) for pair in pairs)
+        # Both are compiled anew in each run: their code says whether a journal still holds.
+        ends = tuple(job.out for job in request.jobs)
+        steps = (Remove((*ends, *request.out.glob("*-ptx-*")), space.root, phase=PHASE),)
+        space.run(Plan(PHASE, (*steps, MakeDir(request.out, phase=PHASE))), PHASE, quiet=True)
+        compiles = run.run(request.jobs, count=count, timeout=timeout, silent=silent)
+        pairs = _paired(request, compiles)
+        with experiment.kept(
+            request.journal, _key(request), space, PHASE, _baseline(pairs), rules, silent=silent
+        ) as notes:
+            if notes.count == 1:  # it begins anew
+                space.run(
+                    Plan(PHASE, (Remove((request.out / _STEPS,), space.root, phase=PHASE),)),
+                    PHASE,
+                    quiet=True,
+                )
+            answers = tuple(_blamed(request, pair, notes, count, timeout, silent=silent) for pair in pairs)
+            notes.end("; ".join(verdict.words for answer in answers for verdict in answer.verdicts))
+    return answers, notes
+
+
+def _paired(request: BlameRequest, compiles: Sequence[Manifest]) -> tuple[Pair, ...]:
+    """Pair the compiles of both.
+
+    Raises:
+        FactError: one of them fails, or none has a counterpart.
+    """
+    pairs = matching.pair([compiles[0]], [compiles[1]]).pairs
+    for pair in pairs:
+        for label, member in ((request.a.label, pair.a), (request.b.label, pair.b)):
+            if member.point.status != "ok":
+                what = f"{pair.point} does not compile with {label}: there are no figures to explain"
+                raise FactError(what, where=compiles[0].folder.parent, why=member.point.gist)
+    if not pairs:
+        raise FactError("no compile of A has a counterpart in B", where=request.out)
+    return pairs
+
+
+def _key(request: BlameRequest) -> object:
+    """Return all that a mixture depends on, but which mixture it is."""
+    sides = [inputs.compiled(request.kernel.asked, tritons.place_of(side)) for side in (request.a, request.b)]
+    llcs = [(llc.label, inputs.file(llc.program), inputs.file(programs.opt_of(llc))) for llc in request.llcs]
+    return (sides, request.a.label, request.b.label, request.ptxas_versions, llcs, configs.load("blame"))
+
+
+def _baseline(pairs: Sequence[Pair]) -> Observation:
+    """Return the compiles of both, by the digests of their binaries."""
+    binaries = [
+        [stage.sha256 for name, stage in member.point.stages.items() if name in _BINARIES]
+        for pair in pairs
+        for member in (pair.a, pair.b)
+    ]
+    return Observation(Verdict.GOOD, f"{len(pairs)} compiles by each", code=digest(binaries))
 
 
 def _blamed(
-    request: BlameRequest, pair: Pair, count: int | None, timeout: int | None, *, silent: bool
+    request: BlameRequest,
+    pair: Pair,
+    notes: Journal,
+    count: int | None,
+    timeout: int | None,
+    *,
+    silent: bool,
 ) -> Blamed:
     ends = _figures(pair.a.manifest, pair.a.point.id), _figures(pair.b.manifest, pair.b.point.id)
-    sides, options, notes = _one_ptx(request, pair, count, timeout, silent=silent)
-    work = request.out / "steps" / pair.a.point.id
-    space = workspace.default()
+    sides, options, remarks = _one_ptx(request, pair, count, timeout, silent=silent)
+    work, space = request.out / _STEPS / pair.a.point.id, workspace.default()
     space.run(Plan(PHASE, (MakeDir(work, phase=PHASE),)), PHASE, quiet=True)
-    there = set(sides[0].point.stages) & set(sides[1].point.stages)
-    every = components.of(pair.a.point.backend, there)
-    pipeline = MixedPipeline({"A": sides[0], "B": sides[1]}, every, options, work, space, silent)
-    replayed = pipeline.figures(pipeline.pure("A")), pipeline.figures(pipeline.pure("B"))
-    flips = tuple(_flips(pipeline))
-    wanted = request.metrics or tuple(ends[0])
-    found = (verdict.decide(metric, ends, replayed, flips) for metric in wanted)
-    rows = [*axes.tritons(pipeline), *axes.llvms(pipeline, request.llcs)]
-    if pipeline.backend == "cuda":
-        rows += axes.assemblers(pipeline, _programs(request, pipeline, silent=silent))
+    parts = components.of(pair.a.point.backend, set(sides[0].point.stages) & set(sides[1].point.stages))
+    mixed = MixedPipeline({"A": sides[0], "B": sides[1]}, parts, options, work, space, silent)
+    assemblers = _programs(request, mixed, silent=silent) if mixed.backend == "cuda" else []
+    figures = experiment.run(
+        mixtures.search(pair.a.point.id, mixed, request.llcs, assemblers),
+        experiment.steady(MixtureTests(mixed, notes, space), notes, lambda test: test.metrics),
+        notes,
+        lambda _name, _observation: None,
+    )
+    decisions = (
+        verdict.decide(metric, ends, figures.replayed, figures.flips)
+        for metric in request.metrics or tuple(ends[0])
+    )
     return Blamed(
         pair.point,
         pair.a.point.target,
         ends,
-        replayed,
-        flips,
-        tuple(one for one in found if one),
-        tuple(rows),
-        (*notes, *_differences(pipeline), *pipeline.notes),
+        figures.replayed,
+        figures.flips,
+        tuple(decision for decision in decisions if decision),
+        figures.rows,
+        (*remarks, *_differences(mixed), *figures.notes),
     )
-
-
-def _flips(pipeline: MixedPipeline) -> Iterator[Flip]:
-    ends: tuple[tuple[Side, Side], ...] = (("A", "B"), ("B", "A"))
-    for group in components.groups(pipeline.components):
-        there, back = (
-            pipeline.try_figures({**pipeline.pure(base), **dict.fromkeys(group.names, other)})
-            for base, other in ends
-        )
-        yield Flip(group, there, back)
 
 
 def _one_ptx(
@@ -199,64 +265,65 @@ def _one_ptx(
     notes = []
     if pair.a.point.backend == "cuda":
         texts = [member.manifest.path(member.point, "ptx") for member in members]
-        versions = [llc.ptx_target(untrusted.read_text(one, untrusted.OURS))[1] for one in texts if one]
+        versions = [
+            programs.ptx_target(untrusted.read_text(text, untrusted.OURS))[1] for text in texts if text
+        ]
         oldest = min(versions, key=version_key)
         options["ptx_version"] = int(oldest.replace(".", ""))
         for at, version in enumerate(versions):
             if version != oldest:
                 notes.append(f"{specs[at].label} produces PTX {version}; the mixtures use PTX {oldest}")
-                asked = replace(request.kernel.asked, options=options, targets=_target(pair))
+                asked = replace(
+                    request.kernel.asked, options=options, targets=targets.parse_all([pair.a.point.target])
+                )
                 out = request.out / f"{'ab'[at]}-ptx-{oldest}-{pair.a.point.id}"
-                [made] = run.run(
+                [compiled] = run.run(
                     [CompileJob(asked, specs[at], out)], count=count, timeout=timeout, silent=silent
                 )
-                point = made.points[0]
+                point = compiled.points[0]
                 if point.status != "ok":
                     what = f"{specs[at].label} does not compile it with PTX {oldest}"
                     raise FactError(what, where=out, why=point.gist)
-                members[at] = matching.PairMember(made, point)
-    places = [tritons.place_of(one) for one in specs]
+                members[at] = matching.PairMember(compiled, point)
+    places = [tritons.place_of(triton) for triton in specs]
     first, second = (
-        BlameSide(one.label, place.python, member.manifest, member.point, place.variables)
-        for one, place, member in zip(specs, places, members, strict=True)
+        BlameSide(triton.label, place.python, member.manifest, member.point, place.variables)
+        for triton, place, member in zip(specs, places, members, strict=True)
     )
     return (first, second), options, notes
 
 
-def _target(pair: Pair) -> tuple[targets.Target, ...]:
-    return targets.parse_all([pair.a.point.target])
+def _figures(compiled: Manifest, point: str) -> Figures:
+    row = next(row for row in measure.of_manifest(compiled).rows if row.point == point)
+    return pipeline.summary(row.values, row.backend)
 
 
-def _figures(made: Manifest, point: str) -> Figures:
-    row = next(row for row in measure.of_manifest(made).rows if row.point == point)
-    return ptxas_run.summary(row.values, row.backend)
+def _programs(request: BlameRequest, mixed: MixedPipeline, *, silent: bool) -> list[tuple[str, Path]]:
+    """Return version and program of both Tritons' ptxas, then of those that were named.
 
-
-def _programs(request: BlameRequest, pipeline: MixedPipeline, *, silent: bool) -> list[tuple[str, Path]]:
-    """The ptxas of both Tritons and those that were named, or else the last of each CUDA in between."""
-    sides: tuple[Side, Side] = ("A", "B")
-    own = {registry.version_of(program): program for program, _ in map(pipeline.assembler, sides)}
-    low, high = min(own, key=version_key), max(own, key=version_key)
-    wanted = request.ptxas_versions
-    if wanted is None:
-        last = {version_key(one)[:2]: one for one in registry.known()}
-        ends = version_key(low)[:2], version_key(high)[:2]
-        wanted = tuple(one for cuda, one in last.items() if ends[0] < cuda < ends[1])
+    Without any named, they are the last of each CUDA between the two.
+    """
+    own = {registry.version_of(program): program for program, _ in map(mixed.assembler, mixtures.SIDES)}
+    versions = request.ptxas_versions
+    if versions is None:
+        low, high = (version_key(end(own, key=version_key))[:2] for end in (min, max))
+        last = {version_key(version)[:2]: version for version in registry.known()}
+        versions = tuple(version for cuda, version in last.items() if low < cuda < high)
     space, here = workspace.default(), machine.read()
-    python = registry.pip_python(pipeline.sides["A"].python)
-    for version in wanted:
+    python = registry.pip_python(mixed.sides["A"].python)
+    for version in versions:
         if version not in own:
-            one = registry.prepare(version, space, here, python)
-            registry.install(one, space, silent=silent)
-            own[version] = one.path
+            prepared = registry.prepare(version, space, here, python)
+            registry.install(prepared, space, silent=silent)
+            own[version] = prepared.path
     return list(own.items())
 
 
-def _differences(pipeline: MixedPipeline) -> Iterator[str]:
+def _differences(mixed: MixedPipeline) -> Iterator[str]:
     """Describe the differences of both ptxas and of their flags."""
-    if pipeline.backend != "cuda":
+    if mixed.backend != "cuda":
         return
-    (first, flags_a), (second, flags_b) = pipeline.assembler("A"), pipeline.assembler("B")
+    (first, flags_a), (second, flags_b) = map(mixed.assembler, mixtures.SIDES)
     yield f"ptxas {registry.version_of(first)} -> {registry.version_of(second)}"
     gone, new = (" ".join(sorted(set(x) - set(y))) for x, y in ((flags_a, flags_b), (flags_b, flags_a)))
     if gone or new:

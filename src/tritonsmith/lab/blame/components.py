@@ -70,11 +70,6 @@ def of(backend: str, texts: Iterable[str]) -> tuple[BlameComponent, ...]:
     return tuple(table[name] for name in names)
 
 
-def all_of(side: Side, components: Iterable[BlameComponent]) -> Choice:
-    """Everything is that of one side."""
-    return {one.name: side for one in components}
-
-
 def groups(components: Sequence[BlameComponent]) -> tuple[ComponentGroup, ...]:
     """Return the groups to exchange: each component, each axis, and all before the last axis, each once."""
     single = [(one,) for one in components]

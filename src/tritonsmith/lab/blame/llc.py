@@ -1,4 +1,7 @@
-"""The LLVMs at hand: their llc on Triton's llir, with the flags that Triton gives LLVM."""
+"""The LLVMs at hand: their llc and opt on Triton's llir, with the flags that Triton gives LLVM.
+
+Triton's O3 has a pass of its own, which breaks up PHI nodes of structs: no opt has that one.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from tritonsmith.facts.variables import covers
 _NAME = re.compile(r"llc(-\d+)?", re.ASCII)
 _VERSION = re.compile(r"LLVM version (\d+\.\d+\.\d+\S*)")
 _PTX = re.compile(r"^\s*ptx(\d+)\s", re.MULTILINE)
+_TRIPLE = re.compile(r"^target triple = .*\n", re.MULTILINE)
 _TARGET = re.compile(r'^\s*\.amdgcn_target "([^"]+)"', re.MULTILINE)
 _NO_CPU = "is not a recognized processor"
 _SHORT = 12  # digits of a commit
@@ -162,6 +166,47 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
     made = untrusted.read_text(out, untrusted.OURS)
     files.write(out, _as_triton_ptx(made, (cpu, version)) if cuda else _as_triton_amdgcn(made, own))
     return [flag for flag in wanted if flag not in flags]
+
+
+def opt_of(llc: Llc) -> Path:
+    """Return the opt beside an llc: `/usr/lib/llvm-19/bin/opt`, `opt-19`."""
+    return llc.program.with_name(llc.program.name.replace("llc", "opt", 1))
+
+
+def optimized(llc: Llc, llir: Path, out: Path, point: Point, triton: str) -> Path:
+    """Write what the O3 of an LLVM makes of an llir, as Triton runs it.
+
+    Args:
+        llc: of the LLVM; its opt lies beside it.
+        llir: the file, which LLVM has not optimised.
+        out: the file to write.
+        point: the compile.
+        triton: version, whose flags are taken.
+
+    Returns:
+        The file that was written.
+
+    Raises:
+        FactError: there is no opt, or it does not take the file.
+    """
+    table = configs.load("blame")["opt"]
+    argv = [str(opt_of(llc)), "-S", *table["arguments"]]
+    text = untrusted.read_text(llir, untrusted.OURS)
+    machine = table["machine"].get(point.backend)
+    if machine and covers(triton, machine):
+        triple = configs.load("blame")["llc"]["triples"][point.backend]
+        argv += [f"-mtriple={triple}", f"-mcpu={point.arch}", str(llir)]
+    else:  # opt makes a target machine for the triple that a text names
+        files.write(out, _TRIPLE.sub("", text))
+        argv += [*table["no-machine"], str(out)]
+    for row in table["flags"]:
+        if row["arch"] in {point.backend, point.arch} and covers(triton, row["since"], row.get("until", "")):
+            argv += row["flags"]
+    answer = query([*argv, "-o", str(out)], timeout=table["timeout"])
+    if answer is None or answer.code:
+        what = f"the opt of {llc.label} does not accept this llir"
+        raise FactError(what, where=opt_of(llc), why=refusal(answer, Path(argv[-1])))
+    return out
 
 
 def refusal(answer: CommandOutput | None, llir: Path) -> str:

@@ -10,15 +10,17 @@ from typing import Any, TypeVar, cast
 
 from tritonsmith.compiler import call, interpreter
 from tritonsmith.compiler.manifest import Manifest, Point
-from tritonsmith.compiler.resources import measure
+from tritonsmith.compiler.resources import measure, ptxas
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import MakeDir, Plan, Remove, digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
+from tritonsmith.core.process import query
+from tritonsmith.lab import metrics
 from tritonsmith.lab.blame import llc as of_llc
-from tritonsmith.lab.blame import opt, ptxas_run, respell
-from tritonsmith.lab.blame.components import TEXTS, BlameComponent, Choice, Side, all_of
+from tritonsmith.lab.blame import respell
+from tritonsmith.lab.blame.components import TEXTS, BlameComponent, Choice, Side
 from tritonsmith.lab.blame.llc import Llc
 from tritonsmith.lab.blame.verdict import Figures
 from tritonsmith.worker.messages import StageRequest, StageRow
@@ -26,6 +28,7 @@ from tritonsmith.worker.messages import StageRequest, StageRow
 PHASE = "blame"
 Made = TypeVar("Made")
 _UNKNOWN = re.compile(r"^\s*\.extern \.func[^;]*?\b(llvm\.[\w.]+)|\b(llvm\.[a-z]\w*\.[\w.]+)@", re.MULTILINE)
+_SHOWN = 3  # lines of a message of ptxas
 _LAUNCH = re.compile(r"^\.(?:reqntid|maxntid|minnctapersm|maxnreg|reqnctapercluster)\b.*", re.MULTILINE)
 
 
@@ -134,7 +137,7 @@ class MixedPipeline:
 
         def compiled(llir: Path) -> list[str]:
             if unoptimized:
-                llir = opt.optimized(llc, llir, out.with_suffix(".llir"), side.point, side.manifest.triton)
+                llir = of_llc.optimized(llc, llir, out.with_suffix(".llir"), side.point, side.manifest.triton)
             lacks = of_llc.assembly(llc, llir, like, out, side.point, side.manifest.triton)
             _check(out, like)
             return lacks
@@ -165,14 +168,7 @@ class MixedPipeline:
             return self.assembled(text, program, flags, side.point)
         path = self.step(choice[last], last, text, "hsaco")[0]
         point = side.point
-        return ptxas_run.summary(measure.values(path, point.arch, point.metadata, None), "hip")
-
-    def try_figures(self, choice: Choice) -> Figures | str:
-        """`figures`, or why there are none."""
-        try:
-            return self.figures(choice)
-        except FactError as error:
-            return ": ".join(filter(None, (error.what, error.why)))
+        return summary(measure.values(path, point.arch, point.metadata, None), "hip")
 
     def assembler(self, whose: Side) -> tuple[Path, tuple[str, ...]]:
         """The ptxas that a side runs for its own PTX, and its flags.
@@ -195,9 +191,7 @@ class MixedPipeline:
         """
         key = digest("ptxas", _content(ptx), str(program), list(flags))
         out = self.work / f"{key[:12]}.cubin"
-        return self._once(
-            key, lambda: ptxas_run.figures(ptx, program, flags, out, point.arch, point.metadata)
-        )
+        return self._once(key, lambda: _figures_of_ptx(ptx, program, flags, out, point))
 
     def step(
         self, whose: Side, of: str, source: Path, stage: str, variables: Mapping[str, str] | None = None
@@ -225,7 +219,11 @@ class MixedPipeline:
 
     def pure(self, whose: Side) -> Choice:
         """Everything by one side."""
-        return all_of(whose, self.components)
+        return {part.name: whose for part in self.components}
+
+    def afresh(self, work: Path) -> MixedPipeline:
+        """Return the same pipeline, with nothing made yet, in another folder."""
+        return replace(self, work=work, notes={}, _made={})
 
     def _read_by(self, llir: Path, reader: Callable[[Path], Made]) -> Made:
         """Return what a reader makes of an llir, in the newest spelling that it accepts.
@@ -328,3 +326,28 @@ def _said(log: Path) -> str:
     except OSError:
         return ""
     return next((line.strip() for line in lines if "ERROR" in line or "error" in line), "")
+
+
+def summary(values: Figures, backend: str) -> Figures:
+    """Return registers, spills and code, of the resources of a kernel."""
+    return {name: metrics.value_of(name, values, backend)[1] for name in metrics.summary()}
+
+
+def _figures_of_ptx(ptx: Path, program: Path, flags: Sequence[str], out: Path, point: Point) -> Figures:
+    """Run ptxas once, and measure what it makes; one of the flags is `-v`.
+
+    Raises:
+        FactError: ptxas refuses it.
+    """
+    timeout = configs.load("kernel-resources")["ptxas"]["timeout"]
+    answer = query((str(program), *flags, str(ptx), "-o", str(out)), timeout=timeout)
+    if answer is None or answer.code:
+        lines = [line for line in (answer.err if answer else "").splitlines() if line.strip()]
+        message = "\n".join(line.replace(f"{ptx}, ", "") for line in lines[:_SHOWN])
+        why = message or "it does not run, or did not finish in time"
+        raise FactError("ptxas rejects this PTX", where=program, why=why)
+    values = measure.values(out, point.arch, point.metadata, ptx)
+    if values["spill_store_bytes"] is None:  # of a cubin without that note, ptxas itself tells
+        report = ptxas.parse(answer.err + answer.out)
+        values |= {"spill_store_bytes": report.stores, "spill_load_bytes": report.loads}
+    return summary(values, "cuda")

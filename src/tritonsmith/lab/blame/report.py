@@ -13,10 +13,11 @@ from tritonsmith.core import configs
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.lab import metrics
-from tritonsmith.lab.blame.axes import AxisRow
 from tritonsmith.lab.blame.blame import Blamed, BlameRequest
+from tritonsmith.lab.blame.mixtures import AxisRow
 from tritonsmith.lab.blame.verdict import BlameVerdict, Figures, Flip
 
+NOTHING = "no change in registers, spills and code: nothing to blame"
 _OF_MESSAGE = 160  # characters of a compiler's message
 
 
@@ -37,7 +38,7 @@ def blocks(request: BlameRequest, one: Blamed) -> Iterator[Text | Grid]:
             [[row.text, row.by, *_cells(row.figures, names)] for row in own],
         )
     if not one.verdicts:
-        yield Text("no change in registers, spills and code: nothing to blame")
+        yield Text(NOTHING)
     for verdict in one.verdicts:
         yield Text(sentence(one, verdict))
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tritonsmith.compiler.dump.index import DumpedKernel, DumpIndex
@@ -13,24 +16,54 @@ from tritonsmith.compiler.replay import job as replay_job
 from tritonsmith.compiler.replay.pass_chain import PassLink
 from tritonsmith.compiler.replay.replayer import Replayer
 from tritonsmith.compiler.replay.run import KernelPasses
-from tritonsmith.core import configs
+from tritonsmith.core import configs, untrusted
 from tritonsmith.core.command_line import command
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.core.plan import files
+from tritonsmith.core.plan import digest, files
 from tritonsmith.ir import strip_locations
-from tritonsmith.lab import failure
+from tritonsmith.lab import experiment, failure, inputs
+from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.reduce.interestingness import OracleAnswer
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.reduce.interestingness import Oracle
 from tritonsmith.lab.reduce.pass_runner import PassRunner
 
+WORDS = {
+    Verdict.GOOD: "succeeds",
+    Verdict.BAD: "fails as in the dump",
+    Verdict.OTHER: "another failure",
+    Verdict.SKIP: "not tested",
+}
 _DIED = re.compile(r"\b(SIG[A-Z]+)\b")
 _PYTHON = {  # what Python's faulthandler says
     "Fatal Python error: Segmentation fault": "SIGSEGV",
     "Fatal Python error: Aborted": "SIGABRT",
 }
 _TOGETHER = "the last pass does not fail alone, so the passes that it depends on run first"
+_LACKING = "this program has not all of these passes"
 _FILE = re.compile(r'"(?:[^"\\]|\\.)*/((?:[^"\\/]|\\.)*)"(?=:\d+:\d+)')
+
+
+@dataclass(frozen=True)
+class PipelineEnd:
+    """The last passes of a pipeline, run on the input of the first of them.
+
+    Attributes:
+        links: the passes; one if it runs alone.
+        stripped: the input has no locations; otherwise they are without folders.
+    """
+
+    links: tuple[PassLink, ...]
+    stripped: bool
+
+    @property
+    def name(self) -> str:
+        """In the journal: `12 tritongpu-coalesce`, `10 cse to 12 tritongpu-coalesce, with locations`."""
+        first, last = (f"{link.dump.number} {link.dump.argument}" for link in (self.links[0], self.links[-1]))
+        passes = last if len(self.links) == 1 else f"{first} to {last}"
+        return passes if self.stripped else f"{passes}, with locations"
 
 
 @dataclass(frozen=True)
@@ -42,7 +75,7 @@ class Isolated:
         links: the passes; one if it fails alone.
         way: how they are run.
         text: their input.
-        answer: what came of it.
+        log: what was printed when they failed.
         failure: the same, in short.
         recorded: that of the dump.
         stripped: the input has no locations; otherwise they are without folders.
@@ -53,7 +86,7 @@ class Isolated:
     links: tuple[PassLink, ...]
     way: PassRunner
     text: str
-    answer: OracleAnswer
+    log: str
     failure: Failure
     recorded: Failure
     stripped: bool
@@ -70,10 +103,140 @@ class Isolated:
         return _same(self.recorded, self.failure)
 
 
+@dataclass
+class PipelineEndTests:
+    """Runs ends of a pipeline on their inputs.
+
+    Attributes:
+        seen: the kernel's passes.
+        ways: how the passes that begin with the one of this number are run, or why they cannot be.
+        recorded: the failure of the dump.
+        folder: for the logs, of which a journal would become large.
+    """
+
+    seen: KernelPasses
+    ways: Mapping[int, PassRunner | str]
+    recorded: Failure
+    folder: Path
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _begin: int = -1  # number of the first pass that the oracle runs
+    _oracle: Oracle | None = None
+
+    def __call__(self, ends: Sequence[PipelineEnd]) -> Iterator[Observation]:
+        """Run each: BAD where it fails as in the dump, OTHER where it fails in another way.
+
+        Raises:
+            FactError: the failing pass cannot read its own input.
+            UsageError: this program has no such pass.
+        """
+        for end in ends:
+            began = time.monotonic()
+            try:
+                answer = self._oracle_of(end).ask(self.text(end))
+            except UsageError as error:
+                if len(end.links) == 1:
+                    raise
+                yield Observation(Verdict.OTHER, error.what, _LACKING)
+                continue
+            if not answer.began and not end.stripped and len(end.links) == 1:
+                raise self._unreadable(end, answer.log)
+            files.write(self.log(end), answer.log)
+            seconds = time.monotonic() - began
+            if answer.failure is None:
+                why = "" if answer.began else "the passes did not begin"
+                yield Observation(Verdict.GOOD if answer.began else Verdict.OTHER, why=why, seconds=seconds)
+                continue
+            verdict = Verdict.BAD if _same(self.recorded, answer.failure) else Verdict.OTHER
+            yield Observation(verdict, str(answer.failure), seconds=seconds, failure=answer.failure)
+
+    def text(self, end: PipelineEnd) -> str:
+        """Return the input of its first pass."""
+        text = self.seen.index.text(end.links[0].dump)
+        if not end.stripped:
+            return without_folders(text)
+        return strip_locations.without("mlir", text.encode()).decode().strip() + "\n"
+
+    def log(self, end: PipelineEnd) -> Path:
+        """Return the file with what was printed in the last test of an end."""
+        return self.folder / f"{digest(end.name)[:16]}.log"
+
+    def close(self) -> None:
+        """Stop the interpreter that runs passes."""
+        self._stack.close()
+
+    def _oracle_of(self, end: PipelineEnd) -> Oracle:
+        begin = end.links[0].dump.number
+        if self._oracle is None or begin != self._begin:
+            self._stack.close()
+            way = self.ways[begin]
+            assert isinstance(way, PassRunner)  # noqa: S101 - the search asks for no other
+            scratch = self._stack.enter_context(files.scratch("isolate-"))
+            limit = float(configs.load("passes-replay")["limits"]["pass"])
+            self._oracle = self._stack.enter_context(closing(way.oracle(scratch, limit)))
+            self._begin = begin
+        return self._oracle
+
+    def _unreadable(self, end: PipelineEnd, log: str) -> FactError:
+        way = self.ways[end.links[0].dump.number]
+        triton = self.seen.index.triton or "its version is unknown"
+        return FactError(
+            "the input of the failing pass cannot be parsed, or the pass cannot be added",
+            where=way.who if isinstance(way, PassRunner) else None,
+            why=failure.anonymous(log.strip())[-2000:] or None,
+            hints=[f"use the Triton that wrote the dump: {triton}"],
+        )
+
+
+def search(
+    links: Sequence[PassLink], runnable: Callable[[PassLink], bool]
+) -> Search[PipelineEnd, tuple[PipelineEnd, Observation] | None]:
+    """Ask for the last pass alone, then for one more before it each time, until it fails as in the dump.
+
+    Args:
+        links: the passes up to the one that failed.
+        runnable: whether the passes from this one on can be run.
+
+    Returns:
+        The first that fails as in the dump, or else the first that fails at all; None if none does.
+    """
+    other: tuple[PipelineEnd, Observation] | None = None
+    for begin in reversed(range(len(links))):
+        if not runnable(links[begin]):
+            continue
+        for stripped in (True, False):  # some failures are about locations
+            end = PipelineEnd(tuple(links[begin:]), stripped)
+            (test,) = yield [end]
+            if test.verdict is Verdict.BAD:
+                return end, test
+            if test.why == _LACKING:  # so has each longer end
+                return other
+            if test.failure and other is None:
+                other = end, test
+    return other
+
+
 def isolate(
-    index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace, options: Mapping[str, Any]
-) -> Isolated:
+    index: DumpIndex,
+    kernel: DumpedKernel,
+    tool: Replayer,
+    space: Workspace,
+    options: Mapping[str, Any],
+    rules: Rules = Rules(),  # noqa: B008 - frozen
+    *,
+    silent: bool = False,
+) -> tuple[Isolated, Journal]:
     """Find the failing pass, and run it alone; with the passes before it if it does not fail alone.
+
+    A run that was stopped goes on with the passes that it had not run.
+
+    Args:
+        index: the dump.
+        kernel: of it.
+        tool: runs the passes.
+        space: the workspace.
+        options: of the compile, as far as the IR does not name them.
+        rules: how often passes are run, and which are not.
+        silent: say nothing of a run that was stopped.
 
     Raises:
         SmithError: nothing failed in this dump, or the failure cannot be reproduced.
@@ -88,35 +251,71 @@ def isolate(
     seen = run.look(index, kernel, tool, space, options)
     links = _until(seen)
     recorded = recorded_failure(kernel)
-    other: Isolated | None = None
-    refused = ""
-    for begin in reversed(range(len(links))):
-        chosen = links[begin:]
-        notes = seen.notes if len(chosen) == 1 else (*seen.notes, _TOGETHER)
-        made = way(seen, chosen, tool, space)
-        if isinstance(made, str):
-            refused = refused or made
-            continue
-        try:
-            found = _run(seen, chosen, made, recorded, notes)
-        except UsageError:  # this program has not all of the passes before it
-            if len(chosen) == 1:
-                raise
-            break
-        if found and found.same:
-            return found
-        other = other or found
-    if other:
-        return other
+    ways: dict[int, PassRunner | str] = {}
+
+    def runnable(first: PassLink) -> bool:
+        number = first.dump.number
+        if number not in ways:
+            ways[number] = way(seen, links[links.index(first) :], tool, space)
+        return not isinstance(ways[number], str)
+
+    space.claim()
+    folder = folder_of(index, kernel, tool, space)
+    program = inputs.program(tool.opt) if tool.opt else tool.python and inputs.python(tool.python)
+    texts = [(link.dump.pipeline, inputs.file(index.path(link.dump))) for link in links]
+    key = (texts, dict(options), str(tool), program, inputs.environment())
+    baseline = Observation(Verdict.BAD, str(recorded), failure=recorded)
+    with (
+        experiment.kept(folder, key, space, "passes.isolate", baseline, rules, silent=silent) as notes,
+        closing(PipelineEndTests(seen, ways, recorded, folder)) as tests,
+    ):
+        answer = experiment.run(search(links, runnable), tests, notes, lambda _name, _observation: None)
+        if answer is None:
+            raise _not_reproduced(links, ways, recorded, index, tool)
+        end, test = answer
+        chosen = ways[end.links[0].dump.number]
+        assert isinstance(chosen, PassRunner)  # noqa: S101 - it was run
+        assert test.failure is not None  # noqa: S101 - it failed
+        isolated = Isolated(
+            seen,
+            end.links,
+            chosen,
+            tests.text(end),
+            untrusted.read_text(tests.log(end), untrusted.OURS),
+            test.failure,
+            recorded,
+            end.stripped,
+            seen.notes if len(end.links) == 1 else (*seen.notes, _TOGETHER),
+        )
+        notes.end(str(test.failure))
+    return isolated, notes
+
+
+def folder_of(index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace) -> Path:
+    """Return the folder of the journal of a kernel's isolation."""
+    about = digest(str(index.folder.absolute()), kernel.name, str(tool.opt or tool.python))
+    return space.root / "passes" / "isolate" / f"{about[:16]}-journal"
+
+
+def _not_reproduced(
+    links: Sequence[PassLink],
+    ways: Mapping[int, PassRunner | str],
+    recorded: Failure,
+    index: DumpIndex,
+    tool: Replayer,
+) -> SmithError:
+    failing = links[-1].dump.argument
+    # The shortest end comes first, and its refusal says most.
+    refused = next((way for way in ways.values() if isinstance(way, str)), "")
     if refused:
-        raise FactError(
-            f"{links[-1].dump.argument} cannot be run alone by this Triton",
+        return FactError(
+            f"{failing} cannot be run alone by this Triton",
             where=tool.python,
             why=refused,
             hints=["triton-opt of a build runs every pass: --triton-opt PATH, --env NAME"],
         )
-    raise SmithError(
-        f"cannot reproduce: {links[-1].dump.argument} succeeds on the dumped input",
+    return SmithError(
+        f"cannot reproduce: {failing} succeeds on the dumped input",
         where=tool.opt or tool.python,
         why=f"failure in the dump: {recorded}",
         hints=[
@@ -128,13 +327,13 @@ def isolate(
 
 def way(seen: KernelPasses, links: Sequence[PassLink], tool: Replayer, space: Workspace) -> PassRunner | str:
     """Return the runner of some passes, or the reason why they cannot run."""
-    told, rehearsed = replay_job.tells_options(seen.links), seen.rehearsal.calls
-    pipeline, _ = replay_job.pipeline_of(links, rehearsed, told=told)
+    has_options, rehearsed = replay_job.tells_options(seen.links), seen.rehearsal.calls
+    pipeline, _ = replay_job.pipeline_of(links, rehearsed, told=has_options)
     if tool.opt:
         return PassRunner(pipeline, opt=tool.opt)
     assert tool.python is not None  # noqa: S101 - `replayer.choose` found one of the two
     known = bindings.known_bindings(tool.python, space)
-    calls, why, _ = replay_job.by_bindings(links, known, rehearsed, told=told)
+    calls, why, _ = replay_job.by_bindings(links, known, rehearsed, told=has_options)
     return why or PassRunner(pipeline, python=tool.python, calls=calls)
 
 
@@ -158,47 +357,10 @@ def _until(seen: KernelPasses) -> tuple[PassLink, ...]:
             hints=["invoke reduce FILE -- command {} reduces with any command that checks for the failure"],
         )
     last = same[-1].dump.number
-    found = tuple(link for link in own if link.dump.number <= last)
-    if not found:
+    links = tuple(link for link in own if link.dump.number <= last)
+    if not links:
         raise FactError(f"the pass that runs {failed} is not in this dump", where=seen.index.folder)
-    return found
-
-
-def _run(
-    seen: KernelPasses, links: Sequence[PassLink], made: PassRunner, recorded: Failure, notes: tuple[str, ...]
-) -> Isolated | None:
-    """Run passes on the input of the first: without locations, or else with them but for folders."""
-    given = seen.index.text(links[0].dump)
-    limit = float(configs.load("passes-replay")["limits"]["pass"])
-    best: Isolated | None = None
-    with files.scratch("isolate-") as folder:
-        oracle = made.oracle(folder, limit)
-        try:
-            plain = strip_locations.without("mlir", given.encode()).decode().strip() + "\n"
-            for text, stripped in ((plain, True), (without_folders(given), False)):
-                answer = oracle.ask(text)
-                if not answer.began and not stripped and len(links) == 1:
-                    raise _unreadable(seen, made, answer)
-                if answer.failure is None:
-                    continue
-                found = Isolated(
-                    seen, tuple(links), made, text, answer, answer.failure, recorded, stripped, notes
-                )
-                if found.same:
-                    return found
-                best = best or found
-        finally:
-            oracle.close()
-    return best
-
-
-def _unreadable(seen: KernelPasses, made: PassRunner, answer: OracleAnswer) -> FactError:
-    return FactError(
-        "the input of the failing pass cannot be parsed, or the pass cannot be added",
-        where=made.who,
-        why=failure.anonymous(answer.log.strip())[-2000:] or None,
-        hints=[f"use the Triton that wrote the dump: {seen.index.triton or 'its version is unknown'}"],
-    )
+    return links
 
 
 def without_folders(text: str) -> str:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from tritonsmith.compiler.dump.index import Dump, DumpIndex
 from tritonsmith.compiler.manifest import Manifest, Point
 from tritonsmith.compiler.resources.table import Value
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
+from tritonsmith.core.plan import digest
 from tritonsmith.ir import strip_locations
-from tritonsmith.lab import terms
+from tritonsmith.lab import experiment, inputs, terms
 from tritonsmith.lab.compare import matching
+from tritonsmith.lab.experiment import Rules, Search
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.questions import compiles as questions
 
 # What makes a stage of a kernel out of the one before it, after the last pass that printed something.
@@ -26,6 +34,13 @@ STEPS = {
     "sass": "ptxas, from ptx to machine code",
     "gcnasm": "LLVM's assembler, from amdgcn to machine code",
 }
+WORDS = {
+    Verdict.GOOD: "does not occur",
+    Verdict.BAD: "occurs",
+    Verdict.OTHER: "fails",
+    Verdict.SKIP: "not searched",
+}
+_COUNT = "count"
 _AFTER = ("llir", "ptx", "sass", "amdgcn", "gcnasm")  # stages that come after the dumps of passes
 
 
@@ -48,27 +63,117 @@ class FirstOccurrence:
     first: bool = False
 
 
-def texts(
-    index: DumpIndex, kernel: str, pattern: re.Pattern[str], stages: Sequence[tuple[str, str]]
-) -> FirstOccurrence | None:
-    """The first pass after which a text occurs; None if it never does. Locations are not searched.
+@dataclass(frozen=True)
+class SearchedText:
+    """A text in which the pattern may occur.
 
-    Stages are names and texts of what was compiled after the passes, in order.
+    Attributes:
+        name: in the journal: `7 tritongpu-coalesce of ttgir`, `stage ptx`.
+        read: returns it; empty where the compile has no such stage.
     """
-    dumps = index.of(kernel)
+
+    name: str
+    read: Callable[[], str]
+
+
+def search(
+    index: DumpIndex, kernel: str, stages: Mapping[str, Callable[[], str]]
+) -> Search[SearchedText, FirstOccurrence | None]:
+    """Ask for the text of each pass in turn, then for the stages after the passes, until one has the pattern.
+
+    Args:
+        index: the dump.
+        kernel: of it.
+        stages: names of the stages after the passes, in order, and what reads them.
+
+    Returns:
+        The first pass after which it occurs; None if it never does.
+    """
     counts: dict[str, int] = {}
     previous: Dump | None = None
-    for dump in dumps:
-        if dump.sha256 not in counts:
-            raw = strip_locations.without(dump.kind, index.content(dump))
-            counts[dump.sha256] = _count(pattern, raw.decode("utf-8", errors="replace"))
+    for dump in index.of(kernel):
+        if dump.sha256 not in counts:  # a pass that changed nothing has the text of the one before
+            (test,) = yield [
+                SearchedText(f"{dump.number} {dump.label} of {dump.stage}", partial(_text, index, dump))
+            ]
+            counts[dump.sha256] = _count(test)
         if counts[dump.sha256]:
             return _found(index, dump, previous, counts)
         previous = dump
-    for name, text in stages:
-        if count := _count(pattern, text):
+    for name, read in stages.items():
+        (test,) = yield [SearchedText(f"stage {name}", read)]
+        if count := _count(test):
             return FirstOccurrence(None, STEPS.get(name, name), 0, count)
     return None
+
+
+def counted(pattern: re.Pattern[str], searched: Sequence[SearchedText]) -> Iterator[Observation]:
+    """Count a pattern in each text: BAD where it occurs."""
+    for text in searched:
+        began = time.monotonic()
+        count = sum(1 for _ in pattern.finditer(text.read()))
+        verdict = Verdict.BAD if count else Verdict.GOOD
+        seconds = time.monotonic() - began
+        yield Observation(verdict, f"{count} times", seconds=seconds, metrics={_COUNT: count})
+
+
+def run(
+    index: DumpIndex,
+    kernel: str,
+    pattern: re.Pattern[str],
+    compiled: Callable[[], Manifest],
+    space: Workspace,
+    rules: Rules = Rules(),  # noqa: B008 - frozen
+    *,
+    silent: bool = False,
+) -> tuple[FirstOccurrence | None, Journal]:
+    """Find the first pass after which a pattern occurs; a run that was stopped goes on.
+
+    Args:
+        index: the dump.
+        kernel: of it.
+        pattern: to search for. Locations are not searched.
+        compiled: compiles the kernel to the end; called once, and only if no pass has the pattern.
+        space: the workspace.
+        rules: how often each text is searched, and which are not.
+        silent: say nothing of a run that was stopped.
+
+    Raises:
+        SmithError: as `compiled`, or the kernel does not compile.
+    """
+    space.claim()
+    texts = [(dump.number, dump.sha256, inputs.file(index.path(dump))) for dump in index.of(kernel)]
+    key = (pattern.pattern, texts, index.command, inputs.environment())
+    baseline = Observation(Verdict.GOOD, code=digest(texts))
+    after = cache(lambda: dict(stages_of(compiled())))
+    stages = {name: partial(_stage, after, name) for name in _AFTER}
+    folder = folder_of(index, kernel, pattern, space)
+    with experiment.kept(folder, key, space, "passes.isolate", baseline, rules, silent=silent) as notes:
+        answer = experiment.run(
+            search(index, kernel, stages), partial(counted, pattern), notes, lambda _name, _observation: None
+        )
+        notes.end(sentence(answer, pattern.pattern))
+    return answer, notes
+
+
+def folder_of(index: DumpIndex, kernel: str, pattern: re.Pattern[str], space: Workspace) -> Path:
+    """Return the folder of the journal of a search for a pattern."""
+    about = digest(str(index.folder.absolute()), kernel, pattern.pattern)
+    return space.root / "passes" / "isolate" / f"{about[:16]}-journal"
+
+
+def _text(index: DumpIndex, dump: Dump) -> str:
+    content = strip_locations.without(dump.kind, index.content(dump))
+    return content.decode("utf-8", errors="replace")
+
+
+def _stage(after: Callable[[], Mapping[str, str]], name: str) -> str:
+    return after().get(name, "")
+
+
+def _count(test: Observation) -> int:
+    count = test.metrics.get(_COUNT, 0)
+    return count if isinstance(count, int) else 0
 
 
 def _found(index: DumpIndex, dump: Dump, previous: Dump | None, counts: dict[str, int]) -> FirstOccurrence:
@@ -81,8 +186,8 @@ def _found(index: DumpIndex, dump: Dump, previous: Dump | None, counts: dict[str
     if previous is None:
         return FirstOccurrence(dump, "", after, after, first=True)
     place = index.dumps.index(dump)
-    makers = (one for one in index.of(dump.kernel) if one.against == place and one.when == "before")
-    maker = next(makers, previous)
+    makers = (pass_dump for pass_dump in index.of(dump.kernel) if pass_dump.against == place)
+    maker = next((maker for maker in makers if maker.when == "before"), previous)
     return FirstOccurrence(maker, "", counts.get(maker.sha256, 0), after)
 
 
@@ -149,10 +254,6 @@ def _point(manifest: Manifest) -> Point:
     if point.status != "ok":
         raise SmithError("the kernel does not compile", where=manifest.folder, why=point.error)
     return point
-
-
-def _count(pattern: re.Pattern[str], text: str) -> int:
-    return sum(1 for _ in pattern.finditer(text))
 
 
 def sentence(held: FirstOccurrence | None, pattern: str) -> str:

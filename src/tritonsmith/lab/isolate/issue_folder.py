@@ -47,10 +47,10 @@ class About:
     system: str
 
 
-def about(made: Isolated, tool: Replayer) -> About:
+def about(isolated: Isolated, tool: Replayer) -> About:
     """Collect the facts about a failure."""
     found = installed_tritons.of_python(tool.python) if tool.python else None
-    version = (found.version if found else "") or made.seen.index.triton
+    version = (found.version if found else "") or isolated.seen.index.triton
     checkout, commit, python = _checkout(tool), "", ""
     if checkout:
         version = checkout.version if tool.opt else version
@@ -100,7 +100,7 @@ def _llvm(tool: Replayer) -> str:
     return ""
 
 
-def plan(made: Isolated, reduced: Reduced | None, facts: About, out: Path) -> Plan:
+def plan(isolated: Isolated, reduced: Reduced | None, facts: About, out: Path) -> Plan:
     """The steps that write the files of an issue into a folder that is new, or one of ours.
 
     Raises:
@@ -110,20 +110,20 @@ def plan(made: Isolated, reduced: Reduced | None, facts: About, out: Path) -> Pl
     if out.exists() and (not out.is_dir() or known - set(FILES)):
         what = "--out exists and was not written by passes.isolate"
         raise UsageError(what, where=out, hints=["choose a new folder"])
-    return Plan("isolate", (MakeDir(out, phase="isolate"), *_files(made, reduced, facts, out)))
+    return Plan("isolate", (MakeDir(out, phase="isolate"), *_files(isolated, reduced, facts, out)))
 
 
-def _files(made: Isolated, reduced: Reduced | None, facts: About, out: Path) -> Iterator[Write]:
-    pipeline = made.way.pipeline
-    texts = {"input.mlir": headed(made.text, pipeline)}
+def _files(isolated: Isolated, reduced: Reduced | None, facts: About, out: Path) -> Iterator[Write]:
+    pipeline = isolated.way.pipeline
+    texts = {"input.mlir": headed(isolated.text, pipeline)}
     if reduced:
         texts["reduced.mlir"] = headed(reduced.text, pipeline)
     file = "reduced.mlir" if reduced else "input.mlir"
-    texts["command.sh"] = command(pipeline, file, facts, calls=bool(made.way.calls))
-    if made.way.calls:
-        texts["reproduce.py"] = reproduce(made)
-    texts["error.txt"] = failure.anonymous(made.answer.log.strip()) + "\n"
-    texts["README.md"] = readme(made, reduced, facts)
+    texts["command.sh"] = command(pipeline, file, facts, calls=bool(isolated.way.calls))
+    if isolated.way.calls:
+        texts["reproduce.py"] = reproduce(isolated)
+    texts["error.txt"] = failure.anonymous(isolated.log.strip()) + "\n"
+    texts["README.md"] = readme(isolated, reduced, facts)
     for name, text in texts.items():
         yield Write(out / name, text, phase="isolate")
 
@@ -159,48 +159,48 @@ def command(pipeline: str, file: str, facts: About, *, calls: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def reproduce(made: Isolated) -> str:
+def reproduce(isolated: Isolated) -> str:
     """`reproduce.py`, which needs Triton and nothing else."""
-    pairs = "".join(f"    ({call.binding!r}, {list(call.arguments)!r}),\n" for call in made.way.calls)
+    pairs = "".join(f"    ({call.binding!r}, {list(call.arguments)!r}),\n" for call in isolated.way.calls)
     return TEMPLATE.read_text(encoding="utf-8").replace("@CALLS@", pairs.rstrip("\n"))
 
 
-def readme(made: Isolated, reduced: Reduced | None, facts: About) -> str:
+def readme(isolated: Isolated, reduced: Reduced | None, facts: About) -> str:
     """`README.md`."""
-    several = len(made.links) > 1
+    several = len(isolated.links) > 1
     rows = {
-        "pass" if not several else "passes": made.names,
-        "target": made.seen.kernel.target,
+        "pass" if not several else "passes": isolated.names,
+        "target": isolated.seen.kernel.target,
         "Triton": " ".join(filter(None, (facts.triton, facts.commit))),
         "LLVM": facts.llvm,
         "Python": facts.python,
         "system": facts.system,
     }
     table = "".join(f"| {name} | {value or 'unknown'} |\n" for name, value in rows.items())
-    error = list(_without_ir(failure.anonymous(made.answer.log.strip())))[:_LINES]
+    error = list(_without_ir(failure.anonymous(isolated.log.strip())))[:_LINES]
     parts = [
-        f"# {made.names}: {made.failure.kind}",
-        f"{made.failure}",
+        f"# {isolated.names}: {isolated.failure.kind}",
+        f"{isolated.failure}",
         f"| | |\n|---|---|\n{table}".rstrip(),
         "```\n" + "\n".join(line[:400] for line in error) + "\n```",
-        f"    triton-opt input.mlir --pass-pipeline='{made.way.pipeline}'",
+        f"    triton-opt input.mlir --pass-pipeline='{isolated.way.pipeline}'",
         "`command.sh` runs this command, or `reproduce.py` with a wheel."
-        if made.way.calls
+        if isolated.way.calls
         else "`command.sh` runs this command.",
     ]
     if several:
         parts.append(
             "The last pass does not fail alone: this is the shortest end of the pipeline that fails."
         )
-    if not made.same:
-        parts.append(f"In the original compile, the failure was different: {made.recorded}")
+    if not isolated.same:
+        parts.append(f"In the original compile, the failure was different: {isolated.recorded}")
     if reduced:
         parts.append(
             f"`reduced.mlir` fails in the same way: {reduced.after.ops} operations of {reduced.before.ops}, "
             f"{reduced.after.lines} lines of {reduced.before.lines}."
         )
-    gone = "Locations were removed from the IR, and" if made.stripped else "It fails only with locations;"
-    where = "" if made.stripped else " from the locations and"
+    gone = "Locations were removed from the IR, and" if isolated.stripped else "It fails only with locations;"
+    where = "" if isolated.stripped else " from the locations and"
     parts.append(f"{gone} folders were removed{where} from the error: these files contain no private paths.")
     return failure.anonymous("\n\n".join(parts[:3])) + "\n\n" + "\n\n".join(parts[3:]) + "\n"
 

@@ -22,7 +22,7 @@ from tritonsmith.core.plan import digest
 from tritonsmith.core.ui import console
 from tritonsmith.ir import normalize
 from tritonsmith.lab import experiment, inputs
-from tritonsmith.lab.experiment import Search
+from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
@@ -31,7 +31,18 @@ _KEPT = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
 _PORTION = 16  # compiles of one Python, for each that runs at once
 _OWN = ("hash", "cache_dir")  # of a compile's metadata: what differs though the code is the same
 
-Effect = Literal["no effect", "changes the code", "needed", "does not compile", "timed out"]  # of a pass
+JOURNAL = "journal"  # folder of it, among those of the compiles
+LLVM_JOURNAL = "llvm journal"
+WORDS = {
+    Verdict.GOOD: "compiles",
+    Verdict.BAD: "does not compile",
+    Verdict.OTHER: "another failure",
+    Verdict.SKIP: "not tested",
+}
+
+Effect = Literal[
+    "no effect", "changes the code", "needed", "does not compile", "timed out", "not tested"
+]  # of a pass
 
 
 @dataclass(frozen=True)
@@ -108,16 +119,29 @@ def first(asked: CompileRequest, where: Interpreter, out: Path | None) -> Prepar
 
 
 def execute(
-    asked: CompileRequest, where: Interpreter, out: Path | None = None, *, silent: bool = False
-) -> Iterator[Knockout]:
-    """Compile with all passes, and then without each: one result for each target.
+    asked: CompileRequest,
+    where: Interpreter,
+    out: Path | None = None,
+    rules: Rules = Rules(),  # noqa: B008 - frozen
+    *,
+    silent: bool = False,
+) -> tuple[tuple[Knockout, ...], Journal]:
+    """Compile with all passes, and then without each: one result for each target, and the journal.
+
+    Args:
+        asked: the compile.
+        where: who compiles.
+        out: folder of the compiles of all kernels; None for one in the workspace.
+        rules: how often it is compiled without a pass, and without which it is not.
+        silent: show no progress.
 
     Raises:
         SmithError: the kernel does not compile with all its passes.
     """
     folder = folder_of(asked, where, out)
     base = with_all(counting(asked), where, folder / "all", silent=silent)
-    with notes_of(asked, where, base, folder / "journal", silent=silent) as notes:
+    knockouts = []
+    with notes_of(asked, where, base, folder / JOURNAL, rules, silent=silent) as notes:
         for target, point, row in zip(
             asked.targets, base.points, measure.of_manifest(base).rows, strict=True
         ):
@@ -129,13 +153,14 @@ def execute(
             observations = cut(wanted, where, folder / folder_name(point.id), cuts, notes, silent=silent)
             passes = tuple(_results(point, row, code_of(base, point), observations))
             kernel = asked.name or base.kernel
-            yield Knockout(kernel, str(target), base.triton, row, point.seconds, passes, folder)
-        notes.end("")
+            knockouts.append(Knockout(kernel, str(target), base.triton, row, point.seconds, passes, folder))
+        notes.end(f"without each pass: {notes.count - 1} compiles")
+    return tuple(knockouts), notes
 
 
 @contextmanager
 def notes_of(
-    asked: CompileRequest, where: Interpreter, base: Manifest, folder: Path, *, silent: bool
+    asked: CompileRequest, where: Interpreter, base: Manifest, folder: Path, rules: Rules, *, silent: bool
 ) -> Iterator[Journal]:
     """Yield the journal of compiles without a pass; the compile with all passes is its baseline.
 
@@ -144,13 +169,14 @@ def notes_of(
         where: who compiles.
         base: the compile with all passes, of this run.
         folder: of the journal.
+        rules: how often each is tested, and which are not.
         silent: say nothing of a run that was stopped.
     """
     code = digest([code_of(base, point) for point in base.points])
     baseline = Observation(Verdict.GOOD, code=code)
     key, space = inputs.compiled(asked, where), where.space
     space.claim()
-    with experiment.kept(folder, key, space, "passes.knockout", baseline, silent=silent) as notes:
+    with experiment.kept(folder, key, space, "passes.knockout", baseline, rules, silent=silent) as notes:
         yield notes
 
 
@@ -195,7 +221,8 @@ def cut(
     def search() -> Search[PassCut, Sequence[Observation]]:
         return (yield cuts)
 
-    return experiment.run(search(), compiled, notes, lambda _name, _observation: None)
+    tests = experiment.steady(compiled, notes, lambda test: test.code)
+    return experiment.run(search(), tests, notes, lambda _name, _observation: None)
 
 
 def _observations(made: Manifest) -> Iterator[Observation]:
@@ -230,6 +257,8 @@ def _results(
 ) -> Iterator[KnockedOut]:
     for pass_run, observation in zip(whole.passes or (), observations, strict=True):
         effect: Effect = "timed out" if observation.verdict is Verdict.SKIP else "needed"
+        if experiment.ruled_out(observation):
+            effect = "not tested"
         if observation.code:
             effect = "no effect" if observation.code == digest(code) else "changes the code"
         row = replace(base, values=observation.metrics, error=observation.why)

@@ -19,6 +19,9 @@ from tritonsmith.compiler.resources import measure
 from tritonsmith.compiler.resources.table import ResourceRow
 from tritonsmith.compiler.run import PreparedCompile
 from tritonsmith.core.errors import FactError
+from tritonsmith.lab import experiment
+from tritonsmith.lab.experiment import Rules
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.knockout import knockout
 from tritonsmith.lab.knockout.knockout import Effect, PassCut
 from tritonsmith.lab.model import Observation
@@ -78,16 +81,24 @@ def first(asked: CompileRequest, where: Interpreter, out: Path | None) -> Prepar
 
 
 def execute(
-    asked: CompileRequest, where: Interpreter, out: Path | None = None, *, silent: bool = False
-) -> Iterator[LlvmKnockout]:
+    asked: CompileRequest,
+    where: Interpreter,
+    out: Path | None = None,
+    rules: Rules = Rules(),  # noqa: B008 - frozen
+    *,
+    silent: bool = False,
+) -> tuple[tuple[LlvmKnockout, ...], Journal]:
     """Compile with all passes, and then with the first 0, 1, 2 ... of them: one result for each target.
+
+    The arguments are those of `knockout.execute`.
 
     Raises:
         SmithError: the kernel does not compile, or LLVM does not number its passes.
     """
     folder = knockout.folder_of(asked, where, out)
     base = knockout.with_all(_limited(asked, _ALL), where, folder / "llvm", silent=silent)
-    with knockout.notes_of(asked, where, base, folder / "llvm journal", silent=silent) as notes:
+    knockouts = []
+    with knockout.notes_of(asked, where, base, folder / knockout.LLVM_JOURNAL, rules, silent=silent) as notes:
         for target, point, row in zip(
             asked.targets, base.points, measure.of_manifest(base).rows, strict=True
         ):
@@ -97,8 +108,10 @@ def execute(
             wanted = replace(_limited(asked, _ALL), targets=(target,))
             observations = knockout.cut(wanted, where, place, cuts, notes, silent=silent)
             runs = tuple(_judged(named, row, observations))
-            yield LlvmKnockout(asked.name or base.kernel, str(target), base.triton, row, runs, folder)
-        notes.end("")
+            kernel = asked.name or base.kernel
+            knockouts.append(LlvmKnockout(kernel, str(target), base.triton, row, runs, folder))
+        notes.end(f"with a part of LLVM's passes: {notes.count - 1} compiles")
+    return tuple(knockouts), notes
 
 
 def _judged(
@@ -107,8 +120,11 @@ def _judged(
     before = ""
     for number, ((name, unit), observation) in enumerate(zip(named, observations, strict=True)):
         code = observation.code
-        effect: Effect = "no effect" if code == before or not number else "changes the code"
         row = replace(base, values=observation.metrics, error=observation.why)
+        if experiment.ruled_out(observation):
+            yield LlvmPassRun(number, name, unit, "not tested", row)
+            continue
+        effect: Effect = "no effect" if code == before or not number else "changes the code"
         yield LlvmPassRun(number, name, unit, effect if code else "does not compile", row)
         before = code
 

@@ -41,9 +41,9 @@ def summary(found: Sequence[Knockout]) -> Grid:
     for (target, name), kernels in removable(found).items():
         needed = sum("needed" in verdicts for verdicts in kernels.values())
         idle = sum(set(verdicts) == {"no effect"} for verdicts in kernels.values())
-        lines.append(
-            [target, name, str(len(kernels)), str(needed), str(len(kernels) - needed - idle), str(idle)]
-        )
+        untested = sum(set(verdicts) <= {"no effect", "not tested"} for verdicts in kernels.values()) - idle
+        changed = len(kernels) - needed - idle - untested
+        lines.append([target, name, str(len(kernels)), str(needed), str(changed), str(idle)])
     heads = ["target", "pass", "kernels", "needed by", "changes the code of", "no effect on"]
     return tables.plain("each pass over all kernels", heads, lines, right=heads[2:], keys=2)
 

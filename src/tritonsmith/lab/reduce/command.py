@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonsmith.core import configs
@@ -16,7 +16,9 @@ from tritonsmith.core.plan import digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.ir import strip_locations
 from tritonsmith.lab import experiment, inputs
+from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.failure import Failure
+from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import delta_search, mlir_reduce
 from tritonsmith.lab.reduce.delta_search import OutOfTimeError
@@ -25,6 +27,12 @@ from tritonsmith.lab.reduce.pass_runner import PassRunner
 from tritonsmith.lab.reduce.search import Search, Size, size_of
 
 JOBS = 2
+WORDS = {
+    Verdict.BAD: "fails in the same way",
+    Verdict.GOOD: "does not fail",
+    Verdict.OTHER: "another failure",
+    Verdict.SKIP: "not tested",
+}
 INTERRUPTED = "interrupted"
 _SLOWER = 10  # a candidate may take so many times as long as the input did, and some seconds
 _SECONDS = 5.0
@@ -46,6 +54,7 @@ class Reduced:
         seconds: that it took.
         why: something may make it smaller: time was up or ^C was pressed; empty if nothing does.
         steps: who brought it how far: name and operations left.
+        journal: of all candidates.
     """
 
     text: str
@@ -57,6 +66,7 @@ class Reduced:
     seconds: float
     why: str = ""
     steps: tuple[tuple[str, int], ...] = ()
+    journal: Journal = field(default_factory=Journal, compare=False)
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,7 @@ class ReduceOptions:
         name: of the file that a command is given.
         out: file of the result.
         silent: say nothing of a run that was stopped.
+        rules: how often a candidate is tested, and which are not.
     """
 
     timeout: float = 600.0
@@ -78,6 +89,12 @@ class ReduceOptions:
     name: str = "in.mlir"
     out: Path | None = None
     silent: bool = False
+    rules: Rules = field(default_factory=Rules)
+
+
+def folder_of(text: str, way: PassRunner, space: Workspace) -> Path:
+    """Return the folder of the journal of a reduction."""
+    return space.root / "passes" / "reduce" / digest(text, type(way).__name__, way)
 
 
 def reduce(
@@ -126,14 +143,14 @@ def reduce(
             jobs=options.jobs,
             on_better=lambda smaller, tried: on_better(size_of(smaller), tried),
         )
-        place = space.root / "passes" / "reduce" / digest(text, type(way).__name__, way)
         notes = stack.enter_context(
             experiment.kept(
-                place,
+                folder_of(text, way, space),
                 _inputs(text, way, options),
                 space,
                 "passes.reduce",
                 Observation(Verdict.BAD, str(wanted), failure=wanted),
+                options.rules,
                 silent=options.silent,
             )
         )
@@ -155,9 +172,10 @@ def reduce(
         best = _pretty(search, first, wanted)
         final = _again(best, way, wanted, folder, options)
         if not why:  # the same command goes on otherwise
-            notes.end("")
+            notes.end(f"{size_of(best).ops} operations are left")
     sizes = (size_of(text), size_of(best))
-    return Reduced(best, wanted, final.log, *sizes, search.tried, time.monotonic() - began, why, tuple(steps))
+    seconds = time.monotonic() - began
+    return Reduced(best, wanted, final.log, *sizes, search.tried, seconds, why, tuple(steps), notes)
 
 
 def check(answer: OracleAnswer, way: PassRunner) -> Failure:

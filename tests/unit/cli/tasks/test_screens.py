@@ -93,8 +93,8 @@ from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.lab.bisect.stages import CandidateCost
 from tritonsmith.lab.blame import components
 from tritonsmith.lab.blame import report as blame
-from tritonsmith.lab.blame.axes import AxisRow
 from tritonsmith.lab.blame.blame import Blamed, BlameRequest
+from tritonsmith.lab.blame.mixtures import AxisRow
 from tritonsmith.lab.blame.verdict import Flip
 from tritonsmith.lab.compare import diff
 from tritonsmith.lab.compare import report as compare

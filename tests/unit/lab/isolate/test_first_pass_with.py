@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from tests.unit.compiler.replay.dumps import dump
 from tests.unit.lab.compare.making import point, written
 from tritonsmith.compiler.dump.index import DumpIndex
 from tritonsmith.core.errors import FactError, UsageError
+from tritonsmith.lab import experiment
 from tritonsmith.lab.isolate import first_pass_with
+from tritonsmith.lab.journal import Journal
 
 pytestmark = pytest.mark.unit
 
@@ -33,8 +36,12 @@ def index(tmp_path: Path) -> DumpIndex:
 
 
 def said(index: DumpIndex, text: str, *stages: tuple[str, str]) -> str:
-    found = first_pass_with.texts(index, "k", first_pass_with.compiled_pattern(text, regex=False), stages)
-    return first_pass_with.sentence(found, text)
+    pattern = first_pass_with.compiled_pattern(text, regex=False)
+    texts = {name: partial(str, content) for name, content in stages}
+    search = first_pass_with.search(index, "k", texts)
+    counted = partial(first_pass_with.counted, pattern)
+    answer = experiment.run(search, counted, Journal(), lambda _name, _observation: None)
+    return first_pass_with.sentence(answer, text)
 
 
 def test_the_pass_that_brought_it_in(index: DumpIndex) -> None:

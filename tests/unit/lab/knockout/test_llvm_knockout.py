@@ -47,7 +47,7 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str = LOG, fail
     monkeypatch.setattr(run, "compile_all", compile_all)
     asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(("sm_90",)))
     where = Interpreter(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
-    (found,) = llvm_passes.execute(asked, where, tmp_path / "out")
+    (found,), _ = llvm_passes.execute(asked, where, tmp_path / "out")
     return found
 
 
@@ -120,13 +120,13 @@ def test_what_was_compiled_before_a_kill_is_not_compiled_again(
     for compiles in (0, 2, 3):
         lives = compiles
         with pytest.raises(KeyboardInterrupt):
-            list(llvm_passes.execute(asked, where, out))
+            llvm_passes.execute(asked, where, out)
     lives = 9
-    (found,) = llvm_passes.execute(asked, where, out)
+    (found,), _ = llvm_passes.execute(asked, where, out)
     assert compiled == [-1, 0, -1, 1, 2, -1, 3]
     assert [(one.name, one.effect, one.row.values) for one in found.runs] == [
         (one.name, one.effect, one.row.values) for one in whole.runs
     ]
     lives = 9
-    list(llvm_passes.execute(asked, where, out))
+    llvm_passes.execute(asked, where, out)
     assert compiled[7:] == [-1, 0, 1, 2, 3], "what has ended begins anew"

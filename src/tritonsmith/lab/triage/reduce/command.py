@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,10 +18,12 @@ from tritonsmith.compiler.interpreter import Interpreter, worker_variables
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core import configs, process, untrusted
 from tritonsmith.core.envs import workspace
+from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError, UndecidedError, UsageError
 from tritonsmith.core.plan import Plan, Remove, digest, files
 from tritonsmith.facts import variables
 from tritonsmith.lab import experiment, failure, inputs
+from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import delta_search
@@ -64,6 +66,7 @@ class KernelReduced:
         alone: `python FILE` compiles it, and shows a failure.
         compiles: that is all it does: the symptom is none of the compile.
         interrupted: ^C: something may make it smaller.
+        journal: of all candidates.
     """
 
     file: Path
@@ -75,6 +78,7 @@ class KernelReduced:
     alone: bool = False
     compiles: bool = False
     interrupted: bool = False
+    journal: Journal = field(default_factory=Journal, compare=False)
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,18 @@ class _Start:
     alone: Callable[[Path, Observation], bool] = lambda *_: False
 
 
+def folder_of(file: Path, space: Workspace) -> Path:
+    """Return the folder of the journal of a reduction into a file."""
+    return space.root / "reduce" / f"{digest(str(file))}-journal"
+
+
 def by_compile(
-    subject: KernelSubject, file: Path, on_better: OnBetter, *, silent: bool = False
+    subject: KernelSubject,
+    file: Path,
+    on_better: OnBetter,
+    rules: Rules = Rules(),  # noqa: B008 - frozen
+    *,
+    silent: bool = False,
 ) -> KernelReduced:
     """Reduce a kernel whose compile shows a symptom.
 
@@ -118,6 +132,7 @@ def by_compile(
             once, and the time limit there is that of one try.
         file: to write.
         on_better: called with each smaller size, and the number of tries.
+        rules: how often a candidate is tested, and which are not.
         silent: say nothing of a run that was stopped.
 
     Raises:
@@ -131,7 +146,7 @@ def by_compile(
     with _emptied(subject.out):
         seen = _shown(subject.baseline(), subject.asked.file)
         start = _of_compile(subject, seen, key)
-        return _reduce(start, file, began, on_better, silent=silent)
+        return _reduce(start, file, began, on_better, rules, silent=silent)
 
 
 def by_command(
@@ -141,6 +156,7 @@ def by_command(
     kernel: str,
     file: Path,
     on_better: OnBetter,
+    rules: Rules = Rules(),  # noqa: B008 - frozen
     *,
     jobs: int = JOBS,
     timeout: int = TIMEOUT,
@@ -155,6 +171,7 @@ def by_command(
         kernel: whose arguments are counted, and which stays; empty if any function may go.
         file: to write.
         on_better: as in `by_compile`.
+        rules: as in `by_compile`.
         jobs: tries at once.
         timeout: seconds of one.
         silent: say nothing of a run that was stopped.
@@ -186,7 +203,7 @@ def by_command(
             seen,
             (text, kernel, timeout, read),
         )
-        return _reduce(start, file, began, on_better, silent=silent)
+        return _reduce(start, file, began, on_better, rules, silent=silent)
 
 
 def _of_compile(subject: KernelSubject, seen: Observation, key: object) -> _Start:
@@ -264,14 +281,15 @@ def _alone(where: Interpreter, folder: Path, limit: float, file: Path, seen: Obs
     return same or bool(text and text in said) or bool(died and text.startswith(died))
 
 
-def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter, *, silent: bool) -> KernelReduced:
-    space, task = workspace.default(), "kernel.reduce"
+def _reduce(
+    start: _Start, file: Path, began: float, on_better: OnBetter, rules: Rules, *, silent: bool
+) -> KernelReduced:
+    space, task, folder = workspace.default(), "kernel.reduce", folder_of(file, workspace.default())
     space.claim()
-    place = space.root / "reduce" / f"{digest(str(file))}-journal"
-    with experiment.kept(place, start.key, space, task, start.seen, silent=silent) as notes:
+    with experiment.kept(folder, start.key, space, task, start.seen, rules, silent=silent) as notes:
         reduced = _reduced(start, file, began, on_better, notes)
         if not reduced.interrupted:  # the same command goes on otherwise
-            notes.end("")
+            notes.end(f"{reduced.after.lines} lines are left")
     return reduced
 
 
@@ -322,7 +340,7 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
     seconds = time.monotonic() - began
     compiles = alone and start.symptom.wrong
     return KernelReduced(
-        file, seen.figures, before, after, search.tried, seconds, alone, compiles, interrupted
+        file, seen.figures, before, after, search.tried, seconds, alone, compiles, interrupted, notes
     )
 
 
