@@ -52,14 +52,7 @@ def configure(
 ) -> tuple[Step, ...]:
     """Return the steps that configure `source` into `build`, skipped while nothing about the call changed.
 
-    A changed call starts from a fresh cache: stale `-D` values and a cached `LLVM_DIR` are among
-    the hardest bugs to see. `--fresh` would also remove the objects of the top folder's targets, Triton's
-    Python module and LLVM's precompiled headers among them; where the root is known, only CMake's own memory
-    goes.
-
-    If something has changed though its path has not (`about`), Ninja forgets which headers the objects read,
-    and builds the objects again: an LLVM that was unpacked over another one may have headers older than the
-    objects. Unchanged objects come from the compiler cache.
+    A changed call starts from a fresh cache.
 
     Args:
         source: folder of the top CMakeLists.txt.
@@ -71,21 +64,30 @@ def configure(
         root: the marked folder that `build` lies in.
         again: configure even if nothing changed.
     """
+    # The variables go through an initial-cache file (`-C`) and not through `-D`: a person can replay the
+    # call by hand, and no command line gets too long.
     text = render(source, build, variables, tools, about)
     cache = build / CACHE_FILE
     # Included files are part of the call: a change in one must reconfigure.
     included = [Path(value).read_text("utf-8") for name, value in variables.items() if name in _INCLUDES]
     key = digest(text, str(tools.cmake), included)
     stamp = Stamp(build / STAMP_FILE, key, made=build / "CMakeCache.txt", again=again)
+    # A fresh cache for each changed call: stale `-D` values and a cached `LLVM_DIR` are among the hardest
+    # bugs to see. CMake keeps what a call no longer sets.
     call = ("-C", str(cache), "-G", "Ninja", "-S", str(source), "-B", str(build))
     if root is None:
         return (
             Write(cache, text, phase=phase, stamp=stamp),
             Run((str(tools.cmake), "--fresh", *call), cwd=build, phase=phase, stamp=stamp),
         )
+    # `--fresh` removes all of CMakeFiles, and with it the objects of the top folder's targets: Triton's
+    # Python module and LLVM's precompiled headers. The cache and the compiler checks are enough.
     memory = (build / "CMakeCache.txt", build / "CMakeFiles" / tools.cmake_version)
     headers: tuple[Remove, ...] = ()
     if about:
+        # Something may have changed though its path has not: an LLVM that was unpacked over another one has
+        # headers with the dates of its archive, which may be older than the objects. Without its list of
+        # recorded headers Ninja builds all objects again; unchanged ones come from the compiler cache.
         named = Stamp(build / ABOUT_FILE, digest(about))
         headers = (Remove((build / ".ninja_deps",), root, phase=phase, stamp=named),)
     return (
@@ -162,6 +164,8 @@ def compiler_variables(
     if flags:
         variables["CMAKE_C_FLAGS"] = variables["CMAKE_CXX_FLAGS"] = flags
     if linker_flags and compilers.linker and system != "Darwin":
+        # Not LLVM_USE_LINKER or CMAKE_LINKER_TYPE: the first is LLVM's own, the
+        # second came with CMake 3.29.
         words = [f"-fuse-ld={linker_name(compilers)}"]
         if gdb_index and compilers.linker.path.name.startswith(_INDEXING):
             words.append("-Wl,--gdb-index")
@@ -283,6 +287,8 @@ class Jobs:
 def bounded_jobs(machine: Machine, settings: ToolchainSettings, debug_info: DebugInfo) -> Jobs:
     """Return the jobs that cores and memory (with the cgroup's limit) allow; settings override unless 0."""
     need = configs.load("resources")["memory"]
+    # Cores alone say too little: Ninja's default of cores + 2 jobs gets a laptop's or a container's
+    # compiles killed (triton#4249).
     by_memory = int(machine.memory_gib / need["compile-job"])
     compile_jobs = settings.jobs or max(1, min(machine.cores, by_memory))
     links = int(machine.memory_gib / need["link-job"][debug_info])

@@ -104,11 +104,9 @@ def launcher(
 
 
 def flags(folders: Folders | None) -> tuple[str, ...]:
-    """Return compiler flags that keep the build folder out of the compiler's output.
-
-    They use `-Xclang` because icecc passes the real folder to the remote machine by `-Xclang` too, which
-    would win over the driver's own option (icecc 1.4).
-    """
+    """Return compiler flags that keep the build folder out of the compiler's output."""
+    # By `-Xclang`, because icecc passes the real folder to the remote machine by `-Xclang` too, which would
+    # win over the driver's own option (icecc 1.4).
     return ("-Xclang", "-fdebug-compilation-dir=.") if folders else ()
 
 
@@ -212,6 +210,7 @@ def check_remote(remote: str) -> None:
         ConfigError: it may not; passwords are not repeated.
     """
     shown = redact.hidden(remote)
+    # The hints must not repeat the value: they are printed and logged.
     secret = [
         "put the whole value into CCACHE_REMOTE_STORAGE, or remote_storage in ccache.conf (mode 600)",
         'leave remote out of the env file, and set precompiled-headers = "off" under [llvm]',

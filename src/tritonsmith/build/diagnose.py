@@ -75,6 +75,8 @@ class Diagnosis:
 
 def first_error(output: Sequence[str]) -> FirstError | None:
     """Find the first compiler, linker or CMake error of a failed command."""
+    # The most telling kind of line wins, wherever it stands: with several jobs "FAILED:" and linker errors
+    # come before the compiler error that caused them.
     for pattern in _STARTS:
         for index, line in enumerate(output):
             if match := pattern.search(line):
@@ -89,9 +91,12 @@ def _block(output: Sequence[str], start: int) -> tuple[str, ...]:
     lines = [output[start]]
     pattern = next(pattern for pattern in _STARTS if pattern.search(output[start]))
     for line in output[start + 1 :]:
+        # Everything up to the next error of the same kind: notes may be long, and one of them may be the
+        # line that points into LLVM's headers.
         if _ENDS.match(line) or (line and pattern.search(line)):
             break
         lines.append(line)
+    # "In file included from" at the end leads to the next error.
     while len(lines) > 1 and (not lines[-1].strip() or _LEADS.search(lines[-1])):
         lines.pop()
     return tuple(lines)
@@ -102,6 +107,7 @@ def failing(output: Sequence[str]) -> tuple[tuple[str, FirstError], ...]:
     starts = [number for number, line in enumerate(output) if line.startswith("FAILED: ")]
     failures = []
     for start, end in zip(starts, [*starts[1:], len(output)], strict=True):
+        # Ninja 1.13 writes the exit code in front of the output's name.
         target = re.sub(r"^FAILED: (\[code=\d+\] )?", "", output[start]).strip()
         stop = next((at for at in range(start + 1, end) if _ENDS.match(output[at])), end)
         error = first_error(output[start + 1 : stop]) or first_error(output[start:stop])
@@ -112,6 +118,7 @@ def failing(output: Sequence[str]) -> tuple[tuple[str, FirstError], ...]:
 def diagnose(output: Sequence[str], *, near_pin: bool = False) -> Diagnosis | None:
     """Match the output against known failures. Set `near_pin` if the LLVM is known not to be the pin."""
     text = "\n".join(output)
+    # The order of the rows matters: special cases before general ones.
     for row in configs.load("diagnoses")["diagnosis"]:
         if "pattern" in row and re.search(row["pattern"], text):
             return Diagnosis(row["id"], row["cause"], tuple(row["remedy"]))
@@ -141,7 +148,8 @@ def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "", dirty
     """
     first = first_error(failure.output)
     known = diagnose(_telling(failure.output, first), near_pin=bool(llvm))
-    if known is None and not (first and first.file):  # pip and a crashed clang print the cause earlier
+    # pip and a crashed clang print the cause earlier than the line that looks like the error.
+    if known is None and not (first and first.file):
         known = diagnose(failure.output[-_TAIL:], near_pin=bool(llvm))
     if llvm and first and first.file.endswith(_COMPILED):
         known = weighed(known, dirty=dirty)
@@ -164,6 +172,7 @@ def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "", dirty
 def weighed(known: Diagnosis | None, *, dirty: bool) -> Diagnosis | None:
     """Adjust the diagnosis of a compile error against an LLVM that is not the pin."""
     if known is None:
+        # A pin's sources compile with the pin. If nobody changed them, the LLVM is what is left.
         clean = "the sources are unmodified, and nothing in the error points to LLVM"
         return None if dirty else of_near_pin(clean)
     if known.id == of_near_pin().id and dirty and not known.unsure:
@@ -218,8 +227,9 @@ class Evidence:
 
 def evidence(error: Sequence[str]) -> Evidence | None:
     """Return evidence that an error, including all its notes, is caused by the LLVM; None for none."""
+    # A warning of a newer compiler, which has a remedy of its own and nothing to do with the LLVM.
     if not error or "[-Werror" in error[0]:
-        return None  # a compiler's warning, with a remedy of its own
+        return None
     for pattern in (_FILE, _LIBRARY):
         if (missing := pattern.search(error[0])) and _is_missing(error[0]):
             return Evidence(f"this LLVM has no {missing['name']}")

@@ -130,6 +130,7 @@ def resources(machine: Machine, jobs: Jobs, debug_info: DebugInfo) -> Iterator[P
                 f"{count} {kind} jobs at {each:g} GiB need {needed:.0f} GiB; "
                 f"this machine (or its cgroup) has {machine.memory_gib:.1f} GiB",
                 "use fewer jobs: --jobs N, or link-jobs in the env file's [toolchain]",
+                # The estimates are for the worst file; up to twice the memory, swap and luck may do.
                 fatal=needed > 2 * machine.memory_gib,
             )
 
@@ -152,6 +153,8 @@ def _llvm(inputs: Inputs, request: LlvmRequest) -> Iterator[Problem]:
             f"LLVM {tree.version} in {tree.prefix} lacks {missing}",
             f"{install}, or build an LLVM: invoke setup-mlir --provider source",
         )
+    # Not fatal: the sources of a pin compile with many neighbouring LLVMs, and the suspects show within a
+    # minute whether this is one.
     fit = request.fit(tree.commit)
     if fit != "pin" and request.pin:
         about = f"commit {tree.commit[:12]}" if tree.commit else "a distribution's build without a commit"
@@ -187,6 +190,7 @@ def _tools(compilers: Compilers, machine: Machine, *, linker: str) -> Iterator[P
 def _newer_compiler(inputs: Inputs) -> Iterator[Problem]:
     """Yield a warning if the compiler is newer than the checkout: `-Werror` rejects its new warnings."""
     cxx, committed = inputs.compilers.cxx, inputs.checkout.committed
+    # Only the releases of clang are listed.
     released = eras.clang_released(cxx.major) if cxx and "clang" in cxx.path.name else None
     apple = inputs.machine.system == "Darwin"  # Apple has its own version numbers for clang
     if cxx is None or released is None or apple or not committed or committed[:10] >= released:
@@ -258,6 +262,7 @@ def _bin(inputs: Inputs, targets: tuple[str, ...]) -> Iterator[Problem]:
     missing = [
         name for name in _OWN_BACKENDS if inputs.checkout.has(f"bin-needs-{name}") and name not in backends
     ]
+    # By the sources and not by a list: programs came and went with the eras.
     sources = [path for path in (root / "bin").glob("*.cpp") if _REGISTERS in untrusted.read_bytes(path)]
     programs = set(targets) & {path.stem for path in sources}
     if missing and (suspects.builds_all(targets) or programs):
@@ -287,9 +292,12 @@ def _nvidia(inputs: Inputs) -> Iterator[Problem]:
 
 def setup_py(inputs: Inputs, place: DatabaseLink) -> Iterator[Problem]:
     """Yield problems that upstream's setup.py would cause; `place` is the path of compile_commands.json."""
-    if inputs.settings.triton.targets:  # setup.py does not know these, and builds everything
+    # setup.py knows no targets, and builds everything.
+    if inputs.settings.triton.targets:
         yield from _bin(inputs, ())
-    links_itself = inputs.checkout.has("build-dir-variable")  # both came with 3.5
+    # Both came with 3.5: the variable, and `update_symlink`, which deletes a folder in
+    # its way and fails on a file.
+    links_itself = inputs.checkout.has("build-dir-variable")
     if links_itself and place.state in ("folder", "file"):
         does = "delete" if place.state == "folder" else "fail on"
         yield Problem(

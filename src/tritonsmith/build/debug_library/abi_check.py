@@ -133,6 +133,7 @@ def _headers(tree: LlvmTree, sources: LlvmSources, reached: Reached) -> tuple[in
 
 def _claim(what: str, claimed: bool, *, seen: bool) -> AbiRow:
     """Compare a claim of the CMake package with the objects, which can only refute that it is off."""
+    # An object without a trace of assertions proves nothing: it may contain no assert.
     return AbiRow(what, _in(claimed), "found in its objects" if seen else "not found", claimed or not seen)
 
 
@@ -234,6 +235,8 @@ def parse_traits(lines: Iterable[str]) -> Traits:
         if section == "*UND*":
             continue
         defined.add(name)
+        # Weak symbols are inline functions and templates, which any object may define; strong ones
+        # belong to this archive alone.
         if flags[0] == "g" and flags[1] != "w":
             strong.add(name)
             if visibility == "hidden":
@@ -243,7 +246,10 @@ def parse_traits(lines: Iterable[str]) -> Traits:
         strong=frozenset(strong),
         hidden=frozenset(hidden),
         assertions=not names.isdisjoint(("__assert_fail", "___assert_rtn")),
+        # LLVM's own guard: every object that includes abi-breaking.h refers to one of two symbols, of
+        # which a build defines one.
         checks=_either(text, "EnableABIBreakingChecksE", "DisableABIBreakingChecksE"),
+        # Type information of LLVM's own classes: that of the standard library's is there without RTTI, too.
         rtti=any(
             name.startswith(("_ZTIN4llvm", "_ZTIN4mlir", "__ZTIN4llvm", "__ZTIN4mlir")) for name in defined
         ),

@@ -298,6 +298,8 @@ def follow_includes(sources: Iterable[Path], private: tuple[Path, ...], public: 
         file = todo.pop()
         for name in _names(file):
             beside = file.parent / name
+            # A header of LLVM's own is that of the LLVM to link against, never one
+            # that lies beside the source.
             if beside.is_file() and not name.startswith(_OF_LLVM):
                 header: Path | None = beside
             else:

@@ -206,6 +206,8 @@ def _operations(fresh: Objects, table: DebugLibraryContext) -> tuple[Operation, 
     resolve.check(listed, table.folders)
     there = relink.read(inputs.env, inputs.llvm)
     earlier = {name: replacement.objects for name, replacement in there.items() if name in table.folders}
+    # Libraries of earlier runs are looked at again: another LLVM or other sources would
+    # make them wrong silently.
     chosen = _merged(fresh, dict.fromkeys(listed, ()), earlier)
     return tuple(debug_library_plan.prepare(name, objects, table) for name, objects in chosen.items())
 

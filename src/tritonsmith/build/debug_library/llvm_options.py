@@ -59,6 +59,7 @@ def read(tree: LlvmTree) -> LlvmOptions:
     """
     text = untrusted.read_text(tree.cmake_dir("llvm") / "LLVMConfig.cmake")
     source = llvm_tree.source_of(tree.prefix)
+    # A build folder has generated headers only, MLIR's below tools/mlir; the others are in the sources.
     own = [tree.prefix / "include", tree.prefix / "tools" / "mlir" / "include"]
     of_sources = [source / "llvm" / "include", source / "mlir" / "include"] if source else []
     header = tree.prefix / "include" / "llvm" / "Config" / "abi-breaking.h"

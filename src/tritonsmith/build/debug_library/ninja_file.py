@@ -119,17 +119,20 @@ def flags(made: Compilation) -> tuple[str, ...]:
     return (
         "-O0",
         "-g",
-        "-ggnu-pubnames",  # Triton's link makes gdb's index from these: gdb cannot name what is missing there
+        # Triton's link makes gdb's index from these names: gdb cannot find what is missing there.
+        "-ggnu-pubnames",
         # Only this library has debug information, so none of it may be left to the objects of another.
         *(("-fstandalone-debug",) if cxx is None or "clang" in cxx.path.name else ()),
         *(("-fPIC",) if options.pic else ()),
         *(("-fvisibility=hidden",) if library.hidden else ()),
+        # With other assertions than the rest of LLVM, classes have other members (ABI-breaking checks).
         *(() if made.tree.assertions else ("-DNDEBUG",)),
         *options.definitions,
         *library.definitions,
         *(() if string is None else (f"-D_GLIBCXX_USE_CXX11_ABI={int(string)}",)),
         *(f"-I{folder}" for folder in folders),
-        "-w",  # LLVM's code, and perhaps a newer compiler
+        # The warnings are LLVM's business, and a newer compiler has more of them.
+        "-w",
     )
 
 
@@ -200,7 +203,8 @@ def _program(compilation: Compilation, table: Table) -> Path:
 
 def _table_arguments(compilation: Compilation, table: Table) -> tuple[str, ...]:
     """Return the command that LLVM's `tablegen()` uses: the lists' folder first, then LLVM's own headers."""
-    project = compilation.sources.path  # an installed LLVM may lack the `.td` files
+    # An installed LLVM may lack the `.td` files.
+    project = compilation.sources.path
     folders = (
         table.folder,
         *compilation.options.includes,

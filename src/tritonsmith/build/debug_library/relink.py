@@ -67,19 +67,18 @@ def render(tree: LlvmTree, replaced: Mapping[str, Replacement]) -> str:
     for name, replacement in sorted(replaced.items()):
         files = " ".join(f"[[{path}]]" for path in (replacement.archive, *replacement.objects))
         words = f"[[{tree.cmake_dir('llvm')}]] {name} {files}"
+        # Deferred to the end of Triton's configure: only then do LLVM's imported targets exist.
         lines.append(f"cmake_language(DEFER CALL tritonsmith_debug_library {words})")
     return "\n".join(lines) + "\n"
 
 
 def read(env: EnvDir, tree: LlvmTree) -> dict[str, Replacement]:
-    """Return the libraries of an LLVM that an environment's Triton has in debug, with their replacements.
-
-    They are read from the file rather than from a receipt, which a killed run does not leave.
-    """
+    """Return the libraries of an LLVM that an environment's Triton has in debug, with their replacements."""
     try:
         text = file(env).read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
+    # From the file and not from a receipt, which a killed run does not leave.
     of, replaced = str(tree.cmake_dir("llvm")), {}
     for llvm, name, files in _LINE.findall(text):
         if llvm == of:

@@ -154,6 +154,7 @@ def _mlir_pass(argument: str, project: Path, known: set[str]) -> Iterator[Librar
         for name, its_argument in _MLIR_PASS.findall(text):
             known.add(its_argument)
             if its_argument == argument:
+                # The macro since LLVM 16; before, a pass derived from `NameBase<`.
                 base = (f"GEN_PASS_DEF_{name.upper()}\n", f"{name}Base<")
                 for file in _containing(project / "mlir" / "lib", base):
                     yield LibrarySource(file, f"def {name} in {definitions.name}", "runOnOperation")
@@ -168,8 +169,11 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Librar
             known.add(its_argument)
             if its_argument == argument:
                 name = quoted or called
+                # The registry names the class, and a class is where its `run` is.
                 for file in _containing(lib, (f"{name}::run(",)):
                     yield LibrarySource(file, f"{name} in {registry.name}", f"{name}::run")
+    # Passes of the code generators have no entry in a registry before they are
+    # ported to the new pass manager.
     if argument not in known:
         for file in _containing(lib, ("INITIALIZE_PASS",)):
             text = untrusted.read_text(file)
@@ -185,7 +189,8 @@ def _containing(root: Path, texts: tuple[str, ...]) -> Iterator[Path]:
     pattern = re.compile(rb"(?<!\w)(?:%s)" % b"|".join(re.escape(text.encode()) for text in texts))
     for file in sorted(root.rglob("*.cpp")):
         content = untrusted.read_bytes(file).replace(b"\r\n", b"\n")
-        if any(text.encode() in content for text in texts) and pattern.search(content):  # in is much faster
+        # The plain search is much faster, and most files have neither.
+        if any(text.encode() in content for text in texts) and pattern.search(content):
             yield file
 
 

@@ -47,10 +47,13 @@ def build(
     if named or settings.scope == "all" or consumer is None:
         built = cmake.build_targets(prefix, tools, targets=named, jobs=jobs, phase=PHASE_BUILD)
         return (built, *cmake.keep_graph(prefix, phase=PHASE_BUILD))
+    # Triton's CMake looks for these programs while it configures, and fails without them.
     first = _before_configure(request)
     steps: tuple[Step, ...] = ()
     if first:
         steps = (cmake.build_targets(prefix, tools, targets=first, jobs=jobs, phase=PHASE_BUILD),)
+    # Triton can configure against an LLVM that is configured and not built; its build.ninja then names
+    # every file of LLVM that it links or runs. So no list is kept by hand, and the closure fits every era.
     configured, probe = consumer.configure(promised(prefix, request))
     whole = settings.scope == "closure"
     return (
@@ -75,6 +78,7 @@ def key(settings: Settings, checkout: TritonCheckout) -> str:
     It is empty if the sources are changed, lie in several places, or are not under git.
     """
     triton = settings.triton
+    # Changed sources may need more of LLVM tomorrow: then only Ninja can tell, each time.
     if not checkout.commit or checkout.dirty or triton.plugin_dirs:
         return ""
     return f"{checkout.commit}+{digest(sorted(triton.backends), triton.proton, triton.cmake_args)[:8]}"

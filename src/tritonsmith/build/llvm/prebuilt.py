@@ -64,6 +64,8 @@ def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> P
     sums = dict(request.pin.sha256)
     note = ""
     abi = table["abi"].get(suffix)
+    # Upstream chooses the suffix by the distribution's name, and its ubuntu archive needs a newer glibc
+    # than some Ubuntus have (triton#7088).
     if abi and _too_old(machine, abi):
         note = (
             f"the {suffix} build needs glibc {abi['glibc']} and GLIBCXX_{abi['glibcxx']}, "
@@ -85,7 +87,8 @@ def plan(archive: PrebuiltArchive, workspace: Workspace, store: Store) -> Plan:
     steps = stamped(
         (
             Download(archive.url, archive.sha256, file, phase=PHASE_DOWNLOAD),
-            Remove((target,), store.owner, phase=PHASE_EXTRACT),  # without a stamp, its content is unknown
+            # Without a stamp the content of a folder of this name is unknown.
+            Remove((target,), store.owner, phase=PHASE_EXTRACT),
             Extract(file, target, store.owner, phase=PHASE_EXTRACT),
         ),
         store.root / f".{archive.name}.done",

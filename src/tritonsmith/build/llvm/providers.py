@@ -136,6 +136,7 @@ def provide_system(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoi
             reasons.append(f"{tree.prefix} ({tree.version}) lacks {'; '.join(missing)}")
             continue
         fit = request.fit(tree.commit)
+        # An LLVM beside the pin is taken only on demand: the sources may not compile with it.
         if fit == "pin" or explicit or request.settings.any_commit:
             warnings = () if fit == "pin" else (_near_the_pin(request, tree),)
             plan = Plan(f"installed LLVM {tree.version} in {tree.prefix}")
@@ -216,11 +217,7 @@ def provide_source(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoi
 def _built_before(
     tree: SourceTree, request: LlvmRequest, inputs: ProviderInputs, warnings: tuple[str, ...]
 ) -> ProviderChoice | None:
-    """Return the entry of this exact build if it is finished: as it is, or with more built in it.
-
-    It is not reconfigured for settings outside its key (jobs, caches and other accelerations): two
-    environments that differ in these would otherwise undo each other's configure in every run.
-    """
+    """Return the entry of this exact build if it is finished: as it is, or with more built in it."""
     means, store = inputs.means, inputs.store
     key = llvm_source.key(tree, request, means)
     entry = next(
@@ -234,11 +231,14 @@ def _built_before(
     manifest = entry.manifest if entry else None
     if entry is None or manifest is None or manifest.key != key.digest:
         return None
+    # A run that was fetching its sources anew, and was interrupted, leaves an entry that looks finished.
     whole = all(step.stamp and step.stamp.holds() for step in tree.steps)
     if manifest.source == str(tree.path) and not whole:
-        return None  # a run that was refetching its sources was interrupted
+        return None
     settled, named = _settled(tree), request.settings.ninja_targets
     required = store_entry.wanted(request, means.machine, inputs.triton)
+    # Settings outside the key (jobs, caches and other accelerations) do not configure an entry again: two
+    # environments that differ in these would undo each other's configure in every run.
     if settled and not named and matching.covers(manifest, required) and not matching.homeless(manifest):
         return take_entry(entry, manifest, "source", warnings)
     if not matching.grows(entry) or (settled and matching.moved(manifest)):

@@ -71,6 +71,7 @@ class LlvmRequest:
                 + "static component libraries (lib/libLLVMSupport.a, lib/libMLIRIR.a): "
                 + _why_not_static(tree)
             )
+        # Triton links the code generators of both vendors, whatever `--backends` says.
         backends = {name for name in self.settings.targets if name != "Native"} & {"NVPTX", "AMDGPU"}
         missing += [f"code generator {name}" for name in sorted(backends - tree.targets)]
         return missing

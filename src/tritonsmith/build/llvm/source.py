@@ -130,7 +130,8 @@ def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> So
 def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: Workspace) -> SourceTree:
     path = workspace.sources / f"llvm-{commit[:12]}"
     steps: list[Step] = []
-    login: tuple[tuple[str, str], ...] = ()  # the contents of files are fetched at the checkout
+    # A blobless fetch brings no contents: the checkout fetches them, and needs the login again.
+    login: tuple[tuple[str, str], ...] = ()
     if source.kind == "checkout":
         repository = Path(source.location)
     else:
@@ -146,7 +147,8 @@ def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: 
         steps.append(GitFetch(repository, urls, commit, phase=PHASE_SOURCES))
         login = GitRemote.of(source.location).env
     git = ("git", "-C", str(path))
-    # Forced once for a path that git lists but that is gone, twice if an interrupted `add` left it locked.
+    # `--force` once for a path that git lists but that is gone, twice if an interrupted `add` left it
+    # locked. Without a checkout, so that only the folders that are needed are written.
     add = ("git", "-C", str(repository), "worktree", "add", "--force", "--force", "--detach", "--no-checkout")
     steps += [
         MakeDir(workspace.sources, phase=PHASE_SOURCES),
@@ -225,6 +227,8 @@ def key(tree: SourceTree, request: LlvmRequest, means: BuildTools) -> Key:
         "shared": _on(settings.shared),
         "targets": ";".join(settings.targets),
     }
+    # Modified sources have one build whatever their changes are: it is rebuilt in place, as expected of
+    # sources under development.
     if tree.dirty or not tree.commit:
         options["sources"] = tree.archive or str(tree.path)
     cxx, linker = compilers.cxx, compilers.linker
@@ -282,6 +286,7 @@ def cache_variables(
     settings, machine, compilers = request.settings, means.machine, means.compilers
     symbols = settings.build_type in _WITH_SYMBOLS
     split = settings.debug_info == "split" and machine.system == "Linux" and symbols
+    # An unoptimised mlir-tblgen is many times slower, and the build runs it for each table of each dialect.
     slow_tablegen = settings.build_type == "Debug" or settings.assertions
     variables = {
         "CMAKE_BUILD_TYPE": settings.build_type,
@@ -302,11 +307,13 @@ def cache_variables(
         "LLVM_PARALLEL_COMPILE_JOBS": str(means.jobs.compile),
         "LLVM_PARALLEL_LINK_JOBS": str(means.jobs.link),
         "LLVM_USE_SPLIT_DWARF": _on(split),
-        "LLVM_INSTALL_UTILS": "ON",  # FileCheck, which Triton's build copies (triton#10616)
+        # FileCheck, which Triton's build copies (triton#10616).
+        "LLVM_INSTALL_UTILS": "ON",
         "LLVM_BUILD_TESTS": "OFF",
         "LLVM_INCLUDE_BENCHMARKS": "OFF",
         "LLVM_INCLUDE_DOCS": "OFF",
         "LLVM_INCLUDE_EXAMPLES": "OFF",
+        # Libraries that LLVM finds by chance on this machine would be needed by libtriton.so on the next.
         "LLVM_ENABLE_LIBXML2": "OFF",
         "LLVM_ENABLE_TERMINFO": "OFF",
         "LLVM_ENABLE_ZSTD": "OFF",
@@ -314,7 +321,8 @@ def cache_variables(
         "BUILD_SHARED_LIBS": _on(settings.shared),
     }
     if settings.thin_archives and machine.system == "Linux" and not settings.shared:
-        # LLVM's own command with T added, which GNU's and LLVM's ar both accept.
+        # A thin archive names objects instead of copying them, which saves time and disk. D leaves time
+        # stamps out, T makes it thin; GNU's and LLVM's ar both accept this.
         create = "<CMAKE_AR> DqcT <TARGET> <LINK_FLAGS> <OBJECTS>"
         variables |= {"CMAKE_C_ARCHIVE_CREATE": create, "CMAKE_CXX_ARCHIVE_CREATE": create}
     if means.precompiled:
@@ -325,16 +333,14 @@ def cache_variables(
 
 
 def native_variables(means: BuildTools, folders: Folders | None = None) -> dict[str, str]:
-    """Return CMake's variables for the table generators' own build, which LLVM configures as it is built.
-
-    They run for seconds in all, so optimising them fully would cost more time than it saves.
-    """
+    """Return CMake's variables for the table generators' own build, which LLVM configures as it is built."""
     compilers, precompiled = means.compilers, means.precompiled
     launcher = compiler_cache.launcher(means.cache, compilers, folders, precompiled_headers=precompiled)
     return {
         **cmake.compiler_variables(
             compilers, system=means.machine.system, launcher=launcher, linker_flags=False
         ),
+        # They run for seconds in all: optimising them fully would cost more time than it saves.
         **{f"CMAKE_{language}_FLAGS_RELEASE": "-O1 -DNDEBUG" for language in ("C", "CXX")},
         **(precompiled_headers.cache_variables() if precompiled else {}),
     }

@@ -71,11 +71,7 @@ def wanted(request: LlvmRequest, machine: Machine, triton: str) -> LlvmNeeds:
 def built(
     store: Store, key: Key, request: LlvmRequest, machine: Machine, triton: str, tree: SourceTree
 ) -> Callable[[], StoreManifest]:
-    """Return a function that describes the build tree of a key once it is built.
-
-    Closures of an earlier run count only if its manifest still exists: it is removed if flags or sources
-    change, and then only what this run requested is rebuilt.
-    """
+    """Return a function that describes the build tree of a key once it is built."""
 
     def describe_it() -> StoreManifest:
         known = Known(
@@ -87,6 +83,8 @@ def built(
             closures=_closures(request, triton),
             source=str(tree.path),
         )
+        # Closures of an earlier run count only if its manifest still exists: it is removed if flags or
+        # sources change, and then only what this run requested is rebuilt.
         before = store.entry(key.name).manifest
         return describe_tree.built(
             key, llvm_tree.read(store.path(key.name)), machine, known=known, before=before
@@ -101,7 +99,8 @@ def grown(
     """Return a function that updates an entry's description once more of it is built."""
 
     def describe_it() -> StoreManifest:
-        now = store.entry(manifest.name).manifest or manifest  # others may have extended it meanwhile
+        # Another environment may have extended the entry while this one was building.
+        now = store.entry(manifest.name).manifest or manifest
         prefix = store.path(now.name)
         tree = llvm_tree.read(prefix)
         return replace(

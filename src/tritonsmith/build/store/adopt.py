@@ -40,7 +40,8 @@ def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[S
         raise UsageError("this is in the store already", where=tree.prefix)
     if not describe_tree.libraries(tree.prefix):
         raise FactError("this LLVM is configured, but not built", where=tree.prefix)
-    looks = describe_tree.looks(tree.prefix)  # first, so that any change from now on is noticed
+    # Before anything else is read, so that any change from now on is noticed.
+    looks = describe_tree.looks(tree.prefix)
     known, notes = _known(tree)
     before = next((entry for entry in store.entries() if _is(entry, tree)), None)
     if before and name and name != before.name:

@@ -86,6 +86,7 @@ def manifest(
         sanitizer=cached("LLVM_USE_SANITIZER").lower(),
         compiler=known.compiler or Compiler(cached("CMAKE_CXX_COMPILER")),
         linker=known.linker or cached("LLVM_USE_LINKER"),
+        # Upstream's archive was built on another machine, whose libraries are not known.
         abi=replace(here, glibc="", glibcxx="") if kind == "prebuilt" else here,
         key=known.key,
         source=known.source or (str(source) if source and kind == "built" else ""),
@@ -121,6 +122,7 @@ def cxx11(prefix: Path) -> bool | None:
     """Report whether a tree's archives use libstdc++'s newer `std::string`; None if unknown."""
     library = prefix / "lib" / "libLLVMSupport.a"
     try:
+        # The symbol index is enough: mangled names tell which std::string is in the interfaces.
         names = ar_archive.symbols(library)
     except (OSError, ValueError):
         return None
@@ -164,8 +166,9 @@ def _debug_info(tree: LlvmTree, values: dict[str, str], cache: CmakeCache | None
     """Return the kind of debug information, from the flags that the tool's own recipe sets."""
     if tree.build_type not in configs.load("store")["debug-info"]["types"]:
         return "none"
+    # Distributions put it into separate packages.
     if cache is None:
-        return "none"  # distributions put it into separate packages
+        return "none"
     if _on(values.get("LLVM_USE_SPLIT_DWARF", "")):
         return "split"
     flags = cache.get("CMAKE_CXX_FLAGS")

@@ -96,6 +96,7 @@ class Key:
     @property
     def digest(self) -> str:
         """The digest of the key, as 16 hex digits."""
+        # Not its path: the same compiler lies elsewhere on another machine, and links there all the same.
         compiler = (self.compiler.id, self.compiler.version)
         plain = (self.source, self.diff, self.build_type, self.assertions, sorted(self.options))
         return digest(*plain, compiler, self.libstdcxx, self.linker)
@@ -104,6 +105,7 @@ class Key:
     def name(self) -> str:
         """The name of the entry: readable, and unique for the key."""
         commit = re.fullmatch(r"[0-9a-f]{40}", self.source)
+        # The name is read by people; the digest at its end is what makes it unique.
         source = self.source[:_SHORT] if commit else re.sub(r"[^A-Za-z0-9._+]+", "-", self.source).strip("-.")
         asserts = "-asserts" if self.assertions else ""
         build_type = f"-{self.build_type}" if self.build_type else ""

@@ -63,6 +63,7 @@ def prepare(found: StoreListing, limits: GcLimits) -> PreparedGc:
     going: list[StoreRow] = []
     staying: list[tuple[StoreRow, str]] = []
     left = found.bytes
+    # The least recently used goes first.
     for row in sorted(found.rows, key=lambda row: row.used):
         if reason := _reason(row, found, limits, left):
             staying.append((row, reason))
@@ -84,6 +85,7 @@ def _reason(row: StoreRow, listing: StoreListing, limits: GcLimits, left: int) -
     """Return why an entry is kept when the store has `left` bytes; empty if it is deleted."""
     name, unused = row.entry.name, listing.now - row.used
     fresh = 3600 * float(configs.load("store")["gc"]["fresh-hours"])
+    # An unfinished build may have been interrupted a minute ago and be about to go on.
     half = row.entry.status == "unfinished" and not limits.names and limits.older_than is None
     reasons = (
         (limits.names and name not in limits.names, "not selected"),

@@ -63,6 +63,7 @@ def locate(place: str, space: Workspace, sha256: str = "") -> ImportSource:
     expected = sha256.lower() or remote.checksum(place)
     if not remote.is_url(place):
         archive = remote.local(place)
+        # A local archive is used where it lies: it may be larger than what the disk has left.
         check = VerifyChecksum(archive, expected, phase=PHASE_VERIFY)
         return ImportSource(place, expected, archive, Plan(f"verify {archive.name}", (check,)), fetched=False)
     name = remote.shown(place).rstrip("/").rsplit("/", 1)[-1]
@@ -85,6 +86,8 @@ def prepare(
     if not force:
         _check_machine(manifest, here, source)
     name = manifest.name
+    # The stamp is in the tree: a run that was killed after the rename finds the tree complete, and
+    # only writes the manifest.
     stamp = Stamp(store.path(name) / ARRIVED, source.sha256)
     before = store.entry(name) if store.manifest(name).exists() else None
     there = before is not None and before.status == "ready"
@@ -108,7 +111,9 @@ def prepare(
     scratch = store.root / f"{store_entry.INCOMING}{name}"
     steps = (
         RemoveLeftovers(store.root, store.owner, must=False, phase=PHASE_UNPACK),
-        Remove((scratch,), store.owner, phase=PHASE_UNPACK),  # the sweep above skips locked leftovers
+        # The sweep above passes over leftovers that are locked: this very entry's,
+        # whose lock this run holds.
+        Remove((scratch,), store.owner, phase=PHASE_UNPACK),
         Unpack(
             archive=source.archive,
             sha256=source.sha256,

@@ -80,7 +80,8 @@ def lacks(entry: StoreEntry, wanted: LlvmNeeds) -> list[str]:
         missing.append(_scope_in_words(have, wanted))
     if problem := homeless(have):
         missing.append(problem)
-    if not missing and have.kind == "adopted" and have.source:  # last, because git checks every file
+    # Last, because git checks every file of the sources.
+    if not missing and have.kind == "adopted" and have.source:
         problem = moved(have)
         missing += (
             [f"{problem}: `{command('store.import --in-place', entry.path)}` checks it again"]
@@ -98,6 +99,8 @@ def covers(have: StoreManifest, wanted: LlvmNeeds) -> bool:
         return True
     enough = {"all": (), "closure": ("closure",), "python-module": ("closure", "python-module")}
     fit = (closure for closure in have.closures if closure.scope in enough[wanted.scope])
+    # A Triton whose closure is not known (changed sources) may need more than any
+    # closure has: Ninja decides.
     return bool(wanted.triton) and any(closure.triton == wanted.triton for closure in fit)
 
 
@@ -114,6 +117,7 @@ def homeless(have: StoreManifest) -> str:
     if not have.source:
         return ""
     try:
+        # A build tree has only the generated half of LLVM's headers; the others are in its sources.
         there = (Path(have.source) / "llvm").is_dir()
     except OSError:  # in a home directory that this user cannot read
         there = False
@@ -174,8 +178,11 @@ def foreign(have: Abi, here: Abi) -> list[str]:
     if _differ(have.system, here.system) or _differ(have.arch, here.arch):
         missing.append(f"it is for {have.system} on {have.arch}")
     for name, theirs, ours in (("glibc ", have.glibc, here.glibc), ("GLIBCXX_", have.glibcxx, here.glibcxx)):
+        # Older libraries are fine: glibc and libstdc++ keep what they once
+        # exported, and add symbol versions.
         if theirs and ours and version_key(theirs) > version_key(ours):
             missing.append(f"it was built with {name}{theirs}, this machine has {name}{ours}")
+    # The two std::strings are different types with different mangled names: such libraries do not link.
     if have.cxx11 is not None and here.cxx11 is not None and have.cxx11 != here.cxx11:
         missing.append(f"its std::string is libstdc++'s {'newer' if have.cxx11 else 'older'} one")
     return missing
@@ -187,13 +194,15 @@ def _identity(have: StoreManifest, needs: LlvmNeeds) -> Iterator[str]:
         yield f"{known}; required: {needs.commit[:12]}"
     elif needs.build is not None and _is_another_build(have, needs.build):
         yield f"it is upstream's build {have.build or 'of an unknown number'}; required: build {needs.build}"
-    if have.diff:  # users who modify sources name them, and rebuild them in place
+    # Whoever modifies sources names them, and rebuilds in place; nobody else wants that LLVM.
+    if have.diff:
         yield "its sources were modified"
     serving = configs.load("store")["serves"].get(needs.build_type, [needs.build_type])
     if needs.build_type and have.build_type not in serving:
         yield f"it is {have.build_type or 'without a build type'}; required: {needs.build_type}"
     if needs.assertions is not None and have.assertions != needs.assertions:
         yield "it has assertions" if have.assertions else "it has no assertions"
+    # Instrumented libraries need the sanitizer's runtime in every process that loads them.
     if have.sanitizer:
         yield f"it is instrumented by the sanitizer {have.sanitizer}"
     if needs.shared is not None and have.shared != needs.shared:

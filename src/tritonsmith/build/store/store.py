@@ -64,7 +64,8 @@ class Store:
         try:
             ownership.mark(self.owner)
             files.make_folder(self.users)
-            if not (self.root / MARKER).exists():  # another user's marker cannot be touched
+            # Another user's marker cannot be touched, and need not be.
+            if not (self.root / MARKER).exists():
                 files.write(self.root / MARKER, "")
         except OwnershipError as error:
             hints = ["use a new or empty folder: `store` under [llvm] in the env file, or --store PATH"]
@@ -96,7 +97,9 @@ class Store:
         """
         self.claim()
         with store_entry.hold(self.root, name, purpose):
-            files.remove((store_entry.tombstone(self.root, name),))  # cancels an interrupted deletion
+            # Who holds the lock is about to build or import here: the next clearing must not go on
+            # with an interrupted deletion.
+            files.remove((store_entry.tombstone(self.root, name),))
             yield
 
     def entries(self) -> tuple[StoreEntry, ...]:
@@ -107,10 +110,12 @@ class Store:
         """
         try:
             children = sorted(self.root.iterdir())
-        except (FileNotFoundError, NotADirectoryError):  # writers report a file in the way
+        # A file in the way is reported by whoever writes.
+        except (FileNotFoundError, NotADirectoryError):
             children = []
         except OSError as error:
             raise SmithError("cannot read the store", where=self.root, why=error.strerror) from error
+        # By both: an entry whose tree is gone still has its manifest, and a tree without one is unfinished.
         names = {path.stem for path in children if path.suffix == ".json"}
         names |= {path.name for path in children if path.is_dir() and path != self.users}
         return tuple(self._entry(name) for name in sorted(names) if entries.is_name(name))
@@ -135,6 +140,7 @@ class Store:
 
     def publish(self, manifest: StoreManifest) -> tuple[Step, ...]:
         """Return the steps that make a finished tree an entry; they end the plan that builds it."""
+        # Last of all steps, and atomically: who finds a manifest finds everything that it names.
         return (Write(self.manifest(manifest.name), manifest.render(), phase=PHASE),)
 
     def retract(self, name: str) -> tuple[Step, ...]:
@@ -164,6 +170,7 @@ class Store:
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             return StoreEntry(name, path, "unreadable", None, f"cannot read its manifest: {why}")
+        # A manifest that was copied or renamed describes another tree.
         if manifest.name != name:
             return StoreEntry(name, path, "unreadable", None, f"its manifest belongs to {manifest.name}")
         return _looked_at(manifest, Path(manifest.tree) if manifest.kind == "adopted" else path)

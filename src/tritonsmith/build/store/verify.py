@@ -91,8 +91,9 @@ def _checksums(prefix: Path) -> Iterator[str]:
         if not untrusted.fits(path):
             yield f"{CHECKSUMS} names {str(name)[:80]!r}, which is not a valid file name"
             continue
+        # Reading a device or a pipe would never end.
         if untrusted.exists(path) and not untrusted.is_file(path):
-            yield f"{name} is no longer a file"  # reading a device would never end
+            yield f"{name} is no longer a file"
             continue
         try:
             if download.sha256_of(path) != sha256:

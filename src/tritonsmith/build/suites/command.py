@@ -160,7 +160,7 @@ def prepare_build(tested: TestedBuild, selection: SuiteSelection, googletest: Pa
     if selection.gpu_less or selection.interpreter:
         targets += recipe.resolve_targets(replace(triton, targets=(), for_="python"), root)
     targets += [unit.name for unit in selection.cpp]
-    # Unit tests stay configured: each change of the call reruns CMake.
+    # Unit tests stay configured: each change of the call would run CMake again.
     sources = googletest or unit_tests_configured(tested.env.build)
     more = cmake_arguments(sources) if sources else ()
     arguments = (*(argument for argument in triton.cmake_args if argument not in more), *more)
@@ -246,7 +246,8 @@ def execute(
     for call in made:
         tell(f"{call.suite}: {call.name}: {tested.folder / call.name / 'log'}")
         watched = dict(variables)
-        if call.suite in ("lit", "cpp"):  # these programs are linked with the runtime
+        # These programs are linked with the sanitizer's runtime; a preloaded second one would abort them.
+        if call.suite in ("lit", "cpp"):
             watched.pop("LD_PRELOAD", None)
         results += _results(call, tested, {**watched, **call.variables})
     if sanitizer:
@@ -266,7 +267,10 @@ def _results(call: SuiteCall, tested: TestedBuild, variables: dict[str, str | No
         results = [of_lit(result) for result in read_lit(call.report) if result.code != "EXCLUDED"]
     else:
         results = [of_pytest(call.suite, result) for result in read_pytest(call.report)]
+    # pytest ends with 5 where it collected nothing; `check` judges that over the whole suite.
     fine = code in (0, NO_TESTS) if call.suite != "lit" else code == 0
+    # A program that dies writes no report, or half of one: without this row its
+    # tests would just be missing.
     if not fine and not any(result.word == "failed" for result in results):
         results.append(SuiteTest(call.suite, call.argv[0], "failed", why=f"exit code {code}: {last}"))
     return tuple(results)
@@ -318,6 +322,7 @@ def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path
     if not answer:
         raise UsageError("--packages names no Python", where=given)
     folder = Path(answer)
+    # The packages come before the environment's on the path.
     if (folder / "triton").exists():
         why = "tests would import its Triton"
         raise UsageError("--packages: this Python has a Triton of its own", where=folder / "triton", why=why)

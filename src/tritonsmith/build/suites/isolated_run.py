@@ -59,6 +59,7 @@ def run(
         last = line.strip() or last
         print(line, file=written)
 
+    # `Popen` looks for a program on the PATH of this process and not on that of `env`.
     program = process.which(argv[0], environ["PATH"]) or argv[0]
     with files.opened_log(log) as written:
         try:

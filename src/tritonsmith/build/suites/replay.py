@@ -86,6 +86,8 @@ def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
     Raises:
         FactError: the checkout is not under git.
     """
+    # A clone has only commits; changed and new files come by tar. What git ignores, build folders of
+    # gigabytes among it, stays.
     answer = look(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", files=True)
     if answer is None or answer.code:
         why = answer.err if answer else "git does not respond"
@@ -94,7 +96,6 @@ def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
     listing, packed = dest.with_suffix(".files"), dest.with_suffix(".tar")
     # Neither hooks nor a file system monitor that the user configured may run.
     git = ("git", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
-    # A clone has only commits; tar adds uncommitted changes and new files.
     tar = ("tar", "--null", "--no-recursion", "-C", str(root), "-T", str(listing), "-cf", str(packed))
     commands = (
         (*git, "clone", "--quiet", "--shared", "--no-checkout", "--", str(root), str(dest)),
@@ -103,6 +104,7 @@ def clone(root: Path, env: EnvDir, dest: Path, build: Path) -> Plan:
         (*git, "-C", str(dest), "reset", "--quiet"),
     )
     steps: list[Step] = [
+        # An older replay's steps may have left links in it.
         Remove((dest.parent,), env.root, phase=_CLONE),
         MakeDir(dest.parent, phase=_CLONE),
         Write(listing, "\0".join(names), phase=_CLONE),
@@ -117,8 +119,7 @@ def sandbox(env: EnvDir, *writable: Path, readable: tuple[Path, ...] = ()) -> tu
     """Return bubblewrap's words before a command; none if it is missing or may not create namespaces.
 
     The command sees the system read-only, except for some folders and the environment's build folder, and has
-    no network. It cannot connect to a socket in the file system either: through tmux, or an editor's agent,
-    it could run what the sandbox forbids.
+    no network.
     """
     program = process.which("bwrap")
     if not program:
@@ -126,8 +127,11 @@ def sandbox(env: EnvDir, *writable: Path, readable: tuple[Path, ...] = ()) -> tu
     kinds = [("--ro-bind", readable), ("--bind", (*writable, env.build))]
     places = [(kind, str(path)) for kind, paths in kinds for path in paths if path.is_dir()]
     binds = [word for kind, path in places for word in (kind, path, path)]
+    # A read-only mount does not keep anybody from connecting to a socket in it: through tmux, or an
+    # editor's agent, a step could run what the sandbox forbids.
     hidden = [word for path in _sockets() for word in ("--ro-bind", os.devnull, str(path))]
     words = (program, *_SANDBOX, *hidden, *binds)
+    # Tried for real: many systems have bwrap and forbid unprivileged user namespaces.
     answer = process.query((*words, "true"))
     return words if answer and answer.code == 0 else ()
 
@@ -204,10 +208,12 @@ def run(
     folders = [own_folder / f"{number:02}" for number, _ in enumerate(job.steps, 1)]
     for folder in folders:
         files.make_folder(folder)
-    # Not their common folder: a step could replace the next one's folder with a link to a place outside.
+    # Each folder by itself and not their common one: a step could replace the next one's folder with
+    # a link to a place outside.
     boxed = sandbox(
         tested.env, root, own_folder / "home", own_folder / "tmp", *folders, readable=(own_folder,)
     )
+    # The user agreed to confined steps. If that stopped working meanwhile, nothing runs.
     if confined and not boxed:
         hints = ["run again: it asks before it runs steps without a sandbox"]
         raise FactError("bubblewrap cannot confine the steps now, so none was run", hints=hints)
@@ -222,6 +228,7 @@ def run(
             results.append(ReplayedStep(step, "failed", why))
             continue
         tell(f"{step.name}: {scratch / 'log'}")
+        # The shell that GitHub's runners start for `run:`, so that a script fails at the same command.
         argv = (*boxed, "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script)
         own: dict[str, str | None] = dict(step.variables)
         code, log, last = isolated_run.run(argv, tested.env.python, cwd, scratch, {**change, **own})
@@ -295,6 +302,7 @@ def _of_groups(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     steps: list[tuple[str, str]] = []
     for line in lines:
         text = _STAMP.sub("", line)
+        # The raw log has no names of steps: a step begins with the first line of its script.
         if text.startswith(_GROUP):
             steps.append((text.removeprefix(_GROUP).strip(), "passed"))
         elif text.startswith(_ERROR) and steps:

@@ -169,8 +169,9 @@ class _ScriptReader:
             return
         if ">" in how:
             command.written.append(target)
+        # Bash itself opens a connection for these two names; no program shows it.
         elif how == "<" and (_COMPUTED in target or target.startswith(("/dev/tcp", "/dev/udp"))):
-            raise _RefusedError(f"it reads what may be a connection: {target[:40]}")  # Bash opens one
+            raise _RefusedError(f"it reads what may be a connection: {target[:40]}")
 
     def _word(self) -> str:
         """Read the next word without its quotes; expansions become `$`."""
@@ -196,7 +197,8 @@ class _ScriptReader:
         if self._at == begin:
             raise _RefusedError("it cannot be read as a list of commands")
         word = "".join(parts)
-        if "$(" in word or "`" in word:  # quoted here, but it runs if bash evaluates the word again
+        # Quoted here, but it runs if bash evaluates the word again: `eval`, `[[ -v ]]`, arithmetic.
+        if "$(" in word or "`" in word:
             raise _RefusedError(f"it has a command in quotes: {word[:40]}")
         return word
 
@@ -259,7 +261,8 @@ class _ScriptReader:
             if quote != "'" and char == "\\":
                 self._at += 1
             elif quote:
-                # A `$(` in double quotes has quotes of its own: too complex for this reader.
+                # A `$(` in double quotes has quotes of its own: too complex for this reader, which
+                # refuses what it cannot read.
                 if quote == '"' and self._text.startswith("$(", self._at):
                     raise _RefusedError("its commands are nested in quotes")
                 quote = "" if char == quote else quote

@@ -142,7 +142,8 @@ def _jobs(file: Path, text: str) -> list[WorkflowJob]:
         characters -= sum(
             len(_text(_table(step).get("run"), limits["script"])) for step in raw[: limits["steps"]]
         )
-        if left < 0 or characters < 0:  # aliases multiply them
+        # An alias of YAML may name the same list of steps a thousand times.
+        if left < 0 or characters < 0:
             raise untrusted.UnreadableError(f"it has more than {limits['steps']:,} steps, or very long ones")
         runner = _runner(job.get("runs-on"))
         variables = {**_variables(content.get("env")), **_variables(job.get("env"))}
@@ -185,6 +186,7 @@ def _reasons(script: str, uses: str, variables: Mapping[str, str], shell: str, f
     yield "" if script else "it runs nothing"
     yield f"its script has more than {most:,} characters" if len(script) > most else ""
     yield f"it is for another shell: {shell}" if shell not in ("", "bash", "sh") else ""
+    # Comments mention what a script does not do.
     code = re.sub(r"^[ \t]*#.*$", "", script, flags=re.MULTILINE)
     names = " ".join(f"{name}={text}" for name, text in variables.items())
     for row in rules["left-out"]:

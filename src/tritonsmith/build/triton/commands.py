@@ -69,7 +69,8 @@ def prepare_build(
     """
     inputs, request, warnings = gather_checked(settings, space, located, force=force, again=again)
     if settings.llvm.debug_libraries:
-        inputs = replace(inputs, after_project=relink.file(inputs.env))  # `with_listed` adds the step for it
+        # `with_listed` adds the step that writes this file.
+        inputs = replace(inputs, after_project=relink.file(inputs.env))
     inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
     plan = recipe.plan(inputs, again=again)
     last = receipts.read(inputs.env.receipt("build-triton"))
@@ -166,12 +167,15 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
     if pin is None or request.fit(tree.commit) == "pin":
         return inputs, ()
     last = receipts.succeeded(inputs.env)
+    # An LLVM that was built against once needs no test: the objects are either there or compile.
     if (last.get("pin"), last.get("llvm"), last.get("llvm_commit")) == (
         pin.commit,
         str(tree.prefix),
         tree.commit,
     ):
         return inputs, ()  # this LLVM worked before
+    # Of an LLVM without a commit, a distribution's, the release date tells on
+    # which side of the pin it lies.
     released = None if tree.commit else eras.llvm_branched(tree.major)
     bumps = suspects.towards(llvm_history.bumps_around(root), released)
     chosen = suspects.choose(root, bumps, inputs.settings.triton.targets)
@@ -191,9 +195,11 @@ def _kind(settings: Settings) -> str:
 def _provable(inputs: Inputs) -> bool:
     """Report whether the result can compile a kernel here, without a GPU."""
     checkout, settings = inputs.checkout, inputs.settings.triton
+    # 2.x needs a driver to compile at all, and a sanitizer's runtime must be preloaded by hand.
     if not checkout.has("nvidia-backend") or settings.sanitizer:
-        return False  # 2.x needs a driver; a sanitizer's runtime must be preloaded by hand
-    own_lld = checkout.has("needs-lld")  # older ones call ROCm's linker for AMD
+        return False
+    # Before 3.5 the AMD backend calls ROCm's linker, which may not be installed.
+    own_lld = checkout.has("needs-lld")
     return "nvidia" in settings.backends or ("amd" in settings.backends and own_lld)
 
 
@@ -225,10 +231,13 @@ def execute(prepared: PreparedBuild, session: Session) -> None:
     with shelf.hold(session.task) if shelf else nullcontext():
         if shelf:
             session.run_unseen(shelf.announce())
+        # The lock of the environment is held by the caller. This one is the checkout's: every environment
+        # links its libtriton.so into the same folder of sources.
         with _one_at_a_time(prepared, session), _attempted(prepared, session):
             session.run(prepared.plan)
         beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
-        if shelf:  # before the receipt, which records success
+        # The receipt records success, and what it names must be published by then.
+        if shelf:
             session.run_unseen(shelf.steps())
         ended = receipts.ended_steps(session.env) if prepared.checkout else ()
         answers = probe_cache.unsaved()
@@ -258,10 +267,13 @@ def _attempted(prepared: PreparedBuild, session: Session) -> Iterator[None]:
     about = (session.env, session.task, prepared.receipt, session.log)
     builds = prepared.checkout is not None
     if builds:
+        # Written before the build starts: a run that is killed cannot write anything any more.
         session.run_unseen(receipts.unfinished_steps(*about))
     try:
         yield
     except SmithError as error:
+        # The error is explained once, here, where the output is still at hand; the
+        # record keeps the explanation.
         explained = _explained(error, prepared) if isinstance(error, CommandFailedError) else error
         if builds:
             session.run_unseen(receipts.unfinished_steps(*about, explained))
@@ -346,6 +358,7 @@ def _precompiled(inputs: Inputs, *, again: bool) -> dict[str, str]:
         return {}
     file = inputs.env.build / cmake.CACHE_FILE
     last = cmake.recorded_values(untrusted.read_text(file)) if file.is_file() else {}
+    # Another choice of headers recompiles everything that uses one: it is kept while the build folder is.
     same = not again and last.get("LLVM") == inputs.llvm.in_words
     return precompiled.choose(inputs.checkout.root, inputs.settings.triton.backends, last if same else {})
 

@@ -65,6 +65,8 @@ def plan(inputs: Inputs, *, occupied: bool) -> Plan:
     """
     build = recipe.plan(inputs)
     setup_dir = inputs.checkout.setup_dir
+    # With build isolation pip makes a new environment in /tmp for each build; its paths get into
+    # CMakeCache.txt, and the next plain `ninja` fails on folders that are gone (triton#5076).
     command = venv.pip_install(inputs.env.python, "--no-build-isolation", "--editable", str(setup_dir))
     pip = Run(command, cwd=inputs.env.path, env=environment(inputs), path=_path(inputs), phase=PHASE)
     steps = (*build.steps, *_linked(inputs, PHASE, occupied=occupied), pip)
@@ -74,9 +76,6 @@ def plan(inputs: Inputs, *, occupied: bool) -> Plan:
 def wheel(inputs: Inputs, *, occupied: bool) -> Plan:
     """Return the recipe: the steps of `build-triton`, then pip, which relinks libtriton for the wheel.
 
-    setup.py configures the build folder for that. The configure's stamp is replaced first, and the last steps
-    restore the configuration, so a killed run leaves no folder that silently links elsewhere.
-
     Args:
         inputs: facts and settings, as for `build-triton`.
         occupied: pip's own build folder exists and is not the tool's link; it is left alone.
@@ -84,12 +83,14 @@ def wheel(inputs: Inputs, *, occupied: bool) -> Plan:
     env, build = inputs.env, recipe.plan(inputs)
     scratch, cached = env.path / _SCRATCH, recipe.cache_variables(inputs)
     cache, base = scratch / cmake.CACHE_FILE, scratch / "setup.cfg"
+    # setup.py chooses these two places by itself, for a wheel inside its own scratch folder.
     kept = {name: value for name, value in cached.items() if name not in _PLACES}
     texts = {cache: cmake.settings(kept), base: f"[build]\nbuild_base = {scratch / 'build'}\n"}
     argv = ("wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation")
     places = ("--wheel-dir", str(env.path / WHEELS), str(inputs.checkout.setup_dir))
     change = dict(environment(inputs)) | {
-        "DIST_EXTRA_CONFIG": str(base),  # the checkout's build/lib may hold files of older commits
+        # The checkout's build/lib may hold files of older commits, which setuptools would pack.
+        "DIST_EXTRA_CONFIG": str(base),
         "TRITON_APPEND_CMAKE_ARGS": shlex.join(("-C", str(cache))),
     }
     steps: tuple[Step, ...] = (
@@ -104,12 +105,14 @@ def wheel(inputs: Inputs, *, occupied: bool) -> Plan:
             env=tuple(sorted(change.items())),
             path=_path(inputs),
             phase=PHASE_WHEEL,
+            # setup.py configures the build folder for the wheel's places. So the configure's stamp gets
+            # another key first, and the last steps configure as before: a killed run leaves no folder that
+            # silently links elsewhere.
             stamp=Stamp(env.build / cmake.STAMP_FILE, digest(PHASE_WHEEL, *texts.values()), again=True),
         ),
         *(
-            replace(
-                step, stamp=replace(step.stamp, again=True)
-            )  # the runner asked stamps before the first step
+            # `again`, because the runner asks all stamps before the first step, when this one still holds.
+            replace(step, stamp=replace(step.stamp, again=True))
             for step in recipe.configure(inputs, env.build, phase=PHASE_BACK)
             if step.stamp and step.stamp.path.name == cmake.STAMP_FILE
         ),
@@ -166,12 +169,10 @@ def pip_build_dir(source: TritonCheckout, python: PythonEnv) -> Path:
 
 
 def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
-    """Return environment variables under which setup.py builds the same as `build-triton`.
-
-    Every other variable that setup.py reads is removed: `DEBUG=1`, meant for another tool, would silently
-    change the build type.
-    """
+    """Return environment variables under which setup.py builds the same as `build-triton`."""
     checkout, settings = inputs.checkout, inputs.settings.triton
+    # Every variable that setup.py reads is set or removed: `DEBUG=1`, meant for another tool, would
+    # silently change the build type.
     variables: dict[str, str | None] = dict.fromkeys((*_BUILD_TYPE_VARIABLES.values(), *_REMOVED))
     variables |= {
         "LLVM_SYSPATH": str(inputs.llvm.prefix),
@@ -195,7 +196,8 @@ def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
     for part in toolchain.components(checkout, inputs.workspace, proton=settings.proton):
         variables[part.variable] = str(part.dest)
     variables |= _profiler(inputs)
-    if not checkout.has("triton-home"):  # nor TRITON_OFFLINE_BUILD: 3.0 and 3.1 would download CUPTI
+    # 3.0 and 3.1 know no TRITON_OFFLINE_BUILD either, and would download CUPTI.
+    if not checkout.has("triton-home"):
         variables["TRITON_CUPTI_PATH"] = str(checkout.root / "third_party" / "nvidia" / "backend" / "include")
     return tuple(sorted(variables.items()))
 

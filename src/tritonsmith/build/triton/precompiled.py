@@ -76,6 +76,8 @@ def choose(root: Path, backends: Iterable[str], recorded: Mapping[str, str]) -> 
     """
     folders = _folders(tuple(backends))
     kept = {name: value for name, value in recorded.items() if name.startswith(PREFIX)}
+    # The choice of the last configure stays, even if the sources' includes have shifted a little since: a
+    # new one would recompile everything.
     if kept and folders.items() <= kept.items() and _all_there(root, kept):
         return kept
     table = configs.load("precompiled-headers")
@@ -87,6 +89,7 @@ def choose(root: Path, backends: Iterable[str], recorded: Mapping[str, str]) -> 
         reached = {path.relative_to(root).as_posix(): scan.reached(path) for path in paths}
         others = _in_most(table["triton"], reached.values())
         own = _in_nearly_all(table["triton"], reached.values())
+        # A header takes as long to compile as several sources.
         if len(paths) < table["pays-from"] or not (others or own):
             continue
         headers = (*others, *_outermost(scan, root, own))
@@ -119,6 +122,8 @@ def _ambiguous(source: Path, reached: ReachedHeaders, table: Mapping[str, Any]) 
     """Report whether names of LLVM's IR and of MLIR would clash in a source that only includes MLIR's."""
     if any(name.startswith(tuple(table["llvm-ir"])) for name in reached.others):
         return False
+    # `using namespace llvm` and `mlir` together are fine as long as LLVM's IR headers are not seen: with
+    # them, `Value`, `Type` and others are ambiguous.
     return {"llvm", "mlir"} <= {*_USES.findall(untrusted.read_text(source))}
 
 
@@ -145,6 +150,7 @@ def _in_nearly_all(table: Mapping[str, Any], reached: Collection[ReachedHeaders]
 
 def _outermost(scan: IncludeScan, root: Path, own: frozenset[Path]) -> tuple[str, ...]:
     """Return the headers that none of the others includes, as `#include` names them."""
+    # A header that another one includes comes with it.
     inner = {path for header in own for path in scan.reached(root / header).own if path != header}
     return tuple(sorted(path.relative_to("include").as_posix() for path in own - inner or own))
 
@@ -243,7 +249,9 @@ class IncludeScan:
 
     def _find(self, file: Path, quoted: str, angled: str) -> Path | None:
         above = [folder for folder in file.parents if folder.is_relative_to(self._root)] if quoted else []
-        for folder in (*above[:1], *self._folders, *above[1:]):  # a target may look in its own top folder
+        # The order of the compiler: the including file's own folder first, for quotes; the folders above it
+        # last, as a target may add its own top folder.
+        for folder in (*above[:1], *self._folders, *above[1:]):
             path = Path(os.path.normpath(folder / (quoted or angled)))
             if path.is_relative_to(self._root) and untrusted.is_file(path):
                 return path

@@ -210,7 +210,8 @@ def flags(inputs: Inputs) -> str:
     settings = inputs.settings.triton
     words: list[str] = [] if settings.werror else list(eras.relaxed_warnings())
     if _split(inputs):
-        words += ["-gsplit-dwarf", "-ggnu-pubnames"]  # the linker makes gdb's index from these names
+        # The linker makes gdb's index from the public names.
+        words += ["-gsplit-dwarf", "-ggnu-pubnames"]
     words += compiler_cache.flags(_folders(inputs))
     return " ".join(words)
 
@@ -244,10 +245,13 @@ def plugin_dirs(settings: TritonSettings) -> str:
 
 
 def _llvm(llvm: LlvmTree) -> dict[str, str]:
-    """Return every variable in which some era looks for LLVM; explicit, because `LLVM_DIR` stays cached."""
+    """Return every variable in which some era looks for LLVM."""
+    # A distribution's MLIR links the shared libLLVM, and Triton names LLVM's static libraries: two copies
+    # in one process abort at the first command-line option that both register.
     one_llvm = {"CMAKE_PROJECT_triton_INCLUDE": str(_HERE / "one_llvm.cmake")} if llvm.dylib else {}
     lld = {"LLD_DIR": str(llvm.cmake_dir("lld"))} if "lld" in llvm.packages else {}
     return one_llvm | {
+        # All of them, explicitly: setting LLVM_SYSPATH alone leaves a cached LLVM_DIR of the LLVM before.
         "LLVM_SYSPATH": str(llvm.prefix),
         "LLVM_INCLUDE_DIRS": str(llvm.prefix / "include"),
         "LLVM_LIBRARY_DIR": str(llvm.prefix / "lib"),
@@ -281,7 +285,8 @@ def _options(inputs: Inputs) -> dict[str, str]:
         "TRITON_BUILD_PYTHON_MODULE": "ON",
         "TRITON_BUILD_TUTORIALS": "OFF",
         "TRITON_BUILD_PROTON": "ON" if settings.proton else "OFF",
-        "TRITON_BUILD_UT": "OFF",  # fetches googletest from GitHub (triton#4461)
+        # It fetches googletest from GitHub (triton#4461).
+        "TRITON_BUILD_UT": "OFF",
         "TRITON_BUILD_WITH_CCACHE": "ON" if inputs.compilers.launcher else "OFF",
         "TRITON_CODEGEN_BACKENDS": ";".join(settings.backends),
         "TRITON_PLUGIN_DIRS": plugin_dirs(settings),
@@ -289,7 +294,9 @@ def _options(inputs: Inputs) -> dict[str, str]:
         "TRITON_WHEEL_DIR": str(checkout.root / "python" / "triton"),
         "TRITON_CACHE_PATH": str(inputs.triton_home / ".triton"),
         "TRITON_VERSION": checkout.version,
-        "TRITON_OFFLINE_BUILD": "ON",  # everything it would fetch exists already
+        # Everything that it would fetch is there already. With it, a missing piece is an error in this
+        # configure and not a download in the middle of a build.
+        "TRITON_OFFLINE_BUILD": "ON",
         "JSON_SYSPATH": str(json),
     }
     if not settings.plugin_dirs:
@@ -306,15 +313,18 @@ def _options(inputs: Inputs) -> dict[str, str]:
 
 def _known(checkout: TritonCheckout, options: dict[str, str]) -> dict[str, str]:
     """Leave out options of other eras, which this checkout lacks."""
+    # CMake warns of unused variables and goes on, so an option of another era would look as if it worked.
     foreign = eras.option_names() - checkout.options
     known = {name: value for name, value in options.items() if name not in foreign}
     if "TRITON_PARALLEL_LINK_JOBS" in foreign:
+        # Triton before 3.3 has no bound for links; CMake's own pools do the same.
         known["CMAKE_JOB_POOLS"] = f"link={options['TRITON_PARALLEL_LINK_JOBS']}"
         known["CMAKE_JOB_POOL_LINK"] = "link"
     return known
 
 
 def _sanitize(variables: dict[str, str], sanitizer: str) -> None:
+    # Without frame pointers the stacks of a report end after one frame.
     flag = f"-fsanitize={sanitizer}"
     for name in ("CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS"):
         variables[name] = f"{variables.get(name, '')} {flag} -fno-omit-frame-pointer".strip()
@@ -337,6 +347,7 @@ def resolve_targets(settings: TritonSettings, root: Path) -> tuple[str, ...]:
         return settings.targets
     named: tuple[str, ...] = tuple(configs.load("triton-eras")["build-for"][settings.for_])
     if settings.for_ == "tests":
+        # Programs of LLVM (FileCheck, not) are called as well, and are built with LLVM.
         programs = {path.stem for path in (root / "bin").glob("*.cpp")}
         named += tuple(name for name in checkout.lit_programs(root) if name in programs and name not in named)
     return named

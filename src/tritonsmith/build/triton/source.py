@@ -76,7 +76,8 @@ def _clone(url: str, revision: str, name: str, workspace: Workspace) -> TritonSo
         Run((*git, "checkout", "--quiet", "--detach", "FETCH_HEAD"), cwd=workspace.sources, phase=PHASE),
     )
     done = workspace.sources / f".triton-{name}.done"
-    fetched = done.exists() and repository.is_dir()  # from then on only the user moves it, by `git pull`
+    # From then on the clone is the user's: only they move it, by `git pull`.
+    fetched = done.exists() and repository.is_dir()
     return TritonSource(
         repository, Plan(f"Triton {revision} from {url}", () if fetched else stamped(steps, done, repository))
     )
@@ -124,6 +125,7 @@ def right_llvm(
         FactError: the pin moved, and no available LLVM matches it.
     """
     pin, before = request.pin, str(receipt.get("pin") or "")
+    # An LLVM that was not at the earlier pin either was a deliberate choice, and stays.
     was_at_pin = llvm_tree.same_commit(str(receipt.get("commit") or tree.commit), before)
     if pin is None or not was_at_pin or request.fit(tree.commit) == "pin" or pin.commit == before:
         return tree

@@ -31,6 +31,8 @@ def towards(bumps: Iterable[Bump], branched: date | None) -> tuple[Bump, ...]:
         branched: day of that LLVM's APIs; None if unknown. Near the checkout's pin both sides count.
     """
     around = tuple(bumps)
+    # The commits that move the pin also adapt the code that an API change breaks. For an older LLVM the
+    # earlier bumps tell what has changed since, for a newer one the later ones.
     own = next((bump for bump in around if not bump.after), None)
     if own is None or branched is None:
         return around
@@ -59,22 +61,19 @@ def choose(root: Path, bumps: Iterable[Bump], targets: Iterable[str] = ()) -> tu
 
     names = dict.fromkeys(name for bump in bumps for name in bump.files)
     headers = [name for name in names if name.endswith(_HEADERS)]
+    # A header shows its error only in a source that includes it; one is enough.
     users = _users(filter(serves, _all(root)), headers) if headers else {}
     chosen: dict[Path, None] = {}
     for name in names:
         source = root / name if name.endswith(_SOURCES) else users.get(name)
         if source is not None and source.is_file() and serves(source):
             chosen[source] = None
+    # Nearest bumps come first: what they changed is likeliest to differ.
     return tuple(chosen)[:_MOST]
 
 
 def batches(root: Path, chosen: Iterable[Path], jobs: int) -> tuple[tuple[Path, ...], ...]:
     """Order sources by the cost of compiling them, in batches where a failure ends the search.
-
-    The first failures are the answer, so the others need not be compiled. Sources of `python/` come
-    after those of the compiler: they use another precompiled header, which takes as long as several
-    sources. All sources of backends are one batch at the end: whether a backend can be left out is known
-    only if everything that is shared compiles.
 
     Args:
         root: the checkout.
@@ -82,8 +81,13 @@ def batches(root: Path, chosen: Iterable[Path], jobs: int) -> tuple[tuple[Path, 
         jobs: number of parallel compiles.
     """
     groups: dict[int, list[Path]] = {}
+    # The first failures are the answer, so the cheapest come first; size is a good
+    # enough measure of the time.
     for path in sorted(chosen, key=lambda source: source.stat().st_size):
         folders = path.relative_to(root).parts[:-1]
+        # Sources of `python/` come after those of the compiler: they use another precompiled header, which
+        # takes as long as several sources. All of the backends' are one batch at the end: whether a backend
+        # can be left out is known only if everything that is shared compiles.
         of_backend = folders[:1] == ("third_party",)
         groups.setdefault(_BACKENDS if of_backend else int("python" in folders), []).append(path)
     return tuple(
@@ -124,6 +128,8 @@ def _users(sources: Iterable[Path], headers: Iterable[str]) -> Mapping[str, Path
         line = re.compile(rf'#\s*include\s+"[^"]*\b{re.escape(_included(header))}"')
         including = [path for path, text in texts.items() if line.search(text)]
         if including:
+            # Its namesake includes it first, and so reports the header's own errors; else the
+            # shortest, which compiles fastest.
             users[header] = min(including, key=lambda path: (path.stem != stem, len(texts[path])))
     return users
 
@@ -173,7 +179,8 @@ def explain(
         lines += error.lines[:_SHOWN]
     count = len(step.found())
     what = f"{len(failed)} of the {count} files compiled first failed"
-    if len(failed) > count:  # their generated inputs count too, such as tables of TableGen
+    # Inputs that are generated for these objects count too, such as tables of TableGen.
+    if len(failed) > count:
         what = f"{len(failed)} steps failed that the {count} files compiled first need"
     first = failed[0][1]
     return StepError(

@@ -98,11 +98,9 @@ def plan(
 
 
 def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
-    """Copy a component, unless its files are unchanged since the last copy of the same version.
-
-    Comparing 40 MB in every build would be slow, so sizes and time stamps stand for the content. A copy
-    changes them, so the next run compares once more, and later ones skip it.
-    """
+    """Copy a component, unless its files are unchanged since the last copy of the same version."""
+    # Comparing 40 MB in every build would be slow, so sizes and time stamps stand for the content. A copy
+    # changes them: the next run compares once more, and later ones skip it.
     files = (part.dest, *sorted(part.dest.rglob("*"))) if part.dest.is_dir() else (part.dest,)
     states = [(str(file), *_state(file)) for file in files]
     stamp = workspace.toolchain / f".copied-{part.name}-{digest(str(part.dest))}"

@@ -145,6 +145,7 @@ class WatchedTests:
         hide = redact.SecretLines()
         with files.scratch("lit-") as scratch:
             report = scratch / "tests.json"
+            # The results come from lit's JSON and not from its output, whose form depends on the terminal.
             argv = lit_command(str(self._lit), report, self._folder, wanted=self._wanted)
             env = process.changed(os.environ, LIT_ENVIRONMENT)
             code = programs.stream(
@@ -212,6 +213,8 @@ class WatchedBuild:
         plan = Plan(f"{phase} in {self.folder}", (step,))
         try:
             if self.env.build == self.folder:
+                # An environment's folder is built under its lock, so that `watch` and
+                # `build-triton` do not write it at once.
                 with session.opened(_BUILD_TASK, self.env.name) as running:
                     running.run(plan)
             else:
@@ -288,6 +291,8 @@ def follow(
                 with saves.heeded():
                     result, seconds = attempts.make(saved, report.part)
             except (SavedError, InterruptedRunError) as error:
+                # The runner turns every KeyboardInterrupt into its own error, a save's too: the
+                # context tells them apart.
                 cause = error.__context__ if isinstance(error, InterruptedRunError) else error
                 if not isinstance(cause, SavedError):  # ^C, perhaps while a save stopped the build
                     raise
@@ -307,6 +312,8 @@ class _OwnSaves:
         """Wait for the next save; note, once, that the command itself seems to write these files."""
         began = time.monotonic()
         saved = saves.wait()
+        # A save within a second after the end of a run is hardly a person's. Three in a row, and the
+        # command writes what it is started by.
         at_once = saved if time.monotonic() - began < _AT_ONCE else frozenset()
         self._again = Counter({path: self._again[path] + 1 for path in at_once})
         if suspects := sorted(path.name for path, count in self._again.items() if count == _RUNS):

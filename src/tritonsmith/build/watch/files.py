@@ -134,6 +134,7 @@ class Saves:
         """
         self._heeded = True
         try:
+            # A save that came between two runs sent its signal when nobody listened.
             if not self._found.empty():
                 self._hear()
             yield
@@ -155,8 +156,9 @@ class Saves:
         return frozenset(saved)
 
     def _hear(self, _number: int = _SIGNAL, _frame: FrameType | None = None) -> None:
-        if self._heeded and not self._found.empty():  # the signal may arrive after its save was handled
-            self._heeded = False  # the next save must not interrupt the cleanup
+        # The signal may arrive after its save was handled.
+        if self._heeded and not self._found.empty():
+            self._heeded = False
             raise SavedError
 
     def _watch(self) -> None:
@@ -176,7 +178,8 @@ class Saves:
 
     def _watch_folders(self) -> None:
         """Watch until the set of folders changes."""
-        from watchfiles import Change, watch  # noqa: PLC0415 - it loads while the first run goes on
+        # It loads while the first run goes on.
+        from watchfiles import Change, watch  # noqa: PLC0415
 
         folders = self._folders()
         if not folders:
@@ -188,6 +191,8 @@ class Saves:
             step=together,
             debounce=int(_LONGEST * _MILLISECONDS),
             stop_event=self._over,
+            # Folder by folder: inotify counts each watch, and a recursive one would take in build
+            # folders of 100,000 files.
             recursive=False,
         ):
             paths = {Path(name) for _, name in changes}
@@ -195,6 +200,8 @@ class Saves:
             matter = frozenset(path for path in selected if self._counts(path))
             if matter:
                 self._tell(matter)
+            # A folder that was removed and made again has no watch any more: its watch
+            # belonged to the old inode.
             again = any(kind is Change.added and Path(name) in folders for kind, name in changes)
             if again or self._folders() != folders:
                 return
@@ -218,6 +225,8 @@ class Saves:
 
     def _tell(self, event: frozenset[Path] | Exception) -> None:
         self._found.put(event)
+        # To the main thread, by name: a signal to the process may be delivered to any thread, and would
+        # not interrupt a read there.
         signal.pthread_kill(self._main, _SIGNAL)
 
 
@@ -304,6 +313,7 @@ class PythonFiles:
         todo = list(self._roots)
         while todo:
             path = todo.pop()
+            # Both names of a linked file: an editor may save it under either.
             if path not in closure:
                 closure |= {path, untrusted.real(path)}
                 todo += self._imported(path)
@@ -336,6 +346,8 @@ def _files_of(node: ast.AST, path: Path) -> Iterator[Path]:
 def _places(base: Path, name: str) -> Iterator[Path]:
     """Yield the possible files of `a.b.c`: a/b/c.py, or the name `c` in a/b.py, within packages."""
     for part in name.split("."):
+        # `from a.b import c`: `c` may be the module a/b/c.py, or a name in a/b.py;
+        # without running it both count.
         yield base / f"{part}.py"
         base /= part
         yield base / "__init__.py"
