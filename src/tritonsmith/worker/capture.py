@@ -75,7 +75,7 @@ def _with_torch(
     run()
     from . import gpu_tensors
 
-    recorder.say(torch=torch.__version__)
+    recorder.version("torch", torch.__version__)
     gpu_tensors.install(torch, gpu, recorder, request)
 
 
@@ -92,7 +92,7 @@ def _with_triton(
     from triton.compiler import compiler
     from triton.runtime import autotuner, cache
 
-    recorder.say(triton=triton.__version__)
+    recorder.version("triton", triton.__version__)
     gpu.become(GPUTarget(*request.target))
     triton.runtime.driver.set_active(RecordedDriver(gpu, recorder))
     replacement = functools.partial(_compile, recorder, compiler.compile)
@@ -122,10 +122,10 @@ def _compile(
     import triton
 
     target = target or triton.runtime.driver.active.get_current_target()
-    given = dict(options or {})
-    row = recorder.row(src, target, chosen_options(target, given))
-    compiled = functools.partial(real, src, target=target, options=given, **more)
-    return RecordedKernel(recorder, row["key"], compiled, src)
+    requested = dict(options or {})
+    key = recorder.requested(src, target, chosen_options(target, requested))
+    compiled = functools.partial(real, src, target=target, options=requested, **more)
+    return RecordedKernel(recorder, key, compiled, src)
 
 
 def chosen_options(target: Any, options: Table) -> Table:
@@ -133,11 +133,11 @@ def chosen_options(target: Any, options: Table) -> Table:
     from triton.compiler.compiler import make_backend
 
     usual = vars(make_backend(target).parse_options({}))
-    found: Table = {}
+    chosen: Table = {}
     for name, value in options.items():
         if name in usual and (name in ALWAYS or usual[name] != value) and value is not None:
-            found[name] = value if isinstance(value, (bool, int, float, str)) else encoded(value)
-    return found
+            chosen[name] = value if isinstance(value, (bool, int, float, str)) else encoded(value)
+    return chosen
 
 
 def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
@@ -153,9 +153,9 @@ def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
     def bench(real: Callable[..., Any]) -> Callable[..., Any]:
         def watched(self: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
             with recorder.trial() as launches:
-                found = real(self, *args, config=config, **kwargs)
+                measurement = real(self, *args, config=config, **kwargs)
             vars(self).setdefault("smith_trials", []).append((config, launches))
-            return found
+            return measurement
 
         return watched
 
@@ -184,13 +184,15 @@ def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
 def _configs(recorder: Recorder, tuner: Any) -> list[Table]:
     """Return the configs of an autotuner after pruning: values, options, and results of heuristics."""
     trials = getattr(tuner, "smith_trials", [])
-    made = {id(config): launches[0]["constexprs"] for config, launches in trials if launches}
-    same = {
-        key for key, value in next(iter(made.values()), {}).items()
-        if all(other.get(key) == value for other in made.values())
-    }  # fmt: skip
+    constexprs = {id(config): kernels[0].constexprs for config, kernels in trials if kernels}
+    # Constants that all configs have are the launch's own; the others come from the config, or a heuristic.
+    common = {
+        key
+        for key, value in next(iter(constexprs.values()), {}).items()
+        if all(other.get(key) == value for other in constexprs.values())
+    }
     name = getattr(tuner.base_fn, "__name__", "a kernel")
-    found = []
+    tables = []
     for config in getattr(tuner, "smith_pruned", tuner.configs):
         usual = type(config)({}).all_kwargs()
         chosen = {
@@ -203,14 +205,14 @@ def _configs(recorder: Recorder, tuner: Any) -> list[Table]:
         except TypeError as error:
             recorder.note(f"a config of {name} is left out: {error}")
             continue
-        more = {key: value for key, value in made.get(id(config), {}).items() if key not in same}
-        found.append({**more, **values})
-    kinds = {json.dumps([one["signature"], one["hints"]]) for _, launches in trials for one in launches}
+        more = {key: value for key, value in constexprs.get(id(config), {}).items() if key not in common}
+        tables.append({**more, **values})
+    kinds = {json.dumps([kernel.signature, kernel.hints]) for _, kernels in trials for kernel in kernels}
     if len(kinds) > 1:
         recorder.note(
             f"types of {name} depend on its configs: with the others, the types here are the first's"
         )
-    return found
+    return tables
 
 
 def measured(recorder: Recorder, kernel: Callable[[], Any], *_: Any, **more: Any) -> Any:

@@ -20,8 +20,10 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from .border import RequestRefusedError, text_of
 from .frames import frames, is_library, package_name, shown
-from .specialization import specialization
+from .messages import CaptureRow, LaunchesRow, RecordedParameter, SpecializedKernel
+from .values import encoded
 
 if TYPE_CHECKING:
     from .json_types import Table
@@ -29,11 +31,28 @@ if TYPE_CHECKING:
 _PAUSE = 0.2  # seconds between two writes of counts: a process may be killed at any time
 _OURS = os.path.dirname(__file__)
 _GENERATED: list[str] = []  # folders of generated code that go with the run
-_BELOW = (
-    "triton",
-    "torch",
-    "",
-)  # between a launch and the program; generated code is of no package
+_BELOW = ("triton", "torch", "")  # packages between a launch and the program; generated code is of none
+ALIGNED = 16
+_DIVISIBLE, _RANGE = "tt.divisibility", "tt.pointer_range"
+
+
+class KernelLaunches:
+    """The launches of a specialised kernel, as they are counted."""
+
+    def __init__(self, kernel: SpecializedKernel) -> None:
+        self.kernel = kernel
+        self.configs: list[Table] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Set the counts to 0, as in a process that was forked."""
+        self.count = 0
+        self.grids: dict[str, int] = {}
+        self.sites: dict[str, int] = {}
+
+    def row(self) -> LaunchesRow:
+        """Return the counts of this moment."""
+        return LaunchesRow(self.kernel, self.count, self.grids, self.sites, tuple(self.configs))
 
 
 class Recorder:
@@ -43,7 +62,7 @@ class Recorder:
         self._folder = folder
         _GENERATED.append(os.path.join(os.path.dirname(folder), "cache", ""))
         self._lock = threading.RLock()
-        self._rows: dict[str, Table] = {}
+        self._launches: dict[str, KernelLaunches] = {}
         self._changed: dict[str, None] = {}
         self._notes: set[str] = set()
         self._wrote = 0.0
@@ -59,80 +78,77 @@ class Recorder:
         self._file = open(  # noqa: SIM115 - until the process ends
             os.path.join(self._folder, name), "x", encoding="utf-8"
         )
-        self._say(process=os.getpid(), python=sys.version.split()[0])
+        self._write(CaptureRow(versions={"python": sys.version.split()[0]}))
 
     def _forked(self) -> None:
         self._lock = threading.RLock()
-        for row in self._rows.values():
-            row.update(count=0, grids={}, sites={})
+        for launches in self._launches.values():
+            launches.forget()
         self._changed.clear()
         self.begin()
         util = sys.modules.get("multiprocessing.util")
         if util:  # its processes end without `atexit`
-            util.register_after_fork(self, lambda one: util.Finalize(one, one.end, exitpriority=0))
+            util.register_after_fork(
+                self, lambda recorder: util.Finalize(recorder, recorder.end, exitpriority=0)
+            )
 
     def end(self) -> None:
         """Write the last counts."""
         with self._lock:
             self._flush()
-            self._say(end=True)
+            self._write(CaptureRow(end=True))
 
-    def say(self, **facts: Any) -> None:
-        """Record a fact about this process: a version."""
+    def version(self, package: str, version: str) -> None:
+        """Record the version of a package that the program imports."""
         with self._lock:
-            self._say(**facts)
+            self._write(CaptureRow(versions={package: str(version)}))
 
     def note(self, text: str) -> None:
         """Record a message for the user, once."""
         with self._lock:
             if text not in self._notes:
                 self._notes.add(text)
-                self._say(note=text)
+                self._write(CaptureRow(note=text))
 
-    def row(self, src: Any, target: Any, options: Table) -> Table:
-        """Return the row of a compile request."""
-        about = {
-            **kernel_facts(src.fn),
-            **specialization(src, self.note),
-            "target": [target.backend, target.arch, target.warp_size],
-            "options": options,
-        }
-        key = json.dumps(about, sort_keys=True)
+    def requested(self, src: Any, target: Any, options: Table) -> str:
+        """Record a compile request, and return the key of its launches."""
+        kernel = specialized_kernel(src, target, options, self.note)
+        key = json.dumps(json.loads(text_of(kernel)), sort_keys=True)
         with self._lock:
-            row = self._rows.get(key)
-            if row is None:
-                row = self._rows[key] = {"about": about, "count": 0, "grids": {}, "sites": {}, "configs": []}
-                self._text(about["file"])
+            if key not in self._launches:
+                self._launches[key] = KernelLaunches(kernel)
+                self._text(kernel.file)
                 self._changed[key] = None
                 self._flush()
-            return {**row, "key": key}
+        return key
 
     def launch(self, key: str, grid: Iterable[Any]) -> None:
         """Count a launch."""
         trial = getattr(self.tuning, "trial", None)
         if trial is not None:
-            trial.append(self._rows[key]["about"])
+            trial.append(self._launches[key].kernel)
             return
         place = site()
         text = ",".join(str(int(part)) for part in grid)
         configs = getattr(self.tuning, "configs", None)
         with self._lock:
-            row = self._rows[key]
-            if configs is not None and not row["configs"]:
-                row["configs"] = configs()
-            row["count"] += 1
-            row["grids"][text] = row["grids"].get(text, 0) + 1
-            row["sites"][place] = row["sites"].get(place, 0) + 1
+            launches = self._launches[key]
+            if configs is not None and not launches.configs:
+                launches.configs = configs()
+            launches.count += 1
+            launches.grids[text] = launches.grids.get(text, 0) + 1
+            launches.sites[place] = launches.sites.get(place, 0) + 1
             self._changed[key] = None
+            # Not each launch is written: a program may launch some hundred thousand times.
             if time.monotonic() - self._wrote > _PAUSE:
                 self._flush()
 
     def launched(self) -> bool:
         """Report whether a kernel was launched that a GPU would have run."""
-        return any(row["count"] for row in self._rows.values())
+        return any(launches.count for launches in self._launches.values())
 
     @contextlib.contextmanager
-    def trial(self) -> Iterator[list[Table]]:
+    def trial(self) -> Iterator[list[SpecializedKernel]]:
         """Collect launches while an autotuner tries a config: they do not count as the program's."""
         before = getattr(self.tuning, "trial", None)
         self.tuning.trial = []
@@ -153,17 +169,17 @@ class Recorder:
 
     def _flush(self) -> None:
         for key in self._changed:
-            self._say(row=self._rows[key])
+            self._write(CaptureRow(self._launches[key].row()))
         self._changed.clear()
         self._wrote = time.monotonic()
 
     def _text(self, path: str) -> None:
         """Keep a source that is in no file: a cell of a notebook, generated code."""
         if not os.path.isfile(path):
-            self._say(file=path, text="".join(linecache.getlines(path)))
+            self._write(CaptureRow(texts={path: "".join(linecache.getlines(path))}))
 
-    def _say(self, **facts: Any) -> None:
-        self._file.write(json.dumps(facts) + "\n")
+    def _write(self, row: CaptureRow) -> None:
+        self._file.write(text_of(row) + "\n")
         self._file.flush()
 
 
@@ -188,20 +204,115 @@ def _wraps_kernel(frame: types.FrameType) -> bool:
     return isinstance(frame.f_locals.get(frame.f_code.co_varnames[0]), jit.KernelInterface)
 
 
-def kernel_facts(fn: Any) -> Table:
-    """Return a kernel's place, and its name in its file's text or its module."""
-    function = fn.fn
+def specialized_kernel(
+    src: Any, target: Any, options: Table, note: Callable[[str], None]
+) -> SpecializedKernel:
+    """Read a kernel's specialization from the source object that Triton hands to its compiler.
+
+    Up to 3.2 that has names, positions and an AttrsDescriptor; since 3.3 paths, so that parts of tuples have
+    them too.
+
+    Args:
+        src: Triton's ASTSource.
+        target: Triton's GPUTarget.
+        options: those to record.
+        note: called with what no signature can say.
+    """
+    function = src.fn.fn
     while not inspect.isfunction(function):
         function = function.fn
     path = function.__code__.co_filename
-    return {
-        "file": os.path.abspath(path) if os.path.isfile(path) else path,
-        "line": function.__code__.co_firstlineno,
-        "function": function.__name__,
-        "kernel": _named(fn, function),
-        "module": function.__module__,
-        "parameters": [{"name": one.name, "constexpr": bool(one.is_constexpr)} for one in fn.params],
-    }
+    names = list(src.fn.arg_names)
+    constexprs, unwritten = _constants(src, names, note)
+    hints, ranges = _hints(src, names, constexprs, note)
+    return SpecializedKernel(
+        file=os.path.abspath(path) if os.path.isfile(path) else path,
+        line=function.__code__.co_firstlineno,
+        function=function.__name__,
+        kernel=_named(src.fn, function),
+        module=function.__module__,
+        parameters=tuple(
+            [RecordedParameter(parameter.name, bool(parameter.is_constexpr)) for parameter in src.fn.params]
+        ),
+        target=(target.backend, target.arch, target.warp_size),
+        options=options,
+        signature={name: _plain(src.signature.get(name, "constexpr")) for name in names},
+        constexprs=constexprs,
+        hints=hints,
+        ranges=tuple(sorted(ranges)),
+        unwritten=tuple(unwritten),
+    )
+
+
+def _constants(src: Any, names: list[str], note: Callable[[str], None]) -> tuple[Table, list[str]]:
+    """Return the constants, and the parameters whose constants JSON cannot carry."""
+    constexprs: Table = {}
+    unwritten = []
+    for key, value in src.constants.items():
+        path = _dotted(key, names)
+        plain = _value(value)
+        try:
+            constexprs[path] = encoded(plain)
+        except (TypeError, RequestRefusedError):
+            name = getattr(plain, "__name__", "")
+            kind = f"{type(plain).__name__}{name and f' ({name})'}"
+            note(f"{path} of {src.fn.__name__} is a {kind}, which no signature can say")
+            unwritten.append(path)
+    return constexprs, unwritten
+
+
+def _hints(
+    src: Any, names: list[str], constexprs: Table, note: Callable[[str], None]
+) -> tuple[dict[str, int], list[str]]:
+    """Return the parameters that are multiples of 16, and the pointers to little memory."""
+    hints: dict[str, int] = {}
+    ranges = []
+    for key, name, value in _attributes(src.attrs):
+        path = _dotted(key, names)
+        if path in constexprs:  # up to 3.2 constants have attributes
+            continue
+        if name == _DIVISIBLE and value == ALIGNED:
+            hints[path] = value
+        elif name == _RANGE:
+            ranges.append(path)
+        else:
+            note(f"{path} of {src.fn.__name__} has {name} = {value}, which no signature can say")
+    return hints, ranges
+
+
+def _attributes(attrs: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Yield path or position, name and value of each attribute."""
+    if isinstance(attrs, dict):
+        for path, pairs in attrs.items():
+            for name, value in pairs:
+                yield path, name, value
+    elif hasattr(attrs, "arg_properties"):  # 3.2
+        for name, positions in attrs.arg_properties.items():
+            if name != "tt.equal_to":
+                for position in positions:
+                    yield position, name, attrs.property_values.get(name, ALIGNED)
+    else:
+        for position in attrs.divisible_by_16:
+            yield position, _DIVISIBLE, ALIGNED
+
+
+def _dotted(key: Any, names: list[str]) -> str:
+    if isinstance(key, str):
+        return key
+    head, *rest = key if isinstance(key, tuple) else (key,)
+    return ".".join([names[head], *map(str, rest)])
+
+
+def _plain(kind: Any) -> Any:
+    return [_plain(part) for part in kind] if isinstance(kind, (list, tuple)) else str(kind)
+
+
+def _value(value: Any) -> Any:
+    while type(value).__name__ == "constexpr":
+        value = value.value
+    if isinstance(value, (list, tuple)):
+        return tuple(_value(part) for part in value)
+    return value
 
 
 def _named(fn: Any, function: types.FunctionType) -> str:

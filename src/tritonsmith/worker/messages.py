@@ -649,6 +649,87 @@ class CaptureRequest:
 
 
 @dataclasses.dataclass(frozen=True)
+class RecordedParameter:
+    """A parameter of a recorded kernel."""
+
+    name: str
+    constexpr: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class SpecializedKernel:
+    """A kernel, and what Triton specialised it for.
+
+    Attributes:
+        file: its file, or the name that Python gives to a source that is in none.
+        line: the line of its function, with its decorators.
+        function: name of the function.
+        kernel: its name in the file, as FILE:KERNEL has it; empty if nothing there refers to it.
+        module: name of its module.
+        parameters: in order.
+        target: backend, architecture, threads of a warp.
+        options: those that differ from the backend's defaults; warps and stages always.
+        signature: name of a parameter to its type, or to a list of them for a tuple.
+        constexprs: name, or `x.1` for a part of a tuple, to a value.
+        hints: likewise to 16, for what is a multiple of it.
+        ranges: pointers whose memory has less than 2 GiB (AMD).
+        unwritten: parameters that a signature cannot express.
+    """
+
+    file: str
+    line: int
+    function: str
+    kernel: str
+    module: str
+    parameters: tuple[RecordedParameter, ...]
+    target: tuple[str, int | str, int]
+    options: dict[str, Any]
+    signature: dict[str, Any] = dataclasses.field(default_factory=dict)
+    constexprs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    hints: dict[str, int] = dataclasses.field(default_factory=dict)
+    ranges: tuple[str, ...] = ()
+    unwritten: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class LaunchesRow:
+    """The launches of a specialised kernel until now, by one process.
+
+    Attributes:
+        kernel: the kernel.
+        count: number of launches.
+        grids: each grid, such as `4,1,1`, with its number of launches.
+        sites: each call site, FILE:LINE, with its number of launches.
+        configs: those of its autotuner.
+    """
+
+    kernel: SpecializedKernel
+    count: int = 0
+    grids: dict[str, int] = dataclasses.field(default_factory=dict)
+    sites: dict[str, int] = dataclasses.field(default_factory=dict)
+    configs: tuple[dict[str, Any], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class CaptureRow:
+    """A line of a process's record; each has one of these.
+
+    Attributes:
+        launches: of a kernel; a later line of the same kernel replaces it.
+        note: a message for the user.
+        texts: sources that are in no file, by the names that Python gives them.
+        versions: of `python`, `triton` or `torch`.
+        end: the process came to its end, so that its counts are complete.
+    """
+
+    launches: LaunchesRow | None = None
+    note: str = ""
+    texts: dict[str, str] = dataclasses.field(default_factory=dict)
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    end: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class CanaryRow:
     """The result of a torch's trial: the error, or empty if it did no harm."""
 

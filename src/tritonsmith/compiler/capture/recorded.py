@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.compiler import signature
+from tritonsmith.compiler import call, signature
 from tritonsmith.compiler.signature import parse_value, spell_value
 from tritonsmith.core import untrusted
+from tritonsmith.worker.messages import CaptureRow, LaunchesRow, SpecializedKernel
 
 _FEW = 8  # grids and call sites of one kernel
 
@@ -22,18 +23,18 @@ class Launches:
     """A kernel specialization and its launches.
 
     Attributes:
-        about: the worker's record: the file, the function, types, constants, hints and options.
+        kernel: the kernel, and what it was specialised for.
         count: number of launches.
         grids: each grid, with its number of launches.
         sites: each call site, with its number of launches.
         configs: the configs of its autotuner.
     """
 
-    about: Mapping[str, Any]
+    kernel: SpecializedKernel
     count: int = 0
     grids: Counter[str] = field(default_factory=Counter)
     sites: Counter[str] = field(default_factory=Counter)
-    configs: list[Mapping[str, Any]] = field(default_factory=list)
+    configs: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass
@@ -60,29 +61,30 @@ def read(folder: Path) -> Recording:
     recording = Recording()
     merged: dict[str, Launches] = {}
     for path in sorted(folder.glob("*.jsonl"), key=_begun):
-        rows: dict[str, Mapping[str, Any]] = {}
+        launches: dict[str, LaunchesRow] = {}
         ended = False
-        for line in untrusted.read_text(path).splitlines():
-            try:
-                record = json.loads(line)
-            except ValueError:  # the process was killed while it wrote
-                break
-            ended = ended or "end" in record
-            if "row" in record:
-                rows[json.dumps(record["row"]["about"], sort_keys=True)] = record["row"]
-            elif "note" in record:
-                recording.notes[record["note"]] = None
-            elif "text" in record:
-                recording.texts[record["file"]] = record["text"]
-            recording.versions |= {key: record[key] for key in ("triton", "torch", "python") if key in record}
+        for row in call.recorded(path, CaptureRow):
+            ended = ended or row.end
+            if (
+                row.launches
+            ):  # a process writes the counts of a kernel again and again: the last ones are right
+                launches[_key(row.launches.kernel)] = row.launches
+            if row.note:
+                recording.notes[row.note] = None
+            recording.texts |= row.texts
+            recording.versions |= row.versions
         recording.processes += 1
-        for key, row in rows.items():
-            if row["count"]:
-                _add(merged.setdefault(key, Launches(row["about"])), row)
-        if rows and not ended:
+        for key, counted in launches.items():
+            if counted.count:
+                _add(merged.setdefault(key, Launches(counted.kernel)), counted)
+        if launches and not ended:
             recording.notes["a process ended before it could write its last counts: they may be low"] = None
     recording.kernels = list(merged.values())
     return recording
+
+
+def _key(kernel: SpecializedKernel) -> str:
+    return json.dumps(asdict(kernel), sort_keys=True)
 
 
 def _begun(path: Path) -> tuple[int, str]:
@@ -90,57 +92,56 @@ def _begun(path: Path) -> tuple[int, str]:
     return int(time) if time.isdecimal() else 0, path.name
 
 
-def _add(to: Launches, row: Mapping[str, Any]) -> None:
-    to.count += row["count"]
-    to.grids.update(row["grids"])
-    to.sites.update(row["sites"])
-    to.configs = to.configs or row["configs"]
+def _add(to: Launches, row: LaunchesRow) -> None:
+    to.count += row.count
+    to.grids.update(row.grids)
+    to.sites.update(row.sites)
+    to.configs = to.configs or row.configs
 
 
-def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path) -> list[dict[str, Any]]:
+def entries(recording: Recording, files: Mapping[str, Path], target: str, near: Path) -> list[dict[str, Any]]:
     """Return the entries of the kernel list; add a note for each kernel that cannot be written.
 
     Args:
-        found: the recording; notes are added to it.
+        recording: the recording; notes are added to it.
         files: the present place of a kernel's file, where it differs from the recorded one.
         target: the GPU, as the user spelled it.
         near: the folder of the list: paths in it are written relative to this folder.
     """
     listed: list[dict[str, Any]] = []
     names: Counter[str] = Counter()
-    for launches in found.kernels:
-        about = launches.about
-        name = about["function"]
-        if not about["kernel"]:
-            found.notes[
-                f"{name} ({about['file']}:{about['line']}) is left out: no name in its file refers to it"
-            ] = None
+    for launches in recording.kernels:
+        kernel = launches.kernel
+        name = kernel.function
+        if not kernel.kernel:
+            place = f"{kernel.file}:{kernel.line}"
+            recording.notes[f"{name} ({place}) is left out: no name in its file refers to it"] = None
             continue
-        if about["unwritten"]:
-            found.notes[f"{name} is left out: {', '.join(about['unwritten'])} cannot be written"] = None
+        if kernel.unwritten:
+            recording.notes[f"{name} is left out: {', '.join(kernel.unwritten)} cannot be written"] = None
             continue
         try:
-            text = signature_text(about)
+            text = signature_text(kernel)
         except ValueError as error:
-            found.notes[f"{name} is left out: {error}"] = None
+            recording.notes[f"{name} is left out: {error}"] = None
             continue
-        file = files.get(about["file"], Path(about["file"]))
+        file = files.get(kernel.file, Path(kernel.file))
         names[name] += 1
         inside = file.is_relative_to(near)
         entry = {
             "name": name if names[name] == 1 else f"{name}-{names[name]}",
             "file": str(file.relative_to(near) if inside else file),
-            "kernel": about["kernel"],
+            "kernel": kernel.kernel,
             "signature": text,
             "targets": [target],
-            "options": _spelled(about["options"]),
+            "options": _spelled(kernel.options),
             "sha256": hashlib.sha256(untrusted.read_bytes(file)).hexdigest(),
             "count": launches.count,
             "grid": [[int(part) for part in text.split(",")] for text, _ in launches.grids.most_common(_FEW)],
             "where": [place for place, _ in launches.sites.most_common(_FEW)],
         }
-        if about["module"] not in ("", "__main__") and about["file"] not in files:
-            entry["module"] = about["module"]
+        if kernel.module not in ("", "__main__") and kernel.file not in files:
+            entry["module"] = kernel.module
         if launches.configs:
             entry["configs"] = [_spelled(config) for config in launches.configs]
         listed.append(entry)
@@ -169,7 +170,7 @@ def moved(found: Iterable[Launches], texts: Mapping[str, str], passing: Iterable
     gone = [folder.resolve() for folder in passing]
     sources: dict[str, str] = {}
     for launches in found:
-        name = str(launches.about["file"])
+        name = launches.kernel.file
         if name in texts:
             sources[name] = texts[name]
         elif any(Path(name).resolve().is_relative_to(folder) for folder in gone):
@@ -177,28 +178,29 @@ def moved(found: Iterable[Launches], texts: Mapping[str, str], passing: Iterable
     return sources
 
 
-def signature_text(about: Mapping[str, Any]) -> str:
+def signature_text(kernel: SpecializedKernel) -> str:
     """Return a kernel's signature: entries by name, in the order of its parameters.
 
-    Args:
-        about: the worker's record: see worker/specialization.py.
+    Raises:
+        ValueError: a signature cannot express a constant.
     """
     return ",".join(
-        f"{row['name']}={_entry(about, row['name'], about['signature'][row['name']], row['constexpr'])}"
-        for row in about["parameters"]
+        f"{row.name}={_entry(kernel, row.name, kernel.signature[row.name], row.constexpr)}"
+        for row in kernel.parameters
     )
 
 
-def _entry(about: Mapping[str, Any], path: str, kind: Any, constexpr: bool) -> str:
-    if path in about["constexprs"]:
-        value = about["constexprs"][path]
+def _entry(kernel: SpecializedKernel, path: str, kind: Any, constexpr: bool) -> str:
+    if path in kernel.constexprs:
+        value = kernel.constexprs[path]
+        # Triton makes a constant of an argument that is 1; in a signature it is a type with that hint.
         specialised = type(value) is int and value == 1 and not constexpr
         return f"{'i32' if kind == 'constexpr' else kind}:1" if specialised else spell_constant(value)
     if isinstance(kind, list):
-        parts = [_entry(about, f"{path}.{number}", part, constexpr) for number, part in enumerate(kind)]
+        parts = [_entry(kernel, f"{path}.{number}", part, constexpr) for number, part in enumerate(kind)]
         return f"({','.join(parts)}{',' if len(parts) == 1 else ''})"
-    hint = about["hints"].get(path)
-    return f"{kind}{f':{hint}' if hint else ''}{':r32' if path in about['ranges'] else ''}"
+    hint = kernel.hints.get(path)
+    return f"{kind}{f':{hint}' if hint else ''}{':r32' if path in kernel.ranges else ''}"
 
 
 def spell_constant(value: Any) -> str:

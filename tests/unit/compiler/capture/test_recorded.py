@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ import pytest
 from tritonsmith.compiler import signature
 from tritonsmith.compiler.capture import recorded
 from tritonsmith.compiler.source import KernelParameter, KernelSource
+from tritonsmith.worker.border import text_of
+from tritonsmith.worker.messages import CaptureRow, LaunchesRow, RecordedParameter, SpecializedKernel
 
 
-def about(**more: Any) -> dict[str, Any]:
-    """What the worker writes of a kernel with these parameters: (type, value) or (type, hint)."""
-    found: dict[str, Any] = {"parameters": [], "signature": {}, "constexprs": {}, "hints": {}, "ranges": []}
-    return found | more
+def kernel(names: str, constexpr: bool = False, **more: Any) -> SpecializedKernel:
+    """A kernel with these parameters, as the worker records it."""
+    parameters = tuple(RecordedParameter(name, constexpr) for name in names.split())
+    return SpecializedKernel("k.py", 1, "k", "k", "k", parameters, ("cuda", 90, 32), {}, **more)
 
 
 @pytest.mark.parametrize(
@@ -26,22 +29,18 @@ def about(**more: Any) -> dict[str, Any]:
 )
 def test_constants_come_back(value: Any) -> None:
     text = recorded.signature_text(
-        about(
-            parameters=[{"name": "C", "constexpr": True}],
-            signature={"C": "constexpr"},
-            constexprs={"C": value},
-        )
+        kernel("C", constexpr=True, signature={"C": "constexpr"}, constexprs={"C": value})
     )
-    kernel = KernelSource("k", (KernelParameter("C", constexpr=True),))
-    bound = signature.bind(text, kernel, {}, {})
+    source = KernelSource("k", (KernelParameter("C", constexpr=True),))
+    bound = signature.bind(text, source, {}, {})
     expected = (1, (2, "x,y")) if value == [1, [2, "x,y"]] else tuple(value) if type(value) is list else value
     assert bound.constexprs == {"C": expected}
 
 
 def test_types_hints_and_ones() -> None:
     text = recorded.signature_text(
-        about(
-            parameters=[{"name": name, "constexpr": False} for name in ("x", "n", "one", "t", "b")],
+        kernel(
+            "x n one t b",
             signature={
                 "x": "*fp16",
                 "n": "i64",
@@ -51,7 +50,7 @@ def test_types_hints_and_ones() -> None:
             },
             constexprs={"one": 1, "t.2": 8},
             hints={"x": 16, "t.1": 16},
-            ranges=["x", "t.1"],
+            ranges=("x", "t.1"),
         )
     )
     assert text == "x=*fp16:16:r32,n=i64,one=i32:1,t=(i32,*fp32:16:r32,8),b=u1"
@@ -60,3 +59,30 @@ def test_types_hints_and_ones() -> None:
 def test_what_no_signature_can_say() -> None:
     with pytest.raises(ValueError, match="cannot be written in a signature"):
         recorded.spell_constant([{"dtype": "float16"}, 1.5])
+
+
+def test_the_records_of_processes_are_merged(tmp_path: Path) -> None:
+    """A later count of a process replaces the earlier one; a line that was cut by a kill is left out."""
+    add = kernel("n", signature={"n": "i32"})
+    rows = [
+        CaptureRow(versions={"python": "3.11"}),
+        CaptureRow(LaunchesRow(add, 1, {"4,1,1": 1}, {"p.py:3": 1})),
+        CaptureRow(LaunchesRow(add, 2, {"4,1,1": 2}, {"p.py:3": 2}, ({"num_warps": 4},))),
+        CaptureRow(texts={"<cell>": "x = 1"}),
+        CaptureRow(note="of the first"),
+    ]
+    whole = "".join(text_of(row) + "\n" for row in rows)
+    (tmp_path / "1-10.jsonl").write_text(f"{whole}{text_of(CaptureRow(end=True))}\n", encoding="utf-8")
+    second = "".join(text_of(row) + "\n" for row in rows[:2])
+    (tmp_path / "2-20.jsonl").write_text(second + '{"note": "of the sec', encoding="utf-8")
+    recording = recorded.read(tmp_path)
+    [launches] = recording.kernels
+    assert (launches.kernel, launches.count) == (add, 3)
+    assert (launches.grids, launches.sites) == ({"4,1,1": 3}, {"p.py:3": 3})
+    assert launches.configs == ({"num_warps": 4},)
+    assert recording.texts == {"<cell>": "x = 1"}
+    assert (recording.processes, recording.versions) == (2, {"python": "3.11"})
+    assert list(recording.notes) == [
+        "of the first",
+        "a process ended before it could write its last counts: they may be low",
+    ]
