@@ -12,8 +12,10 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
     from collections.abc import Callable
+
+    Table = dict[str, Any]  # what JSON carries
 
 Shape = TypeVar("Shape")
 

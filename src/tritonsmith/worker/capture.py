@@ -21,7 +21,7 @@ from .stub_finder import AbsentFinder, ImportWatcher
 from .values import encoded
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 ALWAYS = ("num_warps", "num_stages")  # options that are written even where they are the defaults
 _TIMES = 1.0  # milliseconds: what a kernel takes, for whoever measures

@@ -15,7 +15,7 @@ from .border import read_request, text_of
 from .messages import CheckedRow, CheckRequest
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-8}  # as torch.allclose; torch's comparison chooses them by the dtypes
 

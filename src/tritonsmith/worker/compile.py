@@ -19,14 +19,13 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, TextIO
 
-from . import parent_death
 from .border import EXIT_REFUSED, RequestRefusedError, read_request, refusal_text, text_of
 from .compile_point import attempt, target_name
 from .file_context import FileSurroundings, prepare, surroundings
-from .forked_call import in_child
 from .load import LoadedKernel, content_of, load_checked
 from .messages import CompiledRow, CompileHead, PointRequest, PointsRequest, ServedRow
 from .pool import CompileGroup, CompilePool, CompileProcess, can_fork
+from .processes import die_with_parent, ignore_interrupts, in_child, interrupt_with_parent
 from .ptxas import listen, read_tail
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def compile_each(first_path: str) -> int:
         first_path: a request like the following ones; it decides which modules are replaced in the kernel's
             file.
     """
-    parent_death.kill()
+    die_with_parent()
     around = surroundings(read_request(PointsRequest, first_path))
     gc.collect()
     gc.freeze()
@@ -62,7 +61,7 @@ def compile_each(first_path: str) -> int:
 
 def compile_points(request_path: str, around: FileSurroundings | None = None) -> int:
     """Compile all points of a request; make new surroundings if none are given."""
-    parent_death.interrupt()
+    interrupt_with_parent()
     request = read_request(PointsRequest, request_path)
     cache = os.path.join(request.scratch, "cache")
     shutil.rmtree(cache, ignore_errors=True)  # of a run that was killed
@@ -181,7 +180,7 @@ def drop_foreign_options(request: PointsRequest) -> tuple[PointsRequest, list[st
 
 def serve_alone(request_path: str, number: str) -> int:
     """Run the command `serve`: this process loads the file itself, for the target of a point."""
-    parent_death.interrupt()
+    interrupt_with_parent()
     request = read_request(PointsRequest, request_path)
     with open(os.dup(0), encoding="ascii") as reader, open(os.dup(1), "w", encoding="utf-8") as writer:
         around = prepare(request)
@@ -198,7 +197,7 @@ def serve(
     request: PointsRequest, loaded: Loader, around: FileSurroundings, reader: Iterable[str], writer: TextIO
 ) -> None:
     """Read point numbers, one per line; compile each point and write one JSON object per line."""
-    parent_death.ignore_interrupts()
+    ignore_interrupts()
     listen()
     faulthandler.enable(2)  # into the log of the point that is being compiled
     for line in reader:

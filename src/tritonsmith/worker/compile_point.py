@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 import json
 import os
 import sys
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from . import stage_times, surgery
+from . import surgery
 from .border import RequestRefusedError
-from .disassemble import disassembled
-from .file_context import FileSurroundings
+from .file_context import FileSurroundings, disassembled
 from .load import LoadedKernel, content_of
 from .messages import CompiledRow, PointRequest, PointsRequest, StageFile
 from .ptxas import ASSEMBLED, check_gpu, remarks
-from .stub_ledger import UnknownError
+from .stubs import UnknownError
 from .values import decoded, encoded, nested
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
     from .load import Loader
 
 ALIGNED = 16  # the hint that says: divisible by it
@@ -126,9 +126,7 @@ def compile_point(
         operation.prepare()
     began = time.monotonic()
     compiled: Any = None
-    with stage_times.counted() as times, surgery.operating(operation), contextlib.suppress(
-        surgery.StoppedError
-    ):
+    with counted() as times, surgery.operating(operation), contextlib.suppress(surgery.StoppedError):
         compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
     if operation and operation.unmet():
@@ -277,3 +275,49 @@ def place_of(function: Any, number: int) -> str:
     lines, first = inspect.getsourcelines(function)
     head = next((index for index, line in enumerate(lines) if line.strip().startswith("def ")), 0)
     return f"{inspect.getsourcefile(function)}:{first + head + number - 1}"
+
+
+# Measure the CPU seconds of each stage; started programs count, other load does not.
+
+REST = "rest"  # the front end, which makes the first IR, and Triton's caches
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[dict[str, float]]:
+    """Measure the compiles in the body: stage to seconds, for stages that ran to their end."""
+    import triton.backends
+
+    seconds: dict[str, float] = {}
+    kinds = [backend.compiler for backend in getattr(triton.backends, "backends", {}).values()]
+    before = [kind.add_stages for kind in kinds]
+    for kind in kinds:
+        kind.add_stages = _counted_stages(kind.add_stages, seconds)
+    began = _now()
+    try:
+        yield seconds
+    finally:
+        seconds[REST] = round(_now() - began - sum(seconds.values()), 3)
+        for kind, real in zip(kinds, before):
+            kind.add_stages = real
+
+
+def _now() -> float:
+    return sum(os.times()[:4])
+
+
+def _counted_stages(real: Callable[..., Any], seconds: dict[str, float]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def add_stages(self: Any, stages: Table, *arguments: Any, **named: Any) -> Any:
+        found = real(self, stages, *arguments, **named)
+        for name, make in list(stages.items()):
+            stages[name] = functools.partial(_made, seconds, name, make)
+        return found
+
+    return add_stages
+
+
+def _made(seconds: dict[str, float], name: str, make: Callable[..., Any], *arguments: Any) -> Any:
+    began = _now()
+    found = make(*arguments)
+    seconds[name] = round(_now() - began, 3)
+    return found

@@ -16,7 +16,7 @@ from .launches import Recorder, site
 from .messages import CaptureRequest
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 
 def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: CaptureRequest) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 _VENDORS = {"cuda": "nvidia", "hip": "amd"}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .fake_gpu import FakeGpu
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 _TRITON = "torch.utils._triton"
 _RAW_STREAM = "_cuda_getCurrentRawStream"

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
+import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from .border import RequestRefusedError
-from .disassemble import available
 from .fake_gpu import FakeDriver, FakeGpu
 from .fake_torch import PROVIDED, patched, provide, triton_found
 from .messages import DisassemblerRequest, FileRequest
 from .stub_finder import ImportWatcher, LentFinder, StubFinder
-from .stub_ledger import Ledger, UnknownError
+from .stubs import Ledger, UnknownError
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 # Read by OpenMP and by the linear algebra libraries of NumPy and torch when they are imported.
 SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -108,3 +109,25 @@ def surroundings(request: FileRequest) -> FileSurroundings:
         if hasattr(module, "triton_key"):
             module.triton_key = lambda: "tritonsmith"
     return around
+
+
+# Find the disassemblers of binary stages that are there, and run them.
+
+
+def available(tool: DisassemblerRequest, origin: str) -> DisassemblerRequest:
+    """Return a tool with those of its programs that are there; `origin` is the folder of Triton's package."""
+    paths = [path.replace("{triton}", origin) for path in tool.programs]
+    return dataclasses.replace(tool, programs=tuple([path for path in paths if os.access(path, os.X_OK)]))
+
+
+def disassembled(tool: DisassemblerRequest, path: str) -> bytes | None:
+    """Return the text of the first disassembler that can read a file; None if none can: the log says why."""
+    said = []
+    for program in tool.programs:
+        argv = [program, *tool.flags, path]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if done.returncode == 0:
+            return done.stdout
+        said.append(done.stderr.decode(errors="replace"))
+    sys.stderr.write("".join(said))
+    return None

@@ -22,7 +22,7 @@ from .launches import Recorder, site
 from .messages import CaptureRequest
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 _CUDA = 1  # c10::DeviceType

@@ -13,23 +13,22 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from . import parent_death
 from .border import EXIT_REFUSED, RequestRefusedError, read_request, refusal_text, text_of
 from .compile_point import complete
 from .file_context import prepare
-from .forked_call import in_child
 from .load import LoadedKernel, load_checked
 from .messages import InterpretedProgram, InterpretedRow, InterpretRequest, PointRequest
-from .replay import write
+from .passes import write
+from .processes import in_child, interrupt_with_parent
 from .values import decoded
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 
 def run_programs(request_path: str) -> int:
     """Run every program of a request, each in its own process; write results to the request's file."""
-    parent_death.interrupt()
+    interrupt_with_parent()
     request = read_request(InterpretRequest, request_path)
     answer = in_child(partial(_run_all, request), timeout=request.limit * (len(request.runs) + 1))
     if answer["status"] == "ok":

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .border import request_of
-from .forked_call import in_child
 from .libtriton import PROBES, UnusableError, add, bindings_of, context_of, kinds_of, library, load
 from .messages import BindingRow, CallRow, FormRow, RehearsedRow, RehearseRequest
-from .replay import write, write_rows
+from .passes import write, write_rows
+from .processes import in_child
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 
 KERNEL = """\

@@ -26,7 +26,7 @@ from .messages import CaptureRow, LaunchesRow, RecordedParameter, SpecializedKer
 from .values import encoded
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 _PAUSE = 0.2  # seconds between two writes of counts: a process may be killed at any time
 _OURS = os.path.dirname(__file__)

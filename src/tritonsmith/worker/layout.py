@@ -12,15 +12,14 @@ import re
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from . import parent_death
 from .border import EXIT_REFUSED, WorkerRefusal, refusal_text, request_of, text_of
-from .forked_call import in_child
 from .libtriton import context_of
 from .messages import LayoutRequest, LayoutRow
+from .processes import in_child, interrupt_with_parent
 from .ptxas import read_tail
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 MODULE = "module {\n  tt.func public @f(%%0: %s) {\n    tt.return\n  }\n}\n"
 SIZES = re.compile(r"<((?:\d+x)+)")
@@ -29,7 +28,7 @@ SHOWN = 2000  # bytes of what was printed, in an error
 
 def convert(request_text: str) -> int:
     """Print a line of JSON for each type of the request: its bases, or an error."""
-    parent_death.interrupt()
+    interrupt_with_parent()
     request = request_of(LayoutRequest, request_text)
     if not able():
         what = "it has no conversion to linear layouts: releases from 3.6.0 on have"

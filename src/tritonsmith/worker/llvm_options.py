@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .border import RequestRefusedError
-from .forked_call import in_child
 from .libtriton import library
+from .processes import in_child
 from .ptxas import LONGEST_TAIL
 
 # llvm::cl::ParseCommandLineOptions(int, const char *const *, StringRef, ...): all arguments after these have

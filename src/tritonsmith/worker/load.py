@@ -15,16 +15,17 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .border import RequestRefusedError, unknown
-from .file_context import FileSurroundings
-from .identity_checks import note_identities
-from .messages import FileRequest, PointRequest
+from .border import RequestRefusedError, refusal_text, request_of, text_of, unknown
+from .file_context import FileSurroundings, prepare
+from .messages import ConfigRow, DescribedRow, DescribeRequest, FileRequest, ParameterRow, PointRequest
 from .needed_statements import candidates, needed
-from .stub_ledger import UnknownError
-from .stubs import name_of
+from .processes import interrupt_with_parent
+from .stub_finder import note_identities
+from .stubs import UnknownError, name_of
+from .values import encoded
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
     # Python 3.8 cannot evaluate this
     Loader = Callable[[tuple[str, int | str, int]], "LoadedKernel | None"]  # of a target
@@ -325,3 +326,45 @@ def _where(error: BaseException, path: str) -> str:
     """Return the innermost line of the user's file in the traceback."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return f"line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+
+
+# Describe a kernel: facts that are known only by running its file.
+
+
+def describe(request_text: str) -> int:
+    """Print the kernel's parameters, configs and heuristics as JSON."""
+    interrupt_with_parent()
+    try:
+        print(text_of(_described(request_of(DescribeRequest, request_text))))
+    except RequestRefusedError as error:
+        print(refusal_text(error.refusal))
+    return 0
+
+
+def _described(request: DescribeRequest) -> DescribedRow:
+    around = prepare(request)
+    loaded = load_for(request, around)
+    assert loaded is not None  # noqa: S101 - `describe` is never asked about IR
+    parameters = []
+    for parameter in loaded.fn.params:
+        constexpr = bool(parameter.is_constexpr)
+        default = inspect.signature(loaded.fn.fn).parameters[parameter.name].default
+        has = default is not inspect.Parameter.empty
+        if has:
+            default = encoded(getattr(default, "value", default))
+        parameters.append(ParameterRow(parameter.name, constexpr, has, default if has else None))
+    names = {parameter.name for parameter in parameters}
+    configs = []
+    for config in loaded.configs:
+        options = {}
+        for name in ("num_warps", "num_stages", "num_ctas", "maxnreg"):
+            value = getattr(config, name, None)
+            if value is not None:
+                options[name] = encoded(value)
+        values = {name: encoded(value) for name, value in config.kwargs.items()}
+        for name in sorted(set(values) - names):  # options of a backend may stand there, as waves_per_eu does
+            options[name] = values.pop(name)
+        configs.append(ConfigRow(values, options))
+    return DescribedRow(
+        tuple(parameters), tuple(configs), tuple(sorted(loaded.heuristics)), bool(around.gpu.asked)
+    )

@@ -12,17 +12,16 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from . import parent_death
 from .border import request_of, text_of
-from .forked_call import end_adopted, in_child, limit_memory
 from .libtriton import context_of
 from .messages import LoadPluginRequest, PluginStepRow, TriedPluginRow
+from .processes import adopt, end_adopted, in_child, interrupt_with_parent, limit_memory
 from .ptxas import read_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .json_types import Table
+    from .border import Table
 
 ENTRY = "tritonGetPluginInfo"
 SHOWN = 2000  # bytes of what was printed, in an error
@@ -52,8 +51,8 @@ class PluginInfo(ctypes.Structure):
 
 def try_it(request_text: str) -> int:
     """Print a JSON object: `said` by the plugin, `taken` by Triton, `ran`; each a value or an error."""
-    parent_death.interrupt()
-    parent_death.adopt()
+    interrupt_with_parent()
+    adopt()
     request = request_of(LoadPluginRequest, request_text)
     steps = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -11,16 +11,16 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from . import parent_death
 from .border import read_request, text_of
 from .load import content_of
 from .messages import StageRequest, StageRow
+from .processes import interrupt_with_parent
 from .ptxas import read_tail
 from .stub_finder import StubFinder
-from .stub_ledger import Ledger
+from .stubs import Ledger
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 PARSED = ("ttir", "ttgir")  # modules of MLIR; other stages take texts
 SHOWN = 3000  # bytes of what was printed, in an error
@@ -28,7 +28,7 @@ SHOWN = 3000  # bytes of what was printed, in an error
 
 def run_stage(request_path: str) -> int:
     """Run the stage that a request names, on its file; the result is a line of JSON."""
-    parent_death.interrupt()
+    interrupt_with_parent()
     request = read_request(StageRequest, request_path)
     os.environ["TRITON_CACHE_DIR"] = os.path.join(os.path.dirname(request.out), "cache")
     log = os.open(request.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)

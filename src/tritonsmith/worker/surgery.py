@@ -27,7 +27,7 @@ from .messages import OperatedRow, OperateRequest, SurgeryRequest
 from .stub_finder import ImportWatcher
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 _BRACES = re.compile(r"\{[^{}]*\}")
 _LEAF = re.compile(r"[\w.-]+(?=[,)])")

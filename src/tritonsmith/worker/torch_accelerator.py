@@ -18,9 +18,9 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
-from . import parent_death
 from .border import BorderError, row_of, text_of
 from .messages import CanaryRow, CaptureRequest
+from .processes import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,7 +117,7 @@ def fate(trial: Sequence[str], request: CaptureRequest) -> str:
 
 def sing() -> int:
     """Run the command `canary`: patch torch, and do what `torch.compile` does with tensors of the GPU."""
-    parent_death.kill()
+    die_with_parent()
     torch: Any = importlib.import_module("torch")
     fake_tensor: Any = importlib.import_module("torch._subclasses.fake_tensor")
     from .gpu_tensors import device_guard

@@ -20,7 +20,7 @@ from .stub_finder import ImportWatcher
 from .torch_accelerator import TorchAccelerator
 
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 _TIMES = 1.0  # milliseconds
 

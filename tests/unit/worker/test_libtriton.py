@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tritonsmith.worker import libtriton
-from tritonsmith.worker.forked_call import in_child
 from tritonsmith.worker.introspect import form_of
+from tritonsmith.worker.processes import in_child
 
 
 def refuse(*_: Any) -> None:

@@ -15,8 +15,7 @@ import pytest
 
 from tritonsmith.worker.messages import LedgerNews
 from tritonsmith.worker.stub_finder import LentFinder, StubFinder
-from tritonsmith.worker.stub_ledger import Ledger, UnknownError
-from tritonsmith.worker.stubs import name_of
+from tritonsmith.worker.stubs import Ledger, UnknownError, name_of
 
 Run = Callable[[str], dict[str, Any]]
 

@@ -21,7 +21,7 @@ from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import ChildRow, ReadyRow, ReduceRequest
-from tritonsmith.worker.reduce import MARK
+from tritonsmith.worker.passes import MARK
 
 _SIGNALLED = 128  # a shell's exit code for a signal
 _NO_OPTION = re.compile(

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.worker import parent_death
-from tritonsmith.worker.forked_call import end_adopted, in_child, limit_memory
+from tritonsmith.worker.processes import adopt, end_adopted, in_child, limit_memory
 
 pytestmark = pytest.mark.unit
 
@@ -92,7 +91,7 @@ def test_a_long_answer() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells whose children are adopted")
 def test_one_that_left_its_session_ends_with_its_adopter(tmp_path: Path) -> None:
     def adopter() -> None:
-        parent_death.adopt()
+        adopt()
         said = in_child(lambda: _start(tmp_path, session=True), timeout=30)
         assert said["status"] == "ok"
         end_adopted()

@@ -1,4 +1,7 @@
-"""Run a call in its own process: anything that ends the process, such as a crash in a pass, is an answer."""
+"""Run a call in its own process, and react to the death of a parent or a child.
+
+Anything that ends such a process, as a crash in a pass does, is an answer.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import parent_death
-
 if TYPE_CHECKING:
-    from .json_types import Table
+    from .border import Table
 
 _MOMENT = 0.1  # seconds
 _ADOPTED = 10.0  # seconds to end processes that start others as fast as they are ended
@@ -97,7 +98,7 @@ def _end(pid: int) -> None:
 
 
 def end_adopted() -> None:
-    """Kill all children of a process that adopts: see `parent_death.adopt`. It must have none of its own."""
+    """Kill all children of a process that adopts: see `adopt`. It must have none of its own."""
     until = time.monotonic() + _ADOPTED
     while (children := _children()) and time.monotonic() < until:  # a child that is killed leaves its own
         for pid in children:
@@ -129,7 +130,7 @@ def limit_memory(bytes_: int) -> None:
 
 def _child(act: Callable[[], Any], log: str, writer: int) -> None:
     try:
-        parent_death.kill()
+        die_with_parent()
         _lead(0)
         into = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         os.dup2(into, 1)
@@ -144,3 +145,45 @@ def _child(act: Callable[[], Any], log: str, writer: int) -> None:
         os._exit(0)
     finally:  # what runs after this is the parent's
         os._exit(1)
+
+
+# React to the death of the parent or of a child.
+
+
+def interrupt_with_parent() -> None:
+    """Clean up as after ^C when the parent dies: nothing waits for the result any more.
+
+    On systems without such a signal, `CompilePool` checks for the parent periodically.
+    """
+    _signal(signal.SIGINT)
+
+
+def die_with_parent() -> None:
+    """End this process when its worker is killed."""
+    _signal(signal.SIGKILL)
+
+
+def ignore_interrupts() -> None:
+    """Ignore ^C and end with the worker; write no core file."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(Exception):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # writing one takes longer than the compile
+    die_with_parent()
+
+
+def adopt() -> None:
+    """Become the parent of processes that this process's children leave behind, so that they can be found."""
+    _control(36, 1)  # PR_SET_CHILD_SUBREAPER
+
+
+def _signal(number: int) -> None:
+    _control(1, number)  # PR_SET_PDEATHSIG
+
+
+def _control(what: int, value: int) -> None:
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(what, value)

@@ -1,0 +1,172 @@
+"""Run single passes on files of IR, or print such files in MLIR's generic form; each in a process of its own.
+
+`replay` runs a list of jobs. `reduce` is a conversation: a request is a line of JSON on standard input, an
+answer one on standard output. `generic` prints files with the Triton that printed them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, TextIO
+
+from .border import EXIT_REFUSED, WorkerRefusal, read_request, refusal_text, request_of, text_of
+from .libtriton import UnusableError, add, context_of, library, load
+from .messages import (
+    CallRequest,
+    ChildRow,
+    GenericRequest,
+    ReadyRow,
+    ReduceRequest,
+    ReplayedRow,
+    ReplayJobRequest,
+    ReplayRequest,
+)
+from .processes import in_child
+
+
+def replay_all(request_path: str) -> int:
+    """Run every job of a request; results go to the file that it names."""
+    request = read_request(ReplayRequest, request_path)
+    with open(request.results, "w", encoding="utf-8") as results:
+        return write_rows(replay(request), results)
+
+
+def write_rows(rows: Iterator[Any], out: TextIO) -> int:
+    """Write rows as they come, and return the exit code."""
+    try:
+        for row in rows:
+            out.write(text_of(row) + "\n")
+            out.flush()
+    except (UnusableError, ImportError) as error:
+        out.write(refusal_text(WorkerRefusal("unusable", str(error))) + "\n")
+        return EXIT_REFUSED
+    return 0
+
+
+def replay(request: ReplayRequest) -> Iterator[ReplayedRow]:
+    """Run passes on their inputs."""
+    lib = load(library())
+    for job in request.jobs:
+        answer = in_child(partial(_replay, lib, job), job.log, request.timeout)
+        yield ReplayedRow(answer["status"], answer.get("error", ""), answer["seconds"], job.number)
+        print(f"[{job.number}] {answer['status']}", flush=True)
+
+
+def _replay(lib: Any, job: ReplayJobRequest) -> None:
+    context = context_of(lib)
+    module = lib.ir.parse_mlir_module(job.input, context)
+    manager = lib.ir.pass_manager(context)
+    add_all(lib, manager, job.calls)
+    run_passes(manager, module, "replay")
+    write(job.out, str(module))
+
+
+def add_all(lib: Any, manager: Any, calls: Iterable[CallRequest]) -> None:
+    """Add passes to a pass manager."""
+    for call in calls:
+        add(lib, manager, call.binding, call.arguments)
+
+
+def run_passes(manager: Any, module: Any, name: str) -> None:
+    """Run the passes; `name` is for the reproducer, which has one since 3.5."""
+    tagged = ": str" in (manager.run.__doc__ or "")
+    manager.run(module, *([name] if tagged else []))
+
+
+def write(path: str, text: str) -> None:
+    """Write the whole content of a file."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+# Print the generic form.
+
+# MLIR prints a module in generic form if it is invalid; builtin.module may only have attributes of dialects.
+_INVALID = "generic"
+
+
+def print_all(request_path: str) -> int:
+    """Print every file of a request; results go to the file that it names."""
+    request = read_request(GenericRequest, request_path)
+    rows: list[str] = []
+    code = 0
+    try:
+        lib = load(library())
+        for job in request.jobs:
+            act = partial(_print, lib, job.input, job.out, request.memory)
+            answer = in_child(act, timeout=request.timeout)
+            rows.append(text_of(ChildRow(answer["status"], answer.get("error", ""), answer["seconds"])))
+    except (UnusableError, ImportError) as error:
+        rows.append(refusal_text(WorkerRefusal("unusable", str(error))))
+        code = EXIT_REFUSED
+    write(request.results, "".join(f"{row}\n" for row in rows))
+    return code
+
+
+def _print(lib: Any, path: str, out: str, memory: int) -> None:
+    _limit(memory)
+    context = context_of(lib)
+    write(out, generic_text(lib, context, lib.ir.parse_mlir_module(path, context)))
+
+
+def _limit(memory: int) -> None:
+    """Limit the memory of this process, in bytes."""
+    # The generic form repeats the definition of an alias at each use, so a text may grow without bound.
+    import resource
+
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    wanted = memory if most == resource.RLIM_INFINITY else min(memory, most)
+    with contextlib.suppress(ValueError, OSError):  # macOS refuses it
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
+
+
+def generic_text(lib: Any, context: Any, module: Any) -> str:
+    """Return a module in generic form; the module is invalid afterwards."""
+    builder = lib.ir.builder(context)
+    unit = getattr(builder, "get_unit_attr", None)  # 3.0 and others have it not; any attribute will do
+    module.set_attr(_INVALID, unit() if unit else builder.get_bool_attr(True))
+    return str(module)
+
+
+# Run passes on one piece of IR after the other.
+
+# In the log: the IR was parsed, and the passes begin. An earlier failure is not theirs.
+MARK = "=== passes ===\n"
+
+
+def answer_requests() -> int:
+    """Answer requests until the input ends."""
+    try:
+        lib = load(library())
+    except (UnusableError, ImportError) as error:
+        print(refusal_text(WorkerRefusal("unusable", str(error))), flush=True)
+        return EXIT_REFUSED
+    print(text_of(ReadyRow(ready=True)), flush=True)
+    for line in sys.stdin:
+        request = request_of(ReduceRequest, line)
+        answer = in_child(partial(run, lib, request), request.log, request.timeout)
+        row = ChildRow(answer["status"], answer.get("error", ""), answer["seconds"])
+        print(text_of(row), flush=True)
+    return 0
+
+
+def run(lib: Any, request: ReduceRequest) -> None:
+    """Parse, run the passes, and write the output or its generic form, if requested; runs in the child."""
+    context = context_of(lib)
+    if hasattr(context, "disable_multithreading"):
+        context.disable_multithreading()
+    module = lib.ir.parse_mlir_module(request.input, context)
+    if request.calls:
+        manager = lib.ir.pass_manager(context)
+        add_all(lib, manager, request.calls)
+        os.write(2, MARK.encode())
+        run_passes(manager, module, "reduce")
+    if request.generic:
+        write(request.out, generic_text(lib, context, module))
+    elif request.out:
+        text = module.str_nodebug() if hasattr(module, "str_nodebug") else str(module)  # since 3.3
+        write(request.out, text)
