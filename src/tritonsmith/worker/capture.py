@@ -22,6 +22,7 @@ from .values import encoded
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import AstSource, Autotuner, GpuTarget
 
 ALWAYS = ("num_warps", "num_stages")  # options that are written even where they are the defaults
 _TIMES = 1.0  # milliseconds: what a kernel takes, for whoever measures
@@ -45,7 +46,7 @@ class RecordedDriver(FakeDriver):
     def get_empty_cache_for_benchmark(self) -> None:
         """Do nothing: there is no cache to clear."""
 
-    def clear_cache(self, _cache: Any = None) -> None:
+    def clear_cache(self, _cache: object = None) -> None:
         """Do nothing."""
 
 
@@ -110,9 +111,9 @@ def _with_triton(
 def _compile(
     recorder: Recorder,
     real: Callable[..., Any],
-    src: Any,
-    target: Any = None,
-    options: Any = None,
+    src: AstSource,
+    target: GpuTarget | None = None,
+    options: Table | None = None,
     **more: Any,
 ) -> Any:
     """Replace Triton's `compile`: record the request instead, and compile on demand."""
@@ -128,7 +129,7 @@ def _compile(
     return RecordedKernel(recorder, key, compiled, src)
 
 
-def chosen_options(target: Any, options: Table) -> Table:
+def chosen_options(target: GpuTarget | None, options: Table) -> Table:
     """Return options that differ from the backend's defaults; warps and stages always."""
     from triton.compiler.compiler import make_backend
 
@@ -140,27 +141,27 @@ def chosen_options(target: Any, options: Table) -> Table:
     return chosen
 
 
-def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
+def _watch_tuning(recorder: Recorder, tuner: Autotuner) -> None:
     """Make autotuners record their configs: Triton's, and those of packages that override its methods."""
 
     def run(real: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def watched(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
             with recorder.configs_of(functools.partial(_configs, recorder, self)):
                 return real(self, *args, **kwargs)
 
         return watched
 
     def bench(real: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(self: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
+        def watched(self: Autotuner, *args: Any, config: object, **kwargs: Any) -> Any:
             with recorder.trial() as launches:
                 measurement = real(self, *args, config=config, **kwargs)
-            vars(self).setdefault("smith_trials", []).append((config, launches))
+            self.__dict__.setdefault("smith_trials", []).append((config, launches))
             return measurement
 
         return watched
 
     def prune(real: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def watched(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
             self.smith_trials = []
             self.smith_pruned = list(real(self, *args, **kwargs))
             return self.smith_pruned
@@ -169,11 +170,11 @@ def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
 
     changes = {"run": run, "_bench": bench, "prune_configs": prune}
 
-    def watch(kind: Any) -> None:
+    def watch(kind: type[Any]) -> None:
         for name in set(changes) & set(vars(kind)):
             setattr(kind, name, functools.wraps(vars(kind)[name])(changes[name](vars(kind)[name])))
 
-    def created(kind: Any, /, **more: Any) -> None:
+    def created(kind: type[Any], /, **more: Any) -> None:
         super(tuner, kind).__init_subclass__(**more)
         watch(kind)
 
@@ -181,7 +182,7 @@ def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
     tuner.__init_subclass__ = classmethod(created)
 
 
-def _configs(recorder: Recorder, tuner: Any) -> list[Table]:
+def _configs(recorder: Recorder, tuner: Autotuner) -> list[Table]:
     """Return the configs of an autotuner after pruning: values, options, and results of heuristics."""
     trials = getattr(tuner, "smith_trials", [])
     constexprs = {id(config): kernels[0].constexprs for config, kernels in trials if kernels}

@@ -26,6 +26,7 @@ from .values import decoded, encoded, nested
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import Backend
     from .load import Loader
 
 ALIGNED = 16  # the hint that says: divisible by it
@@ -150,7 +151,9 @@ def compile_point(
     )
 
 
-def _written(request: PointsRequest, folder: str, asm: Any, around: FileSurroundings) -> dict[str, StageFile]:
+def _written(
+    request: PointsRequest, folder: str, asm: Table, around: FileSurroundings
+) -> dict[str, StageFile]:
     """Write the stages that the request keeps."""
     stages = {}
     ending = request.file.rpartition(".")[2]
@@ -270,7 +273,7 @@ def told(error: BaseException | None, loaded: LoadedKernel | None) -> str:
     return text.strip()
 
 
-def place_of(function: Any, number: int) -> str:
+def place_of(function: Callable[..., Any], number: int) -> str:
     """Return FILE:LINE of a line of a function; Triton counts lines from the `def`."""
     lines, first = inspect.getsourcelines(function)
     head = next((index for index, line in enumerate(lines) if line.strip().startswith("def ")), 0)
@@ -307,7 +310,7 @@ def _now() -> float:
 
 def _counted_stages(real: Callable[..., Any], seconds: dict[str, float]) -> Callable[..., Any]:
     @functools.wraps(real)
-    def add_stages(self: Any, stages: Table, *arguments: Any, **named: Any) -> Any:
+    def add_stages(self: Backend, stages: Table, *arguments: Any, **named: Any) -> Any:
         found = real(self, stages, *arguments, **named)
         for name, make in list(stages.items()):
             stages[name] = functools.partial(_made, seconds, name, make)

@@ -17,9 +17,10 @@ from .messages import CaptureRequest
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import Tensor, Torch
 
 
-def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: CaptureRequest) -> None:
+def install(torch: Torch, gpu: FakeGpu, recorder: Recorder, request: CaptureRequest) -> None:
     """Let programs call the CUDA runtime, although the CPU's torch has nothing to call."""
     _answers(torch, gpu, request)
     _graphs(torch, recorder)
@@ -45,7 +46,7 @@ class _Event:
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
 
-    def elapsed_time(self, _: Any) -> float:
+    def elapsed_time(self, _: object) -> float:
         return 1.0
 
     def query(self) -> bool:
@@ -54,7 +55,7 @@ class _Event:
     record = wait = synchronize = _nothing
 
 
-def _answers(torch: Any, gpu: FakeGpu, request: CaptureRequest) -> None:
+def _answers(torch: Torch, gpu: FakeGpu, request: CaptureRequest) -> None:
     def memory(*_: Any, **__: Any) -> tuple[int, int]:
         size = gpu.fact("memory", "the memory of the GPU") if gpu.knows("memory") else request.memory
         return size, size
@@ -105,7 +106,7 @@ def _answers(torch: Any, gpu: FakeGpu, request: CaptureRequest) -> None:
     nvtx._nvtx = types.SimpleNamespace(**dict.fromkeys(calls, _zero))  # noqa: SLF001 - torch's own name
 
 
-def _graphs(torch: Any, recorder: Recorder) -> None:
+def _graphs(torch: Torch, recorder: Recorder) -> None:
     """Replace CUDA graphs: captured kernels are launched once, at the capture; a replay launches nothing."""
     capturing: list[Any] = []
 
@@ -138,12 +139,12 @@ def _graphs(torch: Any, recorder: Recorder) -> None:
     TorchStream.is_capturing = lambda self: bool(capturing)  # type: ignore[method-assign] # noqa: ARG005
 
 
-def _profiler(torch: Any, recorder: Recorder) -> None:
+def _profiler(torch: Torch, recorder: Recorder) -> None:
     """Let the profiler run, although it sees only the CPU."""
     profile = torch.autograd.profiler.profile
     real = profile.__init__
 
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Tensor, *args: Any, **kwargs: Any) -> None:
         if kwargs.get("use_device") == "cuda" or kwargs.pop("use_cuda", False):
             recorder.note(f"{site()} profiles the GPU: there are no times of kernels")
             kwargs.update(use_device=None, use_cpu=True)
@@ -152,12 +153,12 @@ def _profiler(torch: Any, recorder: Recorder) -> None:
     profile.__init__ = functools.wraps(real)(init)
 
 
-def _generator_type(torch: Any) -> Any:
+def _generator_type(torch: Torch) -> Any:
     """Return a `torch.Generator` for either device, based on the CPU's."""
     real = torch.Generator
 
     class Generator(real):  # type: ignore[misc, valid-type]
-        def __new__(cls, device: Any = "cpu") -> Any:
+        def __new__(cls, device: object = "cpu") -> Any:
             made = real.__new__(cls, "cpu")
             made.smith_device = torch.device("cuda", 0) if torch.device(device).type == "cuda" else None
             return made
@@ -172,7 +173,7 @@ def _generator_type(torch: Any) -> Any:
             numbers = [self.initial_seed(), self.get_offset()]
             return torch.tensor(numbers, dtype=torch.int64, device="cpu").view(torch.uint8)
 
-        def set_state(self, state: Any) -> Any:
+        def set_state(self, state: Tensor) -> Any:
             if self.smith_device is None:
                 return real.set_state(self, state)
             seed, offset = state.view(torch.int64).tolist()
@@ -190,7 +191,7 @@ def _generator_type(torch: Any) -> Any:
     return Generator
 
 
-def _generators(torch: Any) -> None:
+def _generators(torch: Torch) -> None:
     torch.Generator = _generator_type(torch)
     default = torch.Generator("cuda")
     torch.cuda.default_generators = (default,)
@@ -208,7 +209,7 @@ def _generators(torch: Any) -> None:
             setattr(module, name, for_everyone(answer))
 
 
-def _constructors(torch: Any) -> None:
+def _constructors(torch: Torch) -> None:
     """Support pinned tensors from lists, and the old constructors: `torch.cuda.FloatTensor(2, 3)`."""
     real = torch.tensor
 
@@ -226,7 +227,7 @@ def _constructors(torch: Any) -> None:
                 return torch.zeros(args, dtype=cls.dtype, device="cuda")
             return torch.as_tensor(*args).to(device="cuda", dtype=cls.dtype)
 
-        def __instancecheck__(cls, value: Any) -> bool:
+        def __instancecheck__(cls, value: Tensor) -> bool:
             return bool(torch.is_tensor(value) and value.is_cuda and value.dtype == cls.dtype)
 
     for name in [name for name in vars(torch.cuda) if name.endswith("Tensor")]:
@@ -234,7 +235,7 @@ def _constructors(torch: Any) -> None:
         setattr(torch.cuda, name, Typed(name, (), {"dtype": dtype, "__module__": "torch.cuda"}))
 
 
-def _storages(torch: Any) -> None:
+def _storages(torch: Torch) -> None:
     """Let `torch.save` write tensors of the GPU as a GPU's, and `torch.load` restore them there."""
     cuda = torch.device("cuda", 0)
 
@@ -242,13 +243,13 @@ def _storages(torch: Any) -> None:
         device = property(lambda _: cuda)
         is_cuda = property(lambda _: True)
 
-    def restored(storage: Any, location: str) -> Any:
+    def restored(storage: Tensor, location: str) -> Any:
         if location.partition(":")[0] != "cuda":
             return None
         storage.__class__ = GpuStorage
         return storage
 
-    def tag(storage: Any) -> str | None:
+    def tag(storage: Tensor) -> str | None:
         return "cuda:0" if hasattr(storage, "smith_gpu") else None
 
     first = 0  # before torch's own, which asks for the runtime of CUDA

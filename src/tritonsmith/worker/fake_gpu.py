@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import GpuTarget
 
 _VENDORS = {"cuda": "nvidia", "hip": "amd"}
 
@@ -34,7 +35,7 @@ class FakeGpu:
         self.asked = False
         self._facts: Table = {}
 
-    def become(self, target: Any) -> None:
+    def become(self, target: GpuTarget) -> None:
         """Switch to another target."""
         self.target = target
         key = f"{target.backend}:{target.arch}:{target.warp_size}"

@@ -14,6 +14,7 @@ from .fake_gpu import FakeGpu
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import Torch
 
 _TRITON = "torch.utils._triton"
 _RAW_STREAM = "_cuda_getCurrentRawStream"
@@ -173,7 +174,7 @@ def provide(gpu: FakeGpu, module: types.ModuleType) -> None:
         vars(module).update(has_triton=lambda: _has_triton(gpu), has_triton_package=_constant(True))
 
 
-def patch(gpu: FakeGpu, torch: types.ModuleType, built: Table | None = None) -> None:
+def patch(gpu: FakeGpu, torch: Torch, built: Table | None = None) -> None:
     """Let an installed torch report the fake GPU to all callers but torch itself, which would use the GPU.
 
     Args:
@@ -213,7 +214,7 @@ def _has_triton(gpu: FakeGpu) -> bool:
     return bool(gpu.target.backend != "cuda" or gpu.capability()[0] >= _SINCE_VOLTA)
 
 
-def patched(gpu: FakeGpu, run: Callable[[], None], torch: types.ModuleType) -> None:
+def patched(gpu: FakeGpu, run: Callable[[], None], torch: Torch) -> None:
     """Import torch, which finds no GPU; from then on torch reports the fake GPU."""
     run()
     patch(gpu, torch)
@@ -221,16 +222,22 @@ def patched(gpu: FakeGpu, run: Callable[[], None], torch: types.ModuleType) -> N
         _tensors_on_cpu(gpu, torch)
 
 
-def _tensors_on_cpu(gpu: FakeGpu, torch: Any) -> None:
+def _tensors_on_cpu(gpu: FakeGpu, torch: Torch) -> None:
     """Let a file make tensors of the GPU, such as tables of its host code, as tensors of torch's CPU."""
 
     # Their values are right, and no kernel takes one as a constant. Their device is wrong, which is noted.
-    def on_gpu(value: Any) -> bool:
+    def on_gpu(value: object) -> bool:
         text = str(value) if isinstance(value, (str, torch.device)) else ""
         return text.partition(":")[0] == "cuda"
 
     class OnCpu(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
-        def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self,
+            func: Callable[..., Any],
+            _types: object,
+            args: tuple[Any, ...] = (),
+            kwargs: Table | None = None,
+        ) -> Any:
             more = dict(kwargs or {})
             name = getattr(func, "__name__", "")
             moved = name == "cuda" and isinstance(args[0], torch.Tensor)
@@ -245,7 +252,7 @@ def _tensors_on_cpu(gpu: FakeGpu, torch: Any) -> None:
     OnCpu().__enter__()
 
 
-def _constant(value: Any) -> Callable[..., Any]:
+def _constant(value: object) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
@@ -260,7 +267,7 @@ def _is_torch(frame: types.FrameType) -> bool:
     return name.partition(".")[0] == "torch" and name != _TRITON
 
 
-def for_everyone(answer: Any, _real: Any = None) -> Any:
+def for_everyone(answer: Callable[..., Any], _real: object = None) -> Any:
     """Wrap the answer: torch._dynamo has a table of functions in which none may occur twice."""
     if isinstance(answer, type):
         return answer
@@ -271,7 +278,7 @@ def for_everyone(answer: Any, _real: Any = None) -> Any:
     return function
 
 
-def _for_others(answer: Any, real: Any) -> Any:
+def _for_others(answer: Callable[..., Any], real: Callable[..., Any]) -> Any:
     if isinstance(real, type):  # a class may be inherited from, or be asked whether something is of it
         return _ClassForOthers(answer, real)
 
@@ -288,7 +295,7 @@ def _for_others(answer: Any, real: Any) -> Any:
 class _ClassForOthers:
     """A stand-in for a class such as `torch.cuda.Stream`: only torch itself creates real objects."""
 
-    def __init__(self, answer: Any, real: type) -> None:
+    def __init__(self, answer: Callable[..., Any], real: type) -> None:
         self._answer, self._real = answer, real
         self.__doc__, self.__name__ = real.__doc__, real.__name__
 
@@ -299,14 +306,14 @@ class _ClassForOthers:
     def __instancecheck__(self, value: object) -> bool:
         return isinstance(value, (self._real, TorchStream))
 
-    def __mro_entries__(self, _: Any) -> tuple[type, ...]:
+    def __mro_entries__(self, _: object) -> tuple[type, ...]:
         return (self._real,)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: object) -> Any:
         return self._real | other  # Python 3.10
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: object) -> Any:
         return other | self._real

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .border import RequestRefusedError
 from .fake_gpu import FakeDriver, FakeGpu
@@ -20,6 +20,7 @@ from .stubs import Ledger, UnknownError
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import GpuTarget
 
 # Read by OpenMP and by the linear algebra libraries of NumPy and torch when they are imported.
 SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -48,7 +49,7 @@ class FileSurroundings:
         sys.meta_path.append(LentFinder(lent))
         sys.meta_path.append(StubFinder(modules, self.ledger, functools.partial(provide, self.gpu)))
 
-    def become(self, target: Any) -> None:
+    def become(self, target: GpuTarget) -> None:
         """Switch to the GPU of another target."""
         import triton
 

@@ -12,8 +12,8 @@ import functools
 import importlib
 import os
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from . import cuda_runtime, torch_compile
 from .fake_gpu import FakeGpu
@@ -23,6 +23,7 @@ from .messages import CaptureRequest
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import DType, Operator, Tensor, Torch
 
 _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 _CUDA = 1  # c10::DeviceType
@@ -39,7 +40,7 @@ _TORCHS = ("aten", "prims")  # namespaces whose operations run on the CPU's tens
 _EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 
 
-def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: CaptureRequest) -> None:
+def install(torch: Torch, gpu: FakeGpu, recorder: Recorder, request: CaptureRequest) -> None:
     """Let torch make tensors of the fake GPU."""
     patch(gpu, torch, request.built)
     tensors = _Tensors(torch, recorder, request)
@@ -60,7 +61,7 @@ def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: CaptureReques
 
 
 class _Tensors:
-    def __init__(self, torch: Any, recorder: Recorder, request: CaptureRequest) -> None:
+    def __init__(self, torch: Torch, recorder: Recorder, request: CaptureRequest) -> None:
         self._torch, self._recorder, self._request = torch, recorder, request
         self._cuda, self._cpu = torch.device("cuda", 0), torch.device("cpu")
         self._own = set(torch._C._dispatch_get_registrations_for_dispatch_key("CUDA"))  # noqa: SLF001
@@ -90,19 +91,25 @@ class _Tensors:
             is_infra_mode = ignore_compile_internals = classmethod(lambda _: True)
             supports_higher_order_operators = True
 
-            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            def __torch_dispatch__(
+                self,
+                func: Operator,
+                types: Iterable[type[Any]],
+                args: tuple[Any, ...] = (),
+                kwargs: Table | None = None,
+            ) -> Any:
                 if any(map(handles, types)):
                     return NotImplemented
                 return dispatch(func, args, kwargs or {})
 
         return FakeGpuMode
 
-    def _handles(self, kind: Any) -> bool:
+    def _handles(self, kind: type[Any]) -> bool:
         """Report whether a class runs operations itself, on tensors inside it: these come here again."""
         disabled = self._torch._C._disabled_torch_dispatch_impl  # noqa: SLF001 - torch's own name
         return kind is not self.type and getattr(kind, "__torch_dispatch__", disabled) is not disabled
 
-    def _overriding(self, types: Any) -> tuple[Any, ...]:
+    def _overriding(self, types: Iterable[type[Any]]) -> tuple[Any, ...]:
         """Return the classes that have a `__torch_function__` of their own."""
         torch = self._torch
         usual = (
@@ -130,7 +137,13 @@ class _Tensors:
             numpy = _no_array
 
             @classmethod
-            def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            def __torch_function__(
+                cls,
+                func: Operator,
+                types: Iterable[type[Any]],
+                args: tuple[Any, ...] = (),
+                kwargs: Table | None = None,
+            ) -> Any:
                 args, kwargs = autocast(func, args, kwargs or {})
                 others = overriding(types)
                 for kind in others:  # who are not told of this class, which is a plain tensor on a GPU
@@ -144,7 +157,13 @@ class _Tensors:
                 return found
 
             @classmethod
-            def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            def __torch_dispatch__(
+                cls,
+                func: Operator,
+                types: Iterable[type[Any]],
+                args: tuple[Any, ...] = (),
+                kwargs: Table | None = None,
+            ) -> Any:
                 if any(map(handles, types)):
                     return NotImplemented
                 return dispatch(func, args, kwargs or {})
@@ -164,7 +183,7 @@ class _Tensors:
             def cuda(self, *_: Any, **__: Any) -> Any:
                 return self
 
-            def type(self, dtype: Any = None, *_: Any, **__: Any) -> Any:
+            def type(self, dtype: DType = None, *_: Any, **__: Any) -> Any:
                 return retype(self, dtype)
 
             def tolist(self) -> Any:
@@ -173,10 +192,10 @@ class _Tensors:
             def __coerce_same_metadata_as_tangent__(self, *_: Any) -> Any:  # asked by torch._functorch
                 return self
 
-            def __deepcopy__(self, memo: Any) -> Any:
+            def __deepcopy__(self, memo: dict[int, Any]) -> Any:
                 return copy(self, memo)
 
-            def __reduce_ex__(self, protocol: Any) -> Any:
+            def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
                 return reduce(self, protocol)
 
             def __repr__(self, *_: Any, **__: Any) -> str:
@@ -187,7 +206,7 @@ class _Tensors:
 
         return GpuTensor
 
-    def _retyped(self, tensor: Any, kind: Any) -> Any:
+    def _retyped(self, tensor: Tensor, kind: DType | str | type | None) -> Any:
         """Do `Tensor.type`: return the type's name, or a copy of another type, which may be on the CPU."""
         torch = self._torch
         if kind is None:
@@ -201,7 +220,7 @@ class _Tensors:
         return tensor.to(device=device, dtype=getattr(torch, name.rpartition(".")[2]).dtype)
 
     @staticmethod
-    def _copied(tensor: Any, memo: Any) -> Any:
+    def _copied(tensor: Tensor, memo: dict[int, Any]) -> Any:
         """Copy a tensor for `copy.deepcopy`, by which modules are copied."""
         if id(tensor) not in memo:
             made = tensor.detach().clone().requires_grad_(tensor.requires_grad)
@@ -210,7 +229,7 @@ class _Tensors:
             memo[id(tensor)] = made
         return memo[id(tensor)]
 
-    def _reduced(self, tensor: Any, protocol: Any) -> Any:
+    def _reduced(self, tensor: Tensor, protocol: SupportsIndex) -> Any:
         """Pickle a tensor as torch does its own tensors of a GPU."""
         if getattr(tensor, "_is_param", False):
             rebuild = self._torch._utils._rebuild_parameter  # noqa: SLF001 - torch's own name
@@ -219,12 +238,12 @@ class _Tensors:
         storage.untyped().smith_gpu = True
         return made, (storage, *rest[:3], tensor.requires_grad, *rest[4:])
 
-    def _wrapped(self, tensor: Any) -> Any:
+    def _wrapped(self, tensor: Tensor) -> Any:
         return self._torch.Tensor._make_subclass(  # noqa: SLF001 - torch's own name
             self.type, tensor, tensor.requires_grad, device_for_backend_keys=self._cuda
         )
 
-    def _inner(self, tensor: Any) -> Any:
+    def _inner(self, tensor: Tensor) -> Any:
         """Return a tensor of the CPU with the same memory."""
         with self._torch._C._DisableTorchDispatch():  # noqa: SLF001 - torch's own name
             made = self._torch.empty(0, dtype=tensor.dtype)
@@ -232,11 +251,11 @@ class _Tensors:
                 tensor.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride()
             )
 
-    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _dispatch(self, func: Operator, args: tuple[Any, ...], kwargs: Table) -> Any:
         """Run an operation: as a package registered it for a GPU, or else as torch does on the CPU."""
         outer: dict[int, tuple[Any, Any]] = {}
 
-        def unwrap(tensor: Any) -> Any:
+        def unwrap(tensor: Tensor) -> Any:
             if not isinstance(tensor, self.type):
                 return tensor
             made = self._inner(tensor)
@@ -260,7 +279,7 @@ class _Tensors:
         if there and name in _EMPTY:  # what no kernel fills
             found.zero_()
 
-        def wrap(tensor: Any) -> Any:
+        def wrap(tensor: Tensor) -> Any:
             if id(tensor) not in outer:
                 return self._wrapped(tensor) if there else tensor
             inner, old = outer[id(tensor)]
@@ -270,7 +289,7 @@ class _Tensors:
 
         return self._each(self._pinned if pinned else wrap, found)
 
-    def _registered(self, func: Any) -> Callable[..., Any] | None:
+    def _registered(self, func: Operator) -> Callable[..., Any] | None:
         """Return the function that a package has registered for a GPU, or for every device."""
         torch_c = self._torch._C  # noqa: SLF001 - torch's own name
         keys, has = torch_c.DispatchKey, torch_c._dispatch_has_kernel_for_dispatch_key  # noqa: SLF001
@@ -285,7 +304,7 @@ class _Tensors:
             return functools.partial(func.redispatch, torch_c.DispatchKeySet(every))
         return None
 
-    def _numbers(self, func: Any, args: Any) -> list[Any]:
+    def _numbers(self, func: Operator, args: tuple[Any, ...]) -> list[Any]:
         """Return the arguments of an operation; numbers in place of tensors become tensors, as in C++."""
         torch = self._torch
         kinds = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
@@ -298,11 +317,11 @@ class _Tensors:
         ]
 
     @staticmethod
-    def _pinned(tensor: Any) -> Any:
+    def _pinned(tensor: Tensor) -> Any:
         tensor.untyped_storage().smith_pinned = True
         return tensor
 
-    def _each(self, change: Callable[[Any], Any], value: Any) -> Any:
+    def _each(self, change: Callable[[Any], Any], value: Tensor) -> Any:
         """Return a value, with its tensors changed."""
         if isinstance(value, self._torch.Tensor):
             return change(value)
@@ -312,7 +331,7 @@ class _Tensors:
             return {name: self._each(change, part) for name, part in value.items()}
         return value
 
-    def _target(self, args: Any, kwargs: Any) -> tuple[Any, Any, Table]:
+    def _target(self, args: tuple[Any, ...], kwargs: Table) -> tuple[Any, Any, Table]:
         """Return the device, the dtype, and the other arguments of a call of `to`."""
         torch = self._torch
         more = dict(kwargs)
@@ -333,7 +352,7 @@ class _Tensors:
             device = self._cuda
         return None if device is None else torch.device(device), dtype, more
 
-    def _moved(self, tensor: Any, args: Any, kwargs: Any) -> Any:
+    def _moved(self, tensor: Tensor, args: tuple[Any, ...], kwargs: Table) -> Any:
         """Run `to` on a tensor of the GPU."""
         device, dtype, more = self._target(args, kwargs)
         more.pop("non_blocking", None)
@@ -346,7 +365,7 @@ class _Tensors:
     def _from_cpu(self) -> Callable[..., Any]:
         real = self._to
 
-        def to(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        def to(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
             device, dtype, more = self._target(args, kwargs)
             if device is None or device.type != "cuda":
                 return real(tensor, *args, **kwargs)
@@ -356,7 +375,7 @@ class _Tensors:
 
         return functools.wraps(real)(to)
 
-    def _autocast(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def _autocast(self, func: Operator, args: tuple[Any, ...], kwargs: Table) -> tuple[Any, Any]:
         """Cast the arguments as torch's autocast for `cuda` would: torch itself sees tensors of the CPU."""
         torch = self._torch
         if not torch.is_autocast_enabled("cuda"):
@@ -370,7 +389,7 @@ class _Tensors:
         else:
             return args, kwargs
 
-        def cast(tensor: Any) -> Any:
+        def cast(tensor: Tensor) -> Any:
             eligible = tensor.is_floating_point() and tensor.dtype != torch.float64 and tensor.is_cuda
             return tensor.to(dtype) if eligible and tensor.dtype != dtype else tensor
 
@@ -383,7 +402,7 @@ def _no_array(*_: Any, **__: Any) -> Any:
     raise TypeError(f"{what} Use Tensor.cpu() to copy the tensor to host memory first.")
 
 
-def _comparisons(torch: Any, tensor_type: Any, recorder: Recorder) -> None:
+def _comparisons(torch: Torch, tensor_type: type[Any], recorder: Recorder) -> None:
     """Make comparisons with kernel results succeed, so that a test goes on to its next kernel."""
 
     def holds(real: Callable[..., Any], found: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -402,7 +421,7 @@ def _comparisons(torch: Any, tensor_type: Any, recorder: Recorder) -> None:
     testing.assert_close = holds(testing.assert_close, lambda _: None)
 
 
-def device_guard(torch: Any) -> None:
+def device_guard(torch: Torch) -> None:
     """Let C++ code switch to the GPU, which changes nothing: a torch for the CPU refuses that otherwise."""
     # torch has such a guard for builds with CUDA and no GPU, and registers it if the present one counts no
     # devices: so one that answers 0 to every call is put there first.

@@ -24,6 +24,7 @@ from .values import decoded
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import JsonValue
 
 
 def run_programs(request_path: str) -> int:
@@ -116,7 +117,7 @@ def _arguments(point: PointRequest, loaded: LoadedKernel, given: Iterator[Any]) 
     return found
 
 
-def _typed(kind: str, value: Any) -> Any:
+def _typed(kind: str, value: JsonValue) -> Any:
     """Return a value of a type of the signature: bits of a number, an address, or a descriptor."""
     import numpy as np
     import triton.language as tl

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .foreign import DType, TritonValue
 
 Array = Any  # of NumPy, which has no types in the Pythons that run this
 
@@ -29,7 +32,7 @@ class InterpretedMemory:
         self._at, self._data = self._at[order], self._data[order]
         self._written = np.zeros(self._at.size, bool)
 
-    def load(self, pointers: Array, dtype: Any) -> Array:
+    def load(self, pointers: Array, dtype: DType) -> Array:
         """Return the elements at addresses, in one row."""
         dtype = np.dtype(dtype)
         at = pointers.astype(np.int64).reshape(-1, 1) + np.arange(dtype.itemsize)
@@ -69,13 +72,13 @@ class InterpretedMemory:
 class MemoryModule:
     """A replacement for `triton._C.libtriton.interpreter`: only its functions that access memory differ."""
 
-    def __init__(self, rest: Any, memory: InterpretedMemory) -> None:
+    def __init__(self, rest: object, memory: InterpretedMemory) -> None:
         self._rest, self._memory = rest, memory
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rest, name)
 
-    def load(self, pointers: Array, mask: Array, other: Array, dtype: Any) -> Array:
+    def load(self, pointers: Array, mask: Array, other: Array, dtype: DType) -> Array:
         """Return elements where the mask is true, others elsewhere."""
         pointers, mask, other = np.broadcast_arrays(pointers, np.asarray(mask, bool), other)
         found = np.array(other, dtype=dtype)
@@ -87,7 +90,9 @@ class MemoryModule:
         pointers, values, mask = np.broadcast_arrays(pointers, values, np.asarray(mask, bool))
         self._memory.store(pointers[mask], values[mask])
 
-    def atomic_rmw(self, operation: Any, pointers: Array, values: Array, mask: Array, _order: Any) -> Array:
+    def atomic_rmw(
+        self, operation: TritonValue, pointers: Array, values: Array, mask: Array, _order: object
+    ) -> Array:
         """Update one element after another; return the old values."""
         if operation.name == "FADD" and values.dtype.kind != "f":  # bf16 is an integer here
             raise ValueError("the interpreter has no atomic addition of this type")
@@ -101,7 +106,7 @@ class MemoryModule:
             self._memory.store(at[lanes], after)
         return found.reshape(shape)
 
-    def atomic_cas(self, pointers: Array, expected: Array, values: Array, _order: Any) -> Array:
+    def atomic_cas(self, pointers: Array, expected: Array, values: Array, _order: object) -> Array:
         """Compare and swap one element after another, bit by bit; return the old values."""
         shape = np.shape(pointers)
         at, old, new = (np.broadcast_to(one, shape).reshape(-1) for one in (pointers, expected, values))
@@ -124,7 +129,7 @@ def _bits(values: Array) -> Array:
     return np.ascontiguousarray(values).view(f"u{values.itemsize}")
 
 
-def _unsigned(act: Any) -> Any:
+def _unsigned(act: Callable[..., Any]) -> Any:
     return lambda one, other: act(one.view(f"u{one.itemsize}"), other.view(f"u{other.itemsize}")).view(
         one.dtype
     )

@@ -22,6 +22,7 @@ from .processes import in_child
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import Backend, PassManager
 
 
 KERNEL = """\
@@ -71,7 +72,7 @@ def _tries(kinds: list[str]) -> Iterator[list[Any]]:
             yield [*first[:position], PROBES[kind][1], *first[position + 1 :]]
 
 
-def form_of(lib: Any, path: str, arguments: list[Any]) -> Table:
+def form_of(lib: types.ModuleType, path: str, arguments: list[Any]) -> Table:
     """Return the pipeline with only this pass, as `value`: `any(tritongpu-pipeline{num-stages=3})`."""
     # Up to 3.2 no pass manager prints its pipeline. A reproducer does, and is written before the passes run:
     # so it is valid even if the pass then crashes on the empty module, which is not what it expects.
@@ -85,7 +86,7 @@ def form_of(lib: Any, path: str, arguments: list[Any]) -> Table:
     return answer
 
 
-def _form(lib: Any, path: str, arguments: list[Any], folder: str) -> str:
+def _form(lib: types.ModuleType, path: str, arguments: list[Any], folder: str) -> str:
     context = context_of(lib)
     manager = lib.ir.pass_manager(context)
     add(lib, manager, path, arguments)
@@ -164,7 +165,7 @@ def _rehearse(request: RehearseRequest) -> list[Table]:
     return rows
 
 
-def _language(backend: Any) -> list[Any]:
+def _language(backend: Backend) -> list[Any]:
     """Return the last argument of `add_stages`, if the backend takes one (since 3.4)."""
     if len(inspect.signature(backend.add_stages).parameters) < 3:  # noqa: PLR2004 - stages, options, language
         return []
@@ -177,10 +178,10 @@ def _enough(*_: Any) -> None:
     raise EnoughError
 
 
-def _watch(module: Any, path: str, name: str, calls: list[Table]) -> None:
+def _watch(module: types.ModuleType, path: str, name: str, calls: list[Table]) -> None:
     real = getattr(module, name)
 
-    def watched(manager: Any, *arguments: Any) -> Any:
+    def watched(manager: PassManager, *arguments: Any) -> Any:
         caller = sys._getframe(1)  # noqa: SLF001 - the line of the pipeline
         at = [caller.f_code.co_filename, caller.f_lineno]
         calls.append({"binding": f"{path}.{name}", "arguments": plain(arguments), "at": at})

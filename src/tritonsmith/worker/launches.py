@@ -27,6 +27,7 @@ from .values import encoded
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import AstSource, GpuTarget, JitFunction, TritonValue
 
 _PAUSE = 0.2  # seconds between two writes of counts: a process may be killed at any time
 _OURS = os.path.dirname(__file__)
@@ -110,7 +111,7 @@ class Recorder:
                 self._notes.add(text)
                 self._write(CaptureRow(note=text))
 
-    def requested(self, src: Any, target: Any, options: Table) -> str:
+    def requested(self, src: AstSource, target: GpuTarget, options: Table) -> str:
         """Record a compile request, and return the key of its launches."""
         kernel = specialized_kernel(src, target, options, self.note)
         key = json.dumps(json.loads(text_of(kernel)), sort_keys=True)
@@ -205,7 +206,7 @@ def _wraps_kernel(frame: types.FrameType) -> bool:
 
 
 def specialized_kernel(
-    src: Any, target: Any, options: Table, note: Callable[[str], None]
+    src: AstSource, target: GpuTarget, options: Table, note: Callable[[str], None]
 ) -> SpecializedKernel:
     """Read a kernel's specialization from the source object that Triton hands to its compiler.
 
@@ -244,7 +245,7 @@ def specialized_kernel(
     )
 
 
-def _constants(src: Any, names: list[str], note: Callable[[str], None]) -> tuple[Table, list[str]]:
+def _constants(src: AstSource, names: list[str], note: Callable[[str], None]) -> tuple[Table, list[str]]:
     """Return the constants, and the parameters whose constants JSON cannot carry."""
     constexprs: Table = {}
     unwritten = []
@@ -262,7 +263,7 @@ def _constants(src: Any, names: list[str], note: Callable[[str], None]) -> tuple
 
 
 def _hints(
-    src: Any, names: list[str], constexprs: Table, note: Callable[[str], None]
+    src: AstSource, names: list[str], constexprs: Table, note: Callable[[str], None]
 ) -> tuple[dict[str, int], list[str]]:
     """Return the parameters that are multiples of 16, and the pointers to little memory."""
     hints: dict[str, int] = {}
@@ -280,7 +281,7 @@ def _hints(
     return hints, ranges
 
 
-def _attributes(attrs: Any) -> Iterator[tuple[Any, str, Any]]:
+def _attributes(attrs: AstSource) -> Iterator[tuple[Any, str, Any]]:
     """Yield path or position, name and value of each attribute."""
     if isinstance(attrs, dict):
         for path, pairs in attrs.items():
@@ -296,18 +297,18 @@ def _attributes(attrs: Any) -> Iterator[tuple[Any, str, Any]]:
             yield position, _DIVISIBLE, ALIGNED
 
 
-def _dotted(key: Any, names: list[str]) -> str:
+def _dotted(key: TritonValue, names: list[str]) -> str:
     if isinstance(key, str):
         return key
     head, *rest = key if isinstance(key, tuple) else (key,)
     return ".".join([names[head], *map(str, rest)])
 
 
-def _plain(kind: Any) -> Any:
+def _plain(kind: TritonValue) -> Any:
     return [_plain(part) for part in kind] if isinstance(kind, (list, tuple)) else str(kind)
 
 
-def _value(value: Any) -> Any:
+def _value(value: TritonValue) -> Any:
     while type(value).__name__ == "constexpr":
         value = value.value
     if isinstance(value, (list, tuple)):
@@ -315,7 +316,7 @@ def _value(value: Any) -> Any:
     return value
 
 
-def _named(fn: Any, function: types.FunctionType) -> str:
+def _named(fn: JitFunction, function: types.FunctionType) -> str:
     """Return the `kernel` of FILE:KERNEL: a name of the module, or `make.kernel`; empty if neither exists."""
     bound = function.__globals__
     for name in (function.__name__, *bound):
@@ -339,18 +340,20 @@ class RecordedKernel:
     function = packed_metadata = module = None
     n_regs, n_spills, n_max_threads = 32, 0, 1024
 
-    def __init__(self, recorder: Recorder, key: str, compiled: Any, src: Any = None) -> None:
+    def __init__(
+        self, recorder: Recorder, key: str, compiled: Callable[[], Any], src: AstSource = None
+    ) -> None:
         self._recorder, self._key, self._compile = recorder, key, compiled
         self.src, self.hash = src, hashlib.sha256(key.encode()).hexdigest()
 
     def launch_metadata(self, *_: Any) -> None:
         """Return nothing: no hook runs."""
 
-    def run(self, grid_0: Any, grid_1: Any, grid_2: Any, *_: Any) -> None:
+    def run(self, grid_0: int, grid_1: int, grid_2: int, *_: Any) -> None:
         """Count a launch."""
         self._recorder.launch(self._key, (grid_0, grid_1, grid_2))
 
-    def __getitem__(self, grid: Any) -> Any:
+    def __getitem__(self, grid: tuple[int, ...]) -> Any:
         padded = (*grid, 1, 1)[:3]
         return lambda *_, **__: self.run(*padded)
 

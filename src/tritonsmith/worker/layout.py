@@ -10,7 +10,7 @@ import functools
 import os
 import re
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .border import EXIT_REFUSED, WorkerRefusal, refusal_text, request_of, text_of
 from .libtriton import context_of
@@ -20,6 +20,7 @@ from .ptxas import read_tail
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import Layout
 
 MODULE = "module {\n  tt.func public @f(%%0: %s) {\n    tt.return\n  }\n}\n"
 SIZES = re.compile(r"<((?:\d+x)+)")
@@ -78,7 +79,7 @@ def bases(text: str, file: str) -> Table:
     return answer_of(builder.to_linear_layout(layout._to_ir(builder), shape), shape)  # noqa: SLF001 - as Gluon does
 
 
-def rank_of(layout: Any, most: int) -> int:
+def rank_of(layout: Layout, most: int) -> int:
     """Return the number of dimensions of a layout."""
     for field in ("rank", "order", "block"):
         value = getattr(layout, field, None)
@@ -88,7 +89,7 @@ def rank_of(layout: Any, most: int) -> int:
     return len(rows[0]) if rows else most
 
 
-def answer_of(layout: Any, shape: list[int]) -> Table:
+def answer_of(layout: Layout, shape: list[int]) -> Table:
     """Return the fields of one of Gluon's linear layouts."""
     names = {"reg_bases": "register", "lane_bases": "lane", "warp_bases": "warp", "offset_bases": "offset"}
     names.update(rows="row", cols="column", block_bases="block", cga_layout="block")

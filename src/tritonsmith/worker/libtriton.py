@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import PassManager
 
 SIGNATURE = re.compile(r"^\w+\((.*)\) -> ")
 PARAMETER = re.compile(r"(?:^|, )\w+: ([^,\[\]]+(?:\[[^\]]*\])?)")
@@ -49,7 +50,7 @@ def load(path: str) -> Any:
     return module
 
 
-def context_of(lib: Any) -> Any:
+def context_of(lib: types.ModuleType) -> Any:
     """Return a context with the dialects of Triton and of all backends."""
     context = lib.ir.context()
     lib.ir.load_dialects(context)
@@ -60,10 +61,10 @@ def context_of(lib: Any) -> Any:
     return context
 
 
-def bindings_of(lib: Any) -> Iterator[tuple[Any, str, str]]:
+def bindings_of(lib: types.ModuleType) -> Iterator[tuple[Any, str, str]]:
     """Yield every `add_*` function below a module named `passes`: the module, its path, the name."""
 
-    def walk(module: Any, path: str) -> Iterator[tuple[Any, str, str]]:
+    def walk(module: types.ModuleType, path: str) -> Iterator[tuple[Any, str, str]]:
         for name in sorted(dir(module)):
             part = getattr(module, name)
             if isinstance(part, types.ModuleType):
@@ -78,7 +79,7 @@ def bindings_of(lib: Any) -> Iterator[tuple[Any, str, str]]:
             yield from walk(inner, "passes" if name == "passes" else f"{name}.passes")
 
 
-def binding(lib: Any, path: str) -> Any:
+def binding(lib: types.ModuleType, path: str) -> Any:
     """Return the function of a path such as `nvidia.passes.ttgpuir.add_to_llvmir`."""
     found = lib
     for name in path.split("."):
@@ -86,7 +87,7 @@ def binding(lib: Any, path: str) -> Any:
     return found
 
 
-def kinds_of(function: Any) -> list[str] | None:
+def kinds_of(function: object) -> list[str] | None:
     """Return the types of a binding's arguments after the pass manager; None if its docstring lacks them."""
     match = SIGNATURE.match((function.__doc__ or "").strip())
     if not match:
@@ -95,7 +96,7 @@ def kinds_of(function: Any) -> list[str] | None:
     return [{"typing.SupportsInt": "int"}.get(kind, kind) for kind in kinds[1:]]
 
 
-def value_of(lib: Any, kind: str, number: int) -> Any:
+def value_of(lib: types.ModuleType, kind: str, number: int) -> Any:
     """Return the first or second sample value for an argument."""
     if kind in PROBES:
         return PROBES[kind][number]
@@ -107,7 +108,7 @@ def value_of(lib: Any, kind: str, number: int) -> Any:
     raise UnusableError(f"no sample value for the type {kind}")
 
 
-def add(lib: Any, manager: Any, path: str, arguments: Iterable[Any]) -> None:
+def add(lib: types.ModuleType, manager: PassManager, path: str, arguments: Iterable[Any]) -> None:
     """Call a binding."""
     values = [value_of(lib, one["class"], 0) if isinstance(one, dict) else one for one in arguments]
     binding(lib, path)(manager, *values)

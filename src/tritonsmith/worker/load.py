@@ -26,6 +26,7 @@ from .values import encoded
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import JitFunction
 
     # Python 3.8 cannot evaluate this
     Loader = Callable[[tuple[str, int | str, int]], "LoadedKernel | None"]  # of a target
@@ -41,7 +42,7 @@ class LoadedKernel:
     `fn` is the JITFunction; `configs` are those of the autotuner, `heuristics` maps names to functions.
     """
 
-    def __init__(self, fn: Any, configs: list[Any], heuristics: Table) -> None:
+    def __init__(self, fn: JitFunction, configs: list[Any], heuristics: Table) -> None:
         self.fn, self.configs, self.heuristics = fn, configs, heuristics
 
 
@@ -185,7 +186,7 @@ def _execute(tree: ast.Module, path: str, module: types.ModuleType) -> None:
     exec(code, vars(module))  # noqa: S102 - what is asked for
 
 
-def _inside(function: Any, name: str) -> Any:
+def _inside(function: JitFunction, name: str) -> Any:
     """Return the value that a function without arguments binds to a name while it runs."""
     if not inspect.isfunction(function):
         raise RequestRefusedError(
@@ -203,7 +204,7 @@ def _inside(function: Any, name: str) -> Any:
         raise RequestRefusedError("factory", what, why=why)
     found: Table = {}
 
-    def at_return(frame: types.FrameType, event: str, _: Any) -> None:
+    def at_return(frame: types.FrameType, event: str, _: object) -> None:
         if event == "return" and frame.f_code is function.__code__:
             found.update(frame.f_locals)
 
@@ -218,7 +219,7 @@ def _inside(function: Any, name: str) -> Any:
     return found[name]
 
 
-def _unwrapped(whole: Any, name: str, tree: ast.Module) -> LoadedKernel:
+def _unwrapped(whole: JitFunction, name: str, tree: ast.Module) -> LoadedKernel:
     """Return the JITFunction below the decorators."""
     kernel = whole
     configs: list[Any] = []
@@ -236,7 +237,7 @@ def _unwrapped(whole: Any, name: str, tree: ast.Module) -> LoadedKernel:
     return LoadedKernel(kernel, configs, heuristics)
 
 
-def _is_kernel(found: Any) -> bool:
+def _is_kernel(found: object) -> bool:
     """Report whether an object is a result of `@triton.jit`."""
     # Under TRITON_INTERPRET=1, which needs NumPy, that is an object of another class.
     import triton
@@ -244,7 +245,7 @@ def _is_kernel(found: Any) -> bool:
     return isinstance(found, triton.runtime.jit.JITFunction) or type(found).__name__ == "InterpretedFunction"
 
 
-def check_globals(kernel: Any, ledger: Any) -> None:
+def check_globals(kernel: JitFunction, ledger: Any) -> None:
     """Refuse a kernel that reads a constant whose value is a stand-in: it would be compiled into the code.
 
     Decorators that this kernel or a called kernel lacks are noted.

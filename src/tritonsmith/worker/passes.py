@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import types
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from .border import EXIT_REFUSED, WorkerRefusal, read_request, refusal_text, request_of, text_of
 from .libtriton import UnusableError, add, context_of, library, load
@@ -26,6 +27,9 @@ from .messages import (
     ReplayRequest,
 )
 from .processes import in_child
+
+if TYPE_CHECKING:
+    from .foreign import MlirModule, PassManager
 
 
 def replay_all(request_path: str) -> int:
@@ -56,7 +60,7 @@ def replay(request: ReplayRequest) -> Iterator[ReplayedRow]:
         print(f"[{job.number}] {answer['status']}", flush=True)
 
 
-def _replay(lib: Any, job: ReplayJobRequest) -> None:
+def _replay(lib: types.ModuleType, job: ReplayJobRequest) -> None:
     context = context_of(lib)
     module = lib.ir.parse_mlir_module(job.input, context)
     manager = lib.ir.pass_manager(context)
@@ -65,13 +69,13 @@ def _replay(lib: Any, job: ReplayJobRequest) -> None:
     write(job.out, str(module))
 
 
-def add_all(lib: Any, manager: Any, calls: Iterable[CallRequest]) -> None:
+def add_all(lib: types.ModuleType, manager: PassManager, calls: Iterable[CallRequest]) -> None:
     """Add passes to a pass manager."""
     for call in calls:
         add(lib, manager, call.binding, call.arguments)
 
 
-def run_passes(manager: Any, module: Any, name: str) -> None:
+def run_passes(manager: PassManager, module: MlirModule, name: str) -> None:
     """Run the passes; `name` is for the reproducer, which has one since 3.5."""
     tagged = ": str" in (manager.run.__doc__ or "")
     manager.run(module, *([name] if tagged else []))
@@ -107,7 +111,7 @@ def print_all(request_path: str) -> int:
     return code
 
 
-def _print(lib: Any, path: str, out: str, memory: int) -> None:
+def _print(lib: types.ModuleType, path: str, out: str, memory: int) -> None:
     _limit(memory)
     context = context_of(lib)
     write(out, generic_text(lib, context, lib.ir.parse_mlir_module(path, context)))
@@ -124,7 +128,7 @@ def _limit(memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
 
 
-def generic_text(lib: Any, context: Any, module: Any) -> str:
+def generic_text(lib: types.ModuleType, context: Any, module: MlirModule) -> str:
     """Return a module in generic form; the module is invalid afterwards."""
     builder = lib.ir.builder(context)
     unit = getattr(builder, "get_unit_attr", None)  # 3.0 and others have it not; any attribute will do
@@ -154,7 +158,7 @@ def answer_requests() -> int:
     return 0
 
 
-def run(lib: Any, request: ReduceRequest) -> None:
+def run(lib: types.ModuleType, request: ReduceRequest) -> None:
     """Parse, run the passes, and write the output or its generic form, if requested; runs in the child."""
     context = context_of(lib)
     if hasattr(context, "disable_multithreading"):

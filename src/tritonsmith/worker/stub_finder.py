@@ -7,7 +7,7 @@ import importlib.abc
 import linecache
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,9 @@ class ImportWatcher(importlib.abc.MetaPathFinder):
     def __init__(self, around: dict[str, Around]) -> None:
         self.around = around
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Return another finder's spec with an extended loader; None for a stand-in."""
         if name not in self.around:
             return None
@@ -59,7 +61,9 @@ class LentFinder(importlib.abc.MetaPathFinder):
     def __init__(self, folders: dict[str, str]) -> None:
         self.folders = folders
 
-    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, _path: Sequence[str] | None = None, _target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Return the spec of a lent package."""
         return PathFinder.find_spec(name, [self.folders[name]]) if name in self.folders else None
 
@@ -78,7 +82,9 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.ledger = ledger
         self.provide = provide
 
-    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, _path: Sequence[str] | None = None, _target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Return a spec for packages that have stand-ins, and for all modules below a stand-in."""
         # An installed package that lacks a module does not get one. Code that handles a missing module does
         # so here, too.
@@ -122,7 +128,9 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.names = tuple(names)
         self.note = note
 
-    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, _path: Sequence[str] | None = None, _target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Return a spec for a module that the user names."""
         wanted = any(name == known or name.startswith(f"{known}.") for known in self.names)
         return ModuleSpec(name, self, is_package=True) if wanted else None

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import abc
 import types
-from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .frames import INSTALLED, asks_whether, frames, is_jit, only_looks, package_name, user_frame, where
 from .messages import LedgerNews
+
+if TYPE_CHECKING:
+    from .foreign import JitFunction
 
 
 class Stub:
@@ -54,7 +57,7 @@ class Stub:
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         return (base_class(self.__name, self.__ledger, bases),)
 
-    def __deepcopy__(self, _: Any) -> Any:
+    def __deepcopy__(self, _: object) -> Any:
         return self
 
     def __copy__(self) -> Any:
@@ -94,7 +97,7 @@ class Stub:
         self.__decides("a subclass")
         return False
 
-    def __lt__(self, _: Any) -> bool:
+    def __lt__(self, _: object) -> bool:
         self.__decides("a comparison")
         return False
 
@@ -111,7 +114,7 @@ class Stub:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def __getitem__(self, _: Any) -> Any:
+    def __getitem__(self, _: object) -> Any:
         return self
 
     def __setitem__(self, *_: Any) -> None:
@@ -144,7 +147,7 @@ def stub(name: str, ledger: Ledger) -> Stub:
     return ledger.stubs.setdefault(name, Stub(name, ledger))
 
 
-def name_of(value: Any) -> str:
+def name_of(value: object) -> str:
     """Return the full name that a stand-in represents; empty for other objects."""
     return value._Stub__name if type(value) is Stub else ""  # noqa: SLF001 - a class of this file
 
@@ -171,7 +174,7 @@ class _Base:
     def __init_subclass__(cls, **_: Any) -> None:
         pass
 
-    def __class_getitem__(cls, _: Any) -> Any:
+    def __class_getitem__(cls, _: object) -> Any:
         return cls
 
     def __getattr__(self, name: str) -> Any:
@@ -302,7 +305,7 @@ class Ledger:
         """Note a doubt, with its place."""
         self.doubts[f"{where()}: {text}"] = None
 
-    def take_off(self, name: str, decorated: Any) -> None:
+    def take_off(self, name: str, decorated: JitFunction) -> None:
         """Remember that a decorator did nothing; whether the function is a kernel is not yet known."""
         while is_kernel(decorated):
             decorated = decorated.fn
@@ -310,7 +313,7 @@ class Ledger:
         text = f"@{name} removed from {getattr(decorated, '__name__', decorated)}: {package} is not installed"
         self._taken_off.append((decorated, f"{where()}: {text}; its configs etc. are lost"))
 
-    def bare(self, function: Any) -> None:
+    def bare(self, function: Callable[..., Any]) -> None:
         """Note the decorators that were removed from the function of a kernel."""
         self.doubts.update((text, None) for decorated, text in self._taken_off if decorated is function)
 
@@ -322,6 +325,6 @@ class Ledger:
         raise UnknownError(text, name)
 
 
-def is_kernel(thing: Any) -> bool:
+def is_kernel(thing: object) -> bool:
     """Report whether one of Triton's decorators made an object; an autotuner, for one, is not callable."""
     return type(thing).__module__.partition(".")[0] == "triton" and hasattr(thing, "fn")

@@ -28,6 +28,7 @@ from .stub_finder import ImportWatcher
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import AstSource, MlirModule, PassManager
 
 _BRACES = re.compile(r"\{[^{}]*\}")
 _LEAF = re.compile(r"[\w.-]+(?=[,)])")
@@ -112,7 +113,7 @@ class CompileOperation:
         self._met.update(found)
         return bool(found)
 
-    def ran(self, module: Any) -> None:
+    def ran(self, module: MlirModule) -> None:
         """Note that a pass manager ran.
 
         Raises:
@@ -196,10 +197,10 @@ def install() -> None:
             vars(module)["triton_key"] = _watched_key(vars(module)["triton_key"])
 
 
-def _watch(lib: Any, module: Any, path: str, name: str) -> None:
+def _watch(lib: types.ModuleType, module: types.ModuleType, path: str, name: str) -> None:
     real = getattr(module, name)
 
-    def watched(manager: Any, *arguments: Any, **more: Any) -> Any:
+    def watched(manager: PassManager, *arguments: Any, **more: Any) -> Any:
         operation = current()
         if operation is None:
             return real(manager, *arguments, **more)
@@ -213,7 +214,9 @@ def _watch(lib: Any, module: Any, path: str, name: str) -> None:
 _NAMES: dict[str, list[str]] = {}
 
 
-def names_of(lib: Any, path: str, real: Callable[..., Any], arguments: Any, more: Any) -> list[str]:
+def names_of(
+    lib: types.ModuleType, path: str, real: Callable[..., Any], arguments: tuple[Any, ...], more: Any
+) -> list[str]:
     """Return the passes that a binding adds, as MLIR names them."""
     # They are read from a pass manager that the binding fills for this purpose.
     if path not in _NAMES:
@@ -230,7 +233,7 @@ def names_of(lib: Any, path: str, real: Callable[..., Any], arguments: Any, more
 
 
 def _watched_run(real: Callable[..., Any]) -> Callable[..., Any]:
-    def run(self: Any, module: Any, *more: Any, **named: Any) -> Any:
+    def run(self: PassManager, module: types.ModuleType, *more: Any, **named: Any) -> Any:
         found = real(self, module, *more, **named)
         operation = current()
         if operation:
@@ -241,7 +244,7 @@ def _watched_run(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _watched_stages(real: Callable[..., Any]) -> Callable[..., Any]:
-    def add_stages(self: Any, stages: Table, *arguments: Any, **named: Any) -> Any:
+    def add_stages(self: PassManager, stages: Table, *arguments: Any, **named: Any) -> Any:
         found = real(self, stages, *arguments, **named)
         if current():
             for name, make in list(stages.items()):
@@ -304,12 +307,12 @@ def _with_triton(request: OperateRequest, run: Callable[[], None], triton: types
 
 def _allocated(size: int, _alignment: int, _stream: int | None) -> Any:
     """Allocate memory with torch, for the scratch memory that Triton adds to a kernel."""
-    torch: Any = importlib.import_module("torch")
+    torch: types.ModuleType = importlib.import_module("torch")
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
 def _compile(
-    request: OperateRequest, real: Callable[..., Any], src: Any, *arguments: Any, **named: Any
+    request: OperateRequest, real: Callable[..., Any], src: AstSource, *arguments: Any, **named: Any
 ) -> Any:
     """Replace Triton's `compile`: operate on it, and write its row."""
     operation = CompileOperation(request.surgery)

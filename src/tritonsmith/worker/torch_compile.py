@@ -10,7 +10,6 @@ import contextlib
 import functools
 import os
 import sys
-import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +20,12 @@ from .torch_accelerator import TorchAccelerator
 
 if TYPE_CHECKING:
     from .border import Table
+    from .foreign import DType, Inductor, Tensor, Torch
 
 _TIMES = 1.0  # milliseconds
 
 
-def watch(torch: Any, tensor_type: type, recorder: Recorder, request: CaptureRequest) -> None:
+def watch(torch: Torch, tensor_type: type, recorder: Recorder, request: CaptureRequest) -> None:
     """Change torch's modules as far as needed, once they are imported."""
     accelerator = TorchAccelerator(torch, request, recorder.note)
     changes: dict[str, Callable[[Any], None]] = {
@@ -43,7 +43,7 @@ def watch(torch: Any, tensor_type: type, recorder: Recorder, request: CaptureReq
     }
 
     def changed(change: Callable[[Any], None]) -> Callable[..., None]:
-        def after(run: Callable[[], None], module: types.ModuleType) -> None:
+        def after(run: Callable[[], None], module: Inductor) -> None:
             run()
             change(module)
 
@@ -57,7 +57,7 @@ def watch(torch: Any, tensor_type: type, recorder: Recorder, request: CaptureReq
     sys.meta_path.insert(0, ImportWatcher({name: changed(change) for name, change in changes.items()}))
 
 
-def compile_if_captured(torch: types.ModuleType, accelerator: TorchAccelerator) -> None:
+def compile_if_captured(torch: Torch, accelerator: TorchAccelerator) -> None:
     """Let `torch.compile` return a function as it is, where the accelerator does not work with this torch."""
     real = torch.compile
 
@@ -66,14 +66,14 @@ def compile_if_captured(torch: types.ModuleType, accelerator: TorchAccelerator) 
             return real(model, **options)
         return model if model is not None else lambda decorated: decorated
 
-    vars(torch)["compile"] = functools.wraps(real)(compile_)
+    torch.compile = functools.wraps(real)(compile_)
 
 
-def _without_graphs(torch: Any) -> None:
+def _without_graphs(torch: Torch) -> None:
     """Turn off CUDA graphs, which `mode="reduce-overhead"` requests: their launches cannot be recorded."""
     real = torch._TorchCompileInductorWrapper.apply_options  # noqa: SLF001 - torch's own name
 
-    def apply_options(self: Any, options: Any) -> None:
+    def apply_options(self: Inductor, options: Table) -> None:
         real(self, options)
         if "triton.cudagraphs" in self.config:
             self.config["triton.cudagraphs"] = False
@@ -81,21 +81,21 @@ def _without_graphs(torch: Any) -> None:
     torch._TorchCompileInductorWrapper.apply_options = apply_options  # noqa: SLF001
 
 
-def _skip(trace_rules: Any) -> None:
+def _skip(trace_rules: Inductor) -> None:
     """Exclude this tool's own functions from traces."""
     here = os.path.dirname(__file__)
     trace_rules.FORCE_SKIP_FILES.update(os.path.join(here, name) for name in os.listdir(here))
 
 
-def _plain(torch: Any, tensor_type: type, accelerator: TorchAccelerator, builder: Any) -> None:
+def _plain(torch: Torch, tensor_type: type, accelerator: TorchAccelerator, builder: Inductor) -> None:
     """Make a trace treat tensors of the fake GPU as torch's own."""
     torch._dynamo.config.traceable_tensor_subclasses.add(tensor_type)  # noqa: SLF001 - torch's own name
     infer, dispatch = builder.infer_subclass_type, builder.VariableBuilder._type_dispatch  # noqa: SLF001
 
-    def infer_subclass_type(value: Any) -> Any:
+    def infer_subclass_type(value: object) -> Any:
         return None if type(value) is tensor_type else infer(value)
 
-    def type_dispatch(_cls: Any = None) -> Table:
+    def type_dispatch(_cls: object = None) -> Table:
         accelerator.works()  # a trace may begin without `torch.compile`: by torch._dynamo.optimize
         return {**dispatch(), tensor_type: builder.VariableBuilder.wrap_tensor}
 
@@ -103,11 +103,11 @@ def _plain(torch: Any, tensor_type: type, accelerator: TorchAccelerator, builder
     builder.VariableBuilder._type_dispatch = classmethod(type_dispatch)  # noqa: SLF001
 
 
-def _streams(torch: Any, streams: Any) -> None:
+def _streams(torch: Torch, streams: Inductor) -> None:
     """Hide the accelerator while a trace looks for the current stream, which it does only if there is one."""
     real = streams.SymbolicStreamState.__init__
 
-    def without(self: Any, *args: Any) -> None:
+    def without(self: Inductor, *args: Any) -> None:
         before = torch.accelerator.is_available
         torch.accelerator.is_available = lambda: False
         try:
@@ -118,42 +118,48 @@ def _streams(torch: Any, streams: Any) -> None:
     streams.SymbolicStreamState.__init__ = without
 
 
-def _fake_tensors(fake_tensor: Any) -> None:
+def _fake_tensors(fake_tensor: Inductor) -> None:
     """Make a trace compute constants as it does without a GPU."""
     fake_tensor.FakeTensorMode.avoid_device_init = property(lambda _: True)
 
 
-def _settings(request: CaptureRequest, config: Any) -> None:
+def _settings(request: CaptureRequest, config: Inductor) -> None:
     for name, value in request.inductor.items():
         with contextlib.suppress(AttributeError):  # releases of torch differ
             setattr(config, name, value)
 
 
-def _constants(module: Any) -> None:
+def _constants(module: Inductor) -> None:
     """Compute constants of the GPU on the CPU: TorchInductor folds constants with all modes off."""
     base = sys.modules["torch.utils._python_dispatch"].TorchDispatchMode
     folder = module.UniformValueConstantFolder
     real = folder.run
 
     class OnCpu(base):  # type: ignore[misc, valid-type]
-        def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self,
+            func: Callable[..., Any],
+            _types: object,
+            args: tuple[Any, ...] = (),
+            kwargs: Table | None = None,
+        ) -> Any:
             more = dict(kwargs or {})
             if more.get("device") is not None:
                 more["device"] = "cpu"
             return func(*args, **more)
 
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(self: Inductor, *args: Any, **kwargs: Any) -> Any:
         with OnCpu():
             return real(self, *args, **kwargs)
 
     folder.run = run
 
 
-def _failures(torch: Any, recorder: Recorder, module: Any) -> None:
+def _failures(torch: Torch, recorder: Recorder, module: Inductor) -> None:
     """Run a model that TorchInductor cannot compile here as it is, and note that its kernels are missing."""
     real = module.compile_fx
 
-    def compile_fx(model: Any, *args: Any, **kwargs: Any) -> Any:
+    def compile_fx(model: Inductor, *args: Any, **kwargs: Any) -> Any:
         errors = torch._dynamo.exc  # noqa: SLF001 - torch's own name
         try:
             return real(model, *args, **kwargs)
@@ -169,15 +175,15 @@ def _failures(torch: Any, recorder: Recorder, module: Any) -> None:
     module.compile_fx = functools.wraps(real)(compile_fx)
 
 
-def _allocations(torch: Any, tensor_type: type) -> None:
+def _allocations(torch: Torch, tensor_type: type) -> None:
     """Replace the C++ functions by which generated code makes tensors."""
     made = torch._C._dynamo.guards  # noqa: SLF001 - torch's own name
     real = getattr(made, "_reinterpret_tensor", None) or torch.ops.inductor._reinterpret_tensor  # noqa: SLF001
 
-    def empty(size: Any, stride: Any, dtype: Any) -> Any:
+    def empty(size: tuple[int, ...], stride: tuple[int, ...], dtype: DType) -> Any:
         return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
 
-    def reinterpret(tensor: Any, size: Any, stride: Any, offset: int = 0) -> Any:
+    def reinterpret(tensor: Tensor, size: tuple[int, ...], stride: tuple[int, ...], offset: int = 0) -> Any:
         if tensor_type is type(tensor):
             return torch.as_strided(tensor, size, stride, torch.Tensor.storage_offset(tensor) + offset)
         return real(tensor, size, stride, offset)
@@ -185,26 +191,26 @@ def _allocations(torch: Any, tensor_type: type) -> None:
     made._empty_strided_cuda, made._reinterpret_tensor = empty, reinterpret  # noqa: SLF001
 
 
-def _drivers(helpers: Any) -> None:
+def _drivers(helpers: Inductor) -> None:
     """Do nothing where a driver would be set: Triton's driver is that of the fake GPU already."""
     helpers.set_driver_to_gpu = lambda: None
 
 
-def _heuristics(recorder: Recorder, heuristics: Any) -> None:
+def _heuristics(recorder: Recorder, heuristics: Inductor) -> None:
     """Keep kernels of generated code from being measured, and list all configs of each."""
     tuner, result = heuristics.CachingAutotuner, heuristics.TritonCompileResult
     run, make_launchers, make_launcher = tuner.run, tuner._make_launchers, result.make_launcher  # noqa: SLF001
 
-    def watched_run(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def watched_run(self: Inductor, *args: Any, **kwargs: Any) -> Any:
         with recorder.configs_of(lambda: getattr(self, "smith_configs", [])):
             return run(self, *args, **kwargs)
 
-    def listed(self: Any) -> None:
+    def listed(self: Inductor) -> None:
         make_launchers(self)
         every = [one.config for one in self.launchers]
         self.smith_configs = [_values(one) for one in every] if len(every) > 1 else []
 
-    def unread(self: Any) -> Any:
+    def unread(self: Inductor) -> Any:
         facts = {"shared": 0, "num_warps": self.config.num_warps, "num_ctas": 1, "cluster_dims": (1, 1, 1)}
         vars(self.kernel).update(facts, _init_handles=lambda: None)  # what is read here is not compiled
         return make_launcher(self)
@@ -213,14 +219,14 @@ def _heuristics(recorder: Recorder, heuristics: Any) -> None:
     tuner.bench = lambda *_, **__: _TIMES
 
 
-def _values(config: Any) -> Table:
+def _values(config: Inductor) -> Table:
     return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
 
 
-def _choices(recorder: Recorder, algorithms: Any) -> None:
+def _choices(recorder: Recorder, algorithms: Inductor) -> None:
     """Take the first of Triton's templates, where `max_autotune` would measure them."""
 
-    def benchmark(_cls: Any, choices: Any, *_: Any, **__: Any) -> dict[Any, float]:
+    def benchmark(_cls: object, choices: Inductor, *_: Any, **__: Any) -> dict[Any, float]:
         ours = [one for one in choices if isinstance(one, algorithms.TritonTemplateCaller)]
         if ours:
             others = f"{len(choices) - 1} others are not recorded"
@@ -233,7 +239,7 @@ def _choices(recorder: Recorder, algorithms: Any) -> None:
         setattr(algorithms.AlgorithmSelectorCache, name, classmethod(benchmark))
 
 
-def _fusions(triton: Any) -> None:
+def _fusions(triton: Inductor) -> None:
     """Skip the measurement of whether a fusion pays."""
     triton.TritonScheduling.benchmark_codegened_module = lambda _self, module, *_, **__: (
         _TIMES,

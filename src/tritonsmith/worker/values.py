@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .border import unknown
 from .stubs import name_of
 
+if TYPE_CHECKING:
+    from .foreign import JsonValue
 
-def decoded(value: Any) -> Any:
+
+def decoded(value: JsonValue) -> Any:
     """Convert a value of JSON for Triton: lists become tuples, {"dtype": "float16"} becomes tl.float16."""
     if isinstance(value, list):
         return tuple(map(decoded, value))
@@ -19,7 +22,7 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def encoded(value: Any) -> Any:
+def encoded(value: JsonValue) -> Any:
     """Convert a value of Triton to JSON: the inverse of `decoded`.
 
     Raises:
