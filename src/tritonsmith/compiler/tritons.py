@@ -145,6 +145,11 @@ def parse_end(
         raise UsageError(f"{flag}: {error.what}", where=error.where, hints=error.hints) from error
 
 
+def is_nightly(text: str) -> bool:
+    """Report whether a text names a nightly, so that an index of nightlies has to tell what it is."""
+    return text.startswith(_NIGHTLY)
+
+
 def _from(
     word: str, clone: Path | None = None, nightlies: Callable[[], Sequence[Triton]] | None = None
 ) -> Triton | None:
@@ -154,7 +159,7 @@ def _from(
         return Triton(version, version=version)
     if word == _INSTALLED:
         return _installed()
-    if word.startswith(_NIGHTLY):
+    if is_nightly(word):
         if nightlies is None:
             raise UsageError(f"{word} needs an index of nightlies", hints=["bisect --nightlies URL has one"])
         return _nightly(word.removeprefix(_NIGHTLY), nightlies())

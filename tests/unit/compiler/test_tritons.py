@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.unit.lab.compare import compiler
+from tests.unit.repositories import Made
 from tritonsmith.compiler import targets, tritons
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import UsageError
 
-A100, MI300X = targets.parse_all(["a100", "mi300x"])
+A100, H100, MI300X = targets.parse_all(["a100", "h100", "mi300x"])
 
 
 @pytest.mark.parametrize(
@@ -24,6 +27,7 @@ A100, MI300X = targets.parse_all(["a100", "mi300x"])
         ("triton-3.3.1", Triton("triton-3.3.1", version="3.3.1")),
         ("debug", Triton("debug", env="debug")),
         (" 3.4.0 , a100,sm_80 ", Triton("3.4.0 , a100,sm_80", version="3.4.0", targets=(A100,))),
+        ("pytorch:2.9,h100", Triton("pytorch:2.9,h100", version="3.5.1", targets=(H100,))),
         ("3.4.0,ptxas=12.9", Triton("3.4.0,ptxas=12.9", version="3.4.0", ptxas="12.9.86")),
         ("hip:gfx942,cuda:80", Triton("hip:gfx942,cuda:80", targets=(MI300X, A100))),
         (
@@ -73,6 +77,8 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("empty", "a folder without compiled kernels"),
         ("missing.toml", "no such env file"),
         ("out,3.4.0", "is already compiled"),
+        ("commit 1a2b3c4", "needs a clone of Triton"),
+        ("nightly:2026-11-20", "needs an index of nightlies"),
     ],
 )
 def test_wrong_words(text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,3 +101,47 @@ def test_what_a_side_changes(tmp_path: Path) -> None:
     assert tritons.applied(asked, tritons.parse("3.4.0")) == asked
     with pytest.raises(UsageError, match="both --sweep and the side N=4 set N"):
         tritons.applied(asked, tritons.parse("N=4"))
+
+
+NIGHTLIES = [
+    Triton(f"3.6.0.dev{date}+git{commit}", python="/python", commit=commit, url="https://x/y.whl")
+    for date, commit in (("20261119", "feedf00d"), ("20261120", "0badcafe"))
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("v3.4", Triton("3.4.0", version="3.4.0")),
+        ("3.4.1", Triton("3.4.1", version="3.4.1")),
+        ("pytorch:2.9", Triton("3.5.1", version="3.5.1")),
+        ("nightly:2026-11-20", NIGHTLIES[1]),
+        ("nightly:20261119", NIGHTLIES[0]),
+        (f"nightly:{NIGHTLIES[0].label}", NIGHTLIES[0]),
+    ],
+)
+def test_ends_of_a_bisect(text: str, end: Triton) -> None:
+    assert tritons.parse_end(text, "--good", None, lambda: NIGHTLIES) == end
+
+
+def test_a_commit_is_an_end_of_a_clone(make: Callable[[str], Made]) -> None:
+    made = make("triton")
+    commit = made.commit("first", {"a": "1"})
+    made.git("branch", "debug")
+    for text in ("main", "debug", commit[:8], f"commit {commit[:8]}"):  # `debug` is an environment, too
+        assert tritons.parse_end(text, "--bad", made.path) == Triton(commit, commit=commit)
+    with pytest.raises(UsageError, match="--bad: no commit, tag or branch 'nothing'"):
+        tritons.parse_end("nothing", "--bad", made.path)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "--good is missing"),
+        ("debug", "--good cannot be 'debug' without a clone"),
+        ("nightly:2026-11-21", "the index of nightlies has no 2026-11-21"),
+    ],
+)
+def test_what_is_no_end_of_a_bisect(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        tritons.parse_end(text, "--good", None, lambda: NIGHTLIES)

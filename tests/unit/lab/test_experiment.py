@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -430,3 +431,42 @@ def test_an_empty_folder_elsewhere_is_taken_as_it_is(space: Workspace, tmp_path:
     (tmp_path / "out").mkdir()
     assert emptied(tmp_path / "out", space).steps == ()
     assert emptied(tmp_path / "not there", space).steps == ()
+
+
+def test_of_several_tests_at_once_the_first_that_ends_is_noted_first(tmp_path: Path) -> None:
+    notes = Journal(tmp_path / journal.FILE)
+    notes.begin()
+
+    def several() -> Search[Step, list[str]]:
+        return [seen.figures for seen in (yield [Step(name) for name in "abc"])]
+
+    def test(changes: Sequence[Step]) -> Iterator[tuple[int, Observation]]:
+        yield from ((place, Observation(Verdict.GOOD, changes[place].name)) for place in (2, 0, 1))
+
+    assert experiment.run(several(), test, notes, lambda _name, _seen: None) == ["a", "b", "c"]
+    lines = (tmp_path / journal.FILE).read_text().splitlines()[1:]
+    assert [json.loads(line)["change"] for line in lines] == ["c", "a", "b"]
+
+
+def test_a_change_is_not_tested_twice_for_one_wish() -> None:
+    def test(_changes: Sequence[Step]) -> Iterator[tuple[int, Observation]]:
+        yield from [(0, WRONG), (0, WRONG)]
+
+    with pytest.raises(ValueError, match="not in list"):
+        experiment.run(search(), test, Journal(), lambda _name, _seen: None)
+
+
+def test_a_journal_that_begins_has_what_is_known_and_what_could_not_be_tested_if_that_counts(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / journal.FILE
+    skip = Observation(Verdict.SKIP, why="cannot be built")
+    old = Journal(path, "key", skipped={"c"}, ended=True, answer="a is right")
+    old.seen.update({"a": [WRONG, WRONG], "b": [skip]})
+    old.begin()
+    known = journal.read(path, untested=True)
+    assert known is not None
+    assert (known.key, known.seen, known.skipped, known.answer) == ("key", old.seen, {"c"}, "a is right")
+    again = journal.read(path)
+    assert again is not None
+    assert [*again.seen] == ["a"]

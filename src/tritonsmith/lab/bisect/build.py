@@ -187,23 +187,23 @@ class CommitBuilds:
         """Move what was built out of the clone, where the next commit's will be."""
         folder, checkout = self.libraries(commit), checkouts.read(self.source)
         if self.programs:
-            place, into, wanted = running.env.build / "bin", f"{_BUILT}/bin", "triton-opt"
+            place, subfolder, product = running.env.build / "bin", f"{_BUILT}/bin", "triton-opt"
             names = recipe.resolve_targets(self._settings(commit).triton, self.source)
-            made = [place / name for name in names if (place / name).is_file()]
+            products = [place / name for name in names if (place / name).is_file()]
         else:
-            place, into, wanted = self.source / _PACKAGE / "_C", f"{_PACKAGE}/_C", "libtriton"
-            made = sorted(place.glob("libtriton*.so"))
-        if not made:
-            raise FactError(f"the build produced no {wanted}", where=place, hints=[str(running.log)])
-        links = {f"{into}/{one.name}": folder / one.name for one in made}
+            place, subfolder, product = self.source / _PACKAGE / "_C", f"{_PACKAGE}/_C", "libtriton"
+            products = sorted(place.glob("libtriton*.so"))
+        if not products:
+            raise FactError(f"the build produced no {product}", where=place, hints=[str(running.log)])
+        links = {f"{subfolder}/{path.name}": folder / path.name for path in products}
         if self.programs and (llvm := (receipts.read(running.env.receipt(_BUILD)) or {}).get("llvm")):
-            links[f"{into}/FileCheck"] = Path(llvm) / "bin" / "FileCheck"
+            links[f"{subfolder}/FileCheck"] = Path(llvm) / "bin" / "FileCheck"
         for part in () if self.programs else toolchain.components(checkout, self.space, proton=False):
             # Headers of several packages lie together in the clone; a program has its place with its version.
             links[str(part.dest.relative_to(self.source))] = part.dest if part.tree else part.source
         yield Remove((folder,), self.space.root, phase=PHASE)
         yield MakeDir(folder, phase=PHASE)
-        yield from (Move(one, folder / one.name, phase=PHASE) for one in made)
+        yield from (Move(path, folder / path.name, phase=PHASE) for path in products)
         content = {
             "commit": commit.commit,
             "version": checkout.version,
@@ -233,7 +233,7 @@ class CommitBuilds:
             "--",
             *paths,
         )
-        found = "\n".join(map(str, (files / "python", *self.packages)))
+        import_path = "\n".join(map(str, (files / "python", *self.packages)))
         backends = sorted({path.split("/")[1] for path in paths if path.endswith("/backend")})
         points = "\n".join(("[triton.backends]", *(f"{name} = triton.backends.{name}" for name in backends)))
         steps = (
@@ -245,7 +245,7 @@ class CommitBuilds:
             *(Link(files / name, files / target, phase=PHASE) for name, target in self._links(commit, paths)),
             *(Link(files / name, Path(target), phase=PHASE) for name, target in receipt["links"].items()),
             Run((str(base.executable), "-m", "venv", "--without-pip", str(folder)), cwd=folder, phase=PHASE),
-            Write(site / "tritonsmith-bisect.pth", f"{found}\n", phase=PHASE),
+            Write(site / "tritonsmith-bisect.pth", f"{import_path}\n", phase=PHASE),
             Write(
                 about / "METADATA",
                 f"Metadata-Version: 2.1\nName: triton\nVersion: {about.stem[7:]}\n",
@@ -274,8 +274,8 @@ class CommitBuilds:
     def _python_paths(self, commit: TritonCommit) -> tuple[str, ...]:
         """Folders of a commit with what Python imports, and its tests."""
         backends = () if self.programs else self.settings.triton.backends
-        wanted = [f"third_party/{name}/{part}" for name in backends for part in _LINKED]
-        return self._there(commit, *([] if self.programs else [_PACKAGE]), *wanted, *self.tests)
+        backend_folders = [f"third_party/{name}/{part}" for name in backends for part in _LINKED]
+        return self._there(commit, *([] if self.programs else [_PACKAGE]), *backend_folders, *self.tests)
 
     def _links(self, commit: TritonCommit, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         """Links of upstream's editable install: their path and what they lead to, in the commit."""

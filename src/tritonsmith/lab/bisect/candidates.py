@@ -151,18 +151,21 @@ class BisectSubject:
                 ready[result.triton.label] = place, result
                 continue
             yield place, result
-            if tree and LACKS in result.metrics:
+            if tree and LACKS in result.metrics:  # the others of the group need not try the same build
                 failed[tree] = replace(result, seconds=0.0)
         if not ready:
             return
         began = time.monotonic()
-        with closing(self.tests([made.triton for _, made in ready.values()])) as outcomes:
+        with closing(self.tests([prepared.triton for _, prepared in ready.values()])) as outcomes:
             for triton, outcome in outcomes:
-                place, made = ready[triton.label]
-                if candidates[place].commit:
-                    seconds = made.seconds + time.monotonic() - began
-                    outcome = replace(outcome, seconds=seconds, metrics={**outcome.metrics, **made.metrics})  # noqa: PLW2901
-                yield place, outcome
+                place, prepared = ready[triton.label]
+                if not candidates[place].commit:
+                    yield place, outcome
+                    continue
+                # The seconds of a commit are those of its build, too, from which the next choice is made.
+                seconds = prepared.seconds + time.monotonic() - began
+                metrics = {**outcome.metrics, **prepared.metrics}
+                yield place, replace(outcome, seconds=seconds, metrics=metrics)
 
     def _made(self, candidate: Candidate) -> ReadyTriton | Observation:
         if candidate.commit:

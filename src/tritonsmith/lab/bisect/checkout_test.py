@@ -96,14 +96,14 @@ def parse(text: str, clone: Path | None, commit: str) -> TestFile:
         hints = ["--test FILE or FILE::NAME; with --source and commits as ends, also a path in Triton"]
         what = f"--test: no such file{' on disk, or at the bad end' if inside else ''}"
         raise UsageError(what, where=inside or file.absolute(), hints=hints)
-    found = TestFile(str(file.absolute()), name, checkout.is_lit_test(file.name, untrusted.read_text(file)))
-    if found.lit and not commit:
+    test = TestFile(str(file.absolute()), name, checkout.is_lit_test(file.name, untrusted.read_text(file)))
+    if test.lit and not commit:
         raise UsageError(
             "a lit test cannot run on a release: wheels have no triton-opt",
             where=file,
             hints=["--source CLONE with commits, tags or branches as --good and --bad"],
         )
-    return found
+    return test
 
 
 def _inside(file: Path, clone: Path) -> str:
@@ -220,8 +220,8 @@ def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
         code, log, last = isolated_run.run(argv, python, scratch, scratch, LIT_ENVIRONMENT)
         results = read_lit(folder / "tests.json")
     if len(results) != 1 or results[0].code not in (*PASSED, *FAILED):
-        said = results[0].code if results else f"exit code {code}: {last}"
-        return TestRun({}, said, f"lit did not run it: {log}")
+        outcome = results[0].code if results else f"exit code {code}: {last}"
+        return TestRun({}, outcome, f"lit did not run it: {log}")
     result = results[0].code
     if result in PASSED:
         return TestRun({}, result)
@@ -244,10 +244,10 @@ def _alone(file: TestFile, suite: Path, scratch: Path) -> Path:
 def _lit_failure(log: str, result: str) -> str:
     """Describe the failure of a lit test: the compiler's message, or the line that does not match."""
     log = _QUOTE.sub("", log)
-    found = failure.of(log, timeout=result == "TIMEOUT")
+    failed = failure.of(log, timeout=result == "TIMEOUT")
     check = _CHECK.search(log)
-    if found.kind in ("assertion", "fatal error", "signal", "timeout") or (not check and found.text):
-        return str(found)
+    if failed.kind in ("assertion", "fatal error", "signal", "timeout") or (not check and failed.text):
+        return str(failed)
     return f"{check['text']}: {check['line'].strip()}" if check else result
 
 
@@ -269,10 +269,10 @@ def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
     figures = f"exit code {code}" + (f": {last}" if last else "")
     if code not in (0, 1):  # interrupted, internal, usage, no test collected
         return TestRun({}, figures, f"pytest did not run it: {log}")
-    found = {one.name: str(failure.of(_first(one.why))) for one in results if one.failed}
-    if code and not found:
+    failures = {row.name: str(failure.of(_first(row.why))) for row in results if row.failed}
+    if code and not failures:
         return TestRun({}, figures, f"pytest names no failed test: {log}")
-    return TestRun(found, figures)
+    return TestRun(failures, figures)
 
 
 def _first(text: str) -> str:

@@ -117,8 +117,8 @@ class TritonBisect:
         return replace(self.search, observations=self.session.outcomes).costs()
 
     def _note(self, triton: str, outcome: Observation) -> None:
-        seen = ", ".join(filter(None, (outcome.figures, outcome.why)))
-        self.tell(f"{short(triton)}: {outcome.verdict}: {seen} ({outcome.seconds:.0f} s)")
+        evidence = ", ".join(filter(None, (outcome.figures, outcome.why)))
+        self.tell(f"{short(triton)}: {outcome.verdict}: {evidence} ({outcome.seconds:.0f} s)")
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,13 @@ def prepare(
     good, bad = (_end(question, flag, clone) for flag in ("good", "bad"))
     test = _test_file(question)
     needed, programs = (test.needed, test.lit) if test else ((), False)
-    given = settings.load(question.env)
+    build_settings = settings.load(question.env)
     url = question.source if is_url(question.source) else ""
-    builds = CommitBuilds(clone, given, workspace.default(), (), needed, programs, url) if clone else None
-    if question.nightlies and (good.commit or bad.commit):
+    builds = (
+        CommitBuilds(clone, build_settings, workspace.default(), (), needed, programs, url) if clone else None
+    )
+    by_nightly = any(tritons.is_nightly(text) for text in (question.good, question.bad))
+    if question.nightlies and not by_nightly and (good.commit or bad.commit):
         raise UsageError("--nightlies lie between releases", hints=["--good 3.6.0 --bad 3.7.0"])
     tests = _tests(
         session, kernels, test, [partial(triton_of, end, builds) for end in (good, bad)], scheduler, jobs,
@@ -231,7 +234,7 @@ def _in_llvm(
     pins = llvm_range.of(answer.commits, answer.culprit, bisect.vendor, clone, by_pass)
     if pins is None:
         return answer, None
-    said, more = [*pins.lines()], {}
+    notes, search_json = [*pins.lines()], {}
     if clone:
         console.note(report.verdict(answer))  # builds of LLVM may take hours, and be stopped
         sides = {
@@ -243,11 +246,11 @@ def _in_llvm(
             llvm_range.LLC: llc.tests(bisect.tests, sides, folder, optimizes=False),
             llvm_range.OPT: llc.tests(bisect.tests, sides, folder / "opt", optimizes=True),
         }
-        made = LlcBuilds(clone, builds.settings, builds.space, pins.targets)
-        search = LlvmBisect(pins, made, tests, session, console.note)
-        said += search.run()
-        more = search.as_json()
-    return replace(answer, notes=(*answer.notes, *said)), {**pins.as_json(), **more}
+        llc_builds = LlcBuilds(clone, builds.settings, builds.space, pins.targets)
+        search = LlvmBisect(pins, llc_builds, tests, session, console.note)
+        notes += search.run()
+        search_json = search.as_json()
+    return replace(answer, notes=(*answer.notes, *notes)), {**pins.as_json(), **search_json}
 
 
 def _tests(
@@ -282,8 +285,8 @@ def content(question: BisectQuestion, kernels: Sequence[ComparedKernel]) -> str:
     """Return a digest of all files under test; files of the commits themselves cannot change."""
     test = _test_file(question)
     tests = [untrusted.read_bytes(Path(test.path)).hex()] if test and not test.of_commit else []
-    asked = [kernel.asked for kernel in kernels]
-    return digest(tests, [source_tree.of(request.file, request.kernel).key for request in asked])
+    requests = [kernel.asked for kernel in kernels]
+    return digest(tests, [source_tree.of(request.file, request.kernel).key for request in requests])
 
 
 def _test_file(question: BisectQuestion) -> TestFile | None:

@@ -105,11 +105,11 @@ class CommitCosts:
         self._at: dict[str, int] = {}  # pin to the commit that was built last
         self._table = configs.load("bisect")["seconds"]
         compiles = (
-            (one.sources - one.headers) * self._table["source"] + one.headers * self._table["header"]
-            for one in commits
+            (commit.sources - commit.headers) * self._table["source"] + commit.headers * self._table["header"]
+            for commit in commits
         )
         self._changed = list(accumulate(compiles))
-        self._files = list(accumulate(one.sources for one in commits))
+        self._files = list(accumulate(commit.sources for commit in commits))
         self._tests: list[float] = []
         self._whole = float(self._table["whole-build"])
         self._missing: set[str] = set()  # LLVM pins that cannot be had

@@ -82,11 +82,11 @@ def parting(
     """
     asked = replace(asked, targets=asked.targets[:1])
     try:
-        found = _parting(asked, good, bad, out, checkout, silent=silent)
+        place = _parting(asked, good, bad, out, checkout, silent=silent)
     except SmithError as error:
         return PartingPass(Level.UNKNOWN, f"passes: not comparable: {error.what}")
-    told = f"{found.said}; {_RELEASES}" if good.version and bad.version and found.good else found.said
-    return replace(found, said=f"passes: {told}")
+    sentence = f"{place.said}; {_RELEASES}" if good.version and bad.version and place.good else place.said
+    return replace(place, said=f"passes: {sentence}")
 
 
 def _parting(
@@ -104,37 +104,39 @@ def _parting(
             _dump(asked, good, out / f"good{name}", llvm=llvm, silent=silent),
             _dump(asked, bad, out / f"bad{name}", llvm=llvm, silent=silent),
         )
-        found = diff.divergence(*runs, lasting=True)
-        if found.one or found.other:
-            return _told(level, found, runs, checkout)
-    said = "after all passes of Triton and LLVM, the IR is the same: the difference comes later"
-    return PartingPass(Level.ASSEMBLER, said)
+        divergence = diff.divergence(*runs, lasting=True)
+        if divergence.one or divergence.other:
+            return _told(level, divergence, runs, checkout)
+    sentence = "after all passes of Triton and LLVM, the IR is the same: the difference comes later"
+    return PartingPass(Level.ASSEMBLER, sentence)
 
 
 def _told(
-    level: Level, found: Divergence, runs: tuple[ComparedRun, ComparedRun], checkout: Path | None
+    level: Level, divergence: Divergence, runs: tuple[ComparedRun, ComparedRun], checkout: Path | None
 ) -> PartingPass:
-    one, other = found.one, found.other
-    if found.already and one and other:
-        said = "the IR differs from the front end onwards"
-        return PartingPass(Level.FRONT_END, said, good=runs[0].index.text(one), bad=runs[1].index.text(other))
-    if not (one and other and one.label == other.label):
+    good, bad = divergence.one, divergence.other
+    if divergence.already and good and bad:
+        sentence = "the IR differs from the front end onwards"
+        return PartingPass(
+            Level.FRONT_END, sentence, good=runs[0].index.text(good), bad=runs[1].index.text(bad)
+        )
+    if not (good and bad and good.label == bad.label):
         alone = " and ".join(
             f"only {by} changes the IR of {dump.label}"
-            for dump, by in ((one, "the good one"), (other, "the bad one"))
+            for dump, by in ((good, "the good one"), (bad, "the bad one"))
             if dump
         )
-        return PartingPass(Level.UNKNOWN, f"not one pass: after {found.same} passes, {alone}")
-    source = pass_source.find(one.argument, checkout) if checkout and one.argument else None
+        return PartingPass(Level.UNKNOWN, f"not one pass: after {divergence.same} passes, {alone}")
+    source = pass_source.find(good.argument, checkout) if checkout and good.argument else None
     file = source.file.relative_to(source.root).as_posix() if source else ""
     return PartingPass(
         level,
-        f"{one.label} is the first pass after which the IR differs ({one.number} of the good one, "
-        f"{other.number} of the bad one){f': {file}' if file else ''}",
-        one.label,
+        f"{good.label} is the first pass after which the IR differs ({good.number} of the good one, "
+        f"{bad.number} of the bad one){f': {file}' if file else ''}",
+        good.label,
         file,
-        _left(runs[0], one),
-        _left(runs[1], other),
+        _left(runs[0], good),
+        _left(runs[1], bad),
     )
 
 
@@ -143,8 +145,8 @@ def _left(side: ComparedRun, dump: Dump) -> str:
 
 
 def _dump(asked: CompileRequest, side: Triton, out: Path, *, llvm: bool, silent: bool) -> ComparedRun:
-    wanted = tritons.applied(asked, side)
-    prepared = run.of_kernel(wanted, tritons.place_of(side, 1), Choices(llvm=llvm, line_info=False), out)
+    request = tritons.applied(asked, side)
+    prepared = run.of_kernel(request, tritons.place_of(side, 1), Choices(llvm=llvm, line_info=False), out)
     index, _ = run.dump_kernel(prepared, silent=silent)
     run.check(index)
     return ComparedRun(index, choose_kernel(index, index.kernels[0].name))

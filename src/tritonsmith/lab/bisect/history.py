@@ -23,7 +23,7 @@ def releases_between(good: str, bad: str) -> tuple[str, ...]:
     if first == last:
         raise UsageError(f"--good and --bad are the same release, {good}")
     every = {wheel for row in eras.releases() for wheel in row.wheels} | {good, bad}
-    between = sorted((one for one in every if first <= version_key(one) <= last), key=version_key)
+    between = sorted((version for version in every if first <= version_key(version) <= last), key=version_key)
     return tuple(between if version_key(good) == first else reversed(between))
 
 
@@ -72,15 +72,15 @@ def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, Observation
         return _from_base(clone, _own(good, clone), _own(bad, clone), f"release {good}", f"release {bad}")
     first, good_is = _on_main(good, clone)
     last, bad_is = _on_main(bad, clone)
-    found = _from_base(clone, first, last, good_is, bad_is)
-    outcome = outcomes.get(found.last)
-    not_on_main = found.first == found.last or (outcome is not None and outcome.verdict is Verdict.GOOD)
-    if "." in bad and not_on_main and (own := commit_of(bad, clone)) and own != found.last:
-        return _from_base(clone, found.last, own, bad_is, f"release {bad}")
-    before = outcomes.get(found.first)
+    main = _from_base(clone, first, last, good_is, bad_is)
+    outcome = outcomes.get(main.last)
+    not_on_main = main.first == main.last or (outcome is not None and outcome.verdict is Verdict.GOOD)
+    if "." in bad and not_on_main and (own := commit_of(bad, clone)) and own != main.last:
+        return _from_base(clone, main.last, own, bad_is, f"release {bad}")
+    before = outcomes.get(main.first)
     if before is not None and before.verdict is Verdict.BAD:
-        return _fix(good, clone, found)
-    return found
+        return _fix(good, clone, main)
+    return main
 
 
 def _fix(good: str, clone: Path, main: CommitRange) -> CommitRange:
@@ -98,8 +98,8 @@ def _on_main(name: str, clone: Path) -> tuple[str, str]:
 
 
 def _own(release: str, clone: Path) -> str:
-    if found := commit_of(release, clone):
-        return found
+    if commit := commit_of(release, clone):
+        return commit
     hints = ["git fetch --all --tags"]
     what = f"the clone has neither a tag nor a branch of release {release}"
     raise FactError(what, where=clone, hints=hints)
@@ -121,8 +121,8 @@ def branch_point(release: str, clone: Path | None) -> str:
         for branch in (*git_history.branch_names(release), f"v{release}"):
             for main in git_history.MAINS:
                 try:
-                    if found := triton_history.branch_point(clone, branch, main):
-                        return found
+                    if commit := triton_history.branch_point(clone, branch, main):
+                        return commit
                 except FactError:  # this clone has no such name
                     continue
     return eras.release(release).branch_point
@@ -137,16 +137,16 @@ def commit_of(release: str, clone: Path) -> str:
 def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
     """Describe the way between two releases: commits of main between the branch points, and picks."""
     before, after = eras.release(good), eras.release(bad)
-    one, two = before.version, after.version
-    if one == two:
-        yield f"{good} and {bad} are on release/{one}.x: the culprit is a commit cherry-picked into it"
+    old, new = before.version, after.version
+    if old == new:
+        yield f"{good} and {bad} are on release/{old}.x: the culprit is a commit cherry-picked into it"
         return
     points = [branch_point(version, clone)[:12] for version in (good, bad)]
     if points[0] == points[1]:
-        yield f"both are cut from {points[0]}: a commit of release/{two}.x, or a fix that {one}.x has"
+        yield f"both are cut from {points[0]}: a commit of release/{new}.x, or a fix that {old}.x has"
         return
-    yield f"main between the branch points: {points[0]}..{points[1]} (release/{one}.x, release/{two}.x)"
-    yield f"or commits cherry-picked into release/{two}.x, or a fix that only {one}.x has"
+    yield f"main between the branch points: {points[0]}..{points[1]} (release/{old}.x, release/{new}.x)"
+    yield f"or commits cherry-picked into release/{new}.x, or a fix that only {old}.x has"
     if before.llvm and after.llvm and before.llvm != after.llvm:
         compared = f"{configs.load('bisect')['llvm']['page']}/compare/{before.llvm}...{after.llvm}"
         more = (
@@ -159,10 +159,10 @@ def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
 
 def about_fix(bad: str, good: str, clone: Path | None) -> Iterator[str]:
     """The commits of main and the picks between the last bad release and the one that fixes it."""
-    one, two = eras.release(bad).version, eras.release(good).version
+    old, new = eras.release(bad).version, eras.release(good).version
     points = [branch_point(version, clone)[:12] for version in (bad, good)]
     if points[0] == points[1]:
-        yield f"both are cut from {points[0]}: a commit of release/{two}.x"
+        yield f"both are cut from {points[0]}: a commit of release/{new}.x"
         return
-    yield f"main between the branch points: {points[0]}..{points[1]} (release/{one}.x, release/{two}.x)"
-    yield f"or a commit cherry-picked into release/{two}.x"
+    yield f"main between the branch points: {points[0]}..{points[1]} (release/{old}.x, release/{new}.x)"
+    yield f"or a commit cherry-picked into release/{new}.x"

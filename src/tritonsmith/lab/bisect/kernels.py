@@ -76,12 +76,14 @@ class KernelCompiles:
     def prepare(self, tritons: Sequence[Triton]) -> None:
         """Compile by several Tritons in one pool; what goes wrong is told when one of them is asked for."""
         jobs = {triton.label: self._jobs(triton) for triton in tritons}
-        wanted = {label: made for label, made in jobs.items() if made}
+        needed = {label: compiles for label, compiles in jobs.items() if compiles}
         try:
-            every = iter(self._run([job for made in wanted.values() for job in made]))
+            every = iter(self._run([job for compiles in needed.values() for job in compiles]))
         except (FactError, UsageError):
             return
-        self._known.update({label: tuple(next(every) for _ in made) for label, made in wanted.items()})
+        self._known.update(
+            {label: tuple(next(every) for _ in compiles) for label, compiles in needed.items()}
+        )
 
     def of(self, triton: Triton) -> Manifests:
         """The compiles by one Triton.
@@ -188,13 +190,13 @@ class WrongResultTests:
             folder = self.out / folder_name(triton.label) / folder_name(f"{kernel.name}-{target}")
             try:
                 where = tritons.place_of(triton, 1, self.timeout)
-                asked = replace(tritons.applied(kernel.asked, triton), targets=(target,))
+                request = replace(tritons.applied(kernel.asked, triton), targets=(target,))
             except InterruptedRunError:
                 raise
             except SmithError as error:
                 why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
                 continue
-            observation = wrong(asked, where, folder, silent=self.silent)
+            observation = wrong(request, where, folder, silent=self.silent)
             if observation.verdict is Verdict.BAD:
                 return replace(observation, seconds=time.monotonic() - began, notes=(), cause="")
             why = observation.why or why

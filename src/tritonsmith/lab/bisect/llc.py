@@ -107,8 +107,8 @@ class LlcBuilds:
             running.run_unseen(
                 (*borrowed_clone(self.clone, self.source, self.space), *self._move(commit.commit))
             )
-            made = {"commit": commit.commit, "targets": self.targets, "programs": self.programs}
-            commands.execute(PreparedBuild(Plan("an llc", self._build()), (), made), running)
+            receipt = {"commit": commit.commit, "targets": self.targets, "programs": self.programs}
+            commands.execute(PreparedBuild(Plan("an llc", self._build()), (), receipt), running)
         return Triton(f"llc {commit.commit[:_SHORT]}", python=str(self.tree / "bin" / "llc"))
 
     def _move(self, commit: str) -> tuple[Step, ...]:
@@ -172,17 +172,17 @@ class LlcCompiles:
     def _compiled(self, made: Manifest) -> Manifest:
         folder = self.out / made.folder.name
         points = tuple(self._point(made, point, folder) for point in made.points)
-        found = replace(made, folder=folder, points=points)
-        files.write_atomically(folder / manifests.FILE, found.render())
-        return found
+        compiled = replace(made, folder=folder, points=points)
+        files.write_atomically(folder / manifests.FILE, compiled.render())
+        return compiled
 
     def _point(self, made: Manifest, point: Point, folder: Path) -> Point:
         files.make_folder(folder / point.id)
         try:
             stages = self._stages(made, point, folder)
         except FactError as error:
-            said = ": ".join(filter(None, ("error", error.what, error.why)))
-            return replace(point, status="failed", stages={}, error=said, log=error.why or "")
+            error_text = ": ".join(filter(None, ("error", error.what, error.why)))
+            return replace(point, status="failed", stages={}, error=error_text, log=error.why or "")
         return replace(point, status="ok", stages=stages, error="", log="", remarks=None)
 
     def _stages(self, made: Manifest, point: Point, folder: Path) -> dict[str, Stage]:

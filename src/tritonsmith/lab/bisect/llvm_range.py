@@ -85,9 +85,9 @@ class LlvmRange:
             "compare": self.url,
             "targets": list(self.targets),
             "commits": len(history.commits) - 1 if history else None,
-            "near": [_as_json(one) for one in history.near] if history else None,
+            "near": [_as_json(commit) for commit in history.near] if history else None,
             "pass": self.by_pass[0] or None,
-            "touching_pass": [_as_json(one) for one in history.touching(self.by_pass[1])]
+            "touching_pass": [_as_json(commit) for commit in history.touching(self.by_pass[1])]
             if history
             else None,
             "note": self.note or None,
@@ -106,22 +106,22 @@ def of(
         clone: of LLVM; None if none was given.
         by_pass: the pass in which the compiles part; empty if that is none of LLVM's or MLIR's.
     """
-    before = next((one for one, after in pairwise(commits) if after == culprit), None)
+    before = next((commit for commit, after in pairwise(commits) if after == culprit), None)
     if not culprit.bump or before is None or not before.pin or not culprit.pin:
         return None
     targets = configs.load("bisect")["llvm"]["targets"]
-    wanted = (targets[vendor],) if vendor else tuple(targets.values())
-    found = LlvmRange(before.pin, culprit.pin, wanted)
+    generators = (targets[vendor],) if vendor else tuple(targets.values())
+    pins = LlvmRange(before.pin, culprit.pin, generators)
     if clone is None:
         more = command("bisect --resume", llvm_source="CLONE")
-        return replace(found, note=f"{more} with a clone of LLVM narrows them down and tests them")
+        return replace(pins, note=f"{more} with a clone of LLVM narrows them down and tests them")
     try:
-        history = llvm_history.read(clone, found.old, found.new, found.targets)
+        history = llvm_history.read(clone, pins.old, pins.new, pins.targets)
     except FactError as error:
         why = ": ".join(filter(None, (error.what, error.why)))
-        return replace(found, note="; ".join((f"LLVM's commits are not listed: {why}", *error.hints)))
-    files = llvm_history.files_of(clone, found.new, by_pass) if by_pass else ()
-    return replace(found, history=history, by_pass=(by_pass, files))
+        return replace(pins, note="; ".join((f"LLVM's commits are not listed: {why}", *error.hints)))
+    files = llvm_history.files_of(clone, pins.new, by_pass) if by_pass else ()
+    return replace(pins, history=history, by_pass=(by_pass, files))
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class LlvmBisect:
 
     def search(self, commits: Sequence[TritonCommit]) -> Search[LlcCandidate, tuple[str, ...]]:
         """Ask for both ends by the llir of both sides, then for commits between them by one that shows it."""
-        said: list[str] = []
+        findings: list[str] = []
         answered = True
         for by in self.tests:
             self.by, observations = by, dict[str, Observation]()
@@ -204,13 +204,13 @@ class LlvmBisect:
                 (side for side, both in ends.items() if [end.verdict for end in both] == shows), ""
             )
             if self.side:
-                return *said, *(yield from self._narrowed(commits, observations))
+                return *findings, *(yield from self._narrowed(commits, observations))
             answered = all(end.verdict is not Verdict.SKIP for both in ends.values() for end in both)
-            said += _not_alone(by, ends, tested=answered)
+            findings += _not_alone(by, ends, tested=answered)
             if by == LLC and not answered:  # what llc does not read, opt does not either
-                return tuple(said)
+                return tuple(findings)
         before = "LLVM's O3, and at Triton's own pass in it" if answered else "the llir"
-        return *said, f"so look at what comes before {before}: invoke blame says which component it is"
+        return *findings, f"so look at what comes before {before}: invoke blame says which component it is"
 
     def test(self, rows: Sequence[LlcCandidate]) -> Iterator[Observation]:
         """Build the programs of each commit, once for all its rows, and test them."""
@@ -267,17 +267,19 @@ class LlvmBisect:
             if len(self.suspects) == 1
             else f"one of {len(self.suspects)} commits, since others were skipped"
         )
-        said = [
+        findings = [
             f"LLVM: {what}: {bad.commit[:_SHORT]} {bad.subject}, {bad.date[:10]}: {_link(bad)}",
             f"LLVM: {' -> '.join(figures)}; {how}",
         ]
         for commit in self.suspects[:-1]:
             why = tested[commit.commit].why if commit.commit in tested else "not tested"
-            said.append(f"LLVM: another suspect: {commit.commit[:_SHORT]} {commit.subject}: skipped: {why}")
+            findings.append(
+                f"LLVM: another suspect: {commit.commit[:_SHORT]} {commit.subject}: skipped: {why}"
+            )
         if state.contradictions:
             again = commits[state.contradictions[0]].commit[:_SHORT]
-            said.append(f"LLVM: good again at {again}: it changed more than once")
-        return tuple(said)
+            findings.append(f"LLVM: good again at {again}: it changed more than once")
+        return tuple(findings)
 
     def _tested(self, by: str, side: str) -> dict[str, Observation]:
         """Commit to outcome."""
@@ -290,15 +292,15 @@ class LlvmBisect:
 
     def _note(self, name: str, outcome: Observation) -> None:
         commit = name.rpartition(" ")[2]
-        seen = ", ".join(filter(None, (outcome.figures, outcome.why)))
-        self.tell(f"LLVM {commit[:_SHORT]}: {outcome.verdict}: {seen} ({outcome.seconds:.0f} s)")
+        evidence = ", ".join(filter(None, (outcome.figures, outcome.why)))
+        self.tell(f"LLVM {commit[:_SHORT]}: {outcome.verdict}: {evidence} ({outcome.seconds:.0f} s)")
 
 
 def _not_alone(by: str, seen: Mapping[str, Sequence[Observation]], *, tested: bool) -> Iterator[str]:
     """Describe both ends where neither llir shows the symptom; an end that was not tested proves nothing."""
     what = "LLVM's O3 and code generator do not" if _AND in by else "LLVM's code generator alone does not"
-    said = f"{what} show it" if tested else f"LLVM's commits are not searched with {by}"
-    yield f"{said}: the {by} of both pins on the same llir, old and new:"
+    lead = f"{what} show it" if tested else f"LLVM's commits are not searched with {by}"
+    yield f"{lead}: the {by} of both pins on the same llir, old and new:"
     for side, ends in seen.items():
         old, new = (f"{end.verdict}: {end.figures or end.why}" for end in ends)
         yield f"LLVM: llir of the {side} side: {old}; {new}"
@@ -306,8 +308,8 @@ def _not_alone(by: str, seen: Mapping[str, Sequence[Observation]], *, tested: bo
 
 def _named(commits: Sequence[TritonCommit]) -> Iterator[str]:
     most = configs.load("bisect")["llvm"]["listed"]
-    for one in commits[:most]:
-        yield f"LLVM: {one.commit[:_SHORT]} {one.subject}, {one.date[:10]}"
+    for commit in commits[:most]:
+        yield f"LLVM: {commit.commit[:_SHORT]} {commit.subject}, {commit.date[:10]}"
     if len(commits) > most:
         yield f"LLVM: and {len(commits) - most} more: --json names them"
 

@@ -181,30 +181,30 @@ def standings(wheels: Sequence[Triton], commit: str, clone: Path | None) -> tupl
         FactError: the clone has no such commit.
     """
     if clone is None:
-        found = [_by_name(one, commit) for one in wheels]
+        rows = [_by_name(wheel, commit) for wheel in wheels]
     else:
         with git_history.opened(clone) as repository:
             whole = git_history.resolve(repository, commit)
             if not whole:
                 raise FactError(f"no commit {commit}", where=clone, hints=["git fetch --all --tags"])
-            commits = [git_history.resolve(repository, one.commit) if one.commit else "" for one in wheels]
+            commits = [
+                git_history.resolve(repository, wheel.commit) if wheel.commit else "" for wheel in wheels
+            ]
         pairs = zip(wheels, commits, strict=True)
-        found = [_by_history(one, built, whole, clone) for one, built in pairs]
-    return tuple(
-        sorted(found, key=lambda one: (one.time, Version(one.wheel.label).dev or 0, one.wheel.label))
-    )
+        rows = [_by_history(wheel, built, whole, clone) for wheel, built in pairs]
+    return tuple(sorted(rows, key=lambda row: (row.time, Version(row.wheel.label).dev or 0, row.wheel.label)))
 
 
-def first(found: Sequence[NightlyCommit]) -> NightlyCommit | None:
+def first(rows: Sequence[NightlyCommit]) -> NightlyCommit | None:
     """The oldest that has it; None if that cannot be told."""
     return next(
-        (one for one in found if one.standing in (NightlyStanding.BUILT_FROM, NightlyStanding.HAS)), None
+        (row for row in rows if row.standing in (NightlyStanding.BUILT_FROM, NightlyStanding.HAS)), None
     )
 
 
-def table(found: Sequence[NightlyCommit]) -> Grid:
+def table(nightlies: Sequence[NightlyCommit]) -> Grid:
     """A line for each."""
-    rows = [(one.wheel.label, one.wheel.commit[:_SHORT] or "?", one.standing, one.why) for one in found]
+    rows = [(row.wheel.label, row.wheel.commit[:_SHORT] or "?", row.standing, row.why) for row in nightlies]
     return tables.plain("nightlies, oldest first", ["nightly", "commit", "standing", "why"], rows)
 
 
@@ -221,8 +221,8 @@ def _by_history(wheel: Triton, built: str, commit: str, clone: Path) -> NightlyC
         return NightlyCommit(
             wheel, NightlyStanding.UNKNOWN, "the clone lacks its commit" if wheel.commit else "no commit"
         )
-    said = git.look(clone, "show", "--no-patch", "--format=%ct", built)
-    time = int(said.out) if said and said.code == 0 else 0
+    shown = git.look(clone, "show", "--no-patch", "--format=%ct", built)
+    time = int(shown.out) if shown and shown.code == 0 else 0
     if built == commit:
         return NightlyCommit(wheel, NightlyStanding.BUILT_FROM, time=time)
     answer = git.look(clone, "merge-base", "--is-ancestor", commit, built)

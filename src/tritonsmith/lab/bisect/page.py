@@ -121,16 +121,22 @@ def points_of(
     bad = (n for n, name in enumerate(releases) if outcomes[name].verdict is Verdict.BAD)
     before = next(bad, len(releases))
     points = [BisectPoint(name, "release", outcomes[name]) for name in releases]
-    placed = {one.commit for one in commits}
+    placed = {commit.commit for commit in commits}
     aside = (name for name in outcomes if _COMMIT.fullmatch(name) and name not in placed)
     between = [BisectPoint(name, "commit", outcomes[name]) for name in aside]
     between += (
-        BisectPoint(one.commit, "pin" if one.bump else "commit", outcomes[one.commit], one.date, one.subject)
-        for one in commits
-        if one.commit in outcomes
+        BisectPoint(
+            commit.commit,
+            "pin" if commit.bump else "commit",
+            outcomes[commit.commit],
+            commit.date,
+            commit.subject,
+        )
+        for commit in commits
+        if commit.commit in outcomes
     )
     wheels = [BisectPoint(name, "nightly", outcomes[name]) for name in tested]
-    after = next((n for n, one in enumerate(wheels) if one.outcome.verdict is Verdict.BAD), len(wheels))
+    after = next((n for n, row in enumerate(wheels) if row.outcome.verdict is Verdict.BAD), len(wheels))
     return (*points[:before], *wheels[:after], *between, *wheels[after:], *points[before:])
 
 
@@ -150,7 +156,7 @@ def findings(
             or a test.
     """
     step = answer.step
-    by_commit = {one.commit: one for one in answer.commits}
+    by_commit = {commit.commit: commit for commit in answer.commits}
     suspects: tuple[TritonCommit | str, ...] = tuple(by_commit.get(name, name) for name in step.suspects)
     notes = list(answer.notes)
     notes += [f"good again: {name}" for name in step.later_good]
@@ -172,20 +178,20 @@ def findings(
 
 def _stage(good: Path, bad: Path) -> BisectTexts | None:
     """The assembly of the first compile by both sides; None where one of them has none."""
-    one, other = _assemblies(good), _assemblies(bad)
-    name = next((name for name in _ASSEMBLIES if name in one and name in other), "")
-    return BisectTexts(name, name, one[name], other[name]) if name else None
+    before, after = _assemblies(good), _assemblies(bad)
+    name = next((name for name in _ASSEMBLIES if name in before and name in after), "")
+    return BisectTexts(name, name, before[name], after[name]) if name else None
 
 
 def _assemblies(folder: Path) -> dict[str, str]:
     """Texts by stage; none where nothing was kept: a dropped outcome, or a compile that failed."""
     try:
-        made = manifest.read(folder)
+        compiled = manifest.read(folder)
     except SmithError:
         return {}
     return {
         name: (folder / stage.path).read_text(encoding="utf-8", errors="replace")
-        for name, stage in made.points[0].stages.items()
+        for name, stage in compiled.points[0].stages.items()
         if name in _ASSEMBLIES
     }
 
@@ -258,7 +264,7 @@ def _suspect(suspect: TritonCommit | str) -> list[str]:
 
 def _tested(point: BisectPoint) -> list[str]:
     outcome = point.outcome
-    said = " ".join(filter(None, (point.subject, outcome.why and f"({outcome.why})")))
+    remark = " ".join(filter(None, (point.subject, outcome.why and f"({outcome.why})")))
     return [
         _commit(point.name) if point.kind in ("pin", "commit") else text(point.name),
         text(point.kind),
@@ -266,25 +272,25 @@ def _tested(point: BisectPoint) -> list[str]:
         tag("span", text(outcome.verdict), of=_CLASSES[outcome.verdict]),
         text(_shown(outcome.figures)),
         text(duration(outcome.seconds)) if outcome.seconds else "",
-        text(_shown(said)),
+        text(_shown(remark)),
     ]
 
 
 def _timeline(points: Sequence[BisectPoint]) -> str:
     """A dot for each point: as high as its figure, where all figures that there are have one number."""
     values = [_NUMBER.findall(point.outcome.figures) for point in points]
-    tall = all(len(found) == 1 for found in values if found) and any(values)
-    numbers = [float(found[0]) if tall and found else None for found in values]
+    tall = all(len(figures) == 1 for figures in values if figures) and any(values)
+    numbers = [float(figures[0]) if tall and figures else None for figures in values]
     most = max((number for number in numbers if number is not None), default=0.0) or 1.0
     bottom, width = _HEIGHT - _EDGE, 2 * _EDGE + _STEP * max(1, len(points) - 1)
     dots = []
     for place, (point, number) in enumerate(zip(points, numbers, strict=True)):
         colour, outcome = _COLOURS[point.outcome.verdict], point.outcome
-        said = ": ".join(filter(None, (_name(point.name), outcome.verdict, outcome.figures or outcome.why)))
+        label = ": ".join(filter(None, (_name(point.name), outcome.verdict, outcome.figures or outcome.why)))
         dots.append(
             tag(
                 "circle",
-                tag("title", text(_shown(said))),
+                tag("title", text(_shown(label))),
                 cx=_EDGE + place * _STEP,
                 cy=f"{bottom - (bottom - _EDGE) * (number or 0.0) / most:.1f}",
                 r=_RADIUS,

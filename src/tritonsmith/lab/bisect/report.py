@@ -53,8 +53,8 @@ def without_places(question: BisectQuestion) -> BisectQuestion:
     def plain(text: str) -> str:
         if here and text.startswith(here):
             return text.removeprefix(here)
-        file, found, name = text.partition(":")
-        return f"{Path(file).name}{found}{name}" if Path(file).is_absolute() else text
+        file, colon, name = text.partition(":")
+        return f"{Path(file).name}{colon}{name}" if Path(file).is_absolute() else text
 
     return replace(
         question,
@@ -70,7 +70,7 @@ def verdict(answer: BisectAnswer) -> str:
     """The answer in one line."""
     step = answer.step
     if not step.decided:
-        names, last = ", ".join(short(one) for one in step.suspects), short(step.suspects[-1])
+        names, last = ", ".join(short(name) for name in step.suspects), short(step.suspects[-1])
         fix = f"{FIX} is " if step.fix else ""
         return f"undecided: {fix}one of {names}; all but {last} were skipped"
     if step.fix and not answer.commit:
@@ -93,7 +93,7 @@ def lines(session: BisectSession, answer: BisectAnswer) -> Iterator[str]:
     for name in step.suspects[:-1]:
         yield f"  skipped: {short(name)}: {_seen(outcomes[name])}"
     if step.later_good:
-        later = ", ".join(short(one) for one in step.later_good)
+        later = ", ".join(short(name) for name in step.later_good)
         yield f"  good again: {later}: it changed more than once, or the test is flaky"
     yield from (f"  {note}" for note in answer.notes)
 
@@ -108,7 +108,7 @@ def upstream(session: BisectSession, answer: BisectAnswer, passes: str = "") -> 
     """
     step, question = answer.step, without_places(session.question)
     rows = [
-        f"| {short(one.triton)} | {one.outcome.verdict} | {_cell(one.outcome)} |" for one in session.tested
+        f"| {short(row.triton)} | {row.outcome.verdict} | {_cell(row.outcome)} |" for row in session.tested
     ]
     about = [f"- {text}" for text in (*(_culprit(answer) if answer.culprit else ()), *answer.notes)]
     return "\n".join(
@@ -155,7 +155,7 @@ def as_json(session: BisectSession, answer: BisectAnswer, passes: str = "") -> d
         },
         "passes": passes or None,
         "notes": list(answer.notes),
-        "tested": [one.row() for one in session.tested],
+        "tested": [row.row() for row in session.tested],
         "session": session.folder.name,
         "repeat": repeat(session.question),
     }
@@ -165,13 +165,13 @@ def tested(session: BisectSession) -> Grid:
     """All outcomes."""
     rows = [
         [
-            short(one.triton),
-            one.outcome.verdict,
-            one.outcome.figures,
-            one.outcome.why,
-            f"{one.outcome.seconds:.0f}",
+            short(row.triton),
+            row.outcome.verdict,
+            row.outcome.figures,
+            row.outcome.why,
+            f"{row.outcome.seconds:.0f}",
         ]
-        for one in session.tested
+        for row in session.tested
     ]
     return tables.plain("tested", ["Triton", "verdict", "figures", "why", "s"], rows, right=["s"])
 
@@ -198,25 +198,25 @@ def git_log(session: BisectSession) -> Iterator[str]:
     fix = session.answer.startswith(FIX)
     terms = {Verdict.BAD: "broken", Verdict.GOOD: "fixed"} if fix else {}
     yield "git bisect start" + (" '--term-old=broken' '--term-new=fixed'" if fix else "")
-    for one in session.tested:
-        seen = f"{one.triton}: {_seen(one.outcome)}".replace("\n", " ")
-        yield f"# {one.outcome.verdict}: {seen}"
-        if "." not in one.triton:
-            yield f"git bisect {terms.get(one.outcome.verdict, one.outcome.verdict)} {one.triton}"
+    for row in session.tested:
+        remark = f"{row.triton}: {_seen(row.outcome)}".replace("\n", " ")
+        yield f"# {row.outcome.verdict}: {remark}"
+        if "." not in row.triton:
+            yield f"git bisect {terms.get(row.outcome.verdict, row.outcome.verdict)} {row.triton}"
 
 
 def _culprit(answer: BisectAnswer) -> Iterator[str]:
     """Subject, date and pull request of the first bad commit or the fix, and what it is besides."""
     if answer.culprit is None:
         return
-    found = answer.culprit
-    yield f"{found.commit[:SHORT]} {found.subject}, {found.date}"
-    if found.pull:
-        yield f"{_PULL}/{found.pull}"
-    if found.bump:
-        yield f"it moves the LLVM pin to {found.pin}"
-    if found.undoes or found.named:
-        named = ", ".join(f"#{number}" for number in found.named)
+    commit = answer.culprit
+    yield f"{commit.commit[:SHORT]} {commit.subject}, {commit.date}"
+    if commit.pull:
+        yield f"{_PULL}/{commit.pull}"
+    if commit.bump:
+        yield f"it moves the LLVM pin to {commit.pin}"
+    if commit.undoes or commit.named:
+        named = ", ".join(f"#{number}" for number in commit.named)
         yield f"it is a revert or a reland{f': {named}' if named else ''}"
 
 

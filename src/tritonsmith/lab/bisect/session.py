@@ -103,13 +103,13 @@ class TestedTriton:
 
     def row(self) -> dict[str, Any]:
         """Return it as `--json` has it."""
-        seen = self.outcome
+        outcome = self.outcome
         return {
             "triton": self.triton,
-            "verdict": seen.verdict,
-            "figures": seen.figures,
-            "why": seen.why,
-            "seconds": seen.seconds,
+            "verdict": outcome.verdict,
+            "figures": outcome.figures,
+            "why": outcome.why,
+            "seconds": outcome.seconds,
         }
 
 
@@ -121,16 +121,18 @@ class BisectSession:
         folder: of this bisect.
         question: what is searched for.
         journal: of its tests, by the names of releases, nightlies and commits.
+        anew: it begins anew where one that has ended is on disk.
     """
 
     folder: Path
     question: BisectQuestion
     journal: Journal
+    anew: bool = False
 
     @property
     def tested(self) -> tuple[TestedTriton, ...]:
         """The outcomes, in the order of the first test of each Triton, and then skips by hand."""
-        return tuple(TestedTriton(name, seen) for name, seen in tested(self.journal).items())
+        return tuple(TestedTriton(name, outcome) for name, outcome in tested(self.journal).items())
 
     @property
     def outcomes(self) -> dict[str, Observation]:
@@ -162,12 +164,13 @@ class BisectSession:
         """
         files.make_folder(self.folder)
         with locked(self.folder, f"bisect {self.folder.name}"):
-            fresh = not self.journal.count and not self.journal.skipped
-            if fresh or not (self.folder / FILE).is_file():
+            # Read again: another process may have added to it, and a last line that was cut off goes.
+            path, is_there = self.folder / journals.FILE, (self.folder / FILE).is_file()
+            on_disk = _journal(path, _TRITON, self.question) if is_there else None
+            if on_disk is None or (self.anew and on_disk.ended):
                 self.saved()
             else:
-                # Read again: another process may have added to it, and a last line that was cut off goes.
-                self.journal = _journal(self.folder / journals.FILE, _TRITON, self.question)
+                self.journal = on_disk
                 self._save_question()  # of a resume with a clone of LLVM, which it did not have
             yield
 
@@ -200,7 +203,7 @@ def begin(question: BisectQuestion) -> BisectSession:
     folder = root() / question.name
     if _is_session(folder) and not (old := read(folder)).answer:
         return replace(old, question=question)
-    return BisectSession(folder, question, _new_journal(folder, question))
+    return BisectSession(folder, question, _new_journal(folder, question), anew=True)
 
 
 def find(name: str = "") -> BisectSession:
@@ -214,11 +217,11 @@ def find(name: str = "") -> BisectSession:
     if not names:
         hints = ["invoke bisect --good 3.6.0 --bad 3.9.0 ..."]
         raise UsageError("no bisect was started", where=root(), hints=hints)
-    found = [one for one in names if one.startswith(name)] if name else names[-1:]
-    if len(found) != 1 and name not in names:
-        what = f"{len(found)} bisects begin with {name!r}" if found else f"no bisect {name!r}"
-        raise UsageError(what, where=root(), hints=did_you_mean(name, found or names))
-    return read(root() / (name if name in names else found[0]))
+    matching = [text for text in names if text.startswith(name)] if name else names[-1:]
+    if len(matching) != 1 and name not in names:
+        what = f"{len(matching)} bisects begin with {name!r}" if matching else f"no bisect {name!r}"
+        raise UsageError(what, where=root(), hints=did_you_mean(name, matching or names))
+    return read(root() / (name if name in names else matching[0]))
 
 
 def known_name(session: BisectSession, triton: str) -> str:
@@ -227,11 +230,11 @@ def known_name(session: BisectSession, triton: str) -> str:
     Raises:
         UsageError: neither.
     """
-    found = {one.triton for one in session.tested if one.triton.startswith(triton)}
-    if triton in found or _WHOLE.fullmatch(triton):
+    matching = {row.triton for row in session.tested if row.triton.startswith(triton)}
+    if triton in matching or _WHOLE.fullmatch(triton):
         return triton
-    if len(found) == 1:
-        return found.pop()
+    if len(matching) == 1:
+        return matching.pop()
     hints = ["a release (3.7.0), a commit with all 40 digits, or the beginning of one that was tested"]
     raise UsageError(f"cannot skip {triton!r}", hints=hints)
 
@@ -308,11 +311,11 @@ def _read_old(folder: Path) -> BisectSession:
         question = _question(content["question"])
         journal = _new_journal(folder, question)
         for row in content["tested"]:  # the last one of a Triton counts
-            name, seen = _tested(**row)
-            if seen.why == _OLD_BY_HAND:
+            name, outcome = _tested(**row)
+            if outcome.why == _OLD_BY_HAND:
                 journal.skipped.add(name)
             else:  # it had one row for all tests of a Triton, and the journal has one for each
-                journal.seen[name] = [seen, *[replace(seen, seconds=0.0)] * (question.confirm - 1)]
+                journal.seen[name] = [outcome, *[replace(outcome, seconds=0.0)] * (question.confirm - 1)]
         journal.answer = untrusted.typed(str, content["answer"], "answer")
         journal.ended = bool(journal.answer)
         return BisectSession(folder, question, journal)
@@ -444,14 +447,14 @@ def kept(space: Workspace) -> tuple[KeptFolder, ...]:
     )
 
 
-def removal(found: Iterable[KeptFolder], space: Workspace) -> Plan:
+def removal(folders: Iterable[KeptFolder], space: Workspace) -> Plan:
     """Remove it."""
-    paths = tuple(one.folder for one in found)
+    paths = tuple(row.folder for row in folders)
     return Plan("clear what bisect keeps", (Remove(paths, space.root, phase="clear"),) if paths else ())
 
 
 @contextmanager
-def all_held(found: Sequence[KeptFolder], space: Workspace, purpose: str) -> Iterator[None]:
+def all_held(folders: Sequence[KeptFolder], space: Workspace, purpose: str) -> Iterator[None]:
     """Keep bisects from it for the body of a `with`.
 
     Raises:
@@ -459,11 +462,11 @@ def all_held(found: Sequence[KeptFolder], space: Workspace, purpose: str) -> Ite
     """
     space.claim()
     with ExitStack() as stack:
-        for one in found:
-            if one.kind == "bisect":
-                stack.enter_context(locked(one.folder, purpose))
-            if one.kind == "clone":
-                stack.enter_context(locks.hold(one.folder.with_suffix(".lock"), purpose=purpose))
+        for row in folders:
+            if row.kind == "bisect":
+                stack.enter_context(locked(row.folder, purpose))
+            if row.kind == "clone":
+                stack.enter_context(locks.hold(row.folder.with_suffix(".lock"), purpose=purpose))
         yield
 
 

@@ -208,8 +208,8 @@ class StagedSearch:
                 )
             if state.left or self.builds is None or only:
                 for index, row in enumerate(wheels.candidates):
-                    seen = self.observations.get(row.name)
-                    yield CandidateCost(row.name, "", seen, wheels.costs.of(index))
+                    outcome = self.observations.get(row.name)
+                    yield CandidateCost(row.name, "", outcome, wheels.costs.of(index))
                 return
         else:
             good, bad = self.good.label, self.bad.label

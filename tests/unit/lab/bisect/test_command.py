@@ -301,6 +301,55 @@ def test_the_block_for_upstream_has_the_table_and_the_command() -> None:
     assert (content["decided"], content["release"]["bad"], content["repeat"]) == (True, "3.5.0", again)
 
 
+def test_a_search_over_llvm_that_the_previous_version_began_is_read_and_skipped_in() -> None:
+    pins, commit, other = f"{'a' * 12}-{'b' * 12}", "c" * 40, "d" * 40
+    folder = old_session(replace(QUESTION, confirm=3), [])
+    begun: dict[str, list[dict[str, object]]] = {
+        f"good-{pins}": [{"triton": commit, "verdict": "bad", "seconds": 7.0}],
+        f"opt-bad-{pins}": [{"triton": commit, "verdict": "skip", "why": "skipped by hand"}],
+    }
+    for name, rows in begun.items():
+        part = old_session(replace(QUESTION, good="a" * 40, bad="b" * 40), rows)
+        part.joinpath("session.json").rename(make_folder(folder / "llvm" / name) / "session.json")
+        part.rmdir()
+    found = session.find("3.0.0")
+    with found.held():
+        session.skip_in_llvm(found, other)
+    kept = session.tested(session.llvm_journal(found, pins))
+    assert {name: (seen.verdict, seen.seconds) for name, seen in kept.items()} == {
+        f"llc good {commit}": (BAD, 7.0),
+        f"opt and llc bad {commit}": (SKIP, 0.0),
+        f"llc good {other}": (SKIP, 0.0),
+        f"opt and llc bad {other}": (SKIP, 0.0),
+    }
+
+
+def make_folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
+
+
+def test_a_bisect_that_begins_anew_does_not_replace_one_that_began_meanwhile() -> None:
+    bisect(FakeTests("3.5.0"))
+    first, second = session.begin(QUESTION), session.begin(QUESTION)
+    with first.held():
+        first.journal.add("3.0.0", Observation(GOOD))
+    with second.held():
+        assert [row.triton for row in second.tested] == ["3.0.0"]
+
+
+def test_a_journal_whose_last_line_was_cut_off_goes_on() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        bisect(FakeTests("3.5.0", stops=3))
+    file = session.find().folder / journal.FILE
+    file.write_text(file.read_text()[:-20])
+    assert len(session.find().tested) == 2
+    again = FakeTests("3.5.0")
+    answer, _ = bisect(again)
+    assert answer.step.bad == "3.5.0"
+    assert not {"3.0.0", "3.9.0"} & {*again.asked}
+
+
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
