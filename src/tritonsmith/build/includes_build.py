@@ -60,6 +60,7 @@ def _kept(words: list[str]) -> Iterator[str]:
     at = 0
     while at < len(words):
         word, following = words[at], words[at + 1 : at + 2]
+        # The precompiled header takes four words: `-Xclang -include-pch -Xclang FILE`.
         if word == "-Xclang" and following and _HEADER.fullmatch(following[0]):
             at += 4
         elif word in _WRITES:

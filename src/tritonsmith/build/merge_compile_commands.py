@@ -28,6 +28,7 @@ def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     for database in databases:
         fresh: dict[str, list[dict[str, Any]]] = {}
         for entry in database:
+            # The first database is Triton's own: its flags for a source win over LLVM's.
             path = os.path.normpath(Path(entry["directory"], entry["file"]))
             if path not in merged:
                 fresh.setdefault(path, []).append(_readable(entry))

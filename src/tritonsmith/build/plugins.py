@@ -113,6 +113,7 @@ def check(
         *_runtime(mine, machine),
         _compilers(mine, theirs),
     ]
+    # Another machine's library cannot be loaded here, but its symbols have been compared.
     if mine.machine == theirs.machine:
         answers = _ask(plugin, python, release, space)
         rows += [_llvm(answers.said, library), *_tried(answers, release, version)]
@@ -150,6 +151,7 @@ def _files(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
 def _symbols(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
     missing = _missing(mine, theirs)
     taken = sum(name in theirs.exported for name in mine.missing)
+    # A libtriton that hides its symbols has none to offer, whatever the plugin lacks.
     shows = any(name.startswith("_ZN4mlir") for name in theirs.strong)
     more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
     listed = "; ".join(tools.demangled_names(missing[:_SHOWN])) + more
@@ -165,7 +167,9 @@ def _symbols(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
         why = "LLVM_ABI_BREAKING_CHECKS of LLVM's headers is the other way round: classes have other sizes"
         mine_has, others = ("with", "without") if "Enable" in checks[0] else ("without", "with")
         yield PluginRow("LLVM's ABI checks", mine_has, others, MISFIT, why)
+    # Weak names, inline functions and templates, are in both by nature.
     copies = sorted(mine.defined & theirs.strong)
+    # A TypeID is the address of a variable: with two copies, `isa` and `cast` between the two fail.
     ids = [name for name in copies if "TypeIDResolver" in name]
     if copies:
         why = "LLVM or MLIR was linked into it: link it to libtriton only. " + "; ".join(

@@ -230,6 +230,7 @@ def _variables(row: Mapping[str, Any], runtime: Path, folder: Path, symbolizer: 
 
 def _check_loaded(row: Mapping[str, Any], python: Path, environ: Mapping[str, str]) -> None:
     """Check that the runtime is really loaded in this Python: otherwise the sanitizer finds nothing."""
+    # Tried for real: a Python that is linked statically, or setuid, ignores LD_PRELOAD without a word.
     asks = f"import ctypes; ctypes.CDLL(None).{row['symbol']}"
     options = {row["variable"]: environ[row["variable"]].partition(":")[2]}
     answer = process.query((str(python), "-c", asks), change={**environ, **options}, timeout=60)

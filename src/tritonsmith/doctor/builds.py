@@ -102,6 +102,7 @@ def last(subject: DoctorContext) -> Iterator[Finding]:
         built = receipts.succeeded(subject.env)
         yield ok("it succeeded", _text(built, "source")) if built else skipped("nothing was built here")
         return
+    # The record of a build is written when it begins: one that is running looks like one that was killed.
     if holder := locks.holder(subject.env.lock):
         raise NotApplicableError(f"a build is running now: {holder}")
     kind = _text(dict(attempt.content), "build_type")
@@ -225,7 +226,8 @@ def libtriton(subject: DoctorContext) -> Iterator[Finding]:
     """Find the libtriton.so of the checkout: one file, whichever env, Python or build type built it last."""
     tree = subject.need_checkout()
     folder = tree.root / "python" / "triton" / "_C"
-    libraries = sorted(folder.glob("libtriton.*so"))  # not libtriton_amd_codegen.so (triton#11485)
+    # Not libtriton_amd_codegen.so (triton#11485).
+    libraries = sorted(folder.glob("libtriton.*so"))
     if not libraries:
         yield skipped(f"no libtriton.so in {folder}")
     elif len(libraries) > 1:
@@ -260,6 +262,7 @@ def _differences(
     newest, last = max(_builders(subject, _text(receipt, "source")))
     if newest != _finished(receipt) and last != subject.settings.name:
         yield "warning", f"environment {last!r} was the last to build it"
+    # The receipt is written a moment after the link.
     if newest and library.stat().st_mtime > newest + _AFTER:
         yield "warning", "it is newer than this environment's last build: something else built it"
     python, was = subject.packages, _text(receipt, "python")

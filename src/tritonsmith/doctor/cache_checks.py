@@ -134,13 +134,13 @@ def leftovers(subject: DoctorContext) -> Iterator[Finding]:
 @check("caches.dangling", "indexes that name missing files")
 def dangling(subject: DoctorContext) -> Iterator[Finding]:
     """Find kernels whose index names missing files."""
-    # Since 3.0 an index names absolute paths, which dangle once the cache is moved, copied or swept.
     contents = subject.caches
     everything = _looked_at(contents)
     kernels = [entry for entry in everything if entry.kind == "kernel"]
     entries = _newest(kernels)
     if not entries:
         raise NotApplicableError("no compiled kernel yet")
+    # Since 3.0 an index names absolute paths, which dangle once the cache is moved, copied or swept.
     broken = [(entry, gone[0]) for entry in entries if (gone := triton_cache.dangling_stages(entry))]
     others = len(everything) - len(kernels)
     part = _part(entries, sum(content.total for content in contents) - others)
@@ -224,6 +224,7 @@ def _looked_at(contents: list[Content] | tuple[Content, ...]) -> list[CacheEntry
 
 def _newest(entries: list[CacheEntry]) -> list[CacheEntry]:
     """Return the newest entries, as many as the limit on files allows."""
+    # The newest: they are what is in use, and what a fault of today has touched.
     return sorted(entries, key=lambda entry: -entry.changed)[: _limits()["files"]]
 
 
@@ -246,6 +247,8 @@ def _mending(content: Content, now: float) -> RemoveEntries | None:
 
 def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
     """Yield the whole entry if it has an empty file or is an unfinished bundle; else its temporary files."""
+    # An empty file is a hit for Triton, and fails to load each time: the whole entry goes. Of others only
+    # what was left unfinished does.
     if (entry.empty or not entry.era) and not filters.reason_to_keep(entry, None, now):
         yield SeenEntry(entry.name, entry.changed)
         return

@@ -169,7 +169,8 @@ class DoctorContext:
     def programs(self) -> dict[str, Tool | None]:
         """The programs of `configs/tools.toml`, by name."""
         rows = configs.load("tools")["tool"]
-        with ThreadPoolExecutor(len(rows)) as pool:  # each thread waits for a process
+        # Each thread waits for a process; one after the other they take a second.
+        with ThreadPoolExecutor(len(rows)) as pool:
             return dict(zip((row["name"] for row in rows), pool.map(_find, rows), strict=True))
 
     @cached_property
@@ -211,6 +212,7 @@ class DoctorContext:
             return Path(source).expanduser().absolute()
         built = (self.receipt("build-triton") or {}).get("source", "")
         clone = self.space.sources / f"triton-{self.settings.name}"
+        # The checkout that the user stands in comes before the one that was built last.
         candidates = (checkouts.enclosing(self.cwd), Path(built) if built else None, clone)
         return next((root for root in candidates if root and root.is_dir()), None)
 
@@ -239,6 +241,8 @@ class DoctorContext:
         """The Python to check: the one given, the env's, or that of the active environment."""
         if self.python:
             return self.python
+        # The tool's own `.venv` is active when it is started by ./bootstrap, and
+        # is not what the user means.
         active = [self.environ.get(name, "") for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
         folders = [Path(folder) for folder in active if folder and Path(folder) != Path(sys.prefix)]
         candidates = (self.env.python, *(folder / "bin" / "python" for folder in folders))
@@ -247,6 +251,7 @@ class DoctorContext:
     @cached_property
     def caches(self) -> tuple[Content, ...]:
         """The contents of Triton's caches; of many entries, only some are read."""
+        # A cache may have 100,000 entries, and its disk may be another machine's.
         left = int(configs.load("triton-cache")["doctor"]["entries"])
         contents = []
         for root in cache_roots.find(self.environ, self.space):
@@ -329,10 +334,13 @@ class Check:
     def __call__(self, subject: DoctorContext) -> tuple[Finding, ...]:
         """Run the check; an exception becomes a finding."""
         try:
+            # All at once: a generator's errors come while it is read.
             findings = tuple(self.look(subject))
         except NotApplicableError as why:
             findings = (skipped(str(why)),)
-        except Exception as error:  # noqa: BLE001 - a crash of one check is a finding, not a traceback
+        # A crash of one check is a finding, not a traceback: the other checks are needed
+        # most when something is odd.
+        except Exception as error:  # noqa: BLE001
             text = f"{type(error).__name__}: {error}"
             findings = (Finding("crashed", text, remedy="report this: it is a bug in the doctor"),)
         return tuple(replace(finding, check=self.id) for finding in findings)

@@ -81,6 +81,7 @@ def devices(subject: DoctorContext) -> Iterator[Finding]:
 
 def _silent(driver: Driver) -> Finding:
     loaded = f"; the loaded module is {driver.version}" if driver.version else ""
+    # "Driver/library version mismatch": the usual state after an update without a restart.
     mismatch = "mismatch" in driver.problem
     return error(
         f"NVIDIA's device files exist, but {driver.problem}{loaded}",
@@ -129,6 +130,8 @@ def driver(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _too_new(seen: Driver, ptxas: _Ptxas) -> Finding:
+    # A driver loads machine code of its own CUDA major and older ones, so a ptxas beyond it compiles
+    # kernels that nobody can load.
     oldest: dict[str, int] = configs.load("gpus")["nvidia"]["driver"]
     major = ptxas.release.partition(".")[0]
     requirement = f" ({oldest[major]} or newer)" if major in oldest else ""
@@ -213,6 +216,7 @@ def _ptxas(subject: DoctorContext, capability: str) -> _Ptxas:
     table, version = configs.load("gpus")["nvidia"], subject.triton_version
     row = registry.row_for(version, capability)
     folders = _folders(subject, table["folders"])
+    # The variable's name differs by architecture: from sm_100 on Triton runs a ptxas of its own.
     named = subject.environ.get(row["variable"], "")
     candidates = (*([Path(named)] if named else []), *(folder / row["name"] for folder in folders))
     path = next((path for path in candidates if path.is_file()), None)
@@ -243,6 +247,7 @@ def libcuda(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(f"libcuda.so.1, by {search.by}", search.library)
         return
     elsewhere: list[str] = configs.load("gpus")["nvidia"]["libcuda"]["elsewhere"]
+    # Where containers and WSL put it, without telling ldconfig.
     there = next((folder for folder in elsewhere if (Path(folder) / "libcuda.so.1").exists()), "")
     yield error(
         search.problem,
@@ -303,6 +308,7 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
 @check("gpu.reset", "resets that NVIDIA GPUs wait for")
 def reset(subject: DoctorContext) -> Iterator[Finding]:
     """Find pending resets; such a GPU may still compute, with parts that are known to be bad."""
+    # nvidia-smi that hangs is itself a sign: it waits for a GPU that does not answer.
     if isinstance(subject.smi, str) and subject.gpus.of("nvidia") and not subject.smi.startswith("no "):
         yield warning(
             subject.smi,

@@ -120,12 +120,14 @@ def keep(
         subject.space.claim()
         subject.env.make()
         with locks.hold(path.with_suffix(".lock"), purpose="doctor"):
-            known = read(path)  # another run may have written meanwhile
+            # Another run may have written since the first look, which was without the lock.
+            known = read(path)
             if _is_news(entry, known):
                 rows = [asdict(kept_entry) for kept_entry in _kept((*known, entry))]
                 files.write_atomically(path, json.dumps({"schema": SCHEMA, "entries": rows}, indent=1) + "\n")
+    # The run that holds the lock records the same setup.
     except LockedError:
-        return ""  # that run records the same setup
+        return ""
     except SmithError as error:
         return ": ".join(filter(None, (error.what, error.where, error.why)))
     except OSError as error:
@@ -138,6 +140,7 @@ def _is_news(entry: HistoryEntry, known: tuple[HistoryEntry, ...]) -> bool:
     if not known or known[-1].setup != entry.setup:
         return True
     last = known[-1]
+    # A quick run finds less: that it finds no error does not refute a deep one that did.
     return last.good != entry.good and (entry.deep or not last.deep)
 
 
@@ -146,6 +149,7 @@ def _kept(entries: tuple[HistoryEntry, ...]) -> Iterable[HistoryEntry]:
     most = configs.load("doctor-setup")["history"]["entries"]
     good = last_good(entries)
     newest = entries[-most:]
+    # The last good setup stays, however long ago it was: it is what people compare with.
     return newest if good is None or good in newest else (good, *newest[1:])
 
 

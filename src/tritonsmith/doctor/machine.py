@@ -40,7 +40,8 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
     fitting = f"{jobs.compile} compile and {jobs.link} link jobs"
     text = f"{host.memory_gib:.1f} GiB{limited}, {host.cores} cores: {fitting}"
     needed = max(jobs.compile * need["compile-job"], jobs.link * link)
-    pips = 2 * host.cores  # setup.py's own default, regardless of memory
+    # setup.py's own default, whatever memory there is.
+    pips = 2 * host.cores
     if needed > host.memory_gib:
         yield warning(
             f"{text}, which need {needed:.0f} GiB",
@@ -104,7 +105,8 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
         raise NotApplicableError(f"{host.system} has neither")
     if checkout is None or checkout.pin is None:
         raise NotApplicableError(f"{text}; no checkout, so no prebuilt LLVM to compare with")
-    from tritonsmith.build.llvm import prebuilt  # noqa: PLC0415 - it imports the store; few have a checkout
+    # These import the store, and few users of the doctor have a checkout.
+    from tritonsmith.build.llvm import prebuilt  # noqa: PLC0415
     from tritonsmith.build.triton import source  # noqa: PLC0415
 
     archive = prebuilt.archive_for(source.request_for(subject.settings, checkout), host)

@@ -71,6 +71,7 @@ def owners(subject: DoctorContext) -> Iterator[Finding]:
     """
     python = subject.need_packages()
     owned = package_owners.owners(python.distributions)
+    # Per site folder: two owners in different folders hide each other, two in one mix their files.
     for site, group in groupby(owned, key=lambda distribution: distribution.site):
         yield from _shared(tuple(group), site, subject)
     sites = dict.fromkeys(distribution.site for distribution in owned)
@@ -180,6 +181,7 @@ def spec(subject: DoctorContext) -> Iterator[Finding]:
     with_variable = installed_tritons.resolve_import((*variable, *python.path), finders)
     if with_variable and with_variable != plain:
         yield _shadow(with_variable, plain, "PYTHONPATH contains its parent", "unset PYTHONPATH")
+    # `python FILE` does not search the current folder, `python -c` and `-m` do: hence three answers.
     here = installed_tritons.resolve_import((subject.cwd, *variable, *python.path), finders)
     if here and here != with_variable:
         yield _shadow(

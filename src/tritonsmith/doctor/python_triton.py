@@ -173,6 +173,7 @@ def _library(library: Libtriton, python: PythonEnv, subject: DoctorContext) -> F
         affects = f"it does not load on {host} (triton#2921)"
         return error(f"it is built for {library.machine}", where, affects=affects)
     tag = python.tag
+    # A free-threaded Python has an ABI of its own, and loads no abi3.
     stable = library.tag == "abi3" and not python.free_threaded
     if library.tag.startswith(("cpython", "abi3")) and not stable and library.tag != tag:
         affects = "it does not load (triton#4995)"
@@ -249,7 +250,8 @@ def imports(subject: DoctorContext) -> Iterator[Finding]:
 def _imported(name: str, python: PythonEnv) -> Finding:
     began = time.monotonic()
     argv = (str(python.executable.absolute()), "-B", "-c", _IMPORT.format(name=name))
-    output = capture(argv, cwd=Path("/"), timeout=_PATIENCE)  # nothing in / shadows the package
+    # In /, where nothing shadows the package: `python -c` searches the current folder first.
+    output = capture(argv, cwd=Path("/"), timeout=_PATIENCE)
     took = time.monotonic() - began
     verdict, _, rest = (output or "").rpartition("\n")[2].partition(" ")
     if verdict == "version":
@@ -284,6 +286,7 @@ def _assembler(path: Path, subject: DoctorContext) -> Finding:
     host = _ARCHITECTURES.get(subject.host.arch, subject.host.arch)
     if not path.is_file():
         return error("TRITON_PTXAS_PATH does not name a file", str(path), affects=affects)
+    # Read from the file before it is run: the shell's "Exec format error" would say nothing of the cause.
     machine = libtriton.elf_machine(path)
     if machine and machine != host:
         text = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"

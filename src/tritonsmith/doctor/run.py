@@ -176,7 +176,8 @@ def examined(
     setup = snapshot.read(subject)
     try:
         answer = history.answer_since(since, subject, setup) if since else None
-    finally:  # a history that is too short for an answer must still begin now
+    # A history that is too short for an answer must still begin now.
+    finally:
         problem = history.keep(subject, findings, setup, deep=deep) if whole and not subject.python else ""
         if problem:
             console.note(f"the history of this environment is not kept: {problem}")
@@ -190,6 +191,7 @@ def examine(chosen: Settings) -> tuple[Finding, ...]:
 
 def mending(findings: tuple[Finding, ...]) -> Plan:
     """Return a plan with the fixes of all findings that can be fixed safely; empty if there are none."""
+    # Several findings may have the same step.
     steps = dict.fromkeys(step for result in findings if result.wrong for step in result.fix)
     notes = tuple(f"{result.check}: {result.seen}" for result in findings if result.wrong and result.fix)
     return Plan("apply fixes that can be undone", tuple(steps), notes)

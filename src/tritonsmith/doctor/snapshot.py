@@ -112,6 +112,7 @@ def _sources(subject: DoctorContext) -> Snapshot:
 
 def _variables(subject: DoctorContext) -> Snapshot:
     known = set(configs.load("doctor-setup")["variables"]["names"])
+    # Of variables that Triton does not know only the presence is recorded: their values may be anything.
     ours = {*variables.about_triton(subject.environ), *(known & set(subject.environ))}
     return {
         f"{VARIABLE}{name}": ui_redact.variable(name, subject.environ[name]) or EMPTY
@@ -125,6 +126,7 @@ def _short(value: str) -> str:
     most = configs.load("doctor-setup")["history"]["characters"]
     if len(value) <= most:
         return value
+    # Two long values that differ at the end must not look the same.
     mark = hashlib.sha256(value.encode(errors="replace")).hexdigest()[:8]
     return f"{value[:most]}… ({len(value)} characters, {mark})"
 
@@ -161,6 +163,8 @@ def between(then: Snapshot, now: Snapshot) -> tuple[SetupChange, ...]:
     """
     facts = configs.load("doctor-setup")["fact"]
     rest = sorted((then.keys() | now.keys()) - facts.keys())
+    # A fact in only one of them comes from another version of this tool, and says nothing about the
+    # machine. A variable that is absent is unset.
     both = [name for name in (*facts, *rest) if name.startswith(VARIABLE) or (name in then and name in now)]
     return tuple(_change(name, then, now) for name in both if then.get(name, "") != now.get(name, ""))
 

@@ -129,6 +129,7 @@ def _misleads(root: Path, name: str, commit: str) -> bool:
     """Report whether a branch name misleads: a full hash, or fewer digits that name an object of git."""
     if not re.fullmatch(r"[0-9a-f]{7,40}", name) or commit.startswith(name):
         return False
+    # A full hash, or fewer digits that name an object of git: git prefers the branch, and warns at most.
     return len(name) == _WHOLE or git.has_object(root, name)
 
 
@@ -208,9 +209,9 @@ def _linked(tree: LlvmTree) -> str:
 @check("sources.worktrees", "worktrees with different pins that share one LLVM folder")
 def several_pins(subject: DoctorContext) -> Iterator[Finding]:
     """Find worktrees whose pip builds share one LLVM folder."""
-    # Upstream's own builds keep one LLVM in `$TRITON_HOME/.triton/llvm`; another pin deletes it.
     tree = subject.need_checkout()
     pinned = dict(_pinned(tree))
+    # Upstream's own builds keep one LLVM in `$TRITON_HOME/.triton/llvm`; another pin deletes it.
     home = Path(subject.environ.get("TRITON_HOME") or Path.home())
     slot = home / ".triton" / "llvm"
     if len(set(pinned.values())) <= 1 or not slot.is_dir():
@@ -227,6 +228,7 @@ def several_pins(subject: DoctorContext) -> Iterator[Finding]:
 
 def _pinned(tree: TritonCheckout) -> Iterator[tuple[Path, str]]:
     for root in git.worktrees(tree.root):
-        with suppress(FactError):  # an unfinished merge in another worktree
+        # A merge may be unfinished in another worktree.
+        with suppress(FactError):
             if pin := checkouts.pin_of(root):
                 yield root, pin.commit[:12]

@@ -123,9 +123,11 @@ def ccache_size(subject: DoctorContext) -> Iterator[Finding]:
     if not statistics.limit_gib or statistics.limit_gib >= needed:
         yield ok(text, statistics.folder)
         return
+    # Twice the build: ccache evicts at the limit, and the next build's start should still find its own.
     size = f"{math.ceil(2 * needed)}G"
     setting = ("ccache", "--set-config", f"max_size={size}")
-    ruled = bool(subject.environ.get("CCACHE_MAXSIZE"))  # it takes precedence over ccache.conf
+    # The variable takes precedence over ccache.conf, which a fix would change in vain.
+    ruled = bool(subject.environ.get("CCACHE_MAXSIZE"))
     yield warning(
         f"{text}; this environment's build needs about {needed:.1f}",
         str(statistics.folder),
@@ -161,12 +163,14 @@ def ccache_hits(subject: DoctorContext) -> Iterator[Finding]:
 @check("tools.ccache-base-dir", "whether worktrees share compiles")
 def ccache_base_dir(subject: DoctorContext) -> Iterator[Finding]:
     """Check whether worktrees can share compiles."""
-    # Absolute paths, and with debug info the current folder, keep two worktrees' compiles apart.
     statistics = _ccache(subject)
+    # Absolute paths, and with debug info the current folder, are in ccache's key, and keep two
+    # worktrees' compiles apart.
     several = git.worktrees(subject.checkout.root) if subject.checkout else ()
     if len(several) <= 1:
         raise NotApplicableError("at most one worktree")
-    bases = [part for part in statistics.base_dir.split(":") if part]  # a list since ccache 4.13
+    # A list since ccache 4.13.
+    bases = [part for part in statistics.base_dir.split(":") if part]
     held = all(any(root.is_relative_to(part) for part in bases) for root in several)
     hash_dir = "on" if statistics.hash_dir else "off"
     text = f"{len(several)} worktrees; base_dir is {statistics.base_dir or 'not set'}, hash_dir is {hash_dir}"
@@ -174,7 +178,8 @@ def ccache_base_dir(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(text, statistics.folder)
         return
     common = os.path.commonpath(several)
-    settings = [] if held or common == "/" else [f"base_dir={common}"]  # / would move system headers too
+    # A base_dir of / would make the system's headers relative, too.
+    settings = [] if held or common == "/" else [f"base_dir={common}"]
     settings += ["hash_dir=false"] if statistics.hash_dir else []
     yield note(
         text,
@@ -219,6 +224,7 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
     older = False
     for library in dict.fromkeys(folder / "libstdc++.so.6" for folder in folders):
         tag = machines.glibcxx_of(library)
+        # A newer one is fine: it has all symbols of the older.
         if tag and version_key(tag) < version_key(system):
             older = True
             yield warning(

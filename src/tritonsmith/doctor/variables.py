@@ -340,6 +340,7 @@ def _pip_folders(subject: DoctorContext) -> list[Path]:
     """Return build folders that pip configures itself; `invoke build-triton` passes everything to its own."""
     named = subject.environ.get("TRITON_BUILD_DIR")
     folders = sorted((subject.checkout.setup_dir / "build").glob("cmake.*")) if subject.checkout else []
+    # The tool's own link into pip's folder leads to a build that is given every variable.
     return [folder for folder in (*folders, *([Path(named)] if named else [])) if not folder.is_symlink()]
 
 

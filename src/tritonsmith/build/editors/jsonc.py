@@ -175,6 +175,7 @@ def _appended(text: str, node: JsonNode, new: list[tuple[str, Any]]) -> Iterator
     inner = _indent(text, last) if last and _begins_line(text, last) else outer + _INDENT
     if last and text[_skip(text, last.end)] != ",":
         yield _Edit(last.end, last.end, ",")
+    # Behind the comments at the end of the list: they belong to what stands before them.
     behind = len(text[:close].rstrip())
     lines = ",".join(f"\n{inner}{key}{_written(value, inner)}" for key, value in new)
     yield _Edit(behind, behind, lines + ("" if "\n" in text[behind:close] else f"\n{outer}"))

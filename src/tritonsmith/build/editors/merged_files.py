@@ -107,6 +107,8 @@ def block(root: Path, name: str, text: str, comment: str, *, alone: bool = False
     match = re.search(rf"^{mark}([0-9a-f]{{16}})\r?\n(.*?)^{mark}ends\r?\n", old, re.MULTILINE | re.DOTALL)
     changed = alone and bool(old.strip())
     if match:
+        # By the checksum in the marker and not by comparison with today's text: an older version of this
+        # tool wrote other lines, which may be replaced.
         changed = digest(match[2].replace("\r\n", "\n")) != match[1]
     if changed and not force:
         return MergedFile(name, before, old, (SettingConflict("its text", "as it is", "another one"),))
@@ -132,7 +134,8 @@ def excluded(root: Path) -> Path | None:
     folder, common = git.git_folder(root), git.common_folder(root)
     if folder is None or common is None:
         return None
-    # A worktree's folder is below the common one; git never makes a pair that is related otherwise.
+    # A worktree's folder is below the common one; git never makes a pair that is related otherwise,
+    # an attacker's archive may.
     theirs = folder != common and untrusted.real(folder).parent != common / "worktrees"
     return None if theirs else common / _EXCLUDE
 

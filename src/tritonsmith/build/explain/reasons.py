@@ -85,7 +85,8 @@ def regeneration(
         _with_names(_why(reason, {}, {}, changed, short), [reason.output], short)
         for reason in run.regeneration
     )
-    return list(dict.fromkeys(sentences))  # Ninja compares the times of both output and log for one file
+    # Ninja compares the times of both the output and its log for one file.
+    return list(dict.fromkeys(sentences))
 
 
 def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, float]) -> RebuildTotals:
@@ -158,7 +159,8 @@ def shortener(build: Path, source: Path | None) -> Callable[[str], str]:
         full = build / path
         if full.is_relative_to(build) and not (build / full.relative_to(build).parts[0]).is_symlink():
             return str(full.relative_to(build))
-        real = full.resolve()  # compiles may go through a link to the sources
+        # Compiles may go through the link to the sources that `compiler_cache` makes.
+        real = full.resolve()
         return str(real.relative_to(sources)) if sources and real.is_relative_to(sources) else path
 
     return short
@@ -226,6 +228,7 @@ def _why_missed(new: Compile, old: Compile | None) -> str:
         return "flags: " + "; ".join(
             f"{before or 'nothing'} -> {after or 'nothing'}" for before, after in flags
         )
+    # ccache hashes in a fixed order: the first difference is the cause, later ones may follow from it.
     for (_, name, was), (_, _, value) in zip(old.inputs, new.inputs, strict=False):
         if was == value or name == _SOURCE:
             continue

@@ -116,7 +116,9 @@ def pytest_command(report: Path, *names: str) -> tuple[str, ...]:
         report: the file for the results, in JUnit's format.
         names: files, tests and more options.
     """
+    # The cache provider would write `.pytest_cache` into the user's checkout.
     quiet = ("-q", "-rf", "--color=no", "-p", "no:cacheprovider")
+    # xunit1 is the one format that has the file of each test.
     return ("python", "-m", "pytest", *quiet, "-o", "junit_family=xunit1", f"--junitxml={report}", *names)
 
 
@@ -142,6 +144,7 @@ def _results(root: ET.Element) -> Iterator[PytestResult]:
         classes = (case.get("classname") or "").removeprefix(module).strip(".") if file else ""
         name = "::".join(filter(None, (*classes.split("."), name)))
         outcomes = [child for child in case if child.tag in ("failure", "error", "skipped")]
+        # A test that fails, and whose fixture fails afterwards, has two outcomes.
         worst = min(
             outcomes, key=lambda child: ("failure", "error", "skipped").index(child.tag), default=None
         )
@@ -345,6 +348,7 @@ def read_gtest(report: Path, unit: UnitTest, code: int, last: str) -> tuple[Suit
     """
     document = untrusted.read_json(report) if report.is_file() else {"testsuites": []}
     results = [_test(unit, case) for suite in document["testsuites"] for case in suite["testsuite"]]
+    # A program that crashes in its first test writes no results at all.
     if code and not any(result.word == "failed" for result in results):
         why = f"exit code {code}: {last}"
         results.append(SuiteTest("cpp", unit.name, "failed", why=why))

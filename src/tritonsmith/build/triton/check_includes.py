@@ -92,6 +92,7 @@ class IncludeCheck:
         )
         steps = (
             *recipe.before_compiles(self.inputs, again=self.again),
+            # Compiled as usual first: that generates the headers of TableGen that the others include.
             self.objects,
             MakeDir(folder, phase=PHASE),
             Run((*write, str(build / "compile_commands.json"), *names), cwd=build, phase=PHASE),
@@ -145,7 +146,8 @@ def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
     Raises:
         StepError: includes are missing, or nothing was checked.
     """
-    if check.receipt:  # the folder is now configured differently, and not built
+    # The folder is now configured differently, and not built: the record says so.
+    if check.receipt:
         only = StepError("only the includes were checked")
         session.run_unseen(
             receipts.unfinished_steps(session.env, session.task, check.receipt, session.log, only)
@@ -195,6 +197,7 @@ def _declaring(name: str, headers: Iterable[Path]) -> str:
             declaration = pattern.search(untrusted.read_text(path, _LIMIT))
         except OSError:
             continue
+        # A header of the standard library's has names of its own for everything.
         if declaration and "/c++/" not in str(path):
             return f'#include "{path.as_posix().rpartition("include/")[2]}"'
     return ""

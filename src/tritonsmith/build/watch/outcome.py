@@ -84,7 +84,8 @@ def compare(before: RunOutcome, after: RunOutcome) -> OutcomeChange:
     grids = [changed_cells(old.pop(title, None), grid) for title, grid in new.items()]
     grids += [changed_cells(grid, None) for grid in old.values()]
     diffs = {"": tuple(_lines(before.lines, after.lines))}
-    for name in {**before.files, **after.files}:  # a file of only one run is a change, too
+    # A file that only one of the runs has is a change, too.
+    for name in {**before.files, **after.files}:
         diffs[name] = _texts(Path(name), before.files.get(name, ""), after.files.get(name, ""))
     return OutcomeChange(
         tuple(grid for grid in grids if grid),
@@ -232,12 +233,15 @@ class WatchReport:
             saved: the files that were saved before it.
             seconds: the duration of each part.
         """
+        # Compared with the last run of the same kind: after an error that was corrected, the difference to
+        # the last good run is what one wants to see.
         last, alike = self._last, self._by_verdict.get(made.verdict)
         self._last, self._by_verdict[made.verdict] = made, made
         known = replace(alike or replace(made, files={}), files=self._files)
         self._files = {**self._files, **made.files}
         if last is None:
-            if made.what:  # a build's lines are not printed as they arrive
+            # A build's lines are not printed as they arrive.
+            if made.what:
                 _print_all(made)
             _say(made, made.verdict, seconds)
             sys.stdout.flush()

@@ -90,7 +90,8 @@ def clone_of(settings: Settings, space: Workspace, cwd: Path) -> TritonClone:
         return own_clone(settings.triton.source, space)
     repository = git_worktrees.repository_of(located.root)
     top = (located.root / ".git").exists() or repository == located.root.resolve()
-    if repository is None or not top:  # an enclosing repository is not Triton's
+    # An enclosing repository, the user's notes for example, is not Triton's.
+    if repository is None or not top:
         raise FactError(
             "this folder is not in a git repository",
             where=located.root,
@@ -197,7 +198,8 @@ def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> P
     if existing and not checkout and records.env_file(space, name).is_file():
         return PreparedWorktree(existing, Plan("the worktree is there"))
     flags = commands.flags_of_last_build(request.env)
-    flags.pop("llvm.dir", None)  # may not fit this commit: `llvm.take` compares the pins
+    # It may not fit this commit: `take_llvm` compares the pins.
+    flags.pop("llvm.dir", None)
     text = record.env_text(wheel=bool(base.triton.wheel), flags=flags)
     steps = (
         Write(records.file(space, name), record.render(), phase=PHASE),
@@ -215,7 +217,8 @@ def _checkout(record: WorktreeRecord, branch: str, *, exists: bool) -> tuple[Ste
     rename = record.git("worktree", "repair", record.path)
     if path.is_dir() and there:
         return ()
-    if path.is_dir() and half and not partial.exists():  # a run was killed during the rename
+    # A run was killed between the rename and git's note of it.
+    if path.is_dir() and half and not partial.exists():
         return (rename,)
     if there:
         raise UsageError(
@@ -232,6 +235,8 @@ def _checkout(record: WorktreeRecord, branch: str, *, exists: bool) -> tuple[Ste
     return (
         *discard(record),
         MakeDir(path.parent, phase=PHASE),
+        # Checked out under a temporary name: a run that is killed leaves no folder in
+        # which somebody starts to work.
         record.git("worktree", "add", *how, str(partial), branch if exists else record.commit),
         Move(partial, path, phase=PHASE),
         rename,
@@ -243,6 +248,7 @@ def discard(record: WorktreeRecord) -> tuple[Step, ...]:
     partial = record.partial
     if not git_worktrees.at(Path(record.repository), partial):
         return ()
+    # `--force` twice, for one that an interrupted `add` left locked.
     remove = record.git("worktree", "remove", "--force", "--force", str(partial))
     headless = partial.exists() and not (partial / ".git").exists()
     return (record.git("worktree", "repair"), remove) if headless else (remove,)
@@ -262,6 +268,7 @@ def _branch(request: WorktreeRequest, clone: TritonClone, *, again: bool) -> tup
         hints = [f"to check it out: {command('worktree add', name)}", "or give a new branch another name"]
         raise UsageError(f"the branch {name!r} exists already", where=clone.repository, hints=hints)
     trees = git_worktrees.linked(clone.repository)
+    # git checks a branch out in one worktree only.
     taken = {current, *(tree.branch for tree in trees)}
     if request.branch or (exists and name not in taken):
         return name, exists

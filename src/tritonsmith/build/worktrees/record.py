@@ -83,7 +83,8 @@ class WorktreeRecord:
 
 
 def _toml(value: str | bool | tuple[str, ...]) -> str:
-    return json.dumps(value, ensure_ascii=False)  # TOML writes texts, lists and booleans like JSON
+    # TOML writes texts, lists and booleans like JSON.
+    return json.dumps(value, ensure_ascii=False)
 
 
 def file(space: Workspace, name: str) -> Path:

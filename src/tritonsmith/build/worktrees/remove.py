@@ -146,6 +146,7 @@ def _notes(tree: LinkedWorktree, record: WorktreeRecord) -> Iterator[str]:
 def _known(record: WorktreeRecord) -> tuple[LinkedWorktree | None, bool]:
     """Return git's entry for a worktree, and whether a killed `add` renamed it without telling git."""
     repository, path, partial = Path(record.repository), record.folder, record.partial
+    # A killed `add` renamed the folder without telling git.
     moved = git_worktrees.at(repository, partial) if path.exists() and not partial.exists() else None
     return (replace(moved, path=path), True) if moved else (git_worktrees.at(repository, path), False)
 
@@ -169,6 +170,7 @@ def _unknown(
 ) -> tuple[tuple[Step, ...], tuple[UniqueWork, ...], tuple[str, ...]]:
     """Return steps, losses and notes for a folder that the repository does not list as its worktree."""
     path, repository = record.folder, record.repository
+    # A folder that git does not know, outside the tool's own: nobody can tell whose it is.
     if not path.is_relative_to(space.worktrees):
         return (), (), (f"{path} is not a worktree of {repository}, and stays",)
     loss = UniqueWork(f"this folder is not a worktree of {repository}: git cannot tell what is in it")

@@ -42,6 +42,8 @@ def named(file: Path, table: Mapping[str, Any], around: Iterable[Path] = ()) -> 
     """
     marks = configs.load("source-trees")
     names = (*marks["version-control"], *marks["build"])
+    # Any folder above counts: an unpacked archive has no `.git`, and may be below one that has. What lies
+    # elsewhere the user wrote.
     if not any((folder / name).exists() for folder in (*file.parents, *around) for name in names):
         return {}
     return {key: table[key] for key in KEYS if table.get(key)}
@@ -78,4 +80,5 @@ def allow(file: Path, wanted: Mapping[str, Any], space: Workspace) -> None:
 
 
 def _record(file: Path, wanted: Mapping[str, Any], space: Workspace) -> Path:
+    # By the values themselves: a change of any of them, by a `git pull` for example, needs consent again.
     return space.root / "allowed" / digest(str(file), dict(wanted))

@@ -77,6 +77,8 @@ def opened(task: str, env_name: str, *, shared: bool = False) -> Iterator[Sessio
     env.make()
     purpose = f"{task} --env {env_name}"
     with ExitStack() as held:
+        # The environment's lock comes before the shared one in all tasks: two runs
+        # cannot wait for each other.
         held.enter_context(locks.hold(env.lock, purpose=purpose))
         if shared:
             held.enter_context(locks.hold(space.lock, purpose=purpose))

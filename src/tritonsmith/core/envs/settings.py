@@ -111,7 +111,10 @@ def load(
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     layers.append(("command line", given))
     settings = resolve(name if release else name_of(path), layers)
+    # Every file of the chain, not only the last: one from a checkout may inherit from one's
+    # own, and the other way round.
     for file, table, given_as in () if only_shown else chain:
+        # Files in these folders are the user's or the tool's own.
         if file.parent not in _folders():
             consent.check(file, table, workspace.default(), _around(given_as))
     return settings
@@ -139,6 +142,7 @@ def _lineage(path: Path, name: str) -> list[tuple[Path, dict[str, Any], str]]:
     """
     chain: list[tuple[Path, dict[str, Any], str]] = []
     while name:
+        # A circle would never end.
         if any(path == file for file, _, _ in chain):
             raise ConfigError("this env file inherits from itself", where=path)
         table = _read(path, heir=True)
@@ -146,7 +150,9 @@ def _lineage(path: Path, name: str) -> list[tuple[Path, dict[str, Any], str]]:
         name = table.pop(INHERITS, "")
         if not isinstance(name, str):
             raise ConfigError(f"{INHERITS} must be the name or path of an environment", where=path)
-        if name.endswith(".toml"):  # beside this file, not in the current folder
+        # Beside this file and not in the current folder: the meaning of a file must not
+        # depend on where one stands.
+        if name.endswith(".toml"):
             name = str(path.parent / Path(name).expanduser())
         path = find(name) if name else path
     return chain[::-1]
@@ -219,7 +225,9 @@ def available() -> list[tuple[str, Path, str]]:
     envs: dict[str, tuple[str, Path, str]] = {}
     for folder in _folders():
         for path in sorted(filter(Path.is_file, folder.glob("*.toml"))):
-            first = untrusted.text_if_any(path).partition("\n")[0]  # whoever asks for it is told of errors
+            # A list of environments must not fail at one unreadable file; whoever asks for that
+            # one is told of the error.
+            first = untrusted.text_if_any(path).partition("\n")[0]
             about = first.removeprefix("#").strip() if first.startswith("#") else ""
             name = name_of(path)
             if _is_name(name):
@@ -228,8 +236,9 @@ def available() -> list[tuple[str, Path, str]]:
 
 
 def _folders() -> list[Path]:
-    """Return the folders of env files; never the current one: a checkout must not name a compiler to run."""
+    """Return the folders of env files."""
     space = workspace.default()
+    # Never the current folder: a checkout must not name a compiler to run.
     return [user_settings_file().parent / "envs", configs.data_dir("envs"), space.worktrees, space.like]
 
 
@@ -300,6 +309,7 @@ def _checked(value: Any, hint: Any, key: str, source: str) -> Any:
     assert not isinstance(hint, UnionType)  # noqa: S101 - the schema has none
     if hint is int and type(value) is int and value < 0:
         raise ConfigError(f"{key} cannot be {value}", where=source, hints=["0 means as many as fit"])
+    # `type` and not `isinstance`: True is an int.
     if type(value) is not hint:
         raise ConfigError(f"{key} must be a {hint.__name__}, not {value!r}", where=source)
     if isinstance(value, str) and value:  # empty: not set

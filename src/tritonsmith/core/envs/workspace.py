@@ -74,6 +74,7 @@ class Workspace:
     def log(self, task: str) -> Path:
         """Return a new log file for one run of a task."""
         now = datetime.now().astimezone()
+        # The process id, because two runs of a task may start in one second.
         return self.root / "logs" / f"{now:%Y%m%d-%H%M%S}-{task}-{os.getpid()}.log"
 
     def run(

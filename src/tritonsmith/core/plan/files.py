@@ -50,9 +50,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
     It begins with the mode and the owner of a file that is there.
     """
+    # In the same folder, and so on the same file system: `rename` is atomic only there.
     fresh = path.with_name(f".{path.name}.tritonsmith")
     with _alone(fresh) as file:
         file.truncate(0)
+        # Without this a script would lose its x, and a file of root's written by `sudo` would
+        # keep its owner by chance.
         if path.is_file() and not path.is_symlink():
             _become(file.fileno(), path.lstat())
         yield file
@@ -73,14 +76,18 @@ def _alone(path: Path) -> BinaryIO:
     """Open a file to write, once nobody else does."""
     while True:
         with suppress(FileNotFoundError):
-            regular = stat.S_ISREG(path.lstat().st_mode)  # a link that came with a checkout leads elsewhere
-            if not regular or not os.access(path, os.W_OK):  # read-only, left by a run that was killed
+            # A link that came with a checkout leads elsewhere; a file that may not be written was left
+            # by a run that was killed.
+            regular = stat.S_ISREG(path.lstat().st_mode)
+            if not regular or not os.access(path, os.W_OK):
                 path.unlink()
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
         file = open(handle, "ab")  # noqa: PTH123, SIM115 - of a descriptor; the caller closes it
         with suppress(OSError):  # a network file system without locks does without
             fcntl.flock(file, fcntl.LOCK_EX)
-        with suppress(FileNotFoundError):  # the other process has given it its name
+        with suppress(FileNotFoundError):
+            # While this one waited, the other may have renamed its file: then the descriptor is of a file
+            # with another name, and a new one is opened.
             if os.path.samestat(os.fstat(handle), path.lstat()):
                 return file
         file.close()
@@ -108,11 +115,13 @@ def create(path: Path) -> BinaryIO:
 def link_or_create(path: Path, content: bytes, twin: Path | None = None) -> None:
     """Create a file, or a hard link to its twin, a file that already has this content."""
     if twin:
-        with suppress(OSError):  # no hard links here, or too many of this file
+        # A file system without hard links, or with too many of this file.
+        with suppress(OSError):
             path.hardlink_to(twin)
             return
     with path.open("xb", buffering=0) as file:
         left = memoryview(content)
+        # An almost full disk takes a part of it, and says so only by the count.
         while left:
             left = left[file.write(left) :]
 
@@ -128,7 +137,7 @@ def append(path: Path, line: str) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(handle, "ab", buffering=0) as file:  # noqa: PTH123 - of a descriptor
         left = memoryview(f"{line}\n".encode())
-        while left:  # an almost full disk takes a part
+        while left:
             left = left[file.write(left) :]
 
 

@@ -80,6 +80,7 @@ class ForkServer:
         with open(reading, "rb", buffering=0) as output:  # noqa: PTH123 - a descriptor
             try:
                 try:
+                    # The run writes to a pipe of ours directly: the server need not copy its output.
                     socket.send_fds(self._requests, [json.dumps(list(argv)).encode()], [writing])
                 finally:
                     os.close(writing)
@@ -118,7 +119,8 @@ class ForkServer:
             return
         self._requests, its = socket.socketpair()
         with its:
-            # Without -P, a file of the current folder would stand for a module of the standard library.
+            # Without -P a file of the current folder, `queue.py` say, would stand for a
+            # module of the standard library.
             argv = (sys.executable, "-P", "-m", __name__, str(its.fileno()), *self._calls)
             self._process = subprocess.Popen(
                 argv,
@@ -186,7 +188,8 @@ def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
         ended, ending = os.pipe()
         pid = os.fork()
         with contextlib.suppress(PermissionError, ProcessLookupError):
-            os.setpgid(pid, pid)  # by both: whoever comes second may rely on it
+            # By both sides: whoever comes second may rely on it.
+            os.setpgid(pid, pid)
         if pid == 0:
             for number, name in ((1, "stdout"), (2, "stderr")):
                 os.dup2(handles[0], number)
@@ -202,7 +205,8 @@ def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
             requests.sendall(f"{pid}\n".encode())
             used = _modules_used(requests, ended)
             code = _code(child, requests)
-            stopping.stop(child)  # what it has left running in its group
+            # The run has ended; what it has left running in its group has not.
+            stopping.stop(child)
             requests.sendall(f"{code}\n".encode())
         except OSError:  # nobody waits for it any more
             stopping.stop(child)
@@ -248,7 +252,8 @@ def _import(names: Sequence[str]) -> None:
     for name in names:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    gc.freeze()  # what is here stays shared with the forks
+    # Collected objects are written to, which copies their pages in each fork: frozen ones stay shared.
+    gc.freeze()
 
 
 def _main(handle: int, calls: Sequence[str]) -> None:

@@ -34,6 +34,8 @@ class GitRemote:
             return cls(url)
         change = {
             "GIT_CONFIG_COUNT": "1",
+            # `insteadOf` replaces the harmless URL where git reads it, so the whole one is in no command
+            # line, which `ps` shows to every user, and in no `.git/config`.
             "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf",
             "GIT_CONFIG_VALUE_0": bare,
         }

@@ -27,10 +27,10 @@ def mark(root: Path) -> None:
     """
     if is_marked(root):
         return
+    # A run that was killed between the tag and the marker leaves the tag alone, which is no foreign file.
     foreign = root.is_dir() and any(not is_begun(entry) for entry in root.iterdir())
-    if foreign and not is_marked(
-        root
-    ):  # another process may have marked it before we looked at what is in it
+    # Asked again: another process may have marked it between the two looks.
+    if foreign and not is_marked(root):
         raise OwnershipError(
             "refusing to use a folder that already contains files",
             where=root,
@@ -38,7 +38,8 @@ def mark(root: Path) -> None:
             hints=["set TRITONSMITH_HOME to an empty or new folder"],
         )
     root.mkdir(parents=True, exist_ok=True)
-    fresh = root / f"{_TAG}.{os.getpid()}"  # whoever marks it at the same time sees no half tag
+    # Whoever marks the folder at the same time sees no half tag.
+    fresh = root / f"{_TAG}.{os.getpid()}"
     fresh.write_text(f"{CACHEDIR_SIGNATURE}\n# This folder belongs to tritonsmith.\n", encoding="ascii")
     fresh.replace(root / _TAG)
     (root / _MARKER).write_text("schema = 1\n", encoding="ascii")
@@ -52,6 +53,7 @@ def is_begun(path: Path) -> bool:
 def is_marked(root: Path) -> bool:
     """Return whether `root` has a valid tag and marker, neither of them a link."""
     tag, marker = root / _TAG, root / _MARKER
+    # A link may lead to the marker of another folder.
     if tag.is_symlink() or marker.is_symlink() or not marker.is_file() or not tag.is_file():
         return False
     return tag.read_bytes().startswith(CACHEDIR_SIGNATURE.encode())
@@ -94,6 +96,7 @@ def _held(target: Path) -> str | None:
     """Return the content of a folder that must not be deleted; None if there is none."""
     if Path.home().resolve().is_relative_to(target):
         return "the folder contains the home folder"
+    # A disk that is mounted inside, or a bind mount of a container, holds what is not ours.
     if os.path.ismount(target) or any(mount.is_relative_to(target) for mount in _mount_points()):
         return "the folder is, or contains, a mount point"
     return None
@@ -125,6 +128,8 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(folder)
     except PermissionError:
         _unlock(folder)
+        # A build may have made folders read-only (Go's module cache, Nix). A second try tells
+        # which path is in the way.
         shutil.rmtree(folder, onerror=_named)
 
 

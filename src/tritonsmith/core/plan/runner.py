@@ -16,9 +16,8 @@ from tritonsmith.core.errors import InterruptedRunError, StepError
 from tritonsmith.core.plan import files
 from tritonsmith.core.plan.steps.base import PhaseDisplay, Plan, Step, StepTools, Tap
 
-_OURS = re.compile(
-    r"^\.(.+)\.tritonsmith$|^(.+)\.partial$"
-)  # names of files that get another when they are whole
+# Names of files that get another one when they are whole.
+_OURS = re.compile(r"^\.(.+)\.tritonsmith$|^(.+)\.partial$")
 
 
 @dataclass
@@ -65,6 +64,7 @@ class Runner:
             InterruptedRunError: ^C; everything finished so far is kept.
         """
         outcome = Outcome(self._log)
+        # All stamps are asked before the first step: a group whose stamp holds is skipped as a whole.
         todo = [step for step in plan.steps if not (step.stamp and step.stamp.holds())]
         outcome.skipped = len(plan.steps) - len(todo)
         if not todo:
@@ -80,11 +80,14 @@ class Runner:
         return outcome
 
     def _act_on(self, todo: list[Step], tools: StepTools, outcome: Outcome, *, stamped: bool) -> None:
+        # A group of steps shares a stamp, which its last step writes.
         last_of = {step.stamp: step for step in todo if step.stamp}
         for phase, steps in groupby(todo, key=lambda step: step.phase):
             with self._timed(phase, outcome):
                 for step in steps:
-                    if step.stamp:  # no longer true, even if this fails and the old inputs come back
+                    # The stamp no longer holds, even if this step fails and the old inputs come back: what
+                    # it stands for is being changed.
+                    if step.stamp:
                         step.stamp.path.unlink(missing_ok=True)
                     try:
                         _act(step, tools)
@@ -110,7 +113,8 @@ def _act(step: Step, tools: StepTools) -> None:
     try:
         step.act(tools)
     except OSError as error:
-        with suppress(OSError):  # the log's disk may be the full one
+        # The log's disk may be the full one.
+        with suppress(OSError):
             tools.write_log(f"failed: {error}")
         raise _explain(error, step.phase, step.title) from error
 

@@ -35,6 +35,7 @@ def err() -> Screen:
 def _screen(stream: TextIO | None, *, stderr: bool) -> Screen:
     from tritonsmith.core.ui.screen import Screen  # noqa: PLC0415 - `invoke --list` does without Rich
 
+    # A pipe has no width of its own; Rich would take 80 and break lines that a program reads.
     watched = stream is not None and stream.isatty()
     width = None if watched or os.environ.get("COLUMNS", "").isdecimal() else PIPE_WIDTH
     return Screen(  # `cuda:100:32` holds an emoji's name

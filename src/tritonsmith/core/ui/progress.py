@@ -74,7 +74,8 @@ class PhaseProgress:
         self._phase, self._began = phase, self._clock()
         self._said = self._began
         if self._bars:
-            title = " ".join(printable(phase).split())  # it names what a cache or an archive calls a kernel
+            # It names what a cache or an archive calls a kernel.
+            title = " ".join(printable(phase).split())
             self._bar = self._bars.add_task(title, total=None, current="", share="")
         else:
             self._say("...")

@@ -149,6 +149,7 @@ class Grid:
         if widths := self._widths(chosen, width):
             return self._drawn(chosen, widths), tuple(gone)
         bands = self._bands(chosen, width)
+        # A table that fits into one block when it is turned is easier to read so than cut into bands.
         if not bands or len(self._side_by_side_blocks(width)[2]) == 1:
             return self._turned(width), ()
         return self._banded(bands, width), tuple(gone)
@@ -178,6 +179,7 @@ class Grid:
             places = [place for place, floor in enumerate(floors) if narrowed[place] > floor]
             if not places:
                 break
+            # A broken name is worse than a broken sentence: columns of keys are the last to be narrowed.
             others = [place for place in places if chosen[place] >= self.keys and narrowed[place] > _TEXT]
             narrowed[max(others or places, key=lambda place: narrowed[place])] -= 1
         return narrowed

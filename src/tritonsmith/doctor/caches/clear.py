@@ -103,6 +103,7 @@ def prepare(
 
 def _step(content: Content, doomed: tuple[CacheEntry, ...], grace: float) -> RemoveEntries | None:
     """Return the step for a cache; None if there is nothing to delete and no leftover of a stopped run."""
+    # With the time of the last change: the step keeps an entry that somebody has changed since.
     names = tuple(SeenEntry(entry.name, entry.changed) for entry in doomed if entry.root is content.root)
     if not names and not content.trash:
         return None

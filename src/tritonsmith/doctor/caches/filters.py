@@ -108,6 +108,7 @@ def choose(
         left = [entry for entry in left if entry.changed < before]
     if filters.target:
         left = [entry for entry in left if _fits(entry, filters.target)]
+    # Metadata are read last, for what the cheap filters left: each is a file.
     return _stale(left, installed) if filters.stale else Chosen(tuple(left))
 
 
@@ -127,6 +128,7 @@ def _fits(entry: CacheEntry, target: tuple[str, ...]) -> bool:
 
 
 def _stale(entries: Iterable[CacheEntry], installed: tuple[InstalledTriton, ...]) -> Chosen:
+    # All entries would be stale, and the cache would be emptied.
     if not installed:
         raise FactError(
             "cannot determine which entries are stale: no Triton to compare with",
@@ -158,6 +160,7 @@ def staleness(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Stal
 
 def _may_spell(triton: InstalledTriton, era: Era) -> bool:
     """Report whether a Triton may use an era's names; a checkout may use those of the next release."""
+    # main has the last release's number for months, and may spell names as the next one does.
     ahead = triton.checkout and version_key(triton.version) < version_key(era.since)
     return ahead or era.holds(triton.version)
 
@@ -175,7 +178,8 @@ _SHOWN = 60  # characters of a command line
 def reason_to_keep(entry: CacheEntry, living: Living, now: float) -> str:
     """Return why an entry must be kept at a time (seconds since 1970); empty if it may be deleted."""
     limits = configs.load("triton-cache")["in-use"]
-    age = now - entry.changed / _NANOSECONDS  # negative after the clock was set back: counts as new
+    # Negative after the clock was set back: then the entry counts as new.
+    age = now - entry.changed / _NANOSECONDS
     for _, pid in entry.temporary:
         if _lives(pid, entry.changed):
             return f"process {pid} is writing to it"
@@ -186,6 +190,8 @@ def reason_to_keep(entry: CacheEntry, living: Living, now: float) -> str:
     users = _users(entry, living)
     if users and age < limits["finished"]:
         return f"made {max(age, 0):.0f} s ago, and {_named(users[0])} has Triton loaded"
+    # Some Tritons make an entry's folder when the process first needs it, and fail if it
+    # is gone at the next write.
     if users and entry.era in limits["folder-made-once"]:
         return f"{_named(users[0])} has a Triton loaded that fails if an entry's folder is deleted"
     return ""
@@ -221,6 +227,8 @@ def is_abandoned(pid: int, changed: int, now: float) -> bool:
 def _lives(pid: int, changed: int) -> bool:
     """Report whether an unfinished file's writer is alive, and not another process with the same number."""
     try:
-        return psutil.Process(pid).create_time() <= changed / _NANOSECONDS + 1  # a second for clock ticks
+        # A process that started after the file was written only has the writer's number.
+        # One second for clock ticks.
+        return psutil.Process(pid).create_time() <= changed / _NANOSECONDS + 1
     except psutil.Error:
         return False

@@ -124,7 +124,8 @@ def prepare(
             why=f"found: {', '.join(replaces)}; pip would mix the files of both",
             hints=[f"remove them first: {command('purge-wheels', env=env.name)}"],
         )
-    done = env.venv / venv.STAMP  # otherwise `up` and `install-triton` would consider theirs installed
+    # Otherwise `up` and `install-triton` would take their own Triton for installed.
+    done = env.venv / venv.STAMP
     # Reinstalled even if it exists: the purge may have removed files that it shared with others.
     argv = venv.pip_install(env.python, "--force-reinstall", _plain(requirement))
     steps = (
@@ -239,6 +240,8 @@ def _satisfied(requirement: Requirement, version: str) -> bool:
     """Report whether a published wheel of that version will do; `+git...` marks a private build."""
     try:
         parsed = Version(version)
+        # `+git...` marks a private build: its version satisfies the requirement and
+        # says nothing of its commit.
         return parsed.local is None and requirement.specifier.contains(parsed)
     except InvalidVersion:
         return False

@@ -107,6 +107,7 @@ def _described(distribution: Distribution) -> Owner:
     version = distribution.version
     commit, known_by = package_owners.commit_in(version), ""
     if not commit:
+        # pip's record of a source in git is the only trace where the version has no commit.
         commit, known_by = package_owners.editable_commit(distribution.info), "direct_url.json"
     if not commit and distribution.name == "triton":
         rows = (row for row in pytorch_pins.releases() if row.cuda.version == version)

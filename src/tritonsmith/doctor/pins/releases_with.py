@@ -147,6 +147,7 @@ class _Asked:
     """A commit, main and every pin as one graph, with a cache of results, as releases share pins."""
 
     def __init__(self, clone: Repo, commit: str, main: str, pins: Iterable[str]) -> None:
+        # The history is read once, as one graph: a question to git for each of 100 pins would take minutes.
         tips = {commit, *filter(None, (main,)), *pins}
         self._clone = clone
         self._commit = commit
@@ -158,6 +159,7 @@ class _Asked:
         self._older = self._ancestors(commit)
         self._known: dict[str, Standing] = {}
         self._bodies = _bodies(clone, tips)
+        # A copy of a commit cannot be among its own ancestors.
         later = sorted(self._graph.keys() - self._older, key=lambda name: (self._graph[name].committed, name))
         self._picks = tuple(candidate for candidate in later if self._is_pick(candidate))
         same, self._reverse = _same_changes(clone, commit, tips)
@@ -213,6 +215,7 @@ class _Asked:
         for revert in reverts.values():
             if revert not in self._reverse and not _is_sure_revert(subject := self._graph[revert].subject):
                 return Standing("undecided", f"{revert[:10]} may revert it: {subject}", doubt=True)
+        # The last revert is the one with the most history behind it: dates are the author's clock.
         last = max(reverts.values(), key=lambda name: len(self._ancestors(name)))
         if again := self._namesake(held - self._ancestors(last), copies):
             why = f"{again[:10]} has its title, after {last[:10]} reverted it"
@@ -272,6 +275,8 @@ class _Asked:
         strangers = [
             other
             for other in others
+            # A copy cannot have been committed before the original was written; an
+            # hour, because clocks differ.
             if self._graph[other].committed >= requested.written - _HOUR and self._is_stranger(other)
         ]
         files = _files(self._clone, {self._commit, *strangers})
@@ -316,7 +321,8 @@ class _Asked:
         if not often:
             return commits, pulls
         quoted = named[:-1] or named
-        if often > 1:  # a revert of a revert concerns the last one that it quotes
+        # A revert of a revert concerns the last one that it quotes.
+        if often > 1:
             quoted = quoted[-1:]
         mains = {number: self._own[number] for number in quoted if number in self._own}
         picked = {

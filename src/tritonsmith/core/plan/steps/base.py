@@ -168,6 +168,7 @@ def _common_folder(steps: Iterable[Step]) -> str:
 
 def digest(*parts: object) -> str:
     """Return a short, stable key for inputs: 16 hex digits of the SHA-256 of their JSON."""
+    # JSON and not `repr` or `hash`: the key is compared by later versions of Python and of this tool.
     encoded = json.dumps(parts, sort_keys=True, default=_plain)
     return hashlib.sha256(encoded.encode()).hexdigest()[:16]
 
@@ -321,12 +322,14 @@ class StepTools:
 
         def on_line(said: str) -> None:
             nonlocal numbered
+            # Before anything else sees the line: the log, the screen and the error are written from it.
             line = hide(said)
             kept.append(line)
             self._log.write(f"{line}\n")
             if match := _NUMBERED.match(line):
                 numbered = True
                 self.update(int(match[1]), int(match[2]), match[3])
+            # Once a program counts its steps, its other lines (warnings) would only flicker in the bar.
             elif line.strip() and not numbered:
                 self.update(0, None, line.strip())
 
@@ -347,7 +350,8 @@ class StepTools:
 
     def transfer(self, title: str) -> Callable[[int, int | None], None]:
         """Return a callback that reports the bytes of one file."""
-        shown = redact.hidden(title)  # before the screen cuts it
+        # Before the screen cuts it: half a secret has no form by which it is recognised.
+        shown = redact.hidden(title)
         return lambda done, total: self.update(done, total, shown)
 
     def write_log(self, *lines: str) -> None:
