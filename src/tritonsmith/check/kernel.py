@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.ir import Operation
 
@@ -49,6 +50,9 @@ class TritonKernel:
         return self.functions[self.main]
 
 
+# The first text, and those before and after the culprit, are needed again when it is blamed. Nothing changes
+# a module once it is parsed.
+@lru_cache(maxsize=4)
 def parsed(raw: str) -> TritonKernel | None:
     """Parse the functions of a module, and find the kernel; None if LLVM's dialect has begun.
 

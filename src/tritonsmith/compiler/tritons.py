@@ -23,6 +23,7 @@ from tritonsmith.compiler import manifest, signature, targets
 from tritonsmith.compiler.interpreter import Interpreter, choose_interpreter
 from tritonsmith.compiler.request import CompileRequest, Sweep
 from tritonsmith.compiler.targets import Target
+from tritonsmith.core.command_line import command
 from tritonsmith.core.envs import session, settings, workspace
 from tritonsmith.core.envs.session import Session
 from tritonsmith.core.envs.workspace import EnvDir
@@ -161,11 +162,16 @@ def _from(
         return _installed()
     if is_nightly(word):
         if nightlies is None:
-            raise UsageError(f"{word} needs an index of nightlies", hints=["bisect --nightlies URL has one"])
+            raise UsageError(
+                f"{word} needs an index of nightlies",
+                hints=[f"name one: {command('bisect', nightlies='URL')}"],
+            )
         return _nightly(word.removeprefix(_NIGHTLY), nightlies())
     if word.startswith(_COMMIT):
         if clone is None:
-            raise UsageError(f"{word} needs a clone of Triton", hints=["bisect --source CLONE has one"])
+            raise UsageError(
+                f"{word} needs a clone of Triton", hints=[f"name one: {command('bisect', source='CLONE')}"]
+            )
         return _commit(word.removeprefix(_COMMIT).strip(), clone)
     return None
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from tests.unit.check.texts import ADD, LOOP, checked, indexed
+from tritonsmith.check import limited
+from tritonsmith.check.answer import CheckedPass
 from tritonsmith.check.evaluate import EvaluatedProgram
 from tritonsmith.check.limited import LimitedChecks
 from tritonsmith.check.memory import GlobalMemory, base
@@ -46,6 +51,12 @@ def request(folder: Path, *texts: str) -> dict[str, Any]:
     }
 
 
+def process_of(checks: LimitedChecks) -> int:
+    """The process that forks for each check."""
+    assert checks._server._process
+    return checks._server._process.pid
+
+
 def test_another_process_answers_as_this_one_does(tmp_path: Path) -> None:
     wrong = ADD.replace('"arith.mulf"', '"arith.divf"')
     with LimitedChecks() as checks:
@@ -57,11 +68,34 @@ def test_another_process_answers_as_this_one_does(tmp_path: Path) -> None:
     assert "tt.strange" in (caught.value.why or "")
 
 
-def test_what_was_checked_until_the_time_is_over_is_there(tmp_path: Path) -> None:
-    with LimitedChecks(timeout=15) as checks:
+def test_a_check_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    with LimitedChecks(timeout=1) as checks, pytest.raises(UndecidedError) as caught:
+        checks.check(request(tmp_path, SLOW, ADD))
+    assert caught.value.why == "the check takes longer than 1 s (--timeout)"
+
+
+def test_what_was_checked_until_the_time_is_over_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The alarm of the limit comes while the third text is read, however fast this machine is."""
+    rows: list[CheckedPass] = []
+    real = limited._row
+
+    def row_of(content: Mapping[str, Any]) -> CheckedPass:
+        rows.append(real(content))
+        return rows[-1]
+
+    def stop() -> bool:
+        if len(rows) == 5:  # two texts were begun and have ended, and the third was begun
+            (child,) = psutil.Process(process_of(checks)).children()
+            child.send_signal(signal.SIGALRM)
+        return False
+
+    monkeypatch.setattr(limited, "_row", row_of)
+    with LimitedChecks(timeout=600, stop=stop) as checks:
         answer = checks.check(request(tmp_path, ADD, ADD.replace("%sum", "%other"), SLOW))
     assert [one.status for one in answer.passes] == ["reference", "equal", "unknown"]
-    assert answer.reasons == ["the check takes longer than 15 s (--timeout)"]
+    assert answer.reasons == ["the check takes longer than 600 s (--timeout)"]
     assert answer.culprit is None
 
 

@@ -162,7 +162,8 @@ def culprit_command(finding: Violation, file: Path, a: Triton, b: Triton) -> str
 
 def differences_command(finding: Violation) -> str:
     """Return the command that shows what differs in the stages; nothing is compiled again."""
-    return command("compare", *finding.folders, diff=True)
+    before, after = finding.folders
+    return command("compare", before, after, diff=True)
 
 
 def between(a: Triton, b: Triton) -> tuple[str, ...]:

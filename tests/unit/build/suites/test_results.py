@@ -67,7 +67,8 @@ def run(tmp_path: Path, text: str) -> tuple[results.PytestResult, ...]:
 
 
 def test_pytest(tmp_path: Path) -> None:
-    found = {one.name: (one.file, one.word, one.why.partition("\n")[0]) for one in run(tmp_path, PYTHON)}
+    rows = run(tmp_path, PYTHON)
+    found = {one.name: (one.file, one.word, one.why.partition("\n")[0]) for one in rows}
     assert found == {
         "test_good": ("test_x.py", "passed", ""),
         "TestGroup::test_some[1]": ("test_x.py", "passed", ""),
@@ -76,7 +77,7 @@ def test_pytest(tmp_path: Path) -> None:
         "test_expected": ("test_x.py", "xfailed", ""),
         "test_error": ("test_x.py", "error", "failed on setup with \"KeyError: 'x'\""),
     }
-    words = {one.name: results.of_pytest("gpu-less", one).word for one in run(tmp_path, PYTHON)}
+    words = {one.name: results.of_pytest("gpu-less", one).word for one in rows}
     assert words["TestGroup::test_some[2]"] == words["test_error"] == "failed"
     assert words["test_expected"] == "passed"
 
