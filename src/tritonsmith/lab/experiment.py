@@ -22,7 +22,7 @@ from tritonsmith.lab.model import Observation, Verdict
 
 BASELINE = "nothing changed"
 BY_HAND = Observation(Verdict.SKIP, why="skipped by hand")
-_FLAKY = "flaky: "
+FLAKY = "flaky: "  # the beginning of a reason: the tests of a change disagree
 # Folders of the workspace that hold nothing but experiments.
 _OURS = ("triage", "passes/knockout", "passes/reduce", "passes/isolate", "reduce", "blame")
 
@@ -123,7 +123,7 @@ def agreed(tests: Sequence[Observation]) -> Observation:
         return replace(untested or tests[-1], seconds=seconds, metrics=metrics)
     counts = ", ".join(f"{number} {verdict}" for verdict, number in sorted(verdicts.items()))
     figures = "; ".join(dict.fromkeys(test.figures for test in tests if test.figures))
-    why = f"{_FLAKY}{counts} of {len(tests)} tests"
+    why = f"{FLAKY}{counts} of {len(tests)} tests"
     return Observation(Verdict.SKIP, figures, why, seconds, metrics=metrics)
 
 
@@ -150,7 +150,7 @@ def steady(
                     before.figures or before.why or "another result" for before in (earlier[-1], observation)
                 )
                 yield Observation(
-                    Verdict.SKIP, why=f"{_FLAKY}{', then '.join(both)}", seconds=observation.seconds
+                    Verdict.SKIP, why=f"{FLAKY}{', then '.join(both)}", seconds=observation.seconds
                 )
             else:
                 yield observation
@@ -160,7 +160,7 @@ def steady(
 
 def ruled_out(observation: Observation) -> bool:
     """Report whether a change has no result because a person skipped it, or because its tests disagree."""
-    by_hand = observation.why == BY_HAND.why or observation.why.startswith(_FLAKY)
+    by_hand = observation.why == BY_HAND.why or observation.why.startswith(FLAKY)
     return observation.verdict is Verdict.SKIP and by_hand
 
 
@@ -196,11 +196,49 @@ def begun(
     notes = _begun(
         folder, digest(task, tritonsmith.__version__, _tool(), key), space, task, baseline, silent=silent
     )
+    with _governed(notes, rules):
+        yield notes
+
+
+@contextmanager
+def recorded(
+    folder: Path, key: object, task: str, rules: Rules, clear: Callable[[], None] = lambda: None
+) -> Iterator[tuple[Journal, Journal | None]]:
+    """Yield a new journal of an experiment, and the one of the same experiment whose run was stopped.
+
+    For a subject that finds its own results again: it decides which observations of that run still hold, and
+    takes them up with `Journal.recall`. So there is no baseline to test once more. What a person has skipped
+    stays skipped.
+
+    Args:
+        folder: of the journal, which is locked.
+        key: all that its tests depend on but the change.
+        task: name of the command.
+        rules: how often each change is tested, and which are not.
+        clear: removes what an earlier run has left, where there is nothing to go on with.
+    """
+    path = folder / journal.FILE
+    whole = digest(task, tritonsmith.__version__, _tool(), key)
+    old = journal.read(path)
+    earlier = old if old and not old.ended and old.key == whole else None
+    if earlier is None:
+        clear()
+    notes = Journal(path, whole)
+    notes.begin()
+    for name in sorted(earlier.skipped) if earlier else ():
+        notes.skip(name)
+    with _governed(notes, rules):
+        yield notes, earlier
+
+
+@contextmanager
+def _governed(notes: Journal, rules: Rules) -> Iterator[None]:
+    """Apply the rules to a journal, and end it with an error that would come again; ^C ends nothing."""
     notes.confirm = rules.confirm
     for name in rules.skip:
         notes.skip(name)
     try:
-        yield notes
+        yield
         _check_names(rules.skip, notes.asked)
     except InterruptedRunError:
         raise

@@ -91,6 +91,15 @@ class Journal:
         self._used[change] += 1
         self._append(_row(change, observation))
 
+    def recall(self, change: str, observation: Observation) -> None:
+        """Append an observation of an earlier run, which `known` then has.
+
+        Raises:
+            StepError: as `add`.
+        """
+        self.seen[change].append(observation)
+        self._append({"change": change, **asdict(observation)})
+
     def end(self, answer: str) -> None:
         """Append the answer in one line: the next run begins anew.
 

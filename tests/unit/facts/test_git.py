@@ -13,7 +13,7 @@ from tests.unit.facts import fakes
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import git, git_history
 from tritonsmith.facts.git import BranchChanges, GitHead
-from tritonsmith.lab.study import git_sources
+from tritonsmith.lab.study import study
 
 Arm = Callable[[Path, str], None]
 
@@ -151,7 +151,7 @@ def test_a_partial_clone_that_says_how_to_fetch_may_not(
     with pytest.raises(FactError, match="missing in the clone, and could not be fetched"):
         read_by_library(partial)
     with pytest.raises(FactError):
-        git_sources.History(f"{partial}@HEAD").content("3.5.0", "file")
+        study.History(f"{partial}@HEAD").content("3.5.0", "file")
     touch_file(partial)
     git.head(partial)
     git.changes(partial)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import CompileOptions, compared_kernels, parse_stages
 from tritonsmith.cli.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.cli.tasks.options import DRY_RUN, FAIL_ON, JOBS, JSON, OUT, SCHEDULER, TIMEOUT, WHEEL_ENV
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def compare_(
     context: Any,
     what: CompileOptions,
+    tests: ExperimentOptions,
     side_a: str = word("version, environment, interpreter, target, NAME=VALUE, or folder"),
     side_b: str = word("the other side, given in the same way"),
     kernel: str = word("FILE, FILE:KERNEL, or a kernels file; none where A and B are folders", ""),
@@ -36,24 +38,27 @@ def compare_(
     """Compile kernels with two Tritons or option sets, and compare."""
     from tritonsmith.cli.tasks import output
     from tritonsmith.compiler import tritons
-    from tritonsmith.lab.compare import diff as compare_diff
-    from tritonsmith.lab.compare import inputs, thresholds
+    from tritonsmith.lab.batch.run import BatchOptions
+    from tritonsmith.lab.compare import thresholds, two_sides
 
     limits = thresholds.parse(fail_on)
     names = parse_stages(stage)
     first, second = tritons.parse(side_a), tritons.parse(side_b)
-    wanted = inputs.prepare(first, second, compared_kernels(kernel, what), out)
-    if dry_run:
-        output.plan(inputs.plan(wanted, env))
+    sides = two_sides.prepare(first, second, compared_kernels(kernel, what), out)
+    if tests.show_status(sides.out, thresholds.WORDS, json=json):
         return
-    with inputs.held(wanted):
-        made = inputs.compile_missing(wanted, scheduler, jobs=jobs, timeout=timeout, env=env, silent=json)
-        found = compare_diff.compare(*made, names=(first.label, second.label))
-        _print(found, limits, out, diff=diff, stages=names, json=json)
+    if dry_run:
+        output.plan(two_sides.plan(sides, env))
+        return
+    options = BatchOptions(scheduler, jobs, timeout, env, silent=json)
+    with two_sides.held(sides):
+        comparison, journal = two_sides.execute(sides, limits, options, tests.rules)
+        tests.write_page(journal, "compare", [journal.answer], thresholds.WORDS)
+        _print(comparison, limits, out, diff=diff, stages=names, json=json)
 
 
 def _print(
-    found: Comparison,
+    comparison: Comparison,
     limits: tuple[Threshold, ...],
     out: Path | None,
     *,
@@ -68,23 +73,23 @@ def _print(
     from tritonsmith.core.ui import console
     from tritonsmith.lab.compare import report, thresholds
 
-    judgement = thresholds.check(found, limits)
+    judgement = thresholds.check(comparison, limits)
     violations, unchecked = judgement.violations, None
     try:
-        thresholds.require(judgement, found)
+        thresholds.require(judgement, comparison)
     except FactError as error:  # raised below, after the tables
         violations, unchecked = (), error
-    content = dumps(report.as_json(found, limits, violations), indent=2)
-    for text in found.notes:
+    content = dumps(report.as_json(comparison, limits, violations), indent=2)
+    for text in comparison.notes:
         console.note(text)
     if json:
         console.write(content)
     else:
-        _print_tables(found, stages, diff=diff)
+        _print_tables(comparison, stages, diff=diff)
     if out:
         space = workspace.default()
         space.claim()
-        space.run(report.files(found, f"{content}\n", out), "kernel.compare", quiet=True)
+        space.run(report.files(comparison, f"{content}\n", out), "kernel.compare", quiet=True)
         console.note(f"the outputs, the diffs and {report.FILE} are in {out}")
     if unchecked:
         raise unchecked
@@ -98,19 +103,19 @@ def _print(
         console.out().print(report.verdict(limits, violations), markup=False)
 
 
-def _print_tables(found: Comparison, stages: tuple[str, ...], *, diff: bool) -> None:
+def _print_tables(comparison: Comparison, stages: tuple[str, ...], *, diff: bool) -> None:
     from tritonsmith.core.ui import console
     from tritonsmith.core.ui import diff as ui_diff
     from tritonsmith.lab.compare import report
 
     out = console.out()
-    for line in report.head(found):
+    for line in report.head(comparison):
         out.print(line, markup=False)
-    for block in report.blocks(found):
+    for block in report.blocks(comparison):
         out.print(block)
     if not (diff or stages):
         return
-    texts = [lines for _, _, lines in report.differences(found, stages)]
+    texts = [lines for _, _, lines in report.differences(comparison, stages)]
     for lines in texts:
         if out.is_terminal:
             out.print(ui_diff.coloured(lines), end="")

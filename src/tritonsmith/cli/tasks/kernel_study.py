@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, listed_kernels
 from tritonsmith.cli.tasks.option_fields import CommaLists, flag
 from tritonsmith.cli.tasks.options import (
@@ -25,13 +26,14 @@ from tritonsmith.cli.tasks.task import task
 if TYPE_CHECKING:
     from tritonsmith.compiler.kernels.kernel_list import ListedKernel
     from tritonsmith.compiler.tritons import Triton
-    from tritonsmith.lab.study.plan import StudyCell
+    from tritonsmith.lab.study.study import StudyCell
 
 
 @task(tables=True)
 def study(
     context: Any,
     what: KernelOptions,
+    tests: ExperimentOptions,
     kernels: str = COMPILED_KERNEL,
     triton: CommaLists = flag("versions, environments, interpreters: 3.2.0,3.6.0,debug (repeatable)", ()),
     source: str = flag("clone to read kernels from, at each version's commit; or CLONE@REF", ""),
@@ -52,8 +54,9 @@ def study(
     from tritonsmith.core.errors import UsageError
     from tritonsmith.core.ui import console
     from tritonsmith.inspect.resources import plot as resources_plot
-    from tritonsmith.lab.study import git_sources, plan
+    from tritonsmith.lab.batch.run import BatchOptions
     from tritonsmith.lab.study import site as study_site
+    from tritonsmith.lab.study import study as use_case
 
     if json and csv:
         raise UsageError("--json and --csv contradict each other", hints=["omit one of them"])
@@ -66,18 +69,24 @@ def study(
     tritons = _sides(triton)
     entries, path = _entries(kernels, what)
     folder = out or workspace.default().root / "studies" / folder_name(path.stem)
-    prepared = plan.prepare(
+    if tests.show_status(folder, use_case.WORDS, json=json):
+        return
+    prepared = use_case.prepare(
         entries,
         tritons,
         targets.parse_all(what.target) or targets.default(),
         folder,
         path.parent,
-        git_sources.History(source) if source else None,
+        use_case.History(source) if source else None,
     )
     if dry_run:
         output.plan(prepared.plan())
         return
-    cells = plan.execute(prepared, scheduler, count=jobs, timeout=timeout, silent=json or csv)
+    options = BatchOptions(scheduler, jobs, timeout, resume=True, silent=json or csv)
+    cells, journal, doubts = use_case.execute(prepared, options, tests.rules)
+    tests.write_page(journal, "study", [journal.answer], use_case.WORDS)
+    for doubt in doubts:
+        console.warn(doubt)
     if site:
         console.note(f"the site is {study_site.write(cells, site)}")
     _print(cells, folder, plot, json=json, csv=csv)
@@ -117,14 +126,14 @@ def _sides(words: Iterable[str]) -> list[Triton]:
     from tritonsmith.compiler import tritons
     from tritonsmith.core.errors import UsageError
 
-    found = [tritons.parse(word) for word in tritons.joined(words)]
-    if not found:
+    sides = [tritons.parse(word) for word in tritons.joined(words)]
+    if not sides:
         raise UsageError("no Triton is given", hints=["--triton 3.2.0,3.6.0"])
-    for side in found:
+    for side in sides:
         if not (side.env or side.version or side.python):
             hints = ["a version, an environment or an interpreter: --triton 3.2.0,debug"]
             raise UsageError(f"--triton cannot be {side.label!r}", hints=hints)
-    return found
+    return sides
 
 
 def _print(cells: Sequence[StudyCell], folder: Path, picture: Path | None, *, json: bool, csv: bool) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.cli.tasks import output
+from tritonsmith.cli.tasks.experiments import ExperimentOptions
 from tritonsmith.cli.tasks.kernel_options import CompileOptions, listed_kernels
 from tritonsmith.cli.tasks.option_fields import OutFile, again, flag, word
 from tritonsmith.cli.tasks.options import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 def rehearse(
     context: Any,
     what: CompileOptions,
+    tests: ExperimentOptions,
     kernels: str = word("kernels file, or FILE:NAME; the corpus if omitted", ""),
     corpus: Path | None = CORPUS,
     from_: str = TODAY,
@@ -47,27 +49,33 @@ def rehearse(
     """Compile a corpus with two Tritons and report regressions."""
     from tritonsmith.core.envs import workspace
     from tritonsmith.core.errors import UsageError
+    from tritonsmith.lab.batch.run import BatchOptions
+    from tritonsmith.lab.compare import thresholds
     from tritonsmith.lab.rehearse import assessment, page, rehearsal, report
 
-    terms = assessment.limits(fail_on)
+    limits = assessment.limits(fail_on)
     sides = rehearsal.parse_side(from_, "--from"), rehearsal.parse_side(to, "--to")
     file, name = _listed(kernels, corpus)
     if source and not source.is_dir():
         raise UsageError("--source is not a folder", where=source, hints=["give a checkout of Triton"])
     entries = listed_kernels(file, name)
-    wanted = rehearsal.prepare(entries, file, what.flags(), *sides, base=source or file.parent)
-    if dry_run:
-        output.plan(wanted.plan())
+    upgrade = rehearsal.prepare(entries, file, what.flags(), *sides, base=source or file.parent)
+    if tests.show_status(upgrade.folder, thresholds.WORDS, json=json):
         return
-    place = workspace.default().root / "rehearsals" / page.name(wanted)
+    if dry_run:
+        output.plan(upgrade.plan())
+        return
+    place = workspace.default().root / "rehearsals" / f"{upgrade.name}.html"
     place = out.path(place.name) if out else place
     page.check(place)
-    made = rehearsal.execute(wanted, scheduler, count=jobs, timeout=timeout, silent=json)
-    verdict = assessment.check(made.comparison, terms)
-    page.write(wanted, made, terms, verdict, place)
+    options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
+    result, journal = rehearsal.execute(upgrade, limits, options, tests.rules)
+    tests.write_page(journal, "rehearse", [journal.answer], thresholds.WORDS)
+    answer = assessment.check(result.comparison, limits)
+    page.write(upgrade, result, limits, answer, place)
     if json:
-        output.json(report.as_json(wanted, made, terms, verdict))
-    _print(wanted, made, verdict, place, json=json)
+        output.json(report.as_json(upgrade, result, limits, answer))
+    _print(upgrade, result, answer, place, json=json)
 
 
 def _listed(kernels: str, corpus: Path | None) -> tuple[Path, str]:
@@ -90,23 +98,23 @@ def _listed(kernels: str, corpus: Path | None) -> tuple[Path, str]:
 
 
 def _print(
-    wanted: UpgradeRehearsal, made: RehearsalResult, verdict: Assessment, place: Path, *, json: bool
+    upgrade: UpgradeRehearsal, result: RehearsalResult, answer: Assessment, place: Path, *, json: bool
 ) -> None:
     from tritonsmith.core.errors import FactError, SmithError
     from tritonsmith.core.ui import console
     from tritonsmith.lab.rehearse import report
 
     if not json:
-        for block in report.blocks(made, verdict):
+        for block in report.blocks(result, answer):
             console.out().print(block)
-        for line in report.commands(wanted, verdict.findings):
+        for line in report.commands(upgrade, answer.findings):
             console.out().print(console.typed(line), markup=False)
     console.note(f"the page is {place}")
-    if verdict.findings:
-        raise SmithError(verdict.words, hints=["the page and --json have all values and messages"])
-    if verdict.unchecked:
-        raise FactError(verdict.words, hints=["a check of nothing does not pass: omit it from --fail-on"])
-    if verdict.doubts:
-        console.warn(verdict.words)
+    if answer.findings:
+        raise SmithError(answer.words, hints=["the page and --json have all values and messages"])
+    if answer.unchecked:
+        raise FactError(answer.words, hints=["a check of nothing does not pass: omit it from --fail-on"])
+    if answer.doubts:
+        console.warn(answer.words)
     elif not json:
-        console.out().print(verdict.words, markup=False)
+        console.out().print(answer.words, markup=False)

@@ -48,6 +48,7 @@ class BatchOptions:
         env: of Tritons that name none.
         resume: points that are there already are not compiled again: see `kept.find`.
         silent: show no progress.
+        strict: that every job is refused for the same reason is an error, not a row of each manifest.
     """
 
     scheduler: str = ""
@@ -56,6 +57,7 @@ class BatchOptions:
     env: str = "wheel"
     resume: bool = False
     silent: bool = False
+    strict: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,15 +91,17 @@ def run(
         The manifest of each job's folder, in the order of the jobs.
     """
     options = BatchOptions(scheduler, count, timeout, env, resume, silent)
-    manifests = {job.out: manifest for job, manifest in compiled(jobs, options)}
+    manifests = {job.out: manifest for job, manifest, _ in compiled(jobs, options)}
     return [manifests[job.out] for job in jobs]
 
 
-def compiled(jobs: Sequence[CompileJob], options: BatchOptions) -> Iterator[tuple[CompileJob, Manifest]]:
+def compiled(
+    jobs: Sequence[CompileJob], options: BatchOptions
+) -> Iterator[tuple[CompileJob, Manifest, bool]]:
     """Compile jobs, and yield each with the manifest of its folder as soon as that is written.
 
-    Results that are there come first. A kernel that a Triton refuses, or whose process dies, is a row of its
-    manifest.
+    The third value is whether something was compiled; results that are there come first. A kernel that a
+    Triton refuses, or whose process dies, is a row of its manifest.
 
     Args:
         jobs: the jobs; their folders are all different.
@@ -118,7 +122,7 @@ def compiled(jobs: Sequence[CompileJob], options: BatchOptions) -> Iterator[tupl
         if rest := kept.rest(job, old):
             left.append(rest)
         else:
-            yield by_folder[out], kept.merged(job, options.env, parts[out])
+            yield by_folder[out], kept.merged(job, options.env, parts[out]), False
     if not left:
         return
     refused: list[SmithError] = []
@@ -126,13 +130,13 @@ def compiled(jobs: Sequence[CompileJob], options: BatchOptions) -> Iterator[tupl
         for out in _filled(left, parts, refused, options):
             manifest = kept.merged(whole[out], options.env, parts[out])
             _write(manifest)
-            yield by_folder[out], manifest
+            yield by_folder[out], manifest, True
     except KeyboardInterrupt:
         if not options.resume:
             raise InterruptedRunError("interrupted") from None
         hints = ["run the same command again to continue"]
         raise InterruptedRunError("interrupted; completed results are kept", hints=hints) from None
-    if len(refused) == len(whole) and len(set(map(str, refused))) == 1:
+    if options.strict and len(refused) == len(whole) and len(set(map(str, refused))) == 1:
         raise refused[0]
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tritonsmith.compiler.manifest import Manifest
-from tritonsmith.compiler.resources import measure
-from tritonsmith.compiler.resources.table import CAN_LAUNCH, LAUNCH, ResourceRow, Value
+from tritonsmith.compiler.resources.table import CAN_LAUNCH, LAUNCH, Value
 from tritonsmith.core.errors import FactError
 from tritonsmith.inspect.show import stage as show_stage
 from tritonsmith.ir.normalize import diff as normalize_diff
 from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import metrics
+from tritonsmith.lab.batch import kept
+from tritonsmith.lab.batch.kept import FolderMetrics
 from tritonsmith.lab.compare import matching
 from tritonsmith.lab.compare.matching import Pair, Unpaired
 from tritonsmith.lab.metrics import TIME, Measured, Metric, growth
@@ -155,9 +157,19 @@ class Comparison:
 
 
 def compare(
-    a: Sequence[Manifest], b: Sequence[Manifest], *, names: tuple[str, str] = ("A", "B")
+    a: Sequence[Manifest],
+    b: Sequence[Manifest],
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    metrics_of: Callable[[Manifest], FolderMetrics] = kept.measured_now,
 ) -> Comparison:
     """Pair the compiles in the output folders of two sides, and find the differences.
+
+    Args:
+        a: the folders of the first side.
+        b: of the second.
+        names: of the sides.
+        metrics_of: measures a folder.
 
     Raises:
         FactError: there is not one pair, or a file of a compile cannot be read.
@@ -172,37 +184,42 @@ def compare(
             or "neither side has a compile",
             hints=["counterparts share the kernel, target and sweep: docs/compare.md"],
         )
-    rows: dict[tuple[str, str], ResourceRow] = {}
+    measured: dict[Path, FolderMetrics] = {}
     notes = list(_about_files(paired.pairs))
     for side, manifests in (("A", a), ("B", b)):
         for manifest in manifests:
-            found = measure.of_manifest(manifest)
-            rows |= {(str(manifest.folder), row.point): row for row in found.rows}
-            said = (*manifest.warnings, *found.warnings, *found.notes, *measure.without_text(manifest))
-            notes += [f"{side}, {manifest.kernel}: {text}" for text in said]
-    compared = tuple(_compared(pair, rows) for pair in paired.pairs)
+            measured[manifest.folder] = metrics_of(manifest)
+            notes += [f"{side}, {manifest.kernel}: {text}" for text in measured[manifest.folder].notes]
+    compared = tuple(_with_texts(with_metrics(pair, measured)) for pair in paired.pairs)
     return Comparison(*names, compared, paired.unpaired, tuple(dict.fromkeys(notes)))
 
 
-def _compared(pair: Pair, rows: Mapping[tuple[str, str], ResourceRow]) -> Compared:
-    members = (pair.a, pair.b)
-    if not all(member.point.status == "ok" for member in members):
-        return Compared(pair, {}, {})
+def with_metrics(pair: Pair, measured: Mapping[Path, FolderMetrics]) -> Compared:
+    """Return a pair with the metrics of both compiles, from those of their output folders."""
     first, second = (
-        metrics.measure(one.manifest, one.point, rows[str(one.manifest.folder), one.point.id])
-        for one in members
+        measured[member.manifest.folder].points.get(member.point.id, {}) for member in (pair.a, pair.b)
     )
-    ours, theirs = (member.point.stages for member in members)
-    found, alone = {}, {}
+    return Compared(pair, first, second)
+
+
+def _with_texts(compared: Compared) -> Compared:
+    """Return a pair with the differences of its stages; without anything if a side did not compile."""
+    pair = compared.pair
+    if not compared.measured:
+        return Compared(pair, {}, {})
+    diffs, alone = {}, {}
+    ours, theirs = (member.point.stages for member in (pair.a, pair.b))
     for stage in TEXTS:
         if stage in ours and stage in theirs:
-            found[stage] = Diff(stage, 0, 0, ())
+            diffs[stage] = Diff(stage, 0, 0, ())
             if ours[stage].sha256 != theirs[stage].sha256:
-                before, after = (show_stage.text(one.manifest, one.point, stage) for one in members)
-                found[stage] = normalize_diff.of(before, after, stage)
+                before, after = (
+                    show_stage.text(member.manifest, member.point, stage) for member in (pair.a, pair.b)
+                )
+                diffs[stage] = normalize_diff.of(before, after, stage)
         elif pair.one_vendor and (stage in ours or stage in theirs):
             alone[stage] = "A" if stage in ours else "B"
-    return Compared(pair, first, second, found, alone)
+    return Compared(pair, compared.a, compared.b, diffs, alone)
 
 
 def _about_files(pairs: Sequence[Pair]) -> Iterator[str]:

@@ -6,20 +6,31 @@ print. A kernel that B cannot compile or launch, and A can, is worse by any term
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.compiler.manifest import Manifest
 from tritonsmith.compiler.resources.table import Value
 from tritonsmith.core import configs
 from tritonsmith.core.errors import FactError
-from tritonsmith.lab import metrics, terms
+from tritonsmith.lab import metrics, product, terms
+from tritonsmith.lab.batch.kept import FolderMetrics
+from tritonsmith.lab.compare import diff, matching
 from tritonsmith.lab.compare.diff import Compared, Comparison
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.product import Cell
 from tritonsmith.lab.terms import Term, TermReading
 
 COMPILES, LAUNCHES = "does not compile any more", "cannot be launched any more"
 _BROKEN = "breaks a limit"
 _FLAG = "--fail-on"
+WORDS = {
+    Verdict.GOOD: "no worse",
+    Verdict.BAD: "worse",
+    Verdict.OTHER: "does not compile",
+    Verdict.SKIP: "not tested",
+}
 _NOT_READ = TermReading(applies=False)
 
 
@@ -188,6 +199,62 @@ def check(comparison: Comparison, thresholds: Sequence[Threshold]) -> Judgement:
         fixed=tuple(pair for pair in failed if pair.pair.b.point.status == "ok"),
         unchecked=tuple(threshold for threshold, is_applied in applied.items() if not is_applied),
     )
+
+
+class WorseThanBaseline:
+    """The question about each cell of a product: is it worse than its baseline, by some thresholds?
+
+    Args:
+        thresholds: the thresholds.
+        measure: measures a folder; each is measured once.
+        baselines: output folders that are there already, for cells without a baseline of their own.
+    """
+
+    def __init__(
+        self,
+        thresholds: Sequence[Threshold],
+        measure: Callable[[Manifest], FolderMetrics],
+        baselines: Sequence[Manifest] = (),
+    ) -> None:
+        self._thresholds = thresholds
+        self._measure = measure
+        self._baselines = baselines
+        self._measured: dict[Path, FolderMetrics] = {}
+
+    def __call__(self, cell: Cell, manifests: Mapping[Path, Manifest]) -> Observation:
+        """Report a cell as BAD where it is worse; a cell without a baseline only has to compile."""
+        if cell.job is None:  # the subject asks about compiles only
+            return Observation(Verdict.SKIP, why=cell.why)
+        manifest = manifests[cell.job.out]
+        points = [point for point in manifest.points if point.target == cell.target]
+        fails = any(point.status != "ok" for point in points)
+        if cell.baseline and cell.baseline.out not in manifests:
+            return product.observation(points, Verdict.SKIP, why="its baseline was not tested")
+        baselines = [manifests[cell.baseline.out]] if cell.baseline else self._baselines
+        pairs = [
+            diff.with_metrics(pair, {side.folder: self.metrics_of(side) for side in (*baselines, manifest)})
+            for pair in (matching.pair(baselines, [manifest]).pairs if baselines else ())
+            if pair.b.point.target == cell.target
+        ]
+        violations = [row for pair in pairs for row in judge(pair, self._thresholds)]
+        worse = [row for row in violations if not row.reading.unknown]
+        if worse:
+            figures = (row.message if row.threshold is None else row.limit for row in worse)
+            return product.observation(points, Verdict.BAD, "; ".join(dict.fromkeys(figures)))
+        if fails:
+            return product.observation(points, Verdict.OTHER)
+        unknown = ", ".join(f"{row.metric}: {terms.UNKNOWN}" for row in violations)
+        return product.observation(points, Verdict.SKIP if unknown else Verdict.GOOD, why=unknown)
+
+    def metrics_of(self, manifest: Manifest) -> FolderMetrics:
+        """Return the metrics of a folder.
+
+        Raises:
+            FactError: a file of a compile cannot be read.
+        """
+        if manifest.folder not in self._measured:
+            self._measured[manifest.folder] = self._measure(manifest)
+        return self._measured[manifest.folder]
 
 
 def require(judgement: Judgement, comparison: Comparison) -> None:

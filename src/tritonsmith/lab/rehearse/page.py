@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.resources.table import Value
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import SmithError, UsageError
@@ -22,11 +21,6 @@ from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
 _SUFFIX = ".html"
 _MORE = ("occupancy", "tensor core", "matrix core")  # columns after those of the summary
 _UNCHANGED = "unchanged kernels"
-
-
-def name(wanted: UpgradeRehearsal) -> str:
-    """Return the default name of the file."""
-    return f"{folder_name(wanted.a.label)}-{folder_name(wanted.b.label)}{_SUFFIX}".replace("/", "_")
 
 
 def check(path: Path) -> None:

@@ -1,23 +1,32 @@
-"""Compile a list of kernels by two Tritons; what a release has compiled before is kept."""
+"""A rehearsal: a list of kernels by two Tritons, and the question whether the second one is worse."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith.compiler import tritons
 from tritonsmith.compiler.kernels.kernel_list import ListedKernel
-from tritonsmith.compiler.manifest import Manifest
+from tritonsmith.compiler.output_folder import folder_name
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, UsageError
-from tritonsmith.core.plan import Plan
+from tritonsmith.core.plan import Plan, digest
+from tritonsmith.lab import product
 from tritonsmith.lab.batch import kept, run
-from tritonsmith.lab.batch.run import CompileJob
-from tritonsmith.lab.compare import inputs, matching
+from tritonsmith.lab.batch.kept import CompileJob
+from tritonsmith.lab.batch.run import BatchOptions
+from tritonsmith.lab.compare import diff, inputs, matching
 from tritonsmith.lab.compare.diff import Compared, Comparison
+from tritonsmith.lab.compare.thresholds import Threshold, WorseThanBaseline
+from tritonsmith.lab.experiment import Rules
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.product import Cell, CompiledKernels
+from tritonsmith.lab.rehearse import assessment
+
+TASK = "rehearse"
 
 
 @dataclass(frozen=True)
@@ -54,10 +63,32 @@ class UpgradeRehearsal:
     skipped: tuple[str, ...]
 
     @property
+    def name(self) -> str:
+        """The name of its page and of its folder."""
+        return f"{folder_name(self.a.label)}-{folder_name(self.b.label)}".replace("/", "_")
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its journal; another list of kernels has another one."""
+        return workspace.default().root / "rehearsals" / f"{self.name}-{digest(str(self.file))[:8]}"
+
+    @property
     def jobs(self) -> tuple[CompileJob, ...]:
         """All compiles; entries that ask for the same share one."""
-        every = [one.a for one in self.kernels] + [one.b for one in self.kernels]
+        every = [kernel.a for kernel in self.kernels] + [kernel.b for kernel in self.kernels]
         return tuple({job.out: job for job in every}.values())
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The compiles target by target, each by the second Triton with its baseline by the first."""
+        return tuple(
+            cell
+            for kernel in self.kernels
+            for cell in (
+                *product.cells(kernel.name, self.a.label, kernel.a),
+                *product.cells(kernel.name, self.b.label, kernel.b, kernel.a),
+            )
+        )
 
     @property
     def folders(self) -> tuple[Path, Path]:
@@ -65,7 +96,7 @@ class UpgradeRehearsal:
         return kept.folder_of(self.a), kept.folder_of(self.b)
 
     def plan(self) -> Plan:
-        """All of it, what is kept too."""
+        """Return the steps of all of it, what is kept too."""
         return run.plan(self.jobs)
 
 
@@ -89,7 +120,7 @@ class RehearsalResult:
 
 
 def parse_side(text: str, flag: str) -> Triton:
-    """A Triton: a version, an environment or an interpreter.
+    """Parse a Triton: a version, an environment or an interpreter.
 
     Raises:
         UsageError: nothing of these, or more than that.
@@ -128,67 +159,84 @@ def prepare(
     if a == b:
         raise UsageError("--from and --to are the same Triton", hints=["--from 3.6.0 --to 3.9.0"])
     try:
-        asked = inputs.listed(entries, (base or file.parent) / file.name, flags)
+        listed = inputs.listed(entries, (base or file.parent) / file.name, flags)
     except FactError as error:
         if base is not None or error.what != "no such file":
             raise
         hints = [*error.hints, "if the list names files of a checkout of Triton: --source DIR"]
         raise FactError(error.what, where=error.where, why=error.why, hints=hints) from None
-    wanted, skipped = [], []
-    for entry, one in zip(entries, asked, strict=True):
+    kernels, skipped = [], []
+    for entry, kernel in zip(entries, listed, strict=True):
         if entry.fits(a.triton) and entry.fits(b.triton):
-            jobs = (kept.keyed(one.asked, side, entry.module) for side in (a, b))
-            wanted.append(RehearsedKernel(entry.name, *jobs))
+            jobs = (kept.keyed(kernel.asked, triton, entry.module) for triton in (a, b))
+            kernels.append(RehearsedKernel(entry.name, *jobs))
         else:
             skipped.append(entry.name)
-    if not wanted:
+    if not kernels:
         hints = ["check versions = ... in the list"]
         raise UsageError(f"no kernel is for both {a.label} and {b.label}", where=file, hints=hints)
-    return UpgradeRehearsal(file, a, b, tuple(wanted), tuple(skipped))
+    return UpgradeRehearsal(file, a, b, tuple(kernels), tuple(skipped))
 
 
 def execute(
-    rehearsal: UpgradeRehearsal,
-    scheduler: str = "",
-    *,
-    count: int | None = None,
-    timeout: int | None = None,
-    silent: bool = False,
-) -> RehearsalResult:
+    rehearsal: UpgradeRehearsal, limits: Sequence[Threshold], options: BatchOptions, rules: Rules
+) -> tuple[RehearsalResult, Journal]:
     """Compile what is not kept, and measure all.
+
+    Args:
+        rehearsal: the rehearsal.
+        limits: the thresholds.
+        options: of the pool, with `resume`.
+        rules: how often each cell is tested, and which are not.
 
     Raises:
         LockedError: another rehearsal runs.
-        SmithError: as `batch.run.run`.
+        SmithError: as `batch.run.compiled`.
     """
-    jobs = rehearsal.jobs
+    question = WorseThanBaseline(limits, kept.metrics_of)
+    subject = CompiledKernels(question, options)
+    cells = rehearsal.cells
     purpose = f"rehearse from {rehearsal.a.label} to {rehearsal.b.label}"
-    with kept.held(rehearsal.folders, workspace.default(), purpose):
-        known = sum(kept.rest(job, kept.find(job, "")) is None for job in jobs)
-        made = run.run(jobs, scheduler, count=count, timeout=timeout, resume=True, silent=silent)
-        manifests = {job.out: manifest for job, manifest in zip(jobs, made, strict=True)}
-        notes: dict[str, None] = {}
-        compared: list[Compared] = []
-        for one in rehearsal.kernels:
-            compared += _compared(one, manifests[one.a.out], manifests[one.b.out], notes)
+    terms = [limit.term.text for limit in limits]
+    with (
+        kept.held((*rehearsal.folders, rehearsal.folder), workspace.default(), purpose),
+        product.recorded(rehearsal.folder, TASK, cells, terms, rules) as (journal, earlier),
+    ):
+        observations = product.execute(cells, subject, journal, earlier)
+        result = _result(rehearsal, subject, question, list(product.doubts(observations)))
+        try:
+            answer = assessment.check(result.comparison, limits).words
+        except FactError as error:  # nothing compiles by both: the caller says so, with the messages
+            answer = error.what
+        journal.end(answer)
+    return result, journal
+
+
+def _result(
+    rehearsal: UpgradeRehearsal,
+    subject: CompiledKernels,
+    question: WorseThanBaseline,
+    doubts: Sequence[str],
+) -> RehearsalResult:
+    notes = dict.fromkeys(doubts)
+    compared: list[Compared] = []
+    assumed = []
+    for kernel in rehearsal.kernels:
+        manifests = [
+            subject.manifest(job, [cell.target for cell in product.cells(kernel.name, "", job)])
+            for job in (kernel.a, kernel.b)
+        ]
+        # Of the whole folder, which entries that ask for the same may share.
+        whole = [subject.manifests.get(job.out) for job in (kernel.a, kernel.b)]
+        measured = {manifest.folder: question.metrics_of(manifest) for manifest in whole if manifest}
+        for name, manifest in zip(("from", "to"), whole, strict=True):
+            texts = measured[manifest.folder].notes if manifest else ()
+            notes.update(dict.fromkeys(f"{kernel.name}, --{name}: {text}" for text in texts))
+        if any(manifest and manifest.warnings for manifest in manifests):
+            assumed.append(kernel.name)
+        a, b = manifests
+        pairs = matching.pair([a], [b]).pairs if a and b else ()  # one may have been skipped by hand
+        compared += (diff.with_metrics(replace(pair, kernel=kernel.name), measured) for pair in pairs)
     comparison = Comparison(rehearsal.a.label, rehearsal.b.label, tuple(compared), notes=tuple(notes))
-    assumed = tuple(
-        one.name
-        for one in rehearsal.kernels
-        if manifests[one.a.out].warnings or manifests[one.b.out].warnings
-    )
-    return RehearsalResult(comparison, len(jobs) - known, known, rehearsal.skipped, assumed)
-
-
-def _compared(
-    kernel: RehearsedKernel, a: Manifest, b: Manifest, notes: dict[str, None]
-) -> Iterator[Compared]:
-    measured = [kept.metrics_of(manifest) for manifest in (a, b)]
-    for name, found in zip(("from", "to"), measured, strict=True):
-        notes.update(dict.fromkeys(f"{kernel.name}, --{name}: {text}" for text in found.notes))
-    for pair in matching.pair([a], [b]).pairs:
-        first, second = (
-            one.points.get(member.point.id, {})
-            for one, member in zip(measured, (pair.a, pair.b), strict=True)
-        )
-        yield Compared(replace(pair, kernel=kernel.name), first, second)
+    counts = (subject.compiled, subject.kept)
+    return RehearsalResult(comparison, *counts, rehearsal.skipped, tuple(assumed))

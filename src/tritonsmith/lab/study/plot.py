@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tritonsmith.core.errors import SmithError
 from tritonsmith.inspect.resources.plot import save
-from tritonsmith.lab.study.plan import StudyCell
 from tritonsmith.lab.study.report import METRICS, StudyMetric, targets, versions
+from tritonsmith.lab.study.study import StudyCell
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -12,7 +12,7 @@ from tritonsmith.compiler.resources.measure import Measured
 from tritonsmith.compiler.resources.table import CAN_LAUNCH, COLUMNS, LAUNCH
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
-from tritonsmith.lab.study.plan import StudyCell, order
+from tritonsmith.lab.study.study import SKIPPED, StudyCell, order
 
 _NONE = "-"  # that kernel is not for that version
 _FAILED = "x"
@@ -87,7 +87,7 @@ def failures(cells: Sequence[StudyCell]) -> Iterator[str]:
     """Each reason once, with the cells that it concerns."""
     about: dict[str, list[str]] = {}
     for cell in cells:
-        if cell.row.error:
+        if cell.row.error and cell.row.error != SKIPPED:
             about.setdefault(cell.row.error, []).append(f"{cell.row.kernel} {cell.triton} {cell.row.target}")
     for reason, where in about.items():
         yield f"{reason}\n  {', '.join(where)}"

@@ -13,8 +13,8 @@ from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.core.ui.html_page import document, table, tag, text
 from tritonsmith.lab.study import report
-from tritonsmith.lab.study.plan import StudyCell
 from tritonsmith.lab.study.report import METRICS
+from tritonsmith.lab.study.study import StudyCell
 
 PAGE = "index.html"
 _MARK = "Written by kernel.study of tritonsmith"

@@ -111,7 +111,7 @@ from tritonsmith.lab.rehearse import assessment
 from tritonsmith.lab.rehearse import report as rehearse_report
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult
 from tritonsmith.lab.study import report as study
-from tritonsmith.lab.study.plan import StudyCell
+from tritonsmith.lab.study.study import StudyCell
 from tritonsmith.lab.triage import knockout as program_knockout
 from tritonsmith.lab.triage import report as triage
 from tritonsmith.lab.triage import variant as variants

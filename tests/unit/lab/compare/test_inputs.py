@@ -14,7 +14,7 @@ from tritonsmith.compiler.kernels import kernel_list
 from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, SmithError, UsageError
-from tritonsmith.lab.compare import inputs
+from tritonsmith.lab.compare import inputs, two_sides
 from tritonsmith.lab.compare.inputs import ComparedKernel
 
 FILE = "import triton\n\n@triton.jit\ndef add(x):\n    pass\n"
@@ -52,7 +52,7 @@ def listed(path: Path, options: Mapping[str, Any] | None = None) -> tuple[Compar
 def test_both_sides_compile_into_folders_of_one_name(file: Path, tmp_path: Path) -> None:
     kernels = inputs.one(CompileRequest(file, "", "*fp32", H100))
     sides = Triton("3.4.0", version="3.4.0"), Triton("wheel", env="wheel")
-    found = inputs.prepare(*sides, kernels, tmp_path / "o")
+    found = two_sides.prepare(*sides, kernels, tmp_path / "o")
     assert [job.out for job in found.jobs] == [tmp_path / "o" / "a" / "add", tmp_path / "o" / "b" / "add"]
     assert [job.request.kernel for job in found.jobs] == ["add", "add"]
     assert not found.own
@@ -60,7 +60,7 @@ def test_both_sides_compile_into_folders_of_one_name(file: Path, tmp_path: Path)
 
 def test_a_side_that_is_a_folder_compiles_nothing(file: Path, tmp_path: Path) -> None:
     kernels = inputs.one(CompileRequest(file, "", "*fp32", H100))
-    found = inputs.prepare(Triton("out", folder=tmp_path), Triton("wheel", env="wheel"), kernels, None)
+    found = two_sides.prepare(Triton("out", folder=tmp_path), Triton("wheel", env="wheel"), kernels, None)
     assert found.jobs_a == ()
     assert len(found.jobs_b) == 1
     assert found.own
@@ -72,7 +72,9 @@ def test_a_list_of_kernels(file: Path) -> None:
     assert [kernel.name for kernel in kernels] == ["k", "a_new_one"]
     assert kernels[0].asked.options == {"num_warps": 8, "maxnreg": 64}  # flags win
     assert {kernel.asked.kernel for kernel in kernels} == {"add"}
-    found = inputs.prepare(Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0"), kernels, None)
+    found = two_sides.prepare(
+        Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0"), kernels, None
+    )
     assert [job.out.name for job in found.jobs_a] == ["k"]
     assert [job.out.name for job in found.jobs_b] == ["k", "a_new_one"]
 
@@ -86,7 +88,7 @@ def test_two_kernels_never_share_a_folder(file: Path, first: str, second: str) -
     file.with_name("list.toml").write_text(f"{one}{first}\n{one}{second}\n")
     kernels = listed(file.with_name("list.toml"))
     with pytest.raises(UsageError, match="two kernels of the list would use the same folder"):
-        inputs.prepare(Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0"), kernels, None)
+        two_sides.prepare(Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0"), kernels, None)
 
 
 def test_a_list_with_nothing_for_a_side(file: Path) -> None:
@@ -95,7 +97,7 @@ def test_a_list_with_nothing_for_a_side(file: Path) -> None:
     )
     kernels = listed(file.with_name("list.toml"))
     with pytest.raises(UsageError, match=r"no kernel in the list is for Triton 3\.4\.0"):
-        inputs.prepare(Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0"), kernels, None)
+        two_sides.prepare(Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0"), kernels, None)
 
 
 def test_a_file_where_the_folder_goes_is_said_before_anything_is_compiled(file: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_file_where_the_folder_goes_is_said_before_anything_is_compiled(file: 
     sides = Triton("3.4.0", version="3.4.0"), Triton("wheel", env="wheel")
     for out in (file, file / "below"):
         with pytest.raises(UsageError, match="the output folder is a file") as caught:
-            inputs.prepare(*sides, kernels, out)
+            two_sides.prepare(*sides, kernels, out)
         assert caught.value.where == str(file)
 
 
@@ -111,11 +113,11 @@ def test_what_contradicts_itself(file: Path, tmp_path: Path) -> None:
     kernels = inputs.one(CompileRequest(file, "", "*fp32", H100))
     folder, other = Triton("out", folder=tmp_path), Triton("3.4.0", version="3.4.0")
     with pytest.raises(UsageError, match="a kernel cannot be given"):
-        inputs.prepare(folder, folder, kernels, None)
+        two_sides.prepare(folder, folder, kernels, None)
     with pytest.raises(UsageError, match="no kernel is given"):
-        inputs.prepare(folder, other, (), None)
+        two_sides.prepare(folder, other, (), None)
     with pytest.raises(UsageError, match=r"'3\.4\.0' and '3\.4\.0'"):
-        inputs.prepare(other, other, (), None)
+        two_sides.prepare(other, other, (), None)
     with pytest.raises(SmithError, match="no such file"):
         inputs.one(CompileRequest(file.with_name("kk.py"), "", "*fp32", H100))
 
@@ -133,6 +135,6 @@ def test_output_folders_are_found_below_a_folder(tmp_path: Path) -> None:
 def test_only_a_folder_of_the_workspace_is_removed(file: Path, tmp_path: Path) -> None:
     kernels = inputs.one(CompileRequest(file, "", "*fp32", H100))
     sides = Triton("3.4.0", version="3.4.0"), Triton("3.9.0", version="3.9.0")
-    own, users = (inputs.prepare(*sides, kernels, place) for place in (None, tmp_path / "o"))
-    assert f"rm -rf -- {own.out}" in inputs.plan(own, "wheel").shell()
-    assert "rm -rf" not in inputs.plan(users, "wheel").shell()
+    own, users = (two_sides.prepare(*sides, kernels, place) for place in (None, tmp_path / "o"))
+    assert f"rm -rf -- {own.out}" in two_sides.plan(own, "wheel").shell()
+    assert "rm -rf" not in two_sides.plan(users, "wheel").shell()

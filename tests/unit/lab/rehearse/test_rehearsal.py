@@ -20,7 +20,9 @@ from tritonsmith.compiler.request import CompileRequest
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError, LockedError, UsageError
 from tritonsmith.lab.batch import kept
-from tritonsmith.lab.rehearse import rehearsal
+from tritonsmith.lab.batch.run import BatchOptions
+from tritonsmith.lab.experiment import Rules
+from tritonsmith.lab.rehearse import assessment, rehearsal
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
 
 LIST = """
@@ -73,7 +75,9 @@ def prepared(listed: Path, pythons: tuple[Path, Path]) -> Prepare:
 
 
 def run(wanted: UpgradeRehearsal) -> RehearsalResult:
-    return rehearsal.execute(wanted, count=2, silent=True)
+    options = BatchOptions(count=2, env="", resume=True, silent=True)
+    result, _ = rehearsal.execute(wanted, assessment.limits(None), options, Rules())
+    return result
 
 
 def counts(pythons: tuple[Path, Path]) -> list[int]:

@@ -13,7 +13,7 @@ from tests.unit.lab.study.test_study import cells_of
 from tritonsmith.compiler.resources.table import ResourceRow
 from tritonsmith.core.errors import SmithError, UsageError
 from tritonsmith.lab.study import site
-from tritonsmith.lab.study.plan import StudyCell
+from tritonsmith.lab.study.study import StudyCell
 
 
 def page(cells: list[StudyCell], folder: Path) -> tuple[ET.Element, str]:

@@ -27,8 +27,11 @@ from tritonsmith.core.envs import workspace
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import ConfigError, FactError, LockedError, SmithError, UsageError
 from tritonsmith.facts import eras
-from tritonsmith.lab.study import git_sources, plan, plot, report
-from tritonsmith.lab.study.plan import StudyCell, StudyPlan
+from tritonsmith.lab.batch.run import BatchOptions
+from tritonsmith.lab.experiment import Rules
+from tritonsmith.lab.study import plot, report
+from tritonsmith.lab.study import study as use_case
+from tritonsmith.lab.study.study import StudyCell, StudyPlan
 
 BOTH = targets.parse_all(["a100", "mi300x"])
 
@@ -46,11 +49,17 @@ def listed(tmp_path: Path) -> Path:
     return file
 
 
-def prepared(listed: Path, *words: str, history: git_sources.History | None = None) -> StudyPlan:
+def prepared(listed: Path, *words: str, history: use_case.History | None = None) -> StudyPlan:
     """The matrix of these Tritons."""
     sides = [tritons.parse(word) for word in words]
     out = listed.parent / "out"
-    return plan.prepare(kernel_list.read(listed), sides, BOTH, out, listed.parent, history)
+    return use_case.prepare(kernel_list.read(listed), sides, BOTH, out, listed.parent, history)
+
+
+def run(plan: StudyPlan, count: int, rules: Rules | None = None) -> tuple[StudyCell, ...]:
+    options = BatchOptions(count=count, resume=True, silent=True)
+    cells, _, _ = use_case.execute(plan, options, rules or Rules())
+    return cells
 
 
 def test_each_version_has_the_kernels_that_are_for_it(listed: Path) -> None:
@@ -74,7 +83,7 @@ def test_each_version_has_the_kernels_that_are_for_it(listed: Path) -> None:
 def test_options_of_a_triton_are_part_of_its_name() -> None:
     words = tritons.joined(("3.4.0", "num_warps=8", "maxnreg=64", "3.2.0"))
     assert words == ["3.4.0,num_warps=8,maxnreg=64", "3.2.0"]
-    assert [plan.name_of(tritons.parse(word)) for word in words] == words
+    assert [use_case.name_of(tritons.parse(word)) for word in words] == words
     assert tritons.joined(("num_warps=8", "3.2.0")) == ["num_warps=8", "3.2.0"], "there is nothing before it"
 
 
@@ -92,7 +101,7 @@ def test_names_of_kernels_stay_in_the_folder_and_apart(listed: Path) -> None:
 def test_cells(listed: Path, tmp_path: Path) -> None:
     new, old = (compiler.make(tmp_path / version, version) for version in ("3.10.0", "3.4.0"))
     compiler.kernel(tmp_path, "new", "crash")
-    cells = plan.execute(prepared(listed, str(new), str(old)), count=2, silent=True)
+    cells = run(prepared(listed, str(new), str(old)), 2)
     assert [(cell.row.kernel, cell.row.target, cell.triton) for cell in cells][:3] == [
         ("old", "cuda:80:32", "3.4.0"),
         ("old", "cuda:80:32", "3.10.0"),
@@ -101,7 +110,7 @@ def test_cells(listed: Path, tmp_path: Path) -> None:
     assert len(cells) == 8
     assert cells[0].row.error == "no binary"  # this compiler makes none
     assert cells[-1].row.error.startswith("crashed: ")
-    assert plan.execute(prepared(listed, str(new), str(old)), count=2, silent=True)[:4] == cells[:4]
+    assert run(prepared(listed, str(new), str(old)), 2)[:4] == cells[:4]
     assert compiler.compiled(new).count("old cuda-80-32") == 1
     assert compiler.compiled(new).count("new cuda-80-32") == 2  # what crashed is tried again
 
@@ -117,10 +126,10 @@ def test_one_study_at_a_time_writes_to_a_folder(listed: Path, tmp_path: Path, na
         output_folder.held(made.out, other, "kernel.study"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
-        plan.execute(made, count=1, silent=True)
+        run(made, 1)
     assert f"runs `kernel.study --out {made.out}`" in str(caught.value)
     assert not (made.out / "3.4.0").exists()
-    assert len(plan.execute(made, count=1, silent=True)) == 4
+    assert len(run(made, 1)) == 4
 
 
 @pytest.fixture
@@ -140,23 +149,23 @@ def clone(tmp_path: Path) -> Path:
 
 def test_files_are_those_of_each_version(clone: Path, listed: Path) -> None:
     listed.write_text('[[kernel]]\nfile = "old.py"\nkernel = "old"\narguments = { p = "*fp32", N = "64" }\n')
-    made = prepared(listed, "3.2.1", "3.4.0", history=git_sources.History(str(clone)))
+    made = prepared(listed, "3.2.1", "3.4.0", history=use_case.History(str(clone)))
     ((name, job),) = made.jobs
     assert (name, job.request.signature) == ("old", "p=*fp32,N=64")
     assert job.request.file == listed.parent / "out" / "sources" / "3.2.1" / "old.py"
     assert [(step.path, step.text) for step in made.files] == [
         (job.request.file, compiler.kernel(listed.parent, "x").read_text().replace("def x", "def old"))
     ]
-    assert [(cell.triton, cell.row.error) for cell in made.lost] == [
+    assert [(cell.triton, cell.why) for cell in made.cells if not cell.job] == [
         ("3.4.0", "not compiled: this file has no kernel 'old'")
     ] * 2
-    both = prepared(listed, "3.2.0", "3.4.0", history=git_sources.History(f"{clone}@HEAD~1"))
+    both = prepared(listed, "3.2.0", "3.4.0", history=use_case.History(f"{clone}@HEAD~1"))
     assert len(both.jobs) == 2
 
 
 def test_no_process_of_git_stays(clone: Path) -> None:
     before = psutil.Process().children(recursive=True)
-    history = git_sources.History(f"{clone}@HEAD~1")
+    history = use_case.History(f"{clone}@HEAD~1")
     texts = [history.content("", "old.py")]
     assert all_gone(one for one in psutil.Process().children(recursive=True) if one not in before)
     assert [history.content("", "old.py")] == texts
@@ -164,8 +173,8 @@ def test_no_process_of_git_stays(clone: Path) -> None:
 
 def test_wrong_sources(clone: Path, listed: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a git repository"):
-        git_sources.History(str(tmp_path))
-    history = git_sources.History(str(clone))
+        use_case.History(str(tmp_path))
+    history = use_case.History(str(clone))
     with pytest.raises(FactError, match="this clone has no commit"):
         history.content("3.9.0", "old.py")
     with pytest.raises(FactError, match=r"no file new\.py at .* for Triton 3\.4\.0"):
@@ -267,7 +276,7 @@ def test_a_picture_without_a_folder_is_said_first(listed: Path) -> None:
 def test_a_whole_study_reads_binaries(listed: Path, tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv", "3.2.0")
     made = prepared(listed, str(python))
-    first = plan.execute(made, count=1, silent=True)
+    first = run(made, 1)
     assert first[0].row.values == {}
     folder = tmp_path / "out" / "3.2.0" / "old"
     content = json.loads((folder / "manifest.json").read_text())
@@ -276,7 +285,7 @@ def test_a_whole_study_reads_binaries(listed: Path, tmp_path: Path) -> None:
     stage = {"path": "cuda-80-32/k.cubin", "size": len(data), "sha256": "0" * 64}
     content["points"][0]["stages"]["cubin"] = stage
     (folder / "manifest.json").write_text(json.dumps(content))
-    cell = plan.execute(made, count=1, silent=True)[0]
+    cell = run(made, 1)[0]
     assert cell.row.values["threads_per_block"] == 256
     assert workspace.default().root.is_dir()
 

@@ -1,0 +1,187 @@
+"""`compare A B`: two sides, each a Triton or compiled kernels, and the question whether B is worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonsmith.compiler import output_folder, tritons
+from tritonsmith.compiler.tritons import Triton
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import UsageError
+from tritonsmith.core.plan import Plan, Remove, digest
+from tritonsmith.lab import product
+from tritonsmith.lab.batch import kept, run
+from tritonsmith.lab.batch.kept import CompileJob
+from tritonsmith.lab.batch.run import BatchOptions
+from tritonsmith.lab.compare import diff, inputs
+from tritonsmith.lab.compare.diff import Comparison
+from tritonsmith.lab.compare.inputs import ComparedKernel
+from tritonsmith.lab.compare.thresholds import Threshold, WorseThanBaseline
+from tritonsmith.lab.experiment import Rules
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.product import Cell, CompiledKernels
+
+TASK = "kernel.compare"
+
+
+@dataclass(frozen=True)
+class ComparisonInputs:
+    """The output folders of two sides, and the compiles that make them.
+
+    Attributes:
+        a: the first side.
+        b: the second.
+        jobs_a: what is compiled for the first; nothing if it is a folder.
+        jobs_b: for the second.
+        out: the folder of the comparison.
+        own: it is the workspace's: what an earlier comparison left there goes.
+    """
+
+    a: Triton
+    b: Triton
+    jobs_a: tuple[CompileJob, ...]
+    jobs_b: tuple[CompileJob, ...]
+    out: Path
+    own: bool
+
+    @property
+    def jobs(self) -> tuple[CompileJob, ...]:
+        """All that is compiled."""
+        return (*self.jobs_a, *self.jobs_b)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All that is compiled target by target; those of B have the same kernel of A as their baseline."""
+        a, b = self.a.label, self.b.label
+        names = (a, b) if a != b else (f"{a} (A)", f"{b} (B)")  # a Triton may be compared with itself
+        baselines = {job.out.name: job for job in self.jobs_a}
+        return (
+            *(cell for job in self.jobs_a for cell in product.cells(job.out.name, names[0], job)),
+            *(
+                cell
+                for job in self.jobs_b
+                for cell in product.cells(job.out.name, names[1], job, baselines.get(job.out.name))
+            ),
+        )
+
+
+def prepare(a: Triton, b: Triton, kernels: Sequence[ComparedKernel], out: Path | None) -> ComparisonInputs:
+    """Return the compiles of both sides.
+
+    Args:
+        a: the first side.
+        b: the second.
+        kernels: none where both sides are folders.
+        out: the folder of the comparison; one of the workspace's if None.
+
+    Raises:
+        UsageError: kernels where both sides are folders, none where one is not; none that is for the Triton
+            of a side; two that would share a folder; or that folder cannot be.
+    """
+    if kernels and a.folder and b.folder:
+        raise UsageError(
+            "both sides are already compiled, so a kernel cannot be given", hints=["omit the file"]
+        )
+    if not kernels and not (a.folder and b.folder):
+        labels = " and ".join(repr(side.label) for side in (a, b) if not side.folder)
+        raise UsageError(
+            f"no kernel is given for {labels}",
+            hints=[
+                "give a file: invoke compare A B matmul.py:matmul --signature ...",
+                "or give two output folders",
+            ],
+        )
+    own = workspace.default().root / "kernels" / "compare"
+    place = out or own / digest(a.label, b.label, [kernel.asked.flags() for kernel in kernels])
+    jobs = [tuple(_jobs(side, kernels, place / name)) for side, name in ((a, "a"), (b, "b"))]
+    for side, own_jobs in zip((a, b), jobs, strict=True):
+        if not (side.folder or own_jobs):
+            raise UsageError(
+                f"no kernel in the list is for Triton {side.triton}",
+                hints=["check versions = ... in the list"],
+            )
+        kept.check(own_jobs)
+    return ComparisonInputs(a, b, jobs[0], jobs[1], place, own=out is None)
+
+
+def plan(sides: ComparisonInputs, env: str) -> Plan:
+    """Return the steps of the compiles, one after the other.
+
+    Raises:
+        SmithError: a kernel, a signature or a side is wrong.
+    """
+    return _stale(sides) + run.plan(sides.jobs, env)
+
+
+def held(sides: ComparisonInputs) -> AbstractContextManager[None]:
+    """Lock the comparison's folder while it is written to.
+
+    Raises:
+        LockedError: another comparison writes to it.
+    """
+    if sides.own and not sides.jobs:
+        return nullcontext()
+    space = workspace.default()
+    space.claim()
+    return output_folder.held(sides.out, space, TASK)
+
+
+def execute(
+    sides: ComparisonInputs, limits: Sequence[Threshold], options: BatchOptions, rules: Rules
+) -> tuple[Comparison, Journal]:
+    """Compile what is missing, read the rest, and compare; the folder is `held`.
+
+    A comparison compiles anew, so that its compile times are of one day; only one that was stopped goes on
+    with what it has.
+
+    Args:
+        sides: both of them.
+        limits: the thresholds of `--fail-on`.
+        options: of the pool.
+        rules: how often each cell is tested, and which are not.
+
+    Raises:
+        SmithError: a folder cannot be read, nothing could be compiled, or no compile has a counterpart.
+    """
+    space = workspace.default()
+    folders = [inputs.read(side.folder) if side.folder else () for side in (sides.a, sides.b)]
+    # Nothing is written beside the manifests: a side may be a folder of the user's.
+    question = WorseThanBaseline(limits, kept.measured_now, folders[0])
+    names = (sides.a.label, sides.b.label)
+    if not sides.jobs:
+        return diff.compare(*folders, names=names, metrics_of=question.metrics_of), Journal()
+    tritons.check([side.version for side in (sides.a, sides.b)])
+
+    def clear() -> None:
+        space.run(_stale(sides), TASK, quiet=True)
+
+    terms = [limit.term.text for limit in limits]
+    with product.recorded(sides.out, TASK, sides.cells, terms, rules, clear) as (journal, earlier):
+        subject = CompiledKernels(question, replace(options, resume=earlier is not None))
+        observations = product.execute(sides.cells, subject, journal, earlier)
+        manifests = [
+            folder or tuple(subject.manifests[job.out] for job in jobs if job.out in subject.manifests)
+            for folder, jobs in zip(folders, (sides.jobs_a, sides.jobs_b), strict=True)
+        ]
+        comparison = diff.compare(*manifests, names=names, metrics_of=question.metrics_of)
+        changed = sum(not pair.unchanged for pair in comparison.compared)
+        journal.end(f"{changed} of {len(comparison.compared)} pairs differ")
+    notes = (*product.doubts(observations), *comparison.notes)
+    return replace(comparison, notes=notes), journal
+
+
+def _jobs(side: Triton, kernels: Sequence[ComparedKernel], place: Path) -> Iterator[CompileJob]:
+    if side.folder:
+        return
+    for kernel in kernels:
+        if not side.triton or kernel.versions.contains(side.triton, prereleases=True):
+            yield CompileJob(kernel.asked, side, place / kernel.name)
+
+
+def _stale(sides: ComparisonInputs) -> Plan:
+    root = workspace.default().root
+    steps = (Remove((sides.out,), root, phase="remove an earlier comparison"),) if sides.own else ()
+    return Plan("compare kernels", steps)

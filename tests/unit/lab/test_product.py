@@ -1,0 +1,166 @@
+"""Every kernel by every Triton for every target: what is tested again, what is not, and what is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.lab.compare import compiler
+from tritonsmith.compiler import targets, tritons
+from tritonsmith.compiler.manifest import Manifest
+from tritonsmith.compiler.request import CompileRequest
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import InterruptedRunError
+from tritonsmith.lab import experiment, product
+from tritonsmith.lab.batch.kept import CompileJob
+from tritonsmith.lab.batch.run import BatchOptions
+from tritonsmith.lab.experiment import Rules
+from tritonsmith.lab.model import Observation, Verdict
+from tritonsmith.lab.product import Cell, CompiledKernels
+
+BOTH = targets.parse_all(["a100", "mi300x"])
+NAMES = ["one 3.4.0 cuda:80:32", "one 3.4.0 hip:gfx942:64", "two 3.4.0 cuda:80:32", "two 3.4.0 hip:gfx942:64"]
+pytestmark = pytest.mark.usefixtures("in_threads")
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    return compiler.make(tmp_path / "venv")
+
+
+@pytest.fixture
+def cells(tmp_path: Path, python: Path) -> tuple[Cell, ...]:
+    """Two kernels for two targets; the second one's compile is compared with the first one's."""
+    jobs = []
+    for name in ("one", "two"):
+        request = CompileRequest(compiler.kernel(tmp_path, name), name, "*fp32,64", BOTH)
+        jobs.append(CompileJob(request, tritons.parse(str(python)), tmp_path / "out" / name))
+    first, second = jobs
+    return (*product.cells("two", "3.4.0", second, first), *product.cells("one", "3.4.0", first))
+
+
+class Asked:
+    """A question that says yes, and remembers about what it was asked.
+
+    Args:
+        stop: the number of the cell at which the run is stopped; 0 for none.
+    """
+
+    def __init__(self, stop: int = 0) -> None:
+        self.names: list[str] = []
+        self._stop = stop
+
+    def __call__(self, cell: Cell, manifests: Mapping[Path, Manifest]) -> Observation:
+        assert cell.job
+        assert cell.job.out in manifests
+        assert not cell.baseline or cell.baseline.out in manifests, "it has to wait for its baseline"
+        self.names.append(cell.name)
+        if len(self.names) == self._stop:
+            raise InterruptedRunError("interrupted")
+        points = [point for point in manifests[cell.job.out].points if point.target == cell.target]
+        return product.observation(points, Verdict.GOOD, f"test {self.names.count(cell.name)}")
+
+
+def run(
+    folder: Path, cells: tuple[Cell, ...], question: Asked, rules: Rules | None = None
+) -> Mapping[str, Observation]:
+    workspace.default().claim()
+    subject = CompiledKernels(question, BatchOptions(count=2, resume=True, silent=True))
+    with product.recorded(folder, "test", cells, "", rules or Rules()) as (journal, earlier):
+        observations = product.execute(cells, subject, journal, earlier)
+        journal.end("over")
+    return observations
+
+
+def test_a_cell_waits_for_its_baseline_and_each_is_observed(
+    cells: tuple[Cell, ...], tmp_path: Path, python: Path
+) -> None:
+    question = Asked()
+    observations = run(tmp_path, cells, question)
+    assert sorted(question.names) == NAMES
+    assert sorted(observations) == NAMES
+    assert all(row.verdict is Verdict.GOOD and row.seconds for row in observations.values())
+    assert len(compiler.compiled(python)) == 4
+    journal = experiment.status(tmp_path)
+    assert journal
+    assert (sorted(journal.seen), journal.ended, journal.answer) == (NAMES, True, "over")
+
+
+def test_a_run_that_was_stopped_goes_on_with_its_observations(
+    cells: tuple[Cell, ...], tmp_path: Path, python: Path
+) -> None:
+    first = Asked(stop=3)
+    with pytest.raises(InterruptedRunError, match="completed results are kept") as caught:
+        run(tmp_path, cells, first)
+    assert caught.value.hints == ("run the same command again to continue",)
+    journal = experiment.status(tmp_path)
+    assert journal
+    assert (sorted(journal.seen), journal.ended) == (sorted(first.names[:2]), False)
+    compiled = len(compiler.compiled(python))
+    second = Asked()
+    observations = run(tmp_path, cells, second)
+    assert sorted(observations) == NAMES
+    assert sorted(second.names) == sorted(set(NAMES) - set(first.names[:2]))
+    assert len(compiler.compiled(python)) == max(compiled, 4)
+
+
+def test_an_observation_goes_with_its_result(cells: tuple[Cell, ...], tmp_path: Path, python: Path) -> None:
+    with pytest.raises(InterruptedRunError):
+        run(tmp_path, cells, Asked(stop=4))
+    compiler.kernel(tmp_path, "one", "edited")  # the baseline of `two`, too
+    question = Asked()
+    run(tmp_path, cells, question)
+    assert sorted(question.names) == NAMES
+    assert [line.split()[0] for line in compiler.compiled(python)].count("one") == 4
+    assert [line.split()[0] for line in compiler.compiled(python)].count("two") == 2
+
+
+def test_what_is_skipped_is_not_compiled_nor_in_the_run_that_goes_on(
+    cells: tuple[Cell, ...], tmp_path: Path, python: Path
+) -> None:
+    with pytest.raises(InterruptedRunError):
+        run(tmp_path, cells, Asked(stop=1), Rules(skip=(NAMES[1], "two")))
+    assert set(compiler.compiled(python)) == {"one cuda-80-32"}
+    observations = run(tmp_path, cells, Asked(), Rules())
+    assert {name: row.why for name, row in observations.items()} == {
+        NAMES[0]: "", NAMES[1]: "skipped by hand", NAMES[2]: "skipped by hand", NAMES[3]: "skipped by hand",
+    }  # fmt: skip
+    assert sorted(product.doubts(observations)) == [f"{name}: skipped by hand" for name in NAMES[1:]]
+    assert set(compiler.compiled(python)) == {"one cuda-80-32"}
+
+
+def test_a_misspelt_name_is_told(
+    cells: tuple[Cell, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path, cells, Asked(), Rules(skip=("three",)))
+    assert "nothing was tested under this name" in capsys.readouterr().err
+
+
+def test_each_cell_is_compiled_as_often_as_it_is_to_be_confirmed(
+    cells: tuple[Cell, ...], tmp_path: Path, python: Path
+) -> None:
+    question = Asked()
+    observations = run(tmp_path, cells, question, Rules(confirm=3))
+    assert sorted(question.names) == sorted(NAMES * 3)
+    assert len(compiler.compiled(python)) == 12
+    assert {row.figures for row in observations.values()} == {"test 3"}
+    assert not any((workspace.default().root / "kernels" / "confirm").iterdir())
+
+
+def test_a_kernel_that_cannot_be_asked_for_has_its_reason(cells: tuple[Cell, ...], tmp_path: Path) -> None:
+    lost = Cell("gone", "3.4.0", "cuda:80:32", None, why="no such file")
+    observations = run(tmp_path, (lost, *cells), Asked())
+    assert (observations[lost.name].verdict, observations[lost.name].why) == (Verdict.SKIP, "no such file")
+    assert len(observations) == 5
+
+
+def test_kernels_that_share_a_folder_are_compiled_for_the_targets_of_both(
+    cells: tuple[Cell, ...], tmp_path: Path, python: Path
+) -> None:
+    nvidia, amd = (cell for cell in cells if cell.kernel == "one")
+    shared = (nvidia, replace(amd, kernel="the same"))
+    assert sorted(run(tmp_path, shared, Asked())) == [nvidia.name, "the same 3.4.0 hip:gfx942:64"]
+    assert sorted(compiler.compiled(python)) == ["one cuda-80-32", "one hip-gfx942-64"]
