@@ -189,7 +189,7 @@ def test_what_cannot_be(smith: Smith, tmp_path: Path) -> None:
     )
     assert "same Triton" in smith("blame", *KERNEL, "--from", OLD, "--to", OLD, code=2).error
     assert "--to is missing" in smith("blame", *KERNEL, "--from", OLD, code=2).error
-    assert "the package index tells no versions" in away("toolchain.ptxas", "99.1", code=1).error
+    assert "the package index lists no versions" in away("toolchain.ptxas", "99.1", code=1).error
     script = tmp_path / "llc"
     script.write_text("#!/bin/sh\necho no\n")
     script.chmod(0o755)

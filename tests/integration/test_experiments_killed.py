@@ -129,7 +129,7 @@ def test_a_triage_of_other_inputs_begins_anew(killed: Killed) -> None:
     script = killed.smith.cwd / "script.py"
     script.write_text(script.read_text().replace("DISABLE_LLVM_OPT", "DISABLE_PTXAS_OPT"))
     done = killed.run(*command, killed=False)
-    assert "it begins anew: the run that was stopped had other inputs" in done.stderr
+    assert "it starts over: the stopped run had other inputs" in done.stderr
     assert "verdict: ptxas" in done.stdout, done.stdout
     assert "tests of a run that was stopped" not in done.stderr
     assert killed.tested()["nothing_changed"] == 1
@@ -146,7 +146,7 @@ def test_a_triage_whose_baseline_is_another_one_begins_anew(killed: Killed) -> N
         assert killed.run(*command).returncode == -signal.SIGKILL
     (killed.steps / "message").write_text("another thing")
     done = killed.run(*command, killed=False)
-    assert "it begins anew: with nothing changed, the result is not what" in done.stderr
+    assert "it starts over: with nothing changed, the result differs from" in done.stderr
     assert "another thing" in done.stdout
     assert killed.tested()["nothing_changed"] == 2, "before, and anew"
 

@@ -139,7 +139,7 @@ def test_a_kernel_by_its_name(with_wheel: Smith, tmp_path: Path) -> None:
     assert "none of" in held.out
     judged = smith("triage", *kernel, "--when", "wrong")
     assert "verdict: nothing found: normed: none of" in judged.out
-    assert "about a kernel, not about a dump" in smith("passes.check", "dump", "--target", "h100", code=2).err
+    assert "apply to a kernel, not to a dump" in smith("passes.check", "dump", "--target", "h100", code=2).err
     assert "contradict" in smith("triage", *kernel, "--when", "wrong", "--when", "spills>0", code=2).err
     assert "symptom is not there" in smith("kernel.reduce", *kernel, "--when", "wrong", code=1).err
     for task in (("passes.check",), ("triage", "--when", "wrong"), ("kernel.reduce", "--when", "wrong")):

@@ -162,7 +162,7 @@ def test_why_the_compiler_cache_did_not_answer(pinned: Smith, tmp_path: Path) ->
     build("two", f"{whole}int two;\n")
     told = pinned("build.explain", "--cache-debug", tmp_path / "two", "--cache-before", tmp_path / "one").out
     assert "- amd.c.o: the preprocessed source changed, first in " in told
-    assert "amd.c\n0 answered by the cache, 1 not\n" in told
+    assert "amd.c\n0 cache hits, 1 misses\n" in told
     build("three", f"{whole}int one;\n")
     told = pinned(
         "build.explain", "--cache-debug", tmp_path / "three", "--cache-before", tmp_path / "one"

@@ -411,7 +411,7 @@ def test_a_save_during_a_build_starts_anew(compiler: Smith) -> None:
         ([], "nothing to run"),
         (["kernel.compile", "my kernel.py"], """--run 'kernel.compile '"'"'my kernel.py'"'"''"""),
         (["--run", "passes.list dump", "--env", "x"], "--run 'passes.list dump --env x'"),
-        (["--lit", "["], "is no regular expression"),
+        (["--lit", "["], "is not a valid regular expression"),
     ],
 )
 def test_what_cannot_be_watched(slow: Smith, argv: list[str], says: str) -> None:

@@ -144,7 +144,7 @@ def _files(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
         why,
     )
     if own:
-        why = "a second LLVM in the process has other TypeIDs and other options"
+        why = "a second LLVM in the process has different TypeIDs and options"
         yield PluginRow("a second LLVM", ", ".join(own), "in libtriton", MISFIT, why)
 
 
@@ -164,7 +164,7 @@ def _symbols(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
         yield PluginRow("symbols", words, offered, MISFIT if missing else FITS, listed)
     checks = [name for name in missing if _CHECKS.fullmatch(name)]
     if checks and shows:
-        why = "LLVM_ABI_BREAKING_CHECKS of LLVM's headers is the other way round: classes have other sizes"
+        why = "LLVM_ABI_BREAKING_CHECKS differs from LLVM's headers, so classes have different sizes"
         mine_has, others = ("with", "without") if "Enable" in checks[0] else ("without", "with")
         yield PluginRow("LLVM's ABI checks", mine_has, others, MISFIT, why)
     # Weak names, inline functions and templates, are in both by nature.
@@ -221,7 +221,7 @@ def _compilers(mine: SharedLibrary, theirs: SharedLibrary) -> PluginRow:
     why = (
         ""
         if clang
-        else "MLIR names types as the compiler spells them: GCC may spell some otherwise than clang"
+        else "MLIR names types as the compiler spells them, and GCC spells some differently from clang"
     )
     theirs_too = "clang" if any("clang" in name for name in of.compilers) else "unknown"
     return PluginRow("compiler", shown.partition(" (")[0], theirs_too, FITS if clang else UNSURE, why)
@@ -234,13 +234,13 @@ def _llvm(answer: PluginStepRow, library: Path) -> PluginRow:
     theirs = f"{of.llvm_version} {of.llvm_commit[:12]}".strip() or "unknown"
     match = _HEADERS.search(answer.value["version"]) if answer.status == "ok" else None
     if match is None:
-        why = "no symbol tells the layout of LLVM's classes: build with the headers of that commit"
+        why = "no symbol shows the layout of LLVM's classes: build with the headers of that commit"
         return PluginRow("LLVM's headers", "not recorded", theirs, UNSURE, why)
     mine = f"{match[1]} {match[2][:12]}".strip()
     if of.llvm_commit and match[2] == of.llvm_commit:
         return PluginRow("LLVM's headers", mine, theirs, FITS)
     apart = bool(match[2]) or match[1].partition(".")[0] != of.llvm_version.partition(".")[0]
-    why = "its classes may have another layout" if apart else "it does not say of which commit"
+    why = "its classes may have a different layout" if apart else "its commit is not recorded"
     return PluginRow("LLVM's headers", mine, theirs, MISFIT if apart and of.llvm_version else UNSURE, why)
 
 
@@ -285,7 +285,7 @@ def _tried(answers: TriedPluginRow, release: PluginRelease, version: str) -> Ite
         return
     names = taken.value["bindings"]
     if not names:
-        why = "" if release.api else "this release takes no plugins"
+        why = "" if release.api else "this release does not support plugins"
         yield PluginRow("loaded by Triton", "no passes", version, UNSURE if release.api else MISFIT, why)
         return
     yield PluginRow("loaded by Triton", ", ".join(names), version, FITS)
@@ -294,7 +294,7 @@ def _tried(answers: TriedPluginRow, release: PluginRelease, version: str) -> Ite
         yield PluginRow("run on a small module", "yes", version, FITS)
         return
     crashed = ran.status != "failed" or _SIGNAL in ran.printed
-    why = _error(ran) if crashed else f"it may want another module: {_error(ran)}"
+    why = _error(ran) if crashed else f"it may need a different module: {_error(ran)}"
     words = ("crashed", version, MISFIT) if crashed else ("failed", version, UNSURE)
     yield PluginRow("run on a small module", *words, why)
 

@@ -129,7 +129,7 @@ def changed_result(before: str, after: str) -> tuple[str, str]:
     try:
         first, second = (parsed(without_locations(text)) for text in (before, after))
         if first is None or second is None:
-            return "", "this is no IR of Triton's dialects"
+            return "", "this is not IR of Triton's dialects"
         runs.refer(first)
         compared = runs.compare(second)
     except UnsupportedIrError as error:

@@ -54,7 +54,7 @@ GROUPS = {
         ),
         "clear-cache": Command(
             "cache:clear_cache",
-            "Clear Triton's cache, or a part of it, even during compiles.",
+            "Clear Triton's cache or a part of it; safe while kernels compile.",
             "clear-cache --stale --dry-run",
         ),
     },
@@ -100,7 +100,7 @@ GROUPS = {
             "run --env asan -- python script.py",
         ),
         "worktree": Command(
-            "worktree:listing", "List the worktrees: their pins, what is built, their size.", "worktree"
+            "worktree:listing", "List the worktrees with their pins, builds and sizes.", "worktree"
         ),
     },
     "sources": {
@@ -121,7 +121,7 @@ GROUPS = {
         ),
         "editor": Command(
             "editor:editor_",
-            "Write an editor's files: language servers, debuggers, tasks.",
+            "Write editor settings: language servers, debuggers, tasks.",
             "editor vscode --pass tritongpu-pipeline",
         ),
     },
@@ -155,7 +155,7 @@ GROUPS = {
         ),
         "kernel.lint": Command(
             "kernel:lint_",
-            "Find performance problems in a kernel, with the lines as evidence.",
+            "Find performance problems in a kernel, and the lines that cause them.",
             "kernel.lint matmul.py --target h100 --fail-on any",
         ),
         "kernel.profile": Command(
@@ -259,12 +259,12 @@ MODES = {
     ),
     "doctor.compare": Command(
         "doctor:compare",
-        "Compare two machines or times, by reports of `invoke doctor --json`.",
+        "Compare two reports of `invoke doctor --json`: of machines or dates.",
         "doctor --compare laptop.json cluster.json",
     ),
     "system.packages": Command(
         "doctor:packages",
-        "Print the system packages that building needs.",
+        "Print the system packages that a build needs.",
         "doctor --packages --need build",
     ),
     "env.explain": Command(
@@ -275,7 +275,7 @@ MODES = {
     ),
     "cache.show": Command(
         "cache:show",
-        "Show the files of an entry of Triton's caches, and what each is.",
+        "Show the files of a cache entry, and what each is.",
         "cache.list LQZ6 --root ~/.triton/cache",
     ),
     "build.explain": Command(
@@ -298,7 +298,7 @@ MODES = {
     ),
     "pipeline": Command(
         "explain:pipeline",
-        "Show the passes of all stages, conditions, and which a target takes.",
+        "Show the passes of all stages, when they run, and which a target uses.",
         "explain --pipeline --target h100,mi300x",
     ),
     "container": Command(
@@ -330,7 +330,7 @@ MODES = {
     ),
     "kernel.inline-ptx": Command(
         "kernel_export:inline_ptx",
-        "Write a kernel as a function of inline PTX, for CUDA C++ or Triton.",
+        "Export a kernel as inline PTX, for CUDA C++ or Triton.",
         "kernel.export --as ptx matmul.py --target h100 --header --out matmul.cuh",
     ),
     "corpus.add": Command(
@@ -393,7 +393,7 @@ MODES = {
     ),
     "passes.run": Command(
         "passes_replay:run",
-        "Run a program whose kernels skip, repeat or stop after passes.",
+        "Run a program whose kernels compile with a changed pass pipeline.",
         "passes.replay --env torch --skip-pass tritongpu-pipeline -- python script.py",
     ),
     # For those who change this tool: CONTRIBUTING.md.
@@ -401,9 +401,7 @@ MODES = {
         "dev:test", "Run linters, type checks and the whole test suite, on all cores.", "test --only unit"
     ),
     "lint": Command("dev:lint", "Run ruff, mypy and import-linter.", "lint"),
-    "docs": Command(
-        "dev:docs", "Build the pages of docs/ as a site with a search, and check its links.", "docs --serve"
-    ),
+    "docs": Command("dev:docs", "Build docs/ as a site with search, and check its links.", "docs --serve"),
     "benchmark": Command(
         "dev:benchmark", "Benchmark the command line, caches or builds.", "benchmark --name command_line"
     ),

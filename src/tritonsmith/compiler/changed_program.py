@@ -120,4 +120,4 @@ def check(made: ProgramRun) -> None:
         ]
         raise SmithError("the program compiled no kernel with this surgery", hints=hints)
     if all(row.unmet for row in compiled):
-        raise SmithError("no kernel was compiled as asked for", why=compiled[0].unmet)
+        raise SmithError("no kernel was compiled as requested", why=compiled[0].unmet)

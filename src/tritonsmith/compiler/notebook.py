@@ -54,10 +54,12 @@ def written(cells: Iterable[str], origin: str, folder: Path, stem: str) -> Path:
             cell.encode()
         except UnicodeEncodeError as error:
             why = f"cell {number}: half of a surrogate pair: {error.object[error.start]!r}"
-            raise FactError("this notebook has text that no file can have", where=origin, why=why) from None
+            raise FactError(
+                "this notebook has text that cannot be written to a file", where=origin, why=why
+            ) from None
         python, left = _without_magics(cell, left)
         if left < 0:
-            hints = ["put them into a cell of their own, or take them out"]
+            hints = ["put them in a cell of their own, or remove them"]
             what = f"cell {number} has too many lines that only IPython understands"
             raise FactError(what, where=origin, hints=hints)
         lines += (f"{_CELL}{number}", python)

@@ -85,7 +85,7 @@ def stale(subject: DoctorContext) -> Iterator[Finding]:
     verdicts = Counter(caches_stale.staleness(entry, installed) for entry in entries)
     versions = ", ".join(sorted({triton.version for triton in installed}))
     unknown = f", {verdicts['unknown']} undecided" if verdicts["unknown"] else ""
-    text = f"{verdicts['stale']} of {len(entries)} by another Triton than {versions}{unknown}; {eras}{part}"
+    text = f"{verdicts['stale']} of {len(entries)} by a Triton other than {versions}{unknown}; {eras}{part}"
     where = str(max(contents, key=lambda content: content.total).root.path)
     if verdicts["stale"]:
         yield note(

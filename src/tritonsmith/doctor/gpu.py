@@ -171,7 +171,7 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
         return too_new
     text = f"{target}, ptxas of CUDA {ptxas.release}"
     if row is None:
-        return note(f"{text}; this GPU is in no table of tritonsmith's", str(ptxas.path))
+        return note(f"{text}; tritonsmith has no data on this GPU", str(ptxas.path))
     if version_key(row["first"]) <= version_key(ptxas.release) <= version_key(row.get("last", "99")):
         return ok(text, ptxas.path or "")
     good = f"CUDA {row['first']} to {row['last']}" if "last" in row else f"CUDA {row['first']} or newer"
@@ -305,7 +305,7 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
     yield from _signs(subject, "gpu.memory", "no uncorrectable memory error, no failed repair")
 
 
-@check("gpu.reset", "resets that NVIDIA GPUs wait for")
+@check("gpu.reset", "whether NVIDIA GPUs need a reset")
 def reset(subject: DoctorContext) -> Iterator[Finding]:
     """Find pending resets; such a GPU may still compute, with parts that are known to be bad."""
     # nvidia-smi that hangs is itself a sign: it waits for a GPU that does not answer.
@@ -313,7 +313,7 @@ def reset(subject: DoctorContext) -> Iterator[Finding]:
         yield warning(
             subject.smi,
             affects="a GPU may hang or be lost",
-            remedy="run it by hand: nvidia-smi -q; if it hangs, too, restart the machine",
+            remedy="run it by hand: nvidia-smi -q; if that hangs too, restart the machine",
         )
         return
     for gpu in _gpus(subject):
@@ -327,10 +327,10 @@ def reset(subject: DoctorContext) -> Iterator[Finding]:
     yield from _signs(subject, "gpu.reset", "no reset is pending")
 
 
-@check("gpu.throttle", "what slows NVIDIA GPUs down at this moment")
+@check("gpu.throttle", "what is slowing NVIDIA GPUs down")
 def throttle(subject: DoctorContext) -> Iterator[Finding]:
     """Find reasons for throttling, which show only while a program runs."""
-    yield from _signs(subject, "gpu.throttle", "nothing slows it down at this moment")
+    yield from _signs(subject, "gpu.throttle", "nothing is slowing it down")
 
 
 @check("gpu.xid", "errors (Xid) that NVIDIA's driver reported since the start of the machine")
@@ -354,10 +354,10 @@ def xid(subject: DoctorContext) -> Iterator[Finding]:
             remedy=f"{_XIDS} says what to do; they stay in the log until the next start",
         )
     if not counts:
-        yield ok("no Xid in what the kernel's log holds")
+        yield ok("no Xid in the kernel's log")
 
 
-@check("gpu.uptime", "how long NVIDIA's driver and the machine run")
+@check("gpu.uptime", "uptime of NVIDIA's driver and of the machine")
 def uptime(subject: DoctorContext) -> Iterator[Finding]:
     """Report a driver change without a restart, after which programs still use the old driver's libraries."""
     driver, up = subject.gpus.nvidia, machine.uptime()
@@ -369,11 +369,11 @@ def uptime(subject: DoctorContext) -> Iterator[Finding]:
     except SmithError:
         change = None  # `doctor` reports a damaged history
     if change is None:
-        yield ok(f"{text}; the history of this environment knows no change of the driver")
+        yield ok(f"{text}; the history of this environment records no driver change")
     elif change.seconds < up:
         yield note(
             f"{text}; the driver changed {age(change.seconds)} ago (history), without a restart since",
-            affects="programs that run since before that have the old driver's libraries",
+            affects="programs started before that use the old driver's libraries",
             remedy="restart those programs, or the machine",
         )
     else:
@@ -403,7 +403,7 @@ def _signs(subject: DoctorContext, name: str, fine: str) -> Iterator[Finding]:
         elif any(value for _, value in values):
             yield ok(f"{gpu.name}: {fine}")
         else:
-            yield skipped(f"{gpu.name}: its driver does not tell")
+            yield skipped(f"{gpu.name}: its driver does not report it")
 
 
 def _is_bad(value: str, bad: list[str]) -> bool:

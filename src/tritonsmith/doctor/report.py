@@ -318,7 +318,7 @@ def _libraries(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     toolkit = f"nvcc {nvcc.version or '?'}" if nvcc else ""
     runtimes = (gpus.runtime_wheels(dists, "cuda-runtime"), toolkit)
     yield "CUDA runtime", ", ".join(filter(None, runtimes)) or "none found"
-    yield "cuDNN", gpus.runtime_wheels(dists, "cudnn") or "no wheel of it (`--deep` queries torch)"
+    yield "cuDNN", gpus.runtime_wheels(dists, "cudnn") or "not from a wheel (`--deep` queries torch)"
     rocm = gpus.rocm(Path(subject.environ.get("ROCM_PATH") or "/opt/rocm"))
     yield "HIP runtime", f"{rocm.hip or 'none found'}{f', ROCm {rocm.version}' if rocm.version else ''}"
     yield "MIOpen", rocm.miopen or "none found"

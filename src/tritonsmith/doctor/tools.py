@@ -332,9 +332,9 @@ def triton_headers(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(f"{count} headers, which most sources include", build)
     else:
         yield note(
-            f"{count} headers; what the sources include now would make another choice",
+            f"{count} headers; the choice for what the sources include now would differ",
             str(build),
-            affects="compiles may take longer than need be",
+            affects="compiles may take longer than necessary",
             remedy="choose them again, which compiles everything once more",
             commands=(command("build-triton", env=subject.named, reconfigure=True),),
         )

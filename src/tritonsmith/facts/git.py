@@ -269,7 +269,7 @@ def branch_changes(root: Path, base: str = "") -> BranchChanges:
     gone = _said(root, "diff", *options, "--diff-filter=D", commit, "--", files=True)
     new = _said(root, "ls-files", "--others", "--exclude-standard", "-z")
     if changed is None or new is None or gone is None:
-        raise FactError("git does not tell what changed", where=root)
+        raise FactError("git cannot tell what changed", where=root)
     found, deleted = _paths(root, changed, new), _paths(root, gone)
     return BranchChanges(name, found, tuple(path for path in deleted if path not in found))
 

@@ -313,9 +313,9 @@ def _begun(
     unfinished = old if old and not old.ended else None
     if unfinished and unfinished.seen[BASELINE]:
         if unfinished.key != key:
-            note("it begins anew: the run that was stopped had other inputs, or too many files to compare")
+            note("it starts over: the stopped run had other inputs, or too many files to compare")
         elif not _alike(unfinished.seen[BASELINE][0], baseline()):
-            note("it begins anew: with nothing changed, the result is not what the run that was stopped had")
+            note("it starts over: with nothing changed, the result differs from that of the stopped run")
         else:
             note(f"{unfinished.count} tests of a run that was stopped are known: {folder}")
             return unfinished
@@ -345,7 +345,7 @@ def emptied(folder: Path, space: Workspace) -> Plan:
     rest = {path.name for path in folder.iterdir()} if folder.exists() else set()
     if all(name.startswith(".lock") or name == journal.FILE for name in rest):
         return Plan("experiment")
-    hints = ["--out DIR: a folder that is empty or not there"]
+    hints = ["--out DIR: an empty or a new folder"]
     raise UsageError("the folder of --out is not empty", where=folder, hints=hints)
 
 

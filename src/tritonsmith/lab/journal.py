@@ -182,5 +182,5 @@ def _observation(row: dict[str, Any]) -> Observation:
     failed = None if failure is None else untrusted.shaped(Failure, failure)
     observation = untrusted.shaped(Observation, row, verdict=verdict, failure=failed)
     if not all(map(math.isfinite, (observation.seconds, observation.cpu_seconds))):
-        raise ValueError("a time is no number")
+        raise ValueError("a time is not a number")
     return replace(observation, notes=tuple(observation.notes), swapped=tuple(observation.swapped))

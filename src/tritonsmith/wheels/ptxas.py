@@ -67,7 +67,7 @@ def available(version: str, python: Path) -> tuple[str, ...]:
         last_line = answer.err.splitlines()[-1:] if answer else []
         hints = ["check that pip can reach its index; behind a proxy, set https_proxy"]
         raise FactError(
-            f"the package index tells no versions of {package}", why="\n".join(last_line), hints=hints
+            f"the package index lists no versions of {package}", why="\n".join(last_line), hints=hints
         )
     return tuple(sorted(match[1].split(", "), key=version_key))
 
@@ -121,7 +121,7 @@ def install(wanted: RegistryPtxas, space: Workspace, *, silent: bool = False) ->
         space.claim()
         space.run(wanted.plan, "toolchain.ptxas", quiet=silent)
     if (says := version_of(wanted.path)) != wanted.version:
-        what = f"this ptxas says that it is {says or 'none'}, its package is {wanted.version}"
+        what = f"this ptxas reports {says or 'no version'}, its package is {wanted.version}"
         raise FactError(what, where=wanted.path, hints=[f"remove {wanted.path.parent}, and run again"])
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
             "wrong: does not end",
         ),
         (ADD, ADD.replace('"arith.mulf"', '"tt.strange"'), "", "the IR cannot be run: tt.strange"),
-        (ADD.replace('"tt.func"', '"llvm.func"'), ADD, "", "this is no IR of Triton's dialects"),
+        (ADD.replace('"tt.func"', '"llvm.func"'), ADD, "", "this is not IR of Triton's dialects"),
     ],
 )
 def test_two_texts(before: str, after: str, change: str, said: str) -> None:

@@ -103,7 +103,7 @@ def test_entries_of_the_installed_triton(subject: DoctorContext, root: Path) -> 
     install(subject.env.venv, "3.9.0")
     made.kernel(root)
     found = only(caches.stale, subject)
-    assert (found.status, found.seen) == ("ok", "0 of 1 by another Triton than 3.9.0; 1 base32 (3.3+)")
+    assert (found.status, found.seen) == ("ok", "0 of 1 by a Triton other than 3.9.0; 1 base32 (3.3+)")
 
 
 @pytest.mark.parametrize("era", made.ERAS)
@@ -112,7 +112,7 @@ def test_entries_of_another_triton(subject: DoctorContext, root: Path, era: str)
     made.kernel(root, era=era, version="3.4.0")
     found = only(caches.stale, subject)
     assert (found.status, found.where) == ("note", str(root))
-    assert found.seen.startswith(f"1 of 1 by another Triton than 3.9.0; 1 {era} ")
+    assert found.seen.startswith(f"1 of 1 by a Triton other than 3.9.0; 1 {era} ")
     assert found.commands == ("invoke clear-cache --stale --all",)
 
 

@@ -561,7 +561,7 @@ def test_a_driver_that_changed_without_a_restart(
     gpu_health_subject: DoctorContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "uptime", lambda: 3 * 86400.0)
-    assert "knows no change" in only(gpu.uptime, gpu_health_subject).seen
+    assert "records no driver change" in only(gpu.uptime, gpu_health_subject).seen
     for version in ("570.1", "580.159.04"):
         history.keep(gpu_health_subject, (ok("x"),), {"driver": version})
     found = only(gpu.uptime, gpu_health_subject)

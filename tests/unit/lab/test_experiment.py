@@ -344,7 +344,7 @@ def test_a_run_that_was_stopped_is_taken_up_once_its_baseline_is_as_before(begun
     ("more", "why"),
     [
         ({"key": "another"}, "other inputs"),
-        ({"baseline": replace(WRONG, verdict=Verdict.GOOD)}, "with nothing changed, the result is not"),
+        ({"baseline": replace(WRONG, verdict=Verdict.GOOD)}, "with nothing changed, the result differs"),
         ({"baseline": replace(WRONG, failure=Failure("signal", "SIGSEGV"))}, "with nothing changed"),
         ({"baseline": replace(WRONG, code="beef")}, "with nothing changed"),
     ],
@@ -358,7 +358,7 @@ def test_where_it_cannot_be_sure_it_begins_anew_and_says_so(
     (begun.folder / "left by a test").touch()
     new = begun.run(**more)
     assert new.seen[BASELINE] == [more.get("baseline", WRONG)]
-    assert [note for note in begun.notes if note.startswith("it begins anew: ") and why in note]
+    assert [note for note in begun.notes if note.startswith("it starts over: ") and why in note]
     assert (begun.folder / "left by a test").exists() == (place == "out"), "a user's folder loses nothing"
     if place == "out":
         with pytest.raises(UsageError, match="the folder of --out is not empty"):

@@ -33,7 +33,7 @@ def test_what_is_no_version(wanted: str) -> None:
 
 
 def test_a_version_that_nobody_knows_needs_the_index() -> None:
-    with pytest.raises(FactError, match="tells no versions of nvidia-cuda-nvcc"):
+    with pytest.raises(FactError, match="lists no versions of nvidia-cuda-nvcc"):
         ptxas.resolve("99.0", NOWHERE)
 
 
@@ -76,7 +76,7 @@ def test_a_ptxas_of_another_version_than_its_package_is_refused(tmp_path: Path) 
     program.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 12.8, V12.8.93'\n")
     program.chmod(0o755)
     made = ptxas.RegistryPtxas("12.9.86", program, "x==12.9.86", Plan("nothing"))
-    with pytest.raises(FactError, match=r"says that it is 12\.8\.93, its package is 12\.9\.86"):
+    with pytest.raises(FactError, match=r"reports 12\.8\.93, its package is 12\.9\.86"):
         ptxas.install(made, Workspace(tmp_path))
 
 

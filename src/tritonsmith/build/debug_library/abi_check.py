@@ -278,7 +278,7 @@ def main(argv: list[str]) -> int:
             rows,
             "the new objects cannot replace the LLVM's own; nothing was linked",
             new,
-            ["are these the sources of this LLVM? A distribution's patches are part of them"],
+            ["check that these are the sources of this LLVM, including a distribution's patches"],
         )
     except FactError as error:
         print(f"error: {error}")

@@ -162,7 +162,7 @@ def _library_of(file: Path, table: DebugLibraryContext) -> Library:
     raise UsageError(
         "no LLVM library is built from this file",
         where=file,
-        hints=["is it a header, or a file for another platform? Name the library itself"],
+        hints=["it may be a header, or a file for another platform: name the library itself"],
     )
 
 

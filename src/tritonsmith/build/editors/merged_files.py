@@ -73,9 +73,9 @@ def settings(
     try:
         after, conflicts = jsonc.merge(before or "", wanted, united=united, kept=("version",), force=force)
     except ValueError as error:
-        hints = ["correct it, or move it away: then a new one is written"]
+        hints = ["correct it, or move it away and a new one is written"]
         raise FactError(
-            "cannot merge into this file: it is no JSON with comments",
+            "cannot merge into this file: it is not JSON with comments",
             where=root / name,
             why=str(error),
             hints=hints,

@@ -168,7 +168,7 @@ def shortener(build: Path, source: Path | None) -> Callable[[str], str]:
 
 # Explain cache misses: compare the inputs of each compile with those of its previous run.
 
-_HINTS = ("build twice, before and after, each with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",)
+_HINTS = ("build before and after, each time with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",)
 _WORDS = {  # https://github.com/ccache/ccache/blob/v4.7.5/src/ccache.cpp, `hash_common_info`
     "cc_mtime": "the compiler changed",
     "cc_hash": "the compiler changed",

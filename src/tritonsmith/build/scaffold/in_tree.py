@@ -216,7 +216,7 @@ class _Design:
         named = [file for file in self._tree.having(".td") if self._is_taken(self._tree.text(file))]
         for where in (*there, *(root / file for file in named)):
             hints = ["give the pass another name"]
-            raise UsageError(f"there is a pass {self._name!r} already", where=where, hints=hints)
+            raise UsageError(f"a pass {self._name!r} already exists", where=where, hints=hints)
 
     def _is_taken(self, text: str) -> bool:
         argument = re.escape(self._family.argument + self._name)
@@ -386,4 +386,4 @@ def refuse_to_overwrite(texts: Mapping[Path, str]) -> None:
     for path, text in texts.items():
         if path.exists() and (not path.is_file() or untrusted.read_text(path) != text):
             hints = ["give the pass another name", "or go on there: this file has been changed since"]
-            raise UsageError("a file of this pass is there already", where=path, hints=hints)
+            raise UsageError("a file of this pass already exists", where=path, hints=hints)

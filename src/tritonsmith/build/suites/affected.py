@@ -115,7 +115,7 @@ def _one(index: Index, tree: SuiteTree, file: str, affected: AffectedTests) -> s
         and checkout.is_lit_test(file, text)
     ):
         affected.lit[file] = (0, 0)
-        return "itself: a test of lit's"
+        return "itself: a lit test"
     units = {unit for unit in results.unit_tests(tree.root, tree.backends) if file in unit.sources}
     if units:
         affected.cpp |= units

@@ -351,7 +351,7 @@ def check(selection: SuiteSelection, tests: Sequence[SuiteTest], log: Path) -> N
     if empty := [suite for suite in selection.suites if suite not in ran]:
         skipped = sorted({test.why for test in tests if test.suite in empty and test.why})
         why = "\n".join([f"{what}: {reason}" for what, reason in selection.left_out] + skipped[:5])
-        raise NothingRunError(f"no test ran of {', '.join(empty)}", where=log, why=why or None)
+        raise NothingRunError(f"no test of {', '.join(empty)} ran", where=log, why=why or None)
     if not selection.suites:
         why = "\n".join(f"{what}: {reason}" for what, reason in selection.left_out)
         raise NothingRunError("no test ran", why=why or None)

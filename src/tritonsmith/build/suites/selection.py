@@ -145,7 +145,7 @@ class SuiteTree:
         if (self.root / path).is_file() and not checkout.is_lit_test(
             path, untrusted.read_text(self.root / path)
         ):
-            raise UsageError("this is no lit test", where=self.root / path, hints=["lit reads RUN lines"])
+            raise UsageError("this is not a lit test", where=self.root / path, hints=["lit reads RUN lines"])
         yield path
 
     def _path(self, text: str) -> str:

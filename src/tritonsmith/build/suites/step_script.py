@@ -57,7 +57,7 @@ def refusal(script: str, rules: Mapping[str, Any]) -> str:
 def refused_variable(name: str, rules: Mapping[str, Any]) -> str:
     """Return why a step may not set a variable; empty if it may."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        return f"{name[:40]!r} is no name of a variable"
+        return f"{name[:40]!r} is not a variable name"
     if re.fullmatch("|".join(rules["refused-variables"]), name):
         return f"it sets {name}, which decides what programs run"
     return ""
@@ -105,9 +105,9 @@ class _ScriptReader:
         if depth > _DEEPEST:
             raise _RefusedError("its commands are nested too deeply")
         if re.search(r"[^\n\t\x20-\x7e\x80-\U0010ffff]|\(\(", script):
-            raise _RefusedError("it has control characters or arithmetic, which are not read")
+            raise _RefusedError("it has control characters or arithmetic, which are not supported")
         if _JOINED.search(script):
-            raise _RefusedError("a line is continued within a word, which is not read")
+            raise _RefusedError("a line is continued within a word, which is not supported")
         self._text = script
         self._at = 0
         self._depth = depth
@@ -131,7 +131,7 @@ class _ScriptReader:
                 (token for token in _OPERATORS if self._text.startswith(token, self._at)), ""
             ):
                 if operator == ";;" or (operator == "(" and current.words):  # `case`, a function
-                    raise _RefusedError("it has a function or a `case`, which is not read")
+                    raise _RefusedError("it has a function or a `case`, which is not supported")
                 self._at += len(operator)
                 yield from self._ended(current)
                 current = _Words()
@@ -149,7 +149,7 @@ class _ScriptReader:
             words = words[1:]
         if words and words[0] == "for":
             if words[2:3] not in ([], ["in"]):
-                raise _RefusedError("it has a `for` without `in`, which is not read")
+                raise _RefusedError("it has a `for` without `in`, which is not supported")
             words = [f"{words[1] if len(words) > 1 else ''}="]  # `for` sets this variable
         if words or command.written:
             yield _Words(words, command.written)
@@ -161,7 +161,7 @@ class _ScriptReader:
         how = match["how"]
         self._at = match.end()
         if self._text.startswith("(", self._at) or how in ("<<", "<>"):
-            raise _RefusedError("it has a here-document or a process substitution, which is not read")
+            raise _RefusedError("it has a here-document or a process substitution, which is not supported")
         while self._text[self._at : self._at + 1] in (" ", "\t"):
             self._at += 1
         target = self._word()
@@ -239,14 +239,14 @@ class _ScriptReader:
             return _COMPUTED
         after = self._text[self._at + 1 : self._at + 2]
         if after in ("'", '"', "["):
-            raise _RefusedError("it has arithmetic or escapes, which are not read")
+            raise _RefusedError("it has arithmetic or escapes, which are not supported")
         if after == "(":
             self._at += 1
             self._read_inner(self._balanced())
         elif after == "{":
             self._at += 1
             if not _PARAMETER.fullmatch(self._until("}")):
-                raise _RefusedError("it has an expansion that is not read")
+                raise _RefusedError("it has an expansion that is not supported")
         elif match := _EXPANSION.match(self._text, self._at):
             self._at = match.end()
         else:
@@ -269,7 +269,7 @@ class _ScriptReader:
             elif char in "'\"":
                 quote = char
             elif char == "#" and self._text[self._at - 1] in " \t\n;|&()<>":
-                raise _RefusedError("it has a comment in `$(...)`, which is not read")
+                raise _RefusedError("it has a comment in `$(...)`, which is not supported")
             else:
                 depth += {"(": 1, ")": -1}.get(char, 0)
             self._at += 1

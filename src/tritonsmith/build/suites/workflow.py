@@ -182,7 +182,7 @@ def _reasons(script: str, uses: str, variables: Mapping[str, str], shell: str, f
     """Yield the reasons why a step is left out; the first text that is not empty counts."""
     rules = configs.load(CONFIG)
     most = rules["limits"]["script"]
-    yield f"an action of GitHub's: {uses}" if uses else ""
+    yield f"a GitHub action: {uses}" if uses else ""
     yield "" if script else "it runs nothing"
     yield f"its script has more than {most:,} characters" if len(script) > most else ""
     yield f"it is for another shell: {shell}" if shell not in ("", "bash", "sh") else ""

@@ -405,7 +405,7 @@ def _repeated(env: EnvDir) -> tuple[str, ...]:
     if not llvm:
         return ()
     again = command("build-triton", env=env.name, build_type=kind, llvm_dir=llvm)
-    return (f"or repeat the flags of the last build: {again}", "flags that stay belong into an env file")
+    return (f"or repeat the flags of the last build: {again}", "permanent flags belong in an env file")
 
 
 def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:

@@ -169,7 +169,7 @@ class Saves:
         except (OSError, RuntimeError) as error:  # watchfiles's own errors are of both kinds
             hints = [
                 "watch less: --path FILE_OR_FOLDER",
-                "on a network's disk: export WATCHFILES_FORCE_POLLING=1",
+                "on a network file system: export WATCHFILES_FORCE_POLLING=1",
                 "allow more: sysctl fs.inotify.max_user_watches",
             ]
             self._tell(SmithError("cannot watch these folders", why=str(error), hints=hints))

@@ -183,7 +183,7 @@ def prepare(request: WorktreeRequest, clone: TritonClone, space: Workspace) -> P
         record.commit,
     ):
         raise UsageError(
-            f"there is a worktree named {name!r} already",
+            f"a worktree named {name!r} already exists",
             where=existing.path,
             why=f"at {existing.ref} ({existing.commit[:_SHOWN]})",
             hints=[
@@ -266,7 +266,7 @@ def _branch(request: WorktreeRequest, clone: TritonClone, *, again: bool) -> tup
     current = "" if git_worktrees.is_bare(repository) else git_worktrees.branch_of(repository)
     if request.branch and exists and not again:
         hints = [f"to check it out: {command('worktree add', name)}", "or give a new branch another name"]
-        raise UsageError(f"the branch {name!r} exists already", where=clone.repository, hints=hints)
+        raise UsageError(f"the branch {name!r} already exists", where=clone.repository, hints=hints)
     trees = git_worktrees.linked(clone.repository)
     # git checks a branch out in one worktree only.
     taken = {current, *(tree.branch for tree in trees)}
@@ -303,7 +303,7 @@ def _check_name(name: str, space: Workspace) -> None:
     known: Mapping[str, Path] = {env: path for env, path, _ in settings_.available()}
     if name in known:
         raise UsageError(
-            f"there is an environment named {name!r} already",
+            f"an environment named {name!r} already exists",
             where=known[name],
             hints=["give the worktree another name: --name NAME"],
         )
@@ -326,9 +326,9 @@ def notes(record: WorktreeRecord) -> tuple[str, ...]:
 def _no_ref(ref: str, clone: TritonClone) -> FactError:
     where = clone.root or clone.repository
     git_there = f"git -C {shlex.quote(str(where))}"
-    hints = [f"bring it there: {git_there} fetch origin {shlex.quote(ref)}"]
+    hints = [f"fetch it there: {git_there} fetch origin {shlex.quote(ref)}"]
     if (clone.repository / "shallow").is_file():
-        hints.insert(0, f"its history is cut off: {git_there} fetch --unshallow")
+        hints.insert(0, f"its history is shallow: {git_there} fetch --unshallow")
     return FactError(f"this clone has no commit {ref!r}", where=where, hints=hints)
 
 

@@ -115,7 +115,7 @@ def check_unchanged(prepared: PreparedRemoval, shown: PreparedRemoval, record: W
     """
     if new := [work for work in prepared.losses if work not in shown.losses]:
         raise SmithError(
-            f"worktree {record.name} was not removed: it has changed since this was asked",
+            f"worktree {record.name} was not removed: it has changed since you were asked",
             where=record.folder,
             why=git_worktrees.shown(new),
         )

@@ -120,7 +120,7 @@ def build_triton(
     check_includes: bool = flag(
         "only compile what differs from a branch, without precompiled headers", default=False
     ),
-    wheel: bool = flag("also make a wheel for a colleague, with this build's libtriton", default=False),
+    wheel: bool = flag("also build a wheel to hand on, with this build's libtriton", default=False),
     base: str = flag("with --check-includes: branch to compare with; empty for upstream's main", ""),
     force: bool = FORCE,
 ) -> None:
@@ -315,7 +315,7 @@ def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
         raise UsageError(
             "--cache-debug and --cache-before go together",
             hints=[
-                "build twice, before and after, each with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",
+                "build before and after, each time with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",
             ],
         )
     found = explain_misses(after, before)
@@ -323,7 +323,7 @@ def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
         console.out().print_json(data={"schema": 1, **asdict(found)}, ensure_ascii=True)
         return
     _list_misses([f"{_some_files(row.files)}: {row.why}" for row in found.rows])
-    console.out().print(f"{found.hits} answered by the cache, {found.misses} not", markup=False)
+    console.out().print(f"{found.hits} cache hits, {found.misses} misses", markup=False)
 
 
 def _list_misses(reasons: list[str]) -> None:

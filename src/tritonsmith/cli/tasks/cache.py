@@ -44,7 +44,7 @@ _GROUPS = 20  # rows of the summary
 def listing(
     context: Any,
     which: EntryOptions,
-    limit: int | None = flag("rows at most (0: all)", 50, example="--limit 20; 0 for all"),
+    limit: int | None = flag("maximum number of rows (0: all)", 50, example="--limit 20; 0 for all"),
     json: bool = JSON,
 ) -> None:
     """List the entries of Triton's caches, the newest first."""
@@ -71,11 +71,11 @@ def listing(
 @task(tables=True)
 def show(
     context: Any,
-    entry: str = word("entry in cache.list, the beginning of its name, its folder, or a kernel"),
+    entry: str = word("entry of cache.list: the start of its name, its folder, or a kernel"),
     root: str = flag("look only in the cache in this folder", ""),
     json: bool = JSON,
 ) -> None:
-    """Show the files of an entry of Triton's caches, and what each is."""
+    """Show the files of a cache entry, and what each is."""
     roots = (clear.named(root),) if root else cache_roots.find(os.environ, workspace.default())
     found = list_.entry(entry, roots)
     files = list_.files(found)
@@ -103,14 +103,15 @@ def clear_cache(
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Clear Triton's cache, or a part of it, even during compiles."""
+    """Clear Triton's cache or a part of it; safe while kernels compile."""
     wanted, root = _filters(which), which.root
     if rehearsed or bisected:
         name = "rehearse" if rehearsed else "bisect"
         others = (wanted.any, root, dump, inductor, envs, all, override, rehearsed and bisected)
         if any(others):
             raise UsageError(
-                f"--{name.removesuffix('e')}ed is for all that {name} keeps", hints=["omit the other flags"]
+                f"--{name.removesuffix('e')}ed clears everything that {name} keeps",
+                hints=["omit the other flags"],
             )
         (_clear_rehearsed if rehearsed else _clear_bisected)(yes=yes, dry_run=dry_run)
         return
@@ -140,7 +141,9 @@ def clear_cache(
     clear.execute(prepared)
     console.out().print(f"cleared {list_.total_text(prepared.doomed)}", markup=False)
     if there := clear.stayed(prepared):
-        console.note(f"still there, or there again: {list_.total_text(there)}; a program compiles them now")
+        console.note(
+            f"still there, or back again: {list_.total_text(there)}; a program is compiling them now"
+        )
 
 
 def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
@@ -268,5 +271,5 @@ def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
 
 def _undecided(number: int) -> None:
     if number:
-        text = "compiled before 3.3 or without metadata, by an installed version or another one"
+        text = "compiled before 3.3 or without metadata, so the version is unknown"
         console.note(f"undecided, and not counted as stale: {formats.entries(number)} ({text})")

@@ -62,7 +62,7 @@ def lint(context: Any) -> None:
 def docs(
     context: Any, serve: bool = flag("serve the site at http://127.0.0.1:8000 until ^C", default=False)
 ) -> None:
-    """Build the pages of docs/ as a site with a search, and check its links."""
+    """Build docs/ as a site with search, and check its links."""
     # Strict: a dead link or anchor, or a page that the navigation lacks, is an error. Not with --quiet,
     # which drops the warnings that it counts.
     _run((sys.executable, "-m", "mkdocs", "serve" if serve else "build", "--strict"), NO_MKDOCS_2_WARNING="1")

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 @task(tables=True)
 def compare(
     context: Any,
-    report: Path = word("what `invoke doctor --json` printed"),
-    other: Path = word("another such file, of another machine or time"),
+    report: Path = word("report that `invoke doctor --json` printed"),
+    other: Path = word("another such report, of another machine or date"),
     json: bool = JSON,
 ) -> None:
-    """Compare two machines or times, by reports of `invoke doctor --json`."""
+    """Compare two reports of `invoke doctor --json`: of machines or dates."""
     one, two = saved_report.read(report), saved_report.read(other)
     found = snapshot.between(one.setup, two.setup)
     checks = saved_report.verdicts(one, two)
@@ -63,7 +63,7 @@ def run(
     env: str = again(ANY_ENV, "the last used, or dev"),
     python: Path | None = PYTHON,
     only: CommaList = flag("checks or groups to run: tools,builds.llvm", (), value="CHECKS"),
-    deep: bool = flag("run programs, too: imports in a child process, ptxas, a compile", default=False),
+    deep: bool = flag("also run programs: imports in a child process, ptxas, a compile", default=False),
     fix: bool = flag("fix what can be fixed safely, after showing the plan and asking", default=False),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
@@ -76,7 +76,7 @@ def run(
     """Diagnose the environment; exit 1 if a check fails."""
     if (fix and (json or report or since)) or (report and since):
         raise UsageError(
-            "--fix, --report and --since show different things, and --fix no JSON: use one at a time"
+            "--fix, --report and --since cannot be combined, and --fix prints no JSON: use one at a time"
         )
     if explain:
         console.write(explanation(explain))
@@ -144,7 +144,7 @@ def packages(
     llvm: str = flag("version of LLVM", "19"),
     json: bool = JSON,
 ) -> None:
-    """Print the system packages that building needs."""
+    """Print the system packages that a build needs."""
     table = configs.load("system-packages")
     needs = {name: row for name, row in table.items() if isinstance(row, dict)}
     if need not in needs:

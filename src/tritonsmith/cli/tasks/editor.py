@@ -25,10 +25,10 @@ def editor_(
     editor: str = word("vscode, neovim, emacs or clion"),
     env: str = ENV,
     pass_: str = flag("pass in which the debugger stops", "tritongpu-coalesce"),
-    force: bool = flag("replace settings that have other values", default=False),
+    force: bool = flag("replace settings that have different values", default=False),
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Write an editor's files: language servers, debuggers, tasks."""
+    """Write editor settings: language servers, debuggers, tasks."""
     space = workspace.default()
     prepared = command.prepare(editor, env, space, pass_, force=force)
     project = prepared.project
@@ -41,7 +41,7 @@ def editor_(
         console.out().print(table(str(project.root), prepared.files))
         excluded = merged_files.excluded(project.root)
         if excluded:
-            console.note(f"git passes over these files: {excluded} names them")
+            console.note(f"git ignores these files: {excluded} lists them")
     for file in prepared.files:
         for one in file.conflicts:
             console.warn(
@@ -68,7 +68,7 @@ def container(
     folder = out or Path.cwd() / ".devcontainer"
     plan, missing = containers.prepare(env, space, Path.cwd(), folder)
     if missing:
-        console.warn(f"the container does not have what this checkout has: {missing}")
+        console.warn(f"the container lacks what this checkout has: {missing}")
     if dry_run:
         output.plan(plan)
         return

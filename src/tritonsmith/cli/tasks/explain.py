@@ -149,10 +149,10 @@ def pipeline(
     triton: CommaLists = flag("Tritons side by side: versions, environments, interpreters (repeatable)", ()),
     env: str = again(ANY_ENV, "wheel"),
     python: Path | None = PYTHON,
-    taken: bool = flag("only passes that a target takes", default=False),
+    taken: bool = flag("only passes that run for a target", default=False),
     json: bool = JSON,
 ) -> None:
-    """Show the passes of all stages, conditions, and which a target takes."""
+    """Show the passes of all stages, when they run, and which a target uses."""
     usual = dict(zip(("nvidia", "amd"), targets.default(), strict=True))
     if backend and (target or backend not in usual):
         why = "--target names a GPU already" if target else f"--backend {backend}: nvidia or amd"
@@ -166,7 +166,7 @@ def pipeline(
     for compiler in compilers:
         if compiler.targets or compiler.options or compiler.folder:
             hints = ["--triton 3.4.0,3.9.0 --target h100,a100"]
-            raise UsageError(f"--triton {compiler.label} names no Triton only", hints=hints)
+            raise UsageError(f"--triton {compiler.label} must name a Triton, and nothing else", hints=hints)
         where = tritons.place_of(compiler)
         known = bindings.known_bindings(where.python, where.space)
         for one in wanted:

@@ -267,7 +267,7 @@ def show_(
 @task(tables=True)
 def layout(
     context: Any,
-    layout: str = word("a layout, as IR has it: '#ttg.blocked<{...}>'"),
+    layout: str = word("a layout, as in the IR: '#ttg.blocked<{...}>'"),
     shape: str = flag("shape of the tensor: 128x64", ""),
     dtype: str = flag("type of an element, as in a signature: fp16, i8", "fp32"),
     by: str = flag("the layout of the threads that read or write shared memory", ""),
@@ -281,7 +281,7 @@ def layout(
         raise UsageError("--shape is missing", hints=["--shape 128x64"])
     types = [layout_types.of(one, shape, dtype) for one in (layout, *([by] if by else []))]
     if by and (types[0].kind, types[1].kind) != ("shared memory", "registers"):
-        hints = ["the first layout is of shared memory, that of --by of registers"]
+        hints = ["LAYOUT must be in shared memory, and that of --by in registers"]
         raise UsageError("--by counts the bank conflicts of threads in shared memory", hints=hints)
     if plot:
         resources_plot.check(plot)
@@ -320,12 +320,12 @@ def lint_(
     by: PoolOptions,
     kernel: str = KERNEL,
     from_cache: str = FROM_CACHE,
-    fail_on: str | None = flag("findings that fail: any, or their codes, with commas", None),
+    fail_on: str | None = flag("findings that make it fail: any, or codes separated by commas", None),
     out: Path | None = OUT,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Find performance problems in a kernel, with the lines as evidence."""
+    """Find performance problems in a kernel, and the lines that cause them."""
     codes = lint_run.parse_fail_on(fail_on)
     if folder := folder_of(kernel):
         what.refuse()
@@ -373,8 +373,8 @@ def _print_findings(found: LintResult, codes: Sequence[str], *, json: bool) -> N
 def profile(
     context: Any,
     by: str = flag("profiler: proton, ncu or rocprofv3", "", unset="the first that is there"),
-    kernel: str = flag("kernels to look at: names, with commas", ""),
-    times: bool = flag("the time of each kernel only, without samples", default=False),
+    kernel: str = flag("only these kernels: names separated by commas", ""),
+    times: bool = flag("measure only the time of each kernel, without samples", default=False),
     env: str = again(ANY_ENV, "the Python on PATH"),
     python: Path | None = PYTHON,
     json: bool = JSON,
@@ -409,11 +409,11 @@ def profile(
 @task(tables=True, name="capture")
 def capture(
     context: Any,
-    device: str = flag("GPU that the program is told of: h100, mi300x, cuda:90", "h100"),
+    device: str = flag("GPU that the program sees: h100, mi300x, cuda:90", "h100"),
     env: str = again(ANY_ENV, "the Python on PATH"),
     python: Path | None = PYTHON,
     stand_in: CommaLists = flag(
-        "module that the program imports and can do without (repeatable)", (), example="flash_attn_2_cuda"
+        "module that the program imports but does not need (repeatable)", (), example="flash_attn_2_cuda"
     ),
     out: OutFile | None = again(OUT_FILE, "captured.toml"),
     json: bool = JSON,

@@ -150,7 +150,7 @@ def inline_ptx(
     out: OutFile | None = again(OUT_FILE, "print it"),
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Write a kernel as a function of inline PTX, for CUDA C++ or Triton."""
+    """Export a kernel as inline PTX, for CUDA C++ or Triton."""
     if header and elementwise:
         raise UsageError("--header is for CUDA C++ and --elementwise for Triton", hints=["omit one of them"])
     if function and not elementwise:

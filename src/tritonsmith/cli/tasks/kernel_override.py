@@ -35,7 +35,7 @@ def ir_override(
     context: Any,
     what: KernelOptions,
     by: ToolchainOptions,
-    kernel: str = word("FILE[:KERNEL] or kernels file; a command after -- instead", ""),
+    kernel: str = word("FILE[:KERNEL] or kernels file; or a command after --", ""),
     name: str = flag("kernel to change, if there are several: its name, or a hash prefix", ""),
     stage: str = flag("stage to change: ttir, ttgir, llir, ptx, amdgcn", "ttgir"),
     edited: Path | None = flag("changed file to use, instead of opening $EDITOR", None),

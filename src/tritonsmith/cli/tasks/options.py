@@ -18,10 +18,10 @@ JSON = flag("print JSON", default=False)
 CSV = flag("print CSV", default=False)
 YES = flag("do not ask for confirmation", default=False)
 JOBS = flag(
-    "jobs at once (0: as many as cores and memory allow)", None, example="--jobs 4; 0 for as many as fit"
+    "parallel jobs (0: as many as cores and memory allow)", None, example="--jobs 4; 0 for as many as fit"
 )
 
-PACKAGES = flag("Python whose pytest, numpy and torch the tests use", None, value="PYTHON")
+PACKAGES = flag("interpreter with the pytest, numpy and torch for the tests", None, value="PYTHON")
 PYTORCH = flag("PyTorch release: 2.9.1, or 2.9 for its last", "", value="VERSION")
 
 # Where it writes
@@ -38,7 +38,7 @@ LLVM_DIR = flag("install prefix or build folder of the LLVM to use", "", value="
 LLVM_SOURCE = flag("LLVM sources: git URL, checkout or tarball", "", value="SOURCES")
 SHA256 = flag("SHA-256 checksum of the tarball or archive", "")
 NINJA_TARGET = flag("Ninja target, instead of the usual ones (repeatable)", (), value="TARGET")
-BUILD_FOR = flag("opt, python, tests or all: build and link what that needs", "", value="WHAT")
+BUILD_FOR = flag("what the build is for: opt, python, tests or all", "", value="WHAT")
 FORCE = flag("ignore preflight errors", default=False)
 RECONFIGURE = flag("configure even if nothing changed", default=False)
 
@@ -55,7 +55,7 @@ NUM_STAGES = flag("stages of software pipelining", None, example="--num-stages 3
 BACKEND_OPTION = flag("other option of the backend: maxnreg=128 (repeatable)", (), value="NAME=VALUE")
 SWEEP = flag("values to try: BLOCK_M=64,128 or num_warps=4,8; or autotune (repeatable)", (), value="NAME=A,B")
 SKIP_PASS = flag("pass to skip: NAME, or NAME#2 for its second run (repeatable)", (), value="PASS")
-STOP_AFTER = flag("last pass: NAME, or NAME#2; its IR is what is kept", "", value="PASS")
+STOP_AFTER = flag("last pass to run: NAME or NAME#2; its IR is kept", "", value="PASS")
 REPEAT_PASS = flag("pass to run twice: NAME or NAME#2 (repeatable)", (), value="PASS")
 SET_LLVM = flag("option of LLVM, as opt takes it: disable-lsr (repeatable)", (), value="OPTION")
 PTXAS_OPTION = flag("option of ptxas: --ptxas-option=-O1 (repeatable)", (), value="OPTION")
@@ -66,7 +66,7 @@ TIMEOUT = flag(
     example="seconds, --timeout 600; 0 for the default",
 )
 FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "", value="ENTRY")
-KERNELS_FILE = word("kernels file: docs/kernels.md", value="FILE.toml")
+KERNELS_FILE = word("kernels file (format: docs/kernels.md)", value="FILE.toml")
 TODAY = flag("Triton in use today: a version, environment or interpreter", "", value="TRITON")
 LOADER = flag("Triton: a version, environment or interpreter", "wheel", value="TRITON")  # of plugins
 TOMORROW = flag("Triton to upgrade to: a version, environment or interpreter", "", value="TRITON")
@@ -94,8 +94,8 @@ class BuildOptions:
     source: str = SOURCE
     llvm_dir: str = LLVM_DIR
     debug: bool = flag("same as --build-type Debug", default=False)
-    build_type: str = flag("one of CMake's, TritonRelBuildWithAsserts or TritonBuildWithO1", "")
-    backends: CommaList = flag("backends to build, by folder of third_party/: amd,nvidia", ())
+    build_type: str = flag("a build type of CMake, TritonRelBuildWithAsserts or TritonBuildWithO1", "")
+    backends: CommaList = flag("backends to build, by their folders in third_party/: amd,nvidia", ())
     plugin_dir: tuple[str, ...] = flag("folder of an out-of-tree backend (repeatable)", ())
     proton: bool | None = flag("build the profiler", None)
     jobs: int | None = JOBS
@@ -119,10 +119,10 @@ class EntryOptions:
 
     kernel: str = flag("only kernels whose name matches this glob: 'matmul_*'", "")
     target: str = flag("only this target: cuda:90, hip:gfx942, or a GPU such as h100", "", value="GPU")
-    older_than: str = flag("only entries unchanged for so long: 90s, 30m, 12h, 7d, 2w", "")
+    older_than: str = flag("only entries unchanged for this long: 90s, 30m, 12h, 7d, 2w", "")
     stale: bool = flag("only entries of a Triton that is no longer installed", default=False)
     keep_newest: int | None = flag(
-        "skip this number of newest entries of each kernel", None, example="--keep-newest 2"
+        "leave out the N newest entries of each kernel", None, example="--keep-newest 2"
     )
     root: str = flag("only the cache in this folder", "")
 

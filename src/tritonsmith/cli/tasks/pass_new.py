@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 @task(tables=True)
 def new(
     context: Any,
-    name: str = word("name of the pass, without that of its family: hoist-loads"),
-    family: str = flag("passes that it belongs to: ttir, ttgpu, ttnvgpu or amd", "ttgpu"),
+    name: str = word("name of the pass, without its family's prefix: hoist-loads"),
+    family: str = flag("family of the pass: ttir, ttgpu, ttnvgpu or amd", "ttgpu"),
     source: str = SOURCE,
     env: str = ENV,
     plugin: bool = flag("write a plugin into a folder, not into Triton", default=False),
     wheel: str = again(LOADER, default=""),
-    out: Path | None = again(OUT, "the pass's name, here"),
+    out: Path | None = again(OUT, "named after the pass, here"),
     here: bool = flag("write into the checkout itself, not into a new worktree", default=False),
     dry_run: bool = DRY_RUN,
 ) -> None:

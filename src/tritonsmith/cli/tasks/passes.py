@@ -47,7 +47,7 @@ def listing(
     folder: Path = FOLDER,
     kernel: str = DUMPED_KERNEL,
     changed: bool = flag("only passes that changed something", default=False),
-    summary: bool = flag("describe each pass in one line; needs --source", default=False),
+    summary: bool = flag("describe each pass in one line (needs --source)", default=False),
     source: tuple[str, ...] = flag("checkout of Triton or LLVM with the descriptions (repeatable)", ()),
     json: bool = JSON,
 ) -> None:

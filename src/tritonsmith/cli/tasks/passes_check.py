@@ -24,12 +24,12 @@ def check(
     seeds: int | None = flag(
         "number of random inputs; the last one has edge cases", None, unset="3", least=1
     ),
-    through_llvm: bool = flag("also run the IR in LLVM's dialect, by the threads of a block", default=False),
-    against: str = flag("interpreter: compare the first text with TRITON_INTERPRET=1", ""),
+    through_llvm: bool = flag("also run the IR in LLVM's dialect, thread by thread", default=False),
+    against: str = flag("interpreter: compare the first IR with TRITON_INTERPRET=1", ""),
     timeout: int | None = flag(
         "seconds for the check; what was checked by then is shown", None, unset="300", least=1
     ),
-    list_: bool = flag("list the operations that are known; of a checkout: --source", default=False),
+    list_: bool = flag("list the supported operations; with --source, those of a checkout", default=False),
     source: str = SOURCE,
     out: Path | None = again(OUT, "in the workspace"),
     triton: str = TRITON,
@@ -56,7 +56,7 @@ def check(
         _list(source, alone=not others and what == KernelOptions(), json=json)
         return
     if Path(folder).suffix == ".mlir":
-        said = "this is one text; passes.check takes the folder of a dump, or a kernel"
+        said = "this is a single file; passes.check takes the folder of a dump, or a kernel"
         raise UsageError(said, where=folder, hints=[command("passes.check", Path(folder).parent.parent)])
     is_dump = Path(folder).is_dir()
     _require_fitting(is_dump, kernel, compiled=bool(out) or what != KernelOptions(), against=against)
@@ -65,7 +65,7 @@ def check(
             if is_dump:
                 if triton:
                     hints = ["the interpreter that prints its generic form: --env ENV, or --python PYTHON"]
-                    raise UsageError("--triton is about a kernel, not about a dump", hints=hints)
+                    raise UsageError("--triton applies to a kernel, not to a dump", hints=hints)
                 made, answer = _of_dump(
                     Path(folder), kernel, seeds, env, python, timeout, silent=json, through_llvm=through_llvm
                 )
@@ -107,12 +107,12 @@ def _require_fitting(is_dump: bool, kernel: str, *, compiled: bool, against: str
     if against not in ("", "interpreter"):
         raise UsageError(f"--against cannot be {against!r}", hints=["--against interpreter"])
     if is_dump and compiled:
-        raise UsageError("flags of a compile are about a kernel, not about a dump")
+        raise UsageError("flags of a compile apply to a kernel, not to a dump")
     if is_dump and against:
         hints = ["FILE:KERNEL with its --signature and --target"]
         raise UsageError("--against interpreter needs the source of the kernel, not a dump", hints=hints)
     if kernel and not is_dump:
-        raise UsageError("--kernel is about a dump", hints=["FILE:KERNEL names the kernel"])
+        raise UsageError("--kernel applies to a dump", hints=["FILE:KERNEL names the kernel"])
 
 
 def _list(source: str, *, alone: bool, json: bool) -> None:
@@ -162,7 +162,7 @@ def _judge(made: DumpIndex, answer: CheckAnswer) -> None:
     if answer.open:
         raise report.open_end(answer)
     if beside and beside.status == "unknown":
-        what = "the first text was not compared with TRITON_INTERPRET=1"
+        what = "the first IR was not compared with TRITON_INTERPRET=1"
         raise UndecidedError(what, why=beside.why, hints=beside.hints)
 
 

@@ -47,7 +47,7 @@ def dump(
         if kernel or from_cache:
             raise UsageError("give either a kernel or a command", hints=["omit one of them"])
         if wrong := [flag_of(name) for name, value in vars(what).items() if value not in (None, "", ())]:
-            hints = ["omit them", f"{command('passes.replay')} leaves passes out in a command"]
+            hints = ["omit them", f"{command('passes.replay')} skips passes in a command"]
             raise UsageError(f"{', '.join(wrong)}: for a kernel, not for a command", hints=hints)
         space = workspace.default()
         prepared, step = run.of_program(program, space, choices, out)

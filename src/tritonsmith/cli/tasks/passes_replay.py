@@ -150,12 +150,12 @@ def run(
     python: Path | None = PYTHON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Run a program whose kernels skip, repeat or stop after passes."""
+    """Run a program whose kernels compile with a changed pass pipeline."""
     surgery = what.surgery()
     if surgery is None:
         example = command("passes.replay", set_llvm="disable-lsr")
         hints = [f"{example}{watched_program.EXAMPLE}"]
-        raise UsageError("nothing of the compile is to be changed", hints=hints)
+        raise UsageError("no change to the compile is given", hints=hints)
     _, argv = command_line()
     space = workspace.default()
     prepared = changed_program.prepare(argv, surgery, watched_program.interpreter(env, python, space), space)

@@ -27,17 +27,17 @@ def pins(
     pytorch: str = PYTORCH,
     live: bool = flag("read PyTorch's own pin files instead of the table", default=False),
     repository: str = flag("with --live: URL or path of PyTorch", "", unset="upstream"),
-    ref: str = flag("with --live: tag, branch, commit", "", unset="--pytorch's, or main"),
-    update: bool = flag("with --live: write what the releases' tags say into the table", default=False),
+    ref: str = flag("with --live: tag, branch or commit", "", unset="--pytorch's, or main"),
+    update: bool = flag("with --live: update the table from the releases' tags", default=False),
     installed: bool = flag("read an environment's torch and Triton, or its Triton alone", default=False),
     env: str = again(ANY_ENV, "dev"),
     python: Path | None = PYTHON,
-    triton: str = flag("commit, #pull or release of Triton: PyTorch releases with it", ""),
+    triton: str = flag("commit, #pull or release of Triton: show the PyTorch releases with it", ""),
     package: str = flag("package that requires a torch: vllm, sglang==0.5.9", ""),
-    picks: str = flag("release branch of Triton: list what it has besides its branch point", ""),
-    nightlies: str = flag("URL of an index of nightly wheels: which have --at", ""),
+    picks: str = flag("release branch of Triton: list its commits since it was cut", ""),
+    nightlies: str = flag("URL of an index of nightly wheels: show which contain --at", ""),
     at: str = flag("with --nightlies: commit of Triton", ""),
-    source: Path | None = flag("with --triton, --picks, --live: clone", None, unset="the current one"),
+    source: Path | None = flag("clone for --triton, --picks and --live", None, unset="the current one"),
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
@@ -219,7 +219,7 @@ def _holders(commit: str, clone: Path, *, json: bool) -> None:
         _print(report.open_questions(found))
     if doubts := sorted({one.standing.why for one in found.holdings if one.standing.doubt}):
         hints = ["compare them: git show COMMIT"]
-        raise UndecidedError("this history does not tell of each pin", why="\n".join(doubts), hints=hints)
+        raise UndecidedError("this history does not settle every pin", why="\n".join(doubts), hints=hints)
 
 
 def _nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None:

@@ -27,7 +27,9 @@ def check_(
     """Check whether a plugin is compatible with a Triton."""
     compiler = tritons.parse(wheel)
     if compiler.targets or compiler.options or compiler.folder:
-        raise UsageError(f"--wheel {wheel} names no Triton only", hints=["--wheel 3.9.0", "--wheel dev"])
+        raise UsageError(
+            f"--wheel {wheel} must name a Triton, and nothing else", hints=["--wheel 3.9.0", "--wheel dev"]
+        )
     place = tritons.place_of(compiler)
     library = replayer.library(place.python)
     found = installed_tritons.of_python(place.python)
@@ -39,7 +41,7 @@ def check_(
         console.out().print(plugins.rows_table(checked))
     if checked.misfits:
         raise SmithError(
-            f"this plugin does not fit Triton {checked.version}",
+            f"this plugin is not compatible with Triton {checked.version}",
             where=plugin,
             why="\n".join(
                 f"{row.what}: {row.why or f'{row.plugin}, not {row.triton}'}" for row in checked.misfits

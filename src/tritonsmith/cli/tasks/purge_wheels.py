@@ -68,7 +68,7 @@ def purge_wheels(
         running.run(survey.plan)
     console.out().print(f"removed {what}", markup=False)
     if still := purge.still_found(_interpreter(env, python)):
-        console.warn(f"`import triton` still finds {still}, which no distribution of it owns")
+        console.warn(f"`import triton` still finds {still}, which no installed distribution owns")
 
 
 def _nothing_built() -> str:

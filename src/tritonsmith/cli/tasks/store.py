@@ -78,8 +78,8 @@ def gc(
     context: Any,
     which: StoreOptions,
     name: tuple[str, ...] = _ENTRIES,
-    max_size: str = flag("delete only until the store is no larger than this: 50GB", ""),
-    older_than: str = flag("only entries unused for so long: 12h, 30d, 8w", ""),
+    max_size: str = flag("delete until the store is no larger than this: 50GB", ""),
+    older_than: str = flag("only entries unused for this long: 12h, 30d, 8w", ""),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
     json: bool = flag("print the plan as JSON, and delete only with --yes", default=False),
@@ -167,7 +167,7 @@ def import_(
     which: StoreOptions,
     source: str = word("archive of store.export: path, http(s):// or s3:// (.tar.zst)"),
     sha256: str = SHA256,
-    force: bool = flag("import an archive of another kind of machine", default=False),
+    force: bool = flag("import an archive made for another kind of machine", default=False),
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Unpack an archive of store.export into the store."""

@@ -37,20 +37,20 @@ _USUAL: tuple[SuiteName, ...] = ("lit", "cpp", "gpu-less")  # as upstream's `mak
 @task(tables=True, name="test-triton")
 def test_triton(
     context: Any,
-    paths: CommaList = word("files or folders, with commas: test/TritonGPU, FILE::NAME", ()),
-    lit: bool = flag("tests of lit", default=False),
-    cpp: bool = flag("unit tests in C++", default=False),
-    gpu_less: bool = flag("tests of Python that need no GPU", default=False),
+    paths: CommaList = word("files or folders, separated by commas: test/TritonGPU, FILE::NAME", ()),
+    lit: bool = flag("lit tests", default=False),
+    cpp: bool = flag("C++ unit tests", default=False),
+    gpu_less: bool = flag("Python tests that need no GPU", default=False),
     interpreter: bool = flag(
-        "tests of Python under the interpreter, with a torch for the CPU", default=False
+        "Python tests under Triton's interpreter, with a torch for the CPU", default=False
     ),
-    changed: bool = flag("tests that files changed since --base can affect", default=False),
+    changed: bool = flag("only tests that changes since --base can affect", default=False),
     base: str = flag("with --changed: branch or commit; empty for upstream's main", ""),
     env: str = ENV,
     googletest: Path | None = flag("sources of GoogleTest (Debian: apt install googletest)", None),
     packages: Path | None = PACKAGES,
     junit: OutFile | None = flag("write the results in JUnit's format: FILE.xml", None),
-    no_build: bool = flag("test what is built, though sources may be newer", default=False),
+    no_build: bool = flag("test the existing build, even if sources are newer", default=False),
     jobs: int | None = JOBS,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
@@ -116,7 +116,7 @@ def _changed(tested: TestedBuild, asked: Iterable[SuiteName], base: str) -> Suit
         for paths in (changes.files, changes.deleted)
     )
     found = affected.of_files(Index(SourceFiles(tested.root)), tested.tree, names, gone)
-    console.note(f"{len(names) + len(gone)} files differ from where {changes.base} was left")
+    console.note(f"{len(names) + len(gone)} files differ from the branch point of {changes.base}")
     for file, what in found.reasons:
         if not what.startswith("nothing"):  # these are left out
             console.note(f"{file}: {what}")
@@ -158,7 +158,7 @@ def ci_replay(
     context: Any,
     job: str = word("job of .github/workflows, or FILE:JOB; all are listed if omitted", ""),
     env: str = ENV,
-    list_: bool = flag("list the jobs, as without a job", default=False),
+    list_: bool = flag("list the jobs (the default without JOB)", default=False),
     log: Path | None = flag("downloaded log of the job, to compare with", None),
     packages: Path | None = PACKAGES,
     json: bool = JSON,
@@ -216,7 +216,7 @@ def _run_job(job: WorkflowJob, env: str, packages: Path | None, *, yes: bool) ->
     how = "under bubblewrap: no network, the system read-only"
     confined = bool(replay.sandbox(tested.env))
     if not confined:
-        how = "without a sandbox: they may do anything that you may"
+        how = "without a sandbox, with all your permissions"
         console.warn(
             "bubblewrap (bwrap) is missing or may not make namespaces, so nothing confines the steps"
         )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def up(
     context: Any,
     env: str = again(ANY_ENV, "wheel, or like-REPORT"),
-    like: Path | None = flag("make the environment of a report of `invoke doctor --json`", None),
+    like: Path | None = flag("recreate the environment of a report of `invoke doctor --json`", None),
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Install a released Triton, and compile a kernel without a GPU."""

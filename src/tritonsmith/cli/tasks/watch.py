@@ -75,8 +75,10 @@ def _check_filter(text: str) -> None:
     try:
         re.compile(text)
     except re.error as error:
-        hints = ["a name is one, too: --lit Triton/canonicalize.mlir"]
-        raise UsageError(f"--lit {text!r} is no regular expression", why=str(error), hints=hints) from None
+        hints = ["a plain name works, too: --lit Triton/canonicalize.mlir"]
+        raise UsageError(
+            f"--lit {text!r} is not a valid regular expression", why=str(error), hints=hints
+        ) from None
 
 
 def _path(text: str) -> Path:

@@ -65,7 +65,7 @@ def add(
 
 @task(tables=True, name="list")
 def listing(context: Any, json: bool = JSON) -> None:
-    """List the worktrees: their pins, what is built, their size."""
+    """List the worktrees with their pins, builds and sizes."""
     now, found = time.time(), list_.rows(workspace.default())
     if json:
         output.json(list_.as_json(found, now))

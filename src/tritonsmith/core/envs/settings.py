@@ -330,7 +330,7 @@ def _check_form(words: Iterable[str], key: str, source: str) -> None:
         hint = (
             "only names are allowed; no options, no lists"
             if expected == "a name"
-            else "docs/environments.md tells what each key may be"
+            else "docs/environments.md lists the values of each key"
         )
         raise error(f"{key}: {wrong!r} is not {expected}", where=source, hints=[hint])
 

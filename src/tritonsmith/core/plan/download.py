@@ -131,7 +131,7 @@ def check_room(url: str, partial: Path, done: int, total: int | None) -> None:
     why, hint = "", f"free disk space at {partial.parent}"
     if max(total or 0, done) > limit:
         why = f"larger than {limit:,} bytes"
-        hint = f"no LLVM archive is; for one that is: {compression.VARIABLE}=200GB"
+        hint = f"no LLVM archive is that large; for one that is: {compression.VARIABLE}=200GB"
     elif total is None and disk.free < min(_SPARED, disk.total // 20):
         why = f"after {done:,} bytes no end is in sight, and the disk has {disk.free:,} left"
     elif total is not None and total - done > disk.free:

@@ -194,7 +194,7 @@ def entry(text: str, roots: Iterable[Root]) -> Path:
         inside = untrusted.real(path).parent in [untrusted.real(root.path) for root in roots]
         if not inside and not any(file.what for file in files(path)):
             hints = [f"{command('cache.list')} lists the entries"]
-            raise UsageError("this folder is no entry of a cache of Triton's", where=path, hints=hints)
+            raise UsageError("this folder is not an entry of a Triton cache", where=path, hints=hints)
         return path.absolute()
     entries = [cache_entry for root in roots for cache_entry in triton_cache.scan(root).entries]
     matches = [Path(cache_entry.path) for cache_entry in entries if cache_entry.name.startswith(text)]

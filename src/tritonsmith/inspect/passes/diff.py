@@ -147,7 +147,7 @@ def _steps(one: ComparedRun, other: ComparedRun, *, lasting: bool) -> Iterator[t
 def said(found: Divergence) -> str:
     """Describe a divergence in words."""
     if found.already:
-        return "the two already differ before their first common pass"
+        return "the two differ before their first common pass"
     if found.one is None and found.other is None:
         return f"no difference: {found.same} passes have equal results in both"
     after = f"{found.same} passes have equal results in both"

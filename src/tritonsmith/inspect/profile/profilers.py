@@ -123,7 +123,7 @@ def choose(asked: str, python: Path | None, here: Gpus) -> Profiler:
         return Profiler(tool, vendor, program)
     missing = configs.load("profilers")["missing"][vendor]
     raise FactError(
-        f"{asked or 'no profiler'} is not there" if asked else "no profiler is there", hints=missing
+        f"{asked or 'no profiler'} is not installed" if asked else "no profiler is installed", hints=missing
     )
 
 

@@ -58,7 +58,7 @@ def read(url: str) -> tuple[Triton, ...]:
     """
     if urlsplit(url).scheme not in ("http", "https", "file"):
         raise UsageError(
-            f"--nightlies is no URL: {url}", hints=["--nightlies https://..., an index or a page"]
+            f"--nightlies is not a URL: {url}", hints=["--nightlies https://..., an index or a page"]
         )
     page = url if url.endswith((".html", ".htm", "/")) else f"{url}/"
     try:

@@ -84,9 +84,9 @@ def _body(
     rows += [[tag("code", text(term.term.text)), text(term.finding)] for term in terms]
     yield table(["term", "finding"], rows)
     if made.skipped:
-        yield tag("p", text(f"Not for both Tritons, by the list: {', '.join(made.skipped)}"))
+        yield tag("p", text(f"Excluded by the list for one of the Tritons: {', '.join(made.skipped)}"))
     if made.assumed:
-        about = "Stand-ins for missing modules decide about the code of these: see the notes"
+        about = "The code of these depends on stand-ins for missing modules: see the notes"
         yield tag("p", text(f"{about}: {', '.join(made.assumed)}"))
     if made.comparison.notes:
         notes = (tag("li", text(note)) for note in made.comparison.notes)

@@ -174,7 +174,9 @@ def prepare(
             skipped.append(entry.name)
     if not kernels:
         hints = ["check versions = ... in the list"]
-        raise UsageError(f"no kernel is for both {a.label} and {b.label}", where=file, hints=hints)
+        raise UsageError(
+            f"no kernel in the list is for both {a.label} and {b.label}", where=file, hints=hints
+        )
     return UpgradeRehearsal(file, a, b, tuple(kernels), tuple(skipped))
 
 

@@ -44,8 +44,8 @@ def blocks(made: RehearsalResult, verdict: Assessment) -> Iterator[Text | Grid]:
     for lead, names in (
         ("unknown values", [f"{kernel} {point}: {metric}" for kernel, point, metric in verdict.unknown]),
         ("newly compile", [f"{kernel} {point}" for kernel, point in verdict.fixed]),
-        ("not for both Tritons, by the list", list(made.skipped)),
-        ("stand-ins for missing modules decide about the code of (see the notes)", list(made.assumed)),
+        ("excluded by the list for one of the Tritons", list(made.skipped)),
+        ("whose code depends on stand-ins for missing modules (see the notes)", list(made.assumed)),
     ):
         if names:
             yield _folded(f"{lead}: {', '.join(names)}")

@@ -96,7 +96,7 @@ def test_names(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["coalesce", "again", "tested"])
 def test_a_name_that_is_taken(tmp_path: Path, name: str) -> None:
     more = {"lib/Dialect/TritonGPU/Transforms/Again.cpp": "", "test/TritonGPU/tested.mlir": ""}
-    with pytest.raises(UsageError, match=f"there is a pass '{name}' already"):
+    with pytest.raises(UsageError, match=f"a pass '{name}' already exists"):
         in_tree.design(plant(tmp_path, {**WRAPPED, **more}), name, "ttgpu")
 
 
@@ -154,7 +154,7 @@ def test_the_task_writes_into_a_worktree(make: Maker, smith: Smith) -> None:
     cpp = where / "third_party/amd/lib/TritonAMDGPUTransforms/X.cpp"
     cpp.write_text("mine")
     refused = smith(*words)
-    assert (refused.code, "is there already" in refused.err) == (2, True)
+    assert (refused.code, "already exists" in refused.err) == (2, True)
     assert cpp.read_text() == "mine"
 
 

@@ -70,7 +70,7 @@ jobs:
     uses: ./.github/workflows/x.yml
 """
 LEFT_OUT = {
-    "actions/checkout@v4": "an action of GitHub's: actions/checkout@v4",
+    "actions/checkout@v4": "a GitHub action: actions/checkout@v4",
     "sudo apt-get install clang": "sudo changes the system",
     "python3 -m pip install .": "pip installs; what it builds is the environment's build here",
     "git reset --hard": "it changes the checkout or git's settings",
@@ -303,7 +303,7 @@ def test_a_folder_that_leads_out_of_the_clone(tested: TestedBuild, cloned: Calla
         ("echo $(rm x)", "rm is not on the list"),
         ('echo "$(ls; rm x)"', "rm is not on the list"),
         ("echo `rm x`", "rm is not on the list"),
-        ("echo ${X:=$(rm x)}", "an expansion that is not read"),
+        ("echo ${X:=$(rm x)}", "an expansion that is not supported"),
         ("# a \\\nrm x", "rm is not on the list"),
         ("ls # '\nrm x #'", "rm is not on the list"),
         ("echo `echo \\# x; rm y`", "nested in quotes"),
@@ -382,7 +382,7 @@ jobs:
         "it sets LD_PRELOAD",
         "it sets BASH_ENV",
         "it sets PYTHONPATH",
-        "'BASH_FUNC_lit%%' is no name of a variable",
+        "'BASH_FUNC_lit%%' is not a variable name",
         "it runs in a folder outside the checkout: ../../../../tmp",
         "it runs in a folder outside the checkout: /tmp",
         "it is for another shell: bash -c 'rm x' {0}",

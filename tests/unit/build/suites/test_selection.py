@@ -79,7 +79,7 @@ def test_named_paths(tree: SuiteTree, monkeypatch: pytest.MonkeyPatch) -> None:
         ("test/none.mlir", NONE, "no such file or folder in this checkout"),
         ("/etc/passwd", NONE, "no such file or folder in this checkout"),
         ("test/TritonGPU", {"cpp"}, "these are tests of lit, and --cpp asks for others"),
-        ("test/lit.cfg.py", NONE, "this is no lit test"),
+        ("test/lit.cfg.py", NONE, "this is not a lit test"),
     ],
 )
 def test_what_cannot_be_named(tree: SuiteTree, word: str, suites: frozenset[str], says: str) -> None:
@@ -90,7 +90,7 @@ def test_what_cannot_be_named(tree: SuiteTree, word: str, suites: frozenset[str]
 def test_a_suite_that_ran_nothing_is_no_success(tmp_path: Path) -> None:
     both = SuiteSelection(lit=("test",), gpu_less=("a.py",))
     passed, skipped = SuiteTest("lit", "a", "passed"), SuiteTest("gpu-less", "b", "skipped", why="no torch")
-    with pytest.raises(NothingRunError, match="no test ran of gpu-less") as error:
+    with pytest.raises(NothingRunError, match="no test of gpu-less") as error:
         command.check(both, (passed, skipped), tmp_path)
     assert error.value.why == "no torch"
     command.check(SuiteSelection(lit=("test",)), (passed,), tmp_path)

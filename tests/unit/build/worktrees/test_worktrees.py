@@ -132,7 +132,7 @@ def test_a_branch_is_checked_out_unless_a_worktree_has_it(triton: Made, space: W
     assert git_worktrees.branch_of(added(triton.path, space, "topic", name="second").folder) == ""
     assert git_worktrees.branch_of(added(triton.path, space, "main").folder) == ""
     assert git_worktrees.branch_of(added(triton.path, space, branch="fresh").folder) == "fresh"
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         added(triton.path, space, branch="topic", name="third")
 
 
@@ -145,7 +145,7 @@ def test_names_that_are_taken_or_no_names(triton: Made, space: Workspace, name: 
 
 def test_a_name_of_another_worktree_is_refused(triton: Made, space: Workspace) -> None:
     added(triton.path, space, name="mine")
-    with pytest.raises(UsageError, match="there is a worktree named 'mine'"):
+    with pytest.raises(UsageError, match="a worktree named 'mine' already exists"):
         added(triton.path, space, "main", name="mine")
 
 
@@ -162,8 +162,8 @@ def test_a_shallow_clone_says_so(triton: Made, space: Workspace, tmp_path: Path)
     with pytest.raises(FactError, match=r"no commit 'v3\.4\.0'") as caught:
         added(shallow, space, "v3.4.0")
     assert caught.value.hints == (
-        f"its history is cut off: git -C '{shallow}' fetch --unshallow",
-        f"bring it there: git -C '{shallow}' fetch origin v3.4.0",
+        f"its history is shallow: git -C '{shallow}' fetch --unshallow",
+        f"fetch it there: git -C '{shallow}' fetch origin v3.4.0",
     )
     assert (added(shallow, space, "main").folder / "lib" / "a.cpp").is_file()
 
@@ -426,7 +426,7 @@ def test_work_that_is_done_while_the_user_is_asked(triton: Made, space: Workspac
     shown = remove.prepare(made, space, {})
     remove.check_unchanged(remove.prepare(made, space, {}), shown, made)
     committed(made.folder)
-    with pytest.raises(SmithError, match="has changed since this was asked"):
+    with pytest.raises(SmithError, match="has changed since you were asked"):
         remove.check_unchanged(remove.prepare(made, space, {}), shown, made)
 
 

@@ -131,7 +131,7 @@ def test_explain_needs_sources(smith: Smith, tmp_path: Path) -> None:
 
 def test_help_says_what_holds_without_a_flag(smith: Smith) -> None:
     shown = " ".join(smith("--help", "kernel.compile").out.split())
-    assert "--jobs N jobs at once" in shown
+    assert "--jobs N parallel jobs" in shown
     assert "--target GPU target" in shown
     assert "--env ENV environment name or env file (default: wheel)" in shown
     assert "(default: the Python on PATH)" in " ".join(smith("--help", "kernel.capture").out.split())

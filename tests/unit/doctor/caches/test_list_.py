@@ -129,5 +129,5 @@ def test_an_entry_by_the_beginning_of_its_name(tmp_path: Path) -> None:
     launcher.mkdir()
     (launcher / "launcher.so").touch()
     assert list_.entry(str(launcher), [root]) == launcher
-    with pytest.raises(UsageError, match="this folder is no entry of a cache"):
+    with pytest.raises(UsageError, match="this folder is not an entry of a Triton cache"):
         list_.entry(str(root.path), [root])

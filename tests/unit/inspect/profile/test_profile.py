@@ -108,7 +108,7 @@ def test_no_such_profiler() -> None:
 def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(profilers, "glob", lambda _place: [])
-    with pytest.raises(FactError, match="ncu is not there") as caught:
+    with pytest.raises(FactError, match="ncu is not installed") as caught:
         profilers.choose("ncu", None, H200)
     assert any("Nsight Compute" in hint for hint in caught.value.hints)
 

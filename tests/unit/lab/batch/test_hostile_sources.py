@@ -180,7 +180,7 @@ def _notebook(folder: Path, *cells: str) -> Path:
 
 
 def test_half_of_a_surrogate_pair_in_a_notebook(tmp_path: Path) -> None:
-    with pytest.raises(FactError, match="text that no file can have") as caught:
+    with pytest.raises(FactError, match="text that cannot be written to a file") as caught:
         notebook.as_python(_notebook(tmp_path, "x = 1", "y = '\ud800'"))
     assert "cell 2" in (caught.value.why or "")
 

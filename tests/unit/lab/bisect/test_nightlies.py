@@ -65,7 +65,7 @@ def test_history_orders_commits_and_leaves_out_what_it_lacks() -> None:
 
 
 def test_what_is_no_index_of_nightlies_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--nightlies is no URL"):
+    with pytest.raises(UsageError, match="--nightlies is not a URL"):
         nightlies.read("nightly.html")
     with pytest.raises(DownloadError):
         nightlies.read((tmp_path / "none.html").as_uri())

@@ -165,7 +165,7 @@ def test_what_is_kept_is_listed_and_cleared(
     ]
     cache.clear_cache(Context(), rehearsed=True, dry_run=True)
     assert f"rm -rf -- {listed[0]['path']}" in capsys.readouterr().out
-    with pytest.raises(Exit, match="--rehearsed is for all"):
+    with pytest.raises(Exit, match="--rehearsed clears everything"):
         cache.clear_cache(Context(), rehearsed=True, kernel="one")
     cache.clear_cache(Context(), rehearsed=True, yes=True)
     assert not any(folder.exists() for folder in prepared().folders)
@@ -184,7 +184,7 @@ def test_sides(listed: Path) -> None:
     flags = CompileRequest(Path(), "", "", ())
     with pytest.raises(UsageError, match="are the same Triton"):
         rehearsal.prepare(kernel_list.read(listed), listed, flags, release, release)
-    with pytest.raises(UsageError, match=r"no kernel is for both 3\.6 and 3\.9"):
+    with pytest.raises(UsageError, match=r"no kernel in the list is for both 3\.6 and 3\.9"):
         rehearsal.prepare(kernel_list.read(listed)[2:], listed, flags, release, tritons.parse("3.9"))
     made = rehearsal.prepare(kernel_list.read(listed), listed, flags, release, tritons.parse("3.9"))
     place = workspace.default().root / "kernels" / "releases" / "3.9.0"
@@ -236,7 +236,7 @@ def test_the_task(
     rehearse(Context(), out=f"{tmp_path}/", **flags)
     said = capsys.readouterr()
     assert "no finding by these terms in 4 compiles of 2 kernels" in said.out
-    assert "not for both Tritons, by the list: old" in said.out
+    assert "excluded by the list for one of the Tritons: old" in said.out
     (page,) = tmp_path.glob("*.html")
     assert page.name in said.err.replace("\n", "")
     assert "no finding by these terms in 4 compiles of 2 kernels" in page.read_text()
