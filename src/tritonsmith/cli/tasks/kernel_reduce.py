@@ -49,7 +49,7 @@ def reduce_(
     from tritonsmith.core.errors import InterruptedRunError, UsageError
     from tritonsmith.core.ui import console
     from tritonsmith.lab.triage.observation import SYMPTOM
-    from tritonsmith.lab.triage.reduce import command, report
+    from tritonsmith.lab.triage.reduce import reduce_kernel, report
 
     _, argv = command_line()
     space = workspace.default()
@@ -59,9 +59,9 @@ def reduce_(
         path, name = request.kernel_of(kernel)
         source = notebook.as_python(path)
         file = _out(out, source, name or source.stem)
-        if tests.show_status(command.folder_of(file, space), SYMPTOM, json=json):
+        if tests.show_status(reduce_kernel.folder_of(file, space), SYMPTOM, json=json):
             return
-        reduced = command.by_command(
+        reduced = reduce_kernel.by_command(
             tuple(argv),
             watched_program.interpreter(env, python, space),
             source,
@@ -69,17 +69,17 @@ def reduce_(
             file,
             report.progress(),
             tests.rules,
-            jobs=jobs or command.JOBS,
-            timeout=timeout or command.TIMEOUT,
+            jobs=jobs or reduce_kernel.JOBS,
+            timeout=timeout or reduce_kernel.TIMEOUT,
             silent=json,
         )
     else:
         asked = what.request(kernel)
         file = _out(out, asked.file, asked.name or asked.kernel or asked.file.stem)
-        if tests.show_status(command.folder_of(file, space), SYMPTOM, json=json):
+        if tests.show_status(reduce_kernel.folder_of(file, space), SYMPTOM, json=json):
             return
         subject = _subject(asked, file, when, triton, env, python, jobs, timeout)
-        reduced = command.by_compile(subject, file, report.progress(), tests.rules, silent=json)
+        reduced = reduce_kernel.by_compile(subject, file, report.progress(), tests.rules, silent=json)
     answer = [reduced.expected, report.summary(reduced)]
     tests.write_page(reduced.journal, "reduce", answer, SYMPTOM)
     if json:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tritonsmith.core.envs.workspace import Workspace
     from tritonsmith.core.errors import SmithError
     from tritonsmith.lab.isolate.failing_pass import Isolated
-    from tritonsmith.lab.reduce.command import Reduced
+    from tritonsmith.lab.reduce.reduce_ir import Reduced
 
 
 @task(tables=True, name="isolate")
@@ -54,7 +54,7 @@ def isolate(
     from tritonsmith.core.envs import workspace
     from tritonsmith.lab.isolate import failing_pass, report
     from tritonsmith.lab.isolate import issue_folder as files
-    from tritonsmith.lab.reduce import command, mlir_reduce
+    from tritonsmith.lab.reduce import mlir_reduce, reduce_ir
     from tritonsmith.lab.reduce import report as reduce_report
 
     dump = index.read(folder)
@@ -81,9 +81,9 @@ def isolate(
     files.plan(isolated, None, facts, to)  # whether the folder will do, before anything takes time
     reduced = None
     if reduce_:
-        limit = timeout or command.ReduceOptions.timeout
-        options = command.ReduceOptions(limit, reducer=mlir_reduce.find(isolated.way.opt))
-        reduced = command.reduce(isolated.text, isolated.way, space, options, reduce_report.progress())
+        limit = timeout or reduce_ir.ReduceOptions.timeout
+        options = reduce_ir.ReduceOptions(limit, reducer=mlir_reduce.find(isolated.way.opt))
+        reduced = reduce_ir.reduce(isolated.text, isolated.way, space, options, reduce_report.progress())
     plan = files.plan(isolated, reduced, facts, to)
     if dry_run:
         output.plan(plan)

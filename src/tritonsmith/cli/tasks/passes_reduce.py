@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tritonsmith.compiler.dump.index import DumpIndex
     from tritonsmith.core.envs.workspace import Workspace
     from tritonsmith.core.errors import SmithError
-    from tritonsmith.lab.reduce.command import Reduced
-    from tritonsmith.lab.reduce.pass_runner import PassRunner
+    from tritonsmith.lab.reduce.oracles import PassRunner
+    from tritonsmith.lab.reduce.reduce_ir import Reduced
 
 
 @task(tables=True, name="reduce")
@@ -42,32 +42,31 @@ def reduce_(
     from tritonsmith.core.errors import InterruptedRunError
     from tritonsmith.core.plan import Plan, Write
     from tritonsmith.lab.isolate import issue_folder as files
-    from tritonsmith.lab.reduce import command as reduce_command
-    from tritonsmith.lab.reduce import mlir_reduce, report
+    from tritonsmith.lab.reduce import mlir_reduce, reduce_ir, report
 
     space = workspace.default()
     _, command = command_line()
     text, way, to = _given(file, pass_, when, kernel, command, space, by, silent=json)
     if out:
         to = out.path(to.name)
-    if tests.show_status(reduce_command.folder_of(text, way, space), reduce_command.WORDS, json=json):
+    if tests.show_status(reduce_ir.folder_of(text, way, space), reduce_ir.WORDS, json=json):
         return
-    options = reduce_command.ReduceOptions(
-        timeout or reduce_command.ReduceOptions.timeout,
-        jobs or reduce_command.JOBS,
+    options = reduce_ir.ReduceOptions(
+        timeout or reduce_ir.ReduceOptions.timeout,
+        jobs or reduce_ir.JOBS,
         None if own else mlir_reduce.find(way.opt),
         file.name if command and not file.is_dir() else "in.mlir",
         out=to,
         silent=json,
         rules=tests.rules,
     )
-    reduced = reduce_command.reduce(text, way, space, options, report.progress())
+    reduced = reduce_ir.reduce(text, way, space, options, report.progress())
     text = files.headed(reduced.text, way.pipeline) if way.pipeline else reduced.text
     space.run(Plan("keep", (Write(to, text, phase="keep"),)), "passes.reduce", quiet=True)
     answer = [str(reduced.failure), report.summary(reduced)]
-    tests.write_page(reduced.journal, "reduce", answer, reduce_command.WORDS)
+    tests.write_page(reduced.journal, "reduce", answer, reduce_ir.WORDS)
     _print(reduced, to, json=json)
-    if reduced.why == reduce_command.INTERRUPTED:
+    if reduced.why == reduce_ir.INTERRUPTED:
         raise InterruptedRunError("interrupted; the best so far is kept", where=to)
 
 
@@ -91,7 +90,7 @@ def _given(
     from tritonsmith.lab.isolate import failing_pass
     from tritonsmith.lab.isolate import issue_folder as files
     from tritonsmith.lab.isolate import report as isolate_report
-    from tritonsmith.lab.reduce.pass_runner import PassRunner
+    from tritonsmith.lab.reduce.oracles import PassRunner
 
     wrong = _is_wrong(when, command)
     is_dump = file.is_dir() and (file / index.FILE).is_file()
@@ -179,7 +178,7 @@ def _wrong_pass(
     from tritonsmith.core.command_line import command
     from tritonsmith.core.errors import FactError, SmithError, UndecidedError
     from tritonsmith.lab.isolate import failing_pass
-    from tritonsmith.lab.reduce.reduction import WrongPassRunner
+    from tritonsmith.lab.reduce.wrong_passes import WrongPassRunner
 
     one = index.choose_kernel(dump, kernel)
     chosen = replayer.choose(dump, space, env=by.env, python=by.python, triton_opt=None)
@@ -205,15 +204,15 @@ def _wrong_pass(
 
 def _by_bindings(pipeline: str, python: Path, space: Workspace, *, wrong: bool) -> PassRunner:
     from tritonsmith.compiler.replay import bindings
-    from tritonsmith.lab.reduce import pass_runner
+    from tritonsmith.lab.reduce import oracles
 
-    calls = pass_runner.calls(pipeline, bindings.known_bindings(python, space), python)
-    kind = pass_runner.PassRunner
+    calls = oracles.calls(pipeline, bindings.known_bindings(python, space), python)
+    kind = oracles.PassRunner
     if wrong:
-        from tritonsmith.lab.reduce.reduction import WrongPassRunner
+        from tritonsmith.lab.reduce.wrong_passes import WrongPassRunner
 
         kind = WrongPassRunner
-    return kind(pass_runner.spelled(pipeline), python=python, calls=calls)
+    return kind(oracles.spelled(pipeline), python=python, calls=calls)
 
 
 def _no_bindings() -> SmithError:
@@ -228,7 +227,7 @@ def _way(
     """Return the program that runs the passes of a file."""
     from tritonsmith.compiler.dump.index import DumpIndex
     from tritonsmith.compiler.replay import replayer
-    from tritonsmith.lab.reduce import pass_runner
+    from tritonsmith.lab.reduce import oracles
 
     nothing = DumpIndex(path.parent)
     env = by.env if by.env or by.python or by.triton_opt else "wheel"
@@ -236,6 +235,6 @@ def _way(
     if chosen.opt and wrong:
         raise _no_bindings()
     if chosen.opt:
-        return pass_runner.PassRunner(pass_runner.spelled(pipeline), opt=chosen.opt)
+        return oracles.PassRunner(oracles.spelled(pipeline), opt=chosen.opt)
     assert chosen.python is not None  # noqa: S101 - `replayer.choose` found one of the two
     return _by_bindings(pipeline, chosen.python, space, wrong=wrong)

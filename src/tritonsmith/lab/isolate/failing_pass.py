@@ -27,8 +27,7 @@ from tritonsmith.lab.experiment import Rules, Search
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.reduce.interestingness import Oracle
-from tritonsmith.lab.reduce.pass_runner import PassRunner
+from tritonsmith.lab.reduce.oracles import Oracle, PassRunner
 
 WORDS = {
     Verdict.GOOD: "succeeds",

@@ -18,7 +18,7 @@ from tritonsmith.facts import installed_tritons, libtriton, package_owners, pyth
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.lab import failure
 from tritonsmith.lab.isolate.failing_pass import Isolated
-from tritonsmith.lab.reduce.command import Reduced
+from tritonsmith.lab.reduce.reduce_ir import Reduced
 
 TEMPLATE = Path(__file__).with_name("reproduce.py.in")
 FILES = ("input.mlir", "reduced.mlir", "command.sh", "reproduce.py", "error.txt", "README.md")

@@ -8,7 +8,7 @@ from typing import Any
 from tritonsmith.lab import failure
 from tritonsmith.lab.isolate.failing_pass import Isolated
 from tritonsmith.lab.reduce import report
-from tritonsmith.lab.reduce.command import Reduced
+from tritonsmith.lab.reduce.reduce_ir import Reduced
 
 
 def summary(isolated: Isolated) -> str:

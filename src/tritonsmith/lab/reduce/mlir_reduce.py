@@ -1,7 +1,9 @@
 """`triton-reduce` or `mlir-reduce`: MLIR's own reducer, which asks a script whether a file is interesting.
 
 mlir/tools/mlir-reduce, `-reduction-tree`: the script gets the file; exit code 1 says interesting, 0 not
-(mlir/lib/Reducer/Tester.cpp).
+(mlir/lib/Reducer/Tester.cpp). The script runs this module: does `triton-opt` fail on FILE in the same way?
+
+    python -m tritonsmith.lab.reduce.mlir_reduce TRITON_OPT PIPELINE KIND TEXT FILE
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from tritonsmith.core.plan import MakeDir, Plan, Run, Write
+from tritonsmith.core.plan import MakeDir, Plan, Run, Write, files
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.reduce.pass_runner import PassRunner
+from tritonsmith.lab.reduce.oracles import OptOracle, PassRunner
 
 
 def find(opt: Path | None) -> Path | None:
@@ -23,7 +25,7 @@ def find(opt: Path | None) -> Path | None:
 
 def plan(reducer: Path, way: PassRunner, wanted: Failure, source: str, folder: Path, seconds: float) -> Plan:
     """The steps that leave `reduced.mlir` in a folder; the reducer is stopped after some seconds."""
-    words = [sys.executable, "-m", "tritonsmith.lab.reduce.interesting_script"]
+    words = [sys.executable, "-m", "tritonsmith.lab.reduce.mlir_reduce"]
     words += [str(way.opt), way.pipeline, wanted.kind, wanted.text]
     script = f'#!/bin/sh\n# Exit code 1: the file fails in the same way.\nexec {shlex.join(words)} "$@"\n'
     argv = (
@@ -45,3 +47,15 @@ def plan(reducer: Path, way: PassRunner, wanted: Failure, source: str, folder: P
             Run(argv, cwd=folder, phase=reducer.name),
         ),
     )
+
+
+def main(opt: str, pipeline: str, kind: str, text: str, file: str) -> int:
+    """Return the exit code: 1 if it fails in the same way, 0 if it does not."""
+    with files.scratch() as folder:
+        answer = OptOracle(Path(opt), pipeline, folder, limit=60).ask(Path(file).read_text(encoding="utf-8"))
+    failed = answer.failure
+    return int(failed is not None and (failed.kind, failed.text) == (kind, text))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

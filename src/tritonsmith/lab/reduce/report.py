@@ -8,8 +8,7 @@ from typing import Any
 from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.ui.units import duration
-from tritonsmith.lab.reduce.command import Reduced
-from tritonsmith.lab.reduce.search import Size
+from tritonsmith.lab.reduce.reduce_ir import Reduced, Size
 
 
 def progress() -> Callable[[Size, int], None]:

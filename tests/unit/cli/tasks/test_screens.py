@@ -106,7 +106,7 @@ from tritonsmith.lab.knockout.knockout import KnockedOut, Knockout
 from tritonsmith.lab.knockout.llvm_passes import LlvmKnockout, LlvmPassRun
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.reduce import report as reduce
-from tritonsmith.lab.reduce.search import Size
+from tritonsmith.lab.reduce.reduce_ir import Size
 from tritonsmith.lab.rehearse import assessment
 from tritonsmith.lab.rehearse import report as rehearse_report
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult
@@ -117,8 +117,8 @@ from tritonsmith.lab.triage import report as triage
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.knockout import ProgramKnockout
 from tritonsmith.lab.triage.reduce import report as kernel_reduce
-from tritonsmith.lab.triage.reduce.candidate import SourceCounts
-from tritonsmith.lab.triage.reduce.command import KernelReduced
+from tritonsmith.lab.triage.reduce.kernel_search import SourceCounts
+from tritonsmith.lab.triage.reduce.reduce_kernel import KernelReduced
 from tritonsmith.lab.triage.verdict import Answer, TriageVerdict, Tried
 
 KERNEL = "_attn_fwd_inner_with_tensor_descriptors_and_a_long_name"

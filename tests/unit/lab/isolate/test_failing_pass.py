@@ -21,8 +21,7 @@ from tritonsmith.lab import experiment
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.isolate import failing_pass
-from tritonsmith.lab.reduce.interestingness import OracleAnswer
-from tritonsmith.lab.reduce.pass_runner import PassRunner
+from tritonsmith.lab.reduce.oracles import OracleAnswer, PassRunner
 
 pytestmark = pytest.mark.unit
 

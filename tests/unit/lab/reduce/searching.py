@@ -8,8 +8,8 @@ from typing import TypeVar
 from tritonsmith.lab import experiment
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.reduce import delta_search
-from tritonsmith.lab.reduce.delta_search import DeltaSearch
+from tritonsmith.lab.reduce import shrink
+from tritonsmith.lab.reduce.shrink import DeltaSearch
 
 C = TypeVar("C", bound=Hashable)
 
@@ -27,5 +27,5 @@ def searched(
     def ask(candidate: C) -> Observation:
         return Observation(Verdict.BAD if interesting(candidate) else Verdict.GOOD)
 
-    with delta_search.asking(ask, jobs, until) as test:
+    with shrink.asking(ask, jobs, until) as test:
         return experiment.run(search.search(), test, notes or Journal(), lambda _name, _seen: None)

@@ -9,7 +9,7 @@ import pytest
 from tritonsmith.compiler.replay import bindings
 from tritonsmith.core.errors import FactError, UsageError
 from tritonsmith.lab.isolate import issue_folder
-from tritonsmith.lab.reduce import pass_runner
+from tritonsmith.lab.reduce import oracles
 from tritonsmith.worker.messages import BindingRow, FormRow
 
 pytestmark = pytest.mark.unit
@@ -29,35 +29,35 @@ KNOWN = bindings.read_bindings(
 
 
 def test_a_pipeline_is_spelled_as_triton_opt_takes_it() -> None:
-    assert pass_runner.spelled("cse") == "builtin.module(cse)"
-    assert pass_runner.spelled("builtin.module(any(cse), tt.func(canonicalize{  a=1 b}))") == (
+    assert oracles.spelled("cse") == "builtin.module(cse)"
+    assert oracles.spelled("builtin.module(any(cse), tt.func(canonicalize{  a=1 b}))") == (
         "builtin.module(cse,tt.func(canonicalize{a=1 b}))"
     )
     with pytest.raises(UsageError):
-        pass_runner.spelled("builtin.module()")
+        oracles.spelled("builtin.module()")
 
 
 def test_options_become_arguments_and_the_rest_is_the_bindings_own() -> None:
-    (first, second) = pass_runner.calls("tritongpu-pipeline{num-stages=3 dump=true},cse", KNOWN, PYTHON)
+    (first, second) = oracles.calls("tritongpu-pipeline{num-stages=3 dump=true},cse", KNOWN, PYTHON)
     assert (first.binding, first.arguments) == ("passes.add_pipeline", (3, True))
     assert (second.binding, second.arguments) == ("passes.add_cse", ())
 
 
 def test_an_option_that_is_missing_is_named() -> None:
     with pytest.raises(UsageError) as error:
-        pass_runner.calls("tritongpu-pipeline", KNOWN, PYTHON)
+        oracles.calls("tritongpu-pipeline", KNOWN, PYTHON)
     assert "tritongpu-pipeline{dump=... num-stages=...}" in str(error.value)
 
 
 def test_an_option_that_no_binding_gives_is_refused() -> None:
     with pytest.raises(UsageError) as error:
-        pass_runner.calls("tritongpu-pipeline{num-stages=3 dump=true fixed=4}", KNOWN, PYTHON)
+        oracles.calls("tritongpu-pipeline{num-stages=3 dump=true fixed=4}", KNOWN, PYTHON)
     assert "fixed=3, not 4" in str(error.value)
 
 
 def test_a_pass_without_a_binding_names_triton_opt() -> None:
     with pytest.raises(FactError) as error:
-        pass_runner.calls("tritongpu-pipelin", KNOWN, PYTHON)
+        oracles.calls("tritongpu-pipelin", KNOWN, PYTHON)
     assert "--triton-opt" in str(error.value)
     assert "did you mean 'tritongpu-pipeline'?" in str(error.value)
 

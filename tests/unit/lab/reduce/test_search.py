@@ -13,11 +13,11 @@ from tests.unit.lab.reduce.programs import operations, programs, valid
 from tests.unit.lab.reduce.searching import searched
 from tritonsmith.ir.ir_text import parse
 from tritonsmith.lab import journal
+from tritonsmith.lab.edits import ir_control_flow, ir_operations
+from tritonsmith.lab.edits.ir_operations import Cutter
 from tritonsmith.lab.journal import Journal
-from tritonsmith.lab.reduce.delta_search import OutOfTimeError
-from tritonsmith.lab.reduce.reductions import attributes, control_flow, loops
-from tritonsmith.lab.reduce.reductions.operations import Cutter
-from tritonsmith.lab.reduce.search import Search, size_of
+from tritonsmith.lab.reduce.reduce_ir import IrSearch, size_of
+from tritonsmith.lab.reduce.shrink import OutOfTimeError
 
 pytestmark = pytest.mark.unit
 
@@ -35,18 +35,18 @@ def test_the_result_is_interesting_no_larger_and_minimal(text: str, data: st.Dat
     assert valid(text)
     names = data.draw(st.lists(st.sampled_from(sorted(here)), max_size=3)) if here else []
     wanted = {name: min(here[name], names.count(name)) for name in names}
-    best = searched(Search(text), lambda one: interesting(wanted, one))
+    best = searched(IrSearch(text), lambda one: interesting(wanted, one))
     assert interesting(wanted, best)
     assert size_of(best) <= size_of(text)
     source = parse(best)
     cutter = Cutter(source)
     candidates = [
         *(cutter.cut([op]) for op in cutter.items),
-        *loops.unwrapped(source),
-        *loops.lighter(source),
-        *control_flow.straighter(source),
-        *(attributes.without(source, [one]) for one in attributes.attributes(source)),
-        attributes.without_aliases(source),
+        *ir_control_flow.unwrapped(source),
+        *ir_control_flow.lighter(source),
+        *ir_control_flow.straighter(source),
+        *(ir_operations.without_pieces(source, [one]) for one in ir_operations.attributes(source)),
+        ir_operations.without_aliases(source),
     ]
     for one in candidates:
         assert one is None or size_of(one) >= size_of(best) or not interesting(wanted, one)
@@ -58,7 +58,7 @@ def test_the_result_does_not_depend_on_how_many_ask_at_once(text: str) -> None:
     wanted = dict.fromkeys(list(operations(text))[:2], 1)
 
     def reduced(jobs: int) -> tuple[str, int]:
-        search = Search(text, jobs=jobs)
+        search = IrSearch(text, jobs=jobs)
         best = searched(search, lambda one: interesting(wanted, one), jobs=jobs)
         return best, search.tried
 
@@ -83,7 +83,7 @@ module {
 
 
 def test_one_operation_deep_inside_is_all_that_is_left() -> None:
-    best = searched(Search(PROGRAM), lambda one: interesting({"test.c": 1}, one))
+    best = searched(IrSearch(PROGRAM), lambda one: interesting({"test.c": 1}, one))
     assert [op.name for op in parse(best).ops()] == ["module", "tt.func", "test.c", "tt.return"]
     assert "scf.for" not in best
 
@@ -97,7 +97,7 @@ def test_the_best_so_far_is_kept_when_time_is_up() -> None:
         time.sleep(0.05)
         return interesting({"test.b": 1, "test.store": 1}, text)
 
-    search = Search(PROGRAM)
+    search = IrSearch(PROGRAM)
     with pytest.raises(OutOfTimeError):
         searched(search, slow, until=time.monotonic() + 0.1)
     assert asked
@@ -109,7 +109,7 @@ def test_what_an_oracle_raises_comes_out() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        searched(Search(PROGRAM), broken)
+        searched(IrSearch(PROGRAM), broken)
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -124,7 +124,7 @@ def test_a_search_that_was_stopped_anywhere_asks_for_nothing_twice(tmp_path: Pat
         return interesting({"test.b": 1, "test.store": 1}, text)
 
     lives = 1000
-    whole = Search(PROGRAM, jobs=jobs)
+    whole = IrSearch(PROGRAM, jobs=jobs)
     best = searched(whole, killed, jobs=jobs)
     every, path = list(asked), tmp_path / journal.FILE
     assert len(set(every)) == len(every) == whole.tried
@@ -134,14 +134,14 @@ def test_a_search_that_was_stopped_anywhere_asks_for_nothing_twice(tmp_path: Pat
         notes = journal.read(path)
         assert notes is not None
         with pytest.raises(KeyboardInterrupt):
-            searched(Search(PROGRAM, jobs=jobs), killed, jobs=jobs, notes=notes)
+            searched(IrSearch(PROGRAM, jobs=jobs), killed, jobs=jobs, notes=notes)
         # What was asked for together with the one that was killed may be lost.
         known = journal.read(path)
         assert known is not None
         assert lives - jobs < known.count <= lives
         del asked[known.count :]
     lives = 1000
-    resumed, notes = Search(PROGRAM, jobs=jobs), journal.read(path)
+    resumed, notes = IrSearch(PROGRAM, jobs=jobs), journal.read(path)
     assert searched(resumed, killed, jobs=jobs, notes=notes) == best
     assert resumed.tried == whole.tried
     assert sorted(asked) == sorted(every)

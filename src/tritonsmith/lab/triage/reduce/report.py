@@ -8,8 +8,8 @@ from typing import Any
 from tritonsmith.core.ui import console, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.ui.units import duration
-from tritonsmith.lab.triage.reduce.candidate import SourceCounts
-from tritonsmith.lab.triage.reduce.command import KernelReduced
+from tritonsmith.lab.triage.reduce.kernel_search import SourceCounts
+from tritonsmith.lab.triage.reduce.reduce_kernel import KernelReduced
 
 
 def progress() -> Callable[[SourceCounts, int], None]:

@@ -1,19 +1,22 @@
-"""Expressions: replaced by an operand or a constant; keywords of calls and decorators removed."""
+"""Python source made smaller: expressions by an operand or a constant, keywords and decorators, parameters.
+
+A parameter goes with its argument in every call, or is replaced by a value.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 
-from tritonsmith.lab.triage.reduce.edits import tree
-from tritonsmith.lab.triage.reduce.edits.statements import Place
+from tritonsmith.lab.edits import python_statements
+from tritonsmith.lab.edits.python_statements import Place
 
 _JIT = "jit"
 
 
 def keywords(text: str) -> list[int]:
     """Numbers of the keyword arguments of calls, and of decorators other than the one that makes a kernel."""
-    _, nodes = tree.parsed(text)
+    _, nodes = python_statements.parsed(text)
     own = {
         id(one)
         for node in nodes
@@ -33,7 +36,7 @@ def simpler(text: str, begin: int) -> Iterator[Place]:
         text: the module.
         begin: the first number to look at.
     """
-    module, nodes = tree.parsed(text)
+    module, nodes = python_statements.parsed(text)
     kept = _kept(module)
     modules = {
         alias.asname or alias.name.partition(".")[0]
@@ -44,17 +47,17 @@ def simpler(text: str, begin: int) -> Iterator[Place]:
     for number, node in enumerate(nodes):
         if number >= begin and isinstance(node, ast.expr) and id(node) not in kept:
             for one in _simpler(node, modules):
-                yield number, tree.replaced(text, {number: one})
+                yield number, python_statements.replaced(text, {number: one})
 
 
 def constants(text: str, begin: int) -> Iterator[Place]:
     """Numbers replaced by 0 and 1, and sizes by half of them."""
-    module, nodes = tree.parsed(text)
+    module, nodes = python_statements.parsed(text)
     kept = _kept(module)
     for number, node in enumerate(nodes):
         if number >= begin and isinstance(node, ast.Constant) and id(node) not in kept:
             for value in smaller(node.value):
-                yield number, tree.replaced(text, {number: ast.Constant(value)})
+                yield number, python_statements.replaced(text, {number: ast.Constant(value)})
 
 
 def smaller(value: object) -> tuple[int | float, ...]:
@@ -127,3 +130,68 @@ def _root(node: ast.AST) -> str:
 def _word(decorator: ast.expr) -> str:
     head = decorator.func if isinstance(decorator, ast.Call) else decorator
     return head.attr if isinstance(head, ast.Attribute) else head.id if isinstance(head, ast.Name) else ""
+
+
+def unused_parameters(text: str, function: str) -> list[str]:
+    """Parameters that a function does not use."""
+    found = python_statements.kernel_of(ast.parse(text), function)
+    if not found:
+        return []
+    used = {node.id for part in found.body for node in ast.walk(part) if isinstance(node, ast.Name)}
+    return [one.arg for one in _plain(found.args) if one.arg not in used]
+
+
+def without_parameters(text: str, function: str, names: Sequence[str]) -> str | None:
+    """The text without some parameters of a function, in its head and in every call."""
+    return _changed(text, function, names, {})
+
+
+def with_values(text: str, function: str, values: Mapping[str, ast.expr]) -> str | None:
+    """The text with expressions in the place of parameters; None if the function assigns to one of them."""
+    return _changed(text, function, list(values), values)
+
+
+def _changed(text: str, function: str, names: Sequence[str], values: Mapping[str, ast.expr]) -> str | None:
+    module = ast.parse(text)
+    found = python_statements.kernel_of(module, function)
+    if not found:
+        return None
+    for node in [one for part in found.body for one in ast.walk(part)]:
+        if isinstance(node, ast.Name) and node.id in values and not isinstance(node.ctx, ast.Load):
+            return None
+    order = [one.arg for one in _plain(found.args)]
+    positional = order[: len(order) - len(found.args.kwonlyargs)]
+    found.body = [python_statements.named(part, values) for part in found.body]
+    _drop(found.args, names)
+    for call in ast.walk(module):
+        if isinstance(call, ast.Call) and _called(call) == function:
+            if any(isinstance(one, ast.Starred) for one in call.args) or not all(
+                one.arg for one in call.keywords
+            ):
+                return None
+            call.args = [one for name, one in zip(positional, call.args, strict=False) if name not in names]
+            call.keywords = [one for one in call.keywords if one.arg not in names]
+    return python_statements.text_of(module, text)
+
+
+def _drop(arguments: ast.arguments, names: Container[str]) -> None:
+    plain = [*arguments.posonlyargs, *arguments.args]
+    lacking: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
+    paired = zip(plain, [*lacking, *arguments.defaults], strict=True)
+    left = [(one, default) for one, default in paired if one.arg not in names]
+    arguments.posonlyargs = [one for one in arguments.posonlyargs if one.arg not in names]
+    arguments.args = [one for one in arguments.args if one.arg not in names]
+    arguments.defaults = [default for _, default in left if default]
+    keyword = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    stay = [(one, default) for one, default in keyword if one.arg not in names]
+    arguments.kwonlyargs, arguments.kw_defaults = [one for one, _ in stay], [default for _, default in stay]
+
+
+def _plain(arguments: ast.arguments) -> list[ast.arg]:
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def _called(call: ast.Call) -> str:
+    """`f` of `f(...)` and of the launch `f[grid](...)`."""
+    head = call.func.value if isinstance(call.func, ast.Subscript) else call.func
+    return head.id if isinstance(head, ast.Name) else ""

@@ -1,20 +1,113 @@
-"""The search for a smaller kernel: what is tried, in the order of what it is worth."""
+"""The search for a smaller kernel: what a candidate is, how large it is, and what is tried in which order."""
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from tritonsmith.compiler import signature
-from tritonsmith.lab.reduce.delta_search import DeltaSearch, Part
-from tritonsmith.lab.triage.reduce.candidate import KernelCandidate, size_of
-from tritonsmith.lab.triage.reduce.edits import expressions, helpers, parameters, statements, tree
-from tritonsmith.lab.triage.reduce.edits.statements import Place
+from tritonsmith.compiler.signature import parse_value
+from tritonsmith.lab.edits import python_expressions, python_statements
+from tritonsmith.lab.edits.python_statements import Place
+from tritonsmith.lab.reduce.shrink import DeltaSearch, Part
+
+_SCALARS = {"i": 1024, "u": 1024, "f": 1.0, "b": 1.0}  # what an argument is replaced by, by its type
+_COUNTED = (ast.stmt, ast.expr, ast.arg, ast.keyword, ast.alias)
+
+
+@dataclass(frozen=True)
+class KernelCandidate:
+    """A file with a kernel.
+
+    Attributes:
+        text: of the file.
+        entries: parameter and entry of its signature; empty where a command decides.
+        options: of the backend, name and value as `values.spell` writes it.
+    """
+
+    text: str
+    entries: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def signature(self) -> str:
+        """As `--signature` takes it."""
+        return ",".join(f"{name}={entry}" for name, entry in self.entries)
+
+
+@dataclass(frozen=True, order=True)
+class CandidateSize:
+    """The size of a candidate; the first field that differs decides.
+
+    Attributes:
+        nodes: of its tree, and options.
+        names: read or bound: a constant is simpler.
+        digits: of its constants, and of those of the signature, base 2.
+        characters: of the text and the signature.
+    """
+
+    nodes: int
+    names: int
+    digits: int
+    characters: int
+
+
+@dataclass(frozen=True)
+class SourceCounts:
+    """The counts that a report shows.
+
+    Attributes:
+        lines: that are neither blank nor a comment.
+        statements: of all functions and of the module.
+        arguments: of the kernel.
+    """
+
+    lines: int
+    statements: int
+    arguments: int
+
+
+def size_of(candidate: KernelCandidate) -> CandidateSize:
+    """Measure a candidate."""
+    nodes = list(ast.walk(ast.parse(candidate.text)))
+    counted = sum(isinstance(node, _COUNTED) for node in nodes)
+    digits = [_digits(node.value) for node in nodes if isinstance(node, ast.Constant)]
+    digits += [_digits(parse_value(entry)) for _, entry in candidate.entries if not entry.startswith("*")]
+    return CandidateSize(
+        counted + len(candidate.options),
+        sum(isinstance(node, ast.Name) for node in nodes),
+        sum(digits),
+        len(candidate.text) + len(candidate.signature),
+    )
+
+
+def counts(text: str, kernel: str) -> SourceCounts:
+    """Count lines and arguments for a report; no arguments where the kernel's head cannot be found."""
+    tree = ast.parse(text)
+    lines = [line.strip() for line in text.splitlines()]
+    heads = [
+        node.args for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == kernel
+    ]
+    return SourceCounts(
+        sum(bool(line) and not line.startswith("#") for line in lines),
+        sum(isinstance(node, ast.stmt) for node in ast.walk(tree)),
+        sum(len(one.posonlyargs) + len(one.args) + len(one.kwonlyargs) for one in heads[:1]),
+    )
+
+
+def _digits(value: Any) -> int:
+    if isinstance(value, int):  # True and False, too
+        return abs(value).bit_length()
+    if isinstance(value, float) and math.isfinite(value):
+        return 1 + 2 * (value not in (0.0, 1.0)) if value else 0
+    return 0
+
 
 _Move = Part[KernelCandidate, bool]
-_SCALARS = {"i": 1024, "u": 1024, "f": 1.0, "b": 1.0}  # what an argument is replaced by, by its type
 
 
 class KernelSearch(DeltaSearch[KernelCandidate]):
@@ -46,13 +139,13 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
             self._sizes,
             self._statements,
             self._keywords,
-            partial(self._onward, statements.unwrapped),
-            partial(self._texts, helpers.inlined),
+            partial(self._onward, python_statements.unwrapped),
+            partial(self._texts, python_statements.inlined),
             self._unused,
-            partial(self._onward, expressions.simpler),
-            partial(self._texts, statements.copies),
+            partial(self._onward, python_expressions.simpler),
+            partial(self._texts, python_statements.copies),
             self._merged,
-            partial(self._onward, expressions.constants),
+            partial(self._onward, python_expressions.constants),
             self._options,
             self._valued,
         )
@@ -65,20 +158,22 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
             return False
         return (
             yield from self._repeat(
-                lambda best: [self._with(statements.needed_only(best.text, self._kernel))]
+                lambda best: [self._with(python_statements.needed_only(best.text, self._kernel))]
             )
         )
 
     def _statements(self, *, top: bool = False) -> _Move:
         """Statements, users first."""
         text = self.best.text
-        items = statements.removable(text, self._kernel, top=top)
-        return self._delta(items, lambda gone: self._with(tree.without(text, gone)))
+        items = python_statements.removable(text, self._kernel, top=top)
+        return self._delta(items, lambda gone: self._with(python_statements.without(text, gone)))
 
     def _keywords(self) -> _Move:
         """Keyword arguments, and decorators."""
         text = self.best.text
-        return self._delta(expressions.keywords(text), lambda gone: self._with(tree.without(text, gone)))
+        return self._delta(
+            python_expressions.keywords(text), lambda gone: self._with(python_statements.without(text, gone))
+        )
 
     def _sizes(self) -> _Move:
         """Constants of the signature halved: all at once, then one by one."""
@@ -93,9 +188,9 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
     def _unused(self) -> _Move:
         """Parameters that nothing uses, of all functions."""
         changed = False
-        for function in tree.functions(ast.parse(self.best.text)):
+        for function in python_statements.functions(ast.parse(self.best.text)):
             best, name = self.best, function.name
-            items = parameters.unused(best.text, name)
+            items = python_expressions.unused_parameters(best.text, name)
             make = partial(self._without_parameters, best, name)
             changed = (yield from self._delta(items, make)) or changed
         return changed
@@ -104,7 +199,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
         self, best: KernelCandidate, function: str, gone: Sequence[str]
     ) -> KernelCandidate | None:
         entries = [one for one in best.entries if function != self._kernel or one[0] not in gone]
-        return _made(best, parameters.without(best.text, function, gone), entries)
+        return _made(best, python_expressions.without_parameters(best.text, function, gone), entries)
 
     def _merged(self) -> _Move:
         """Two parameters of the kernel with the same type become one."""
@@ -129,7 +224,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
                 yield self._in_place(best, name, ast.Constant(value))
 
     def _in_place(self, best: KernelCandidate, name: str, value: ast.expr) -> KernelCandidate | None:
-        text = parameters.valued(best.text, self._kernel, {name: value})
+        text = python_expressions.with_values(best.text, self._kernel, {name: value})
         return _made(best, text, [one for one in best.entries if one[0] != name])
 
     # ------------------------------------------------------------ how they are tried

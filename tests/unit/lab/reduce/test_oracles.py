@@ -9,7 +9,7 @@ import pytest
 from tests.support import script_of_python
 from tritonsmith.core.errors import UsageError
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.reduce.interestingness import OptOracle
+from tritonsmith.lab.reduce.oracles import OptOracle
 
 pytestmark = pytest.mark.unit
 

@@ -10,9 +10,9 @@ import pytest
 from tests.unit.lab.reduce.test_search import PROGRAM
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import SmithError
-from tritonsmith.lab.reduce import command
-from tritonsmith.lab.reduce.command import ReduceOptions
-from tritonsmith.lab.reduce.pass_runner import PassRunner
+from tritonsmith.lab.reduce import reduce_ir
+from tritonsmith.lab.reduce.oracles import PassRunner
+from tritonsmith.lab.reduce.reduce_ir import ReduceOptions
 
 pytestmark = pytest.mark.unit
 
@@ -31,7 +31,7 @@ def way(condition: str) -> PassRunner:
 
 def test_a_command_says_what_is_interesting(space: Workspace) -> None:
     seen: list[int] = []
-    found = command.reduce(
+    found = reduce_ir.reduce(
         PROGRAM, way("'test.c' in text"), space, ReduceOptions(), lambda size, _: seen.append(size.ops)
     )
     assert "test.c" in found.text
@@ -43,7 +43,7 @@ def test_a_command_says_what_is_interesting(space: Workspace) -> None:
 
 def test_what_is_not_interesting_at_the_start_is_said_with_what_was_printed(space: Workspace) -> None:
     with pytest.raises(SmithError) as error:
-        command.reduce(PROGRAM, way("False"), space, ReduceOptions())
+        reduce_ir.reduce(PROGRAM, way("False"), space, ReduceOptions())
     assert f"seen {len(PROGRAM)}" in str(error.value)
     assert "exit code 1" in str(error.value)
 
@@ -54,12 +54,12 @@ def test_what_does_not_fail_again_is_no_result(space: Workspace, tmp_path: Path)
         f"'test.c' in text and open({str(asked)!r}, 'a').write('x') and len(open({str(asked)!r}).read()) < 3"
     )
     with pytest.raises(SmithError) as error:
-        command.reduce(PROGRAM, way(once), space, ReduceOptions(jobs=1))
+        reduce_ir.reduce(PROGRAM, way(once), space, ReduceOptions(jobs=1))
     assert "does not fail in a new process" in str(error.value)
 
 
 def test_time_that_is_up_leaves_the_best(space: Workspace) -> None:
-    found = command.reduce(PROGRAM, way("'test.c' in text"), space, ReduceOptions(timeout=0.001))
+    found = reduce_ir.reduce(PROGRAM, way("'test.c' in text"), space, ReduceOptions(timeout=0.001))
     assert found.why
     assert "--timeout" in found.why
     assert "test.c" in found.text

@@ -8,8 +8,7 @@ from pathlib import Path
 from tritonsmith.check.limited import LimitedChecks
 from tritonsmith.compiler.replay.bindings import Call
 from tritonsmith.lab.failure import Failure
-from tritonsmith.lab.reduce.interestingness import BindingsOracle, OracleAnswer
-from tritonsmith.lab.reduce.pass_runner import PassRunner
+from tritonsmith.lab.reduce.oracles import BindingsOracle, OracleAnswer, PassRunner
 
 
 class WrongPassRunner(PassRunner):

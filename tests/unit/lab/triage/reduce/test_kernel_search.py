@@ -11,9 +11,8 @@ from hypothesis import given, settings
 
 from tests.unit.lab.reduce.searching import searched
 from tests.unit.lab.triage.reduce.sources import KERNEL, modules
-from tritonsmith.lab.triage.reduce.candidate import KernelCandidate, counts, size_of
-from tritonsmith.lab.triage.reduce.edits import expressions, helpers, statements, tree
-from tritonsmith.lab.triage.reduce.search import KernelSearch
+from tritonsmith.lab.edits import python_expressions, python_statements
+from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate, KernelSearch, counts, size_of
 
 pytestmark = [pytest.mark.unit, pytest.mark.filterwarnings("ignore::SyntaxWarning")]
 
@@ -23,7 +22,7 @@ START = KernelCandidate(KERNEL, (*ENTRIES, ("EVEN", "True")), (("num_stages", "4
 
 def loads_in_a_loop(candidate: KernelCandidate) -> bool:
     """Whether a kernel that could be compiled loads in a loop."""
-    kernel = tree.kernel_of(ast.parse(candidate.text), "kernel")
+    kernel = python_statements.kernel_of(ast.parse(candidate.text), "kernel")
     if kernel is None or [one.arg for one in kernel.args.args] != [name for name, _ in candidate.entries]:
         return False
     loops = [node for node in ast.walk(kernel) if isinstance(node, ast.For)]
@@ -71,12 +70,12 @@ def test_the_result_is_minimal(text: str) -> None:
     compile(best.text, "best", "exec")
     assert shows(best)
     smaller = chain(
-        (tree.without(best.text, [one]) for one in statements.removable(best.text, "")),
-        (one for _, one in statements.unwrapped(best.text, 0)),
-        (one for _, one in expressions.simpler(best.text, 0)),
-        (one for _, one in expressions.constants(best.text, 0)),
-        statements.copies(best.text),
-        helpers.inlined(best.text),
+        (python_statements.without(best.text, [one]) for one in python_statements.removable(best.text, "")),
+        (one for _, one in python_statements.unwrapped(best.text, 0)),
+        (one for _, one in python_expressions.simpler(best.text, 0)),
+        (one for _, one in python_expressions.constants(best.text, 0)),
+        python_statements.copies(best.text),
+        python_statements.inlined(best.text),
     )
     for one in filter(None, smaller):
         candidate = KernelCandidate(one)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tritonsmith.ir.ir_text import Op, parse
-from tritonsmith.lab.reduce.reductions import attributes, control_flow, loops, result_types
-from tritonsmith.lab.reduce.reductions.operations import Cutter
+from tritonsmith.lab.edits import ir_control_flow, ir_operations
+from tritonsmith.lab.edits.ir_operations import Cutter
 
 pytestmark = pytest.mark.unit
 
@@ -49,12 +49,12 @@ def op_of(line: str) -> tuple[Op, str]:
 )
 def test_the_text_tells_types_of_results(line: str, types: list[str]) -> None:
     op, text = op_of(line)
-    assert result_types.results(op, text) == tuple(types)
+    assert ir_operations.result_types(op, text) == tuple(types)
 
 
 def test_what_the_text_does_not_tell_is_not_guessed() -> None:
     op, text = op_of("%0:2 = test.strange %a : i32")
-    assert result_types.results(op, text) is None
+    assert ir_operations.result_types(op, text) is None
 
 
 def test_users_of_what_is_cut_use_a_new_argument() -> None:
@@ -110,20 +110,20 @@ LOOP = module(
 
 
 def test_a_loop_becomes_its_body() -> None:
-    (made,) = loops.unwrapped(parse(LOOP))
+    (made,) = ir_control_flow.unwrapped(parse(LOOP))
     assert "scf" not in made
     assert "%1 = arith.addi %x, %lo : i32" in made
     assert "test.use %1, %y : i32, f32" in made
 
 
 def test_a_loop_carries_less() -> None:
-    second, first = loops.lighter(parse(LOOP))
+    second, first = ir_control_flow.lighter(parse(LOOP))
     assert "%0 = scf.for %i = %lo to %hi step %s iter_args(%a = %x) -> (i32)  : i32 {" in second
     assert "scf.yield %1 : i32\n" in second
     assert "test.use %0, %y : i32, f32" in second
     assert "arith.addi %x, %i" in first
     assert "test.use %x, %0 : i32, f32" in first
-    (nothing,) = loops.lighter(parse(first))
+    (nothing,) = ir_control_flow.lighter(parse(first))
     assert "    scf.for %i = %lo to %hi step %s  : i32 {" in nothing
     assert "yield" not in nothing
 
@@ -138,7 +138,7 @@ def test_a_choice_becomes_one_of_its_sides() -> None:
         "}",
         "test.use %0 : i32",
     )
-    one, other = loops.unwrapped(parse(text))
+    one, other = ir_control_flow.unwrapped(parse(text))
     assert "test.use %a : i32" in one
     assert "else" not in one
     assert "test.use %1 : i32" in other
@@ -156,7 +156,7 @@ BLOCKS = module(
 
 
 def test_a_branch_goes_one_way_and_what_nobody_reaches_goes() -> None:
-    made = list(control_flow.straighter(parse(BLOCKS)))
+    made = list(ir_control_flow.straighter(parse(BLOCKS)))
     returning = next(one for one in made if "^" not in one)
     assert "test.body" not in returning
     ahead = next(one for one in made if "cf.br ^bb3" in one)
@@ -166,21 +166,21 @@ def test_a_branch_goes_one_way_and_what_nobody_reaches_goes() -> None:
 
 def test_blocks_in_a_row_are_one() -> None:
     text = module("cf.br ^bb1", "^bb1:  // pred: ^bb0", "test.a %arg0 : i32")
-    (made,) = control_flow.merged(parse(text))
+    (made,) = ir_control_flow.merged(parse(text))
     assert made == module("test.a %arg0 : i32")
 
 
 def test_a_parameter_of_a_block_becomes_an_argument() -> None:
     source = parse(BLOCKS)
-    every = control_flow.parameters(source)
+    every = ir_control_flow.parameters(source)
     assert [(one.name, one.type) for one in every] == [("%0", "i32"), ("%1", "f32")]
-    made = control_flow.without(source, [every[1]])
+    made = ir_control_flow.without_parameters(source, [every[1]])
     assert made
     assert "@f(%arg0: i32, %given0: f32)" in made
     assert "cf.br ^bb1(%arg0 : i32)" in made
     assert "^bb1(%0: i32):" in made
     assert "test.body %given0 : f32" in made
-    none = control_flow.without(source, every)
+    none = ir_control_flow.without_parameters(source, every)
     assert none
     assert "cf.br ^bb1\n" in none
     assert "^bb1:" in none
@@ -194,16 +194,16 @@ def test_unused_arguments_attributes_and_aliases() -> None:
         "    test.use %y {one, two = #c} : i32\n    tt.return\n  }\n}\n"
     )
     source = parse(text)
-    assert attributes.without_aliases(source) == text.partition("module")[2].join(["module", ""])
-    every = attributes.attributes(source)
+    assert ir_operations.without_aliases(source) == text.partition("module")[2].join(["module", ""])
+    every = ir_operations.attributes(source)
     names = [text[one.begin : one.end].split(" ", maxsplit=1)[0] for one in every]
     assert names == ['"ttg.num-warps"', "ttg.target", "tt.divisibility", "noinline", "one", "two"]
-    made = attributes.without(source, every)
+    made = ir_operations.without_pieces(source, every)
     assert "module {" in made
     assert "@f(%x: i32, %y: i32) {" in made
     assert "test.use %y : i32" in made
-    (unused,) = attributes.unused_arguments(source)
-    less = attributes.without(source, [unused])
+    (unused,) = ir_operations.unused_arguments(source)
+    less = ir_operations.without_pieces(source, [unused])
     assert "@f(%y: i32) attributes" in less
 
 

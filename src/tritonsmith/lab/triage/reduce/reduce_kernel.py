@@ -26,14 +26,13 @@ from tritonsmith.lab import experiment, failure, inputs
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.reduce import delta_search
+from tritonsmith.lab.reduce import shrink
 from tritonsmith.lab.triage.kernel import KernelSubject
 from tritonsmith.lab.triage.observation import SYMPTOM
 from tritonsmith.lab.triage.reduce import reproducer
-from tritonsmith.lab.triage.reduce.candidate import KernelCandidate, SourceCounts, counts
+from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate, KernelSearch, SourceCounts, counts
 from tritonsmith.lab.triage.reduce.reproducer import Symptom
-from tritonsmith.lab.triage.reduce.search import KernelSearch
-from tritonsmith.lab.triage.reduce.tester import (
+from tritonsmith.lab.triage.reduce.testers import (
     CheckTester,
     CommandTester,
     CompileTester,
@@ -316,7 +315,7 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
         search = KernelSearch(plain, start.kernel, jobs=start.jobs, on_better=better)
         try:
             # The testers end before the threads that ask them: so nobody waits for a candidate.
-            with delta_search.asking(pool.test, start.jobs) as test, closing(pool):
+            with shrink.asking(pool.test, start.jobs) as test, closing(pool):
                 experiment.run(search.search(), test, notes, lambda _name, _observation: None)
         except (KeyboardInterrupt, InterruptedRunError):
             interrupted = True

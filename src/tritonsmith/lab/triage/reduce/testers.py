@@ -20,7 +20,7 @@ from tritonsmith.core import process
 from tritonsmith.core.plan import files
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.kernel import KernelSubject
-from tritonsmith.lab.triage.reduce.candidate import KernelCandidate
+from tritonsmith.lab.triage.reduce.kernel_search import KernelCandidate
 from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
 
 _SAID = 4000  # characters of what a command printed

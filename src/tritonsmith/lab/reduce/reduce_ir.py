@@ -1,13 +1,15 @@
-"""`reduce`: shrink a file on which passes fail while they fail in the same way."""
+"""`reduce FILE.mlir`: shrink IR on which passes fail while they fail in the same way."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
@@ -15,16 +17,17 @@ from tritonsmith.core.errors import InterruptedRunError, SmithError
 from tritonsmith.core.plan import digest, files
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.ir import strip_locations
+from tritonsmith.ir.ir_text import IrText, parse
 from tritonsmith.lab import experiment, inputs
+from tritonsmith.lab.edits import ir_control_flow, ir_operations
+from tritonsmith.lab.edits.ir_operations import Cutter
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.reduce import delta_search, mlir_reduce
-from tritonsmith.lab.reduce.delta_search import OutOfTimeError
-from tritonsmith.lab.reduce.interestingness import Oracle, OracleAnswer, OraclePool
-from tritonsmith.lab.reduce.pass_runner import PassRunner
-from tritonsmith.lab.reduce.search import Search, Size, size_of
+from tritonsmith.lab.reduce import mlir_reduce, shrink
+from tritonsmith.lab.reduce.oracles import Oracle, OracleAnswer, OraclePool, PassRunner
+from tritonsmith.lab.reduce.shrink import DeltaSearch, OutOfTimeError, Part
 
 JOBS = 2
 WORDS = {
@@ -38,6 +41,7 @@ _SLOWER = 10  # a candidate may take so many times as long as the input did, and
 _SECONDS = 5.0
 _TOOL = 60.0  # seconds for MLIR's own reducer, which gets a small file
 _SAID = 4000  # characters of a log in an error
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ def reduce(
             for number in range(options.jobs)
         ]
         team = OraclePool(members, wanted)
-        search = Search(
+        search = IrSearch(
             start,
             jobs=options.jobs,
             on_better=lambda smaller, tried: on_better(size_of(smaller), tried),
@@ -157,7 +161,7 @@ def reduce(
         steps, why = [], ""
         # The oracles end before the threads that ask them: so nobody waits for a candidate.
         try:
-            with delta_search.asking(team.test, options.jobs, began + options.timeout) as test, closing(team):
+            with shrink.asking(team.test, options.jobs, began + options.timeout) as test, closing(team):
                 found = experiment.run(search.search(), test, notes, _untold)
                 steps.append(("tritonsmith", size_of(found).ops))
                 if options.reducer and way.opt:
@@ -237,7 +241,7 @@ def _plain(text: str, oracle: Oracle, wanted: Failure) -> str:
     return text
 
 
-def _pretty(search: Search, oracle: Oracle, wanted: Failure) -> str:
+def _pretty(search: IrSearch, oracle: Oracle, wanted: Failure) -> str:
     """The best as the compiler prints it: numbers of values in order, no blank lines."""
     best = search.best
     made = oracle.printed(best)
@@ -271,3 +275,70 @@ def _by_tool(
         return ""
     made = folder / "reduced.mlir"
     return made.read_text(encoding="utf-8") if made.is_file() else ""
+
+
+@dataclass(frozen=True, order=True)
+class Size:
+    """The size of a text; fewer operations are smaller, whatever the rest.
+
+    Attributes:
+        ops: operations, modules and functions aside.
+        size: bytes.
+        lines: number of them.
+    """
+
+    ops: int
+    size: int
+    lines: int
+
+
+def size_of(text: str) -> Size:
+    """Measure a text."""
+    return Size(parse(text).count(), len(text.encode()), len(text.splitlines()))
+
+
+class IrSearch(DeltaSearch[str]):
+    """Shrinks a text while it stays interesting: see `DeltaSearch`."""
+
+    def __init__(
+        self, text: str, *, jobs: int = 1, on_better: Callable[[str, int], None] = lambda *_: None
+    ) -> None:
+        super().__init__(text, size_of, jobs=jobs, on_better=on_better)
+
+    def moves(self) -> Sequence[Callable[[], Part[str, bool]]]:
+        """See `DeltaSearch`."""
+        return (
+            self._functions,
+            self._cut,
+            partial(self._parsed, ir_control_flow.unwrapped),
+            partial(self._parsed, ir_control_flow.straighter),
+            partial(self._parsed, ir_control_flow.merged),
+            partial(self._without, ir_control_flow.parameters, ir_control_flow.without_parameters),
+            partial(self._parsed, ir_control_flow.lighter),
+            partial(self._parsed, lambda source: [ir_operations.without_aliases(source)]),
+            partial(self._without, ir_operations.unused_arguments, ir_operations.without_pieces),
+            partial(self._without, ir_operations.attributes, ir_operations.without_pieces),
+        )
+
+    def _functions(self) -> Part[str, bool]:
+        """Whole functions."""
+        cutter = Cutter(parse(self.best))
+        return self._delta([op for op in cutter.items if op.function], cutter.cut, cutter.left)
+
+    def _cut(self) -> Part[str, bool]:
+        """Operations, users first."""
+        cutter = Cutter(parse(self.best))
+        return self._delta(list(reversed(cutter.items)), cutter.cut, cutter.left)
+
+    def _parsed(self, candidates: Callable[[IrText], Iterable[str]]) -> Part[str, bool]:
+        """Single changes."""
+        return self._repeat(lambda text: candidates(parse(text)))
+
+    def _without(
+        self,
+        find: Callable[[IrText], Sequence[T]],
+        without: Callable[[IrText, Sequence[T]], str | None],
+    ) -> Part[str, bool]:
+        """Things that go alone or together."""
+        source = parse(self.best)
+        return self._delta(find(source), partial(without, source))

@@ -1,0 +1,356 @@
+"""Python source made smaller: a text as a tree, edited at numbered nodes, and back.
+
+Statements are removed or replaced by what stands in them; functions that a kernel calls are put in the
+place of the call. What comes out is always Python that parses and names what it has.
+
+The standard library's `ast` does: what comes out has no comments and one way of spacing, which is how a
+minimal example looks. A tree that keeps the layout (libcst) would keep what is to go; a generic reducer
+(shrinkray, picire) knows neither signatures nor launches, and would ask the compiler about texts that do
+not even parse.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import re
+import symtable
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from tritonsmith.worker.needed_statements import needed
+
+Place = tuple[int, str | None]  # number of a node, and the text with an edit there
+
+_FIRST = ("range", "static_range")  # `tl.range` ends so, too
+Replacement = Any  # of a node: None to remove it, a list of nodes, or a node
+_STAR = re.compile(r"^\s*from .* import \*$", re.MULTILINE)
+_BUILTINS = frozenset(dir(builtins))
+_MODULE = frozenset({"__name__", "__file__", "__doc__", "__builtins__", "__annotations__"})
+
+
+def needed_only(text: str, kernel: str) -> str | None:
+    """The text with those statements of the module that a kernel needs: what the compiler's worker runs."""
+    module = ast.parse(text)
+    module.body = needed(module, kernel) or module.body
+    return text_of(module, text)
+
+
+def removable(text: str, kernel: str, *, top: bool = False) -> list[int]:
+    """Numbers of the statements that may go, the last one first: who uses a value goes before who makes it.
+
+    Args:
+        text: the module.
+        kernel: which stays; empty if any may go.
+        top: those of the module only.
+    """
+    module, nodes = parsed(text)
+    kept = kernel_of(module, kernel)
+    here = set(map(id, module.body))
+    found = [
+        number
+        for number, node in enumerate(nodes)
+        if isinstance(node, ast.stmt)
+        and not isinstance(node, ast.Pass)
+        and node is not kept
+        and (id(node) in here or not top)
+    ]
+    return found[::-1]
+
+
+def unwrapped(text: str, begin: int) -> Iterator[Place]:
+    """Choices replaced by one side, loops by their first iteration, `with` and `try` by their body.
+
+    Args:
+        text: the module.
+        begin: the first number to look at.
+    """
+    _, nodes = parsed(text)
+    for number, node in enumerate(nodes):
+        if number >= begin:
+            for inside in _inside(node):
+                yield number, replaced(text, {number: inside})
+            if isinstance(node, (ast.If, ast.For, ast.While)) and node.orelse:
+                yield number, _without_else(text, number)
+
+
+def _inside(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    if isinstance(node, ast.If):
+        yield node.body
+        if node.orelse:
+            yield node.orelse
+    elif isinstance(node, ast.For):
+        yield node.body
+        if start := _start(node.iter):
+            yield [ast.Assign([node.target], start), *node.body]
+    elif isinstance(node, (ast.While, ast.With, ast.Try)):
+        yield node.body
+
+
+def _start(iterated: ast.expr) -> ast.expr | None:
+    """The first value of a `range`."""
+    if not isinstance(iterated, ast.Call) or not iterated.args:
+        return None
+    name = iterated.func.attr if isinstance(iterated.func, ast.Attribute) else ""
+    name = iterated.func.id if isinstance(iterated.func, ast.Name) else name
+    if name not in _FIRST:
+        return None
+    return iterated.args[0] if len(iterated.args) > 1 else ast.Constant(0)
+
+
+def _without_else(text: str, number: int) -> str | None:
+    module, nodes = parsed(text)
+    nodes[number].orelse = []  # type: ignore[attr-defined]
+    return text_of(module, text)
+
+
+def copies(text: str) -> Iterator[str | None]:
+    """Names of a function with what they stand for in their place, or under one name.
+
+    A name that is bound once stands for a name, a constant, or an earlier name that is bound once to the same
+    expression. Two names of which one is ever assigned to the other may be one.
+    """
+    module, nodes = parsed(text)
+    for function in functions(module):
+        inside = set(ast.walk(function))
+        names = [one for one in nodes if one in inside and isinstance(one, ast.Name)]
+        bound = [one.id for one in names if not isinstance(one.ctx, ast.Load)]
+        bound += [one.arg for one in inside if isinstance(one, ast.arg)]
+        first: dict[str, ast.expr] = {}
+        for number, node in enumerate(nodes):
+            target, value = _assignment(node) if node in inside else ("", None)
+            if not target or value is None:
+                continue
+            if bound.count(target) == 1:
+                same = first.setdefault(ast.dump(value), ast.Name(target, ast.Load()))
+                stands = value if isinstance(value, (ast.Name, ast.Constant)) else same
+                if not (isinstance(stands, ast.Name) and stands.id == target):
+                    uses = [one for one in names if one.id == target and isinstance(one.ctx, ast.Load)]
+                    yield replaced(text, {number: None, **{nodes.index(one): stands for one in uses}})
+            elif isinstance(value, ast.Name) and value.id in bound and value.id != target:
+                uses = [one for one in names if one.id == target]
+                renamed = {nodes.index(one): ast.Name(value.id, one.ctx) for one in uses}
+                yield replaced(text, {**renamed, number: None})
+
+
+def _assignment(node: ast.AST) -> tuple[str, ast.expr | None]:
+    """The name and the value of `name = value` and `name: constexpr = value`."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id, node.value
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return node.target.id, node.value
+    return "", None
+
+
+def parsed(text: str) -> tuple[ast.Module, list[ast.AST]]:
+    """The tree of a text, and its nodes in the order of the text: their places are their numbers."""
+    tree = ast.parse(text)
+    nodes: list[ast.AST] = []
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        nodes.append(node)
+        children = [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr_context)]
+        waiting += children[::-1]
+    return tree, nodes
+
+
+def kernel_of(tree: ast.Module, name: str) -> ast.FunctionDef | None:
+    """A function of the module; None if there is none."""
+    return next((one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name), None)
+
+
+def functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    """The functions of the module, in order."""
+    return [one for one in tree.body if isinstance(one, ast.FunctionDef)]
+
+
+def replaced(text: str, new: Mapping[int, Replacement]) -> str | None:
+    """The text with other nodes at some numbers; None if that is no Python, or names what it lacks."""
+    tree, nodes = parsed(text)
+    made = _Replacer({id(nodes[number]): one for number, one in new.items()}).visit(tree)
+    return text_of(made, text)
+
+
+def without(text: str, numbers: Sequence[int]) -> str | None:
+    """The text without the nodes of some numbers, which stand in lists."""
+    return replaced(text, dict.fromkeys(numbers))
+
+
+def text_of(tree: ast.Module, before: str) -> str | None:
+    """The text of a tree; None if it is no Python, or names what it does not bind, and `before` did.
+
+    Args:
+        tree: with bodies that may have become empty.
+        before: the text that it was made of.
+    """
+    for node in ast.walk(tree):
+        if getattr(node, "body", None) == [] and not isinstance(node, ast.Module):
+            node.body = [ast.Pass()]  # type: ignore[attr-defined]
+    try:
+        text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # `0[1]`, which a try decides on
+            compile(text, "candidate", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, AttributeError, RecursionError):
+        return None
+    return text if unbound(text) <= unbound(before) else None
+
+
+@lru_cache(maxsize=64)
+def unbound(text: str) -> frozenset[str]:
+    """Names that are read somewhere and bound nowhere: such a text need not be tried."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = symtable.symtable(text, "candidate", "exec")
+    bound = {one.get_name() for one in module.get_symbols() if one.is_assigned() or one.is_imported()}
+    waiting, read = [module], set[str]()
+    while waiting:
+        scope = waiting.pop()
+        waiting += scope.get_children()
+        read |= {
+            one.get_name()
+            for one in scope.get_symbols()
+            if one.is_referenced() and (one.is_global() or scope is module)
+        }
+        bound |= {one.get_name() for one in scope.get_symbols() if one.is_declared_global()}
+    if _STAR.search(text):
+        return frozenset()  # it may bind anything
+    return frozenset(read - bound - _BUILTINS - _MODULE)
+
+
+class _Replacer(ast.NodeTransformer):
+    def __init__(self, new: Mapping[int, Replacement]) -> None:
+        self._new = new
+
+    def visit(self, node: ast.AST) -> Any:
+        return self._new[id(node)] if id(node) in self._new else self.generic_visit(node)
+
+
+def named(node: ast.stmt, values: Mapping[str, ast.expr]) -> ast.stmt:
+    """A statement with expressions in the place of names that it reads, and names of those that it binds."""
+    made: ast.stmt = _Renamer(values).visit(node)
+    return made
+
+
+class _Renamer(ast.NodeTransformer):
+    def __init__(self, values: Mapping[str, ast.expr]) -> None:
+        self._values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        value = self._values.get(node.id)
+        if value is None or isinstance(node.ctx, ast.Load):
+            return value or node
+        return ast.Name(value.id, node.ctx) if isinstance(value, ast.Name) else node
+
+
+def inlined(text: str) -> Iterator[str | None]:
+    """The text with one call less, for each statement that is a call of a function of the module.
+
+    Only of a function that returns at its end: then its statements do in the place of the call.
+    """
+    module, nodes = parsed(text)
+    known = {one.name: one for one in functions(module) if _simple(one)}
+    for number, node in enumerate(nodes):
+        call = getattr(node, "value", None)
+        if not isinstance(node, (ast.Expr, ast.Assign, ast.Return)) or not isinstance(call, ast.Call):
+            continue
+        helper = known.get(call.func.id) if isinstance(call.func, ast.Name) else None
+        caller = next((one for one in functions(module) if node in set(ast.walk(one))), None)
+        if not helper or not caller or caller is helper:
+            continue
+        body = _body(helper, call, node, _names(caller))
+        if body is None:
+            continue
+        new: dict[int, Replacement] = {number: body}
+        uses = [one for one in nodes if isinstance(one, ast.Name) and one.id == helper.name]
+        if len(uses) == 1:
+            new[nodes.index(helper)] = None
+        yield replaced(text, new)
+
+
+def _simple(function: ast.FunctionDef) -> bool:
+    """Report whether a function has plain parameters only, and returns at its end or not at all."""
+    inside = [node for part in function.body for node in ast.walk(part)]
+    returns = [node for node in inside if isinstance(node, ast.Return)]
+    nested = any(isinstance(node, (ast.FunctionDef, ast.Lambda, ast.comprehension)) for node in inside)
+    plain = not (function.args.vararg or function.args.kwarg)
+    return plain and not nested and returns in ([], [function.body[-1]])
+
+
+def _body(
+    helper: ast.FunctionDef, call: ast.Call, node: ast.Expr | ast.Assign | ast.Return, taken: set[str]
+) -> list[ast.stmt] | None:
+    """The statements that do what a call does."""
+    given = _given(helper, call)
+    if given is None:
+        return None
+    body = [copy.deepcopy(one) for one in helper.body]
+    stored = {
+        one.id
+        for part in body
+        for one in ast.walk(part)
+        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+    }
+    values: dict[str, ast.expr] = {}
+    before: list[ast.stmt] = []
+    for name, (value, constant) in given.items():
+        if name not in stored and (constant or isinstance(value, (ast.Name, ast.Constant, ast.Attribute))):
+            values[name] = value
+        else:
+            fresh = _fresh(name, taken)
+            values[name] = ast.Name(fresh, ast.Load())
+            before.append(ast.Assign([ast.Name(fresh, ast.Store())], value))
+    for name in sorted(stored - set(given)):
+        values[name] = ast.Name(_fresh(name, taken), ast.Load())
+    body = [*before, *(named(one, values) for one in body)]
+    last = body[-1]
+    result = last.value if isinstance(last, ast.Return) else None
+    if isinstance(last, ast.Return):
+        body.pop()
+    if isinstance(node, ast.Assign):
+        return [*body, ast.Assign(node.targets, result)] if result else None
+    return [*body, ast.Return(result)] if isinstance(node, ast.Return) else body or [ast.Pass()]
+
+
+def _given(helper: ast.FunctionDef, call: ast.Call) -> dict[str, tuple[ast.expr, bool]] | None:
+    """Each parameter's argument, and whether it is a constant of the compile; None if one cannot be told."""
+    if any(isinstance(one, ast.Starred) for one in call.args) or not all(one.arg for one in call.keywords):
+        return None
+    heads = [*helper.args.posonlyargs, *helper.args.args]
+    lacking: list[ast.expr | None] = [None] * (len(heads) - len(helper.args.defaults))
+    known: dict[str, ast.expr | None] = {
+        one.arg: default for one, default in zip(heads, [*lacking, *helper.args.defaults], strict=True)
+    }
+    known |= {
+        one.arg: default for one, default in zip(helper.args.kwonlyargs, helper.args.kw_defaults, strict=True)
+    }
+    if len(call.args) > len(heads):
+        return None
+    known |= {one.arg: value for one, value in zip(heads, call.args, strict=False)}
+    known |= {one.arg: one.value for one in call.keywords if one.arg}
+    constants = {
+        one.arg
+        for one in [*heads, *helper.args.kwonlyargs]
+        if one.annotation and "constexpr" in ast.unparse(one.annotation)
+    }
+    found = {name: (value, name in constants) for name, value in known.items() if value is not None}
+    return found if len(found) == len(heads) + len(helper.args.kwonlyargs) else None
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """A name that the caller does not have yet."""
+    fresh, number = name, 1
+    while fresh in taken:
+        number += 1
+        fresh = f"{name}_{number}"
+    taken.add(fresh)
+    return fresh
+
+
+def _names(function: ast.FunctionDef) -> set[str]:
+    names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    return names | {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
