@@ -36,7 +36,7 @@ def test_a_pass_that_does_something_else(asked: CompileRequest, python: str, tmp
     assert found.level is Level.PASSES
     assert "pipeline" in found.name or "latencies" in found.name
     assert found.good != found.bad
-    assert f"passes: {found.name} is the first pass" in found.said
+    assert f"passes: {found.name} is the first pass" in found.sentence
     assert found.file == ""
 
 
@@ -67,4 +67,4 @@ def test_a_kernel_that_cannot_be_compiled_is_not_compared(
 ) -> None:
     found = culprit.parting(asked, tritons.parse(python), tritons.parse("0.1.0"), tmp_path / "out")
     assert found.level is Level.UNKNOWN
-    assert found.said.startswith("passes: not comparable: ")
+    assert found.sentence.startswith("passes: not comparable: ")

@@ -29,7 +29,7 @@ def test_what_the_page_shows_of_two_real_compiles(
     good, bad = (Triton(str(n), python=python, options={"num_stages": n}) for n in (1, 3))
     found = culprit.parting(kernel.asked, good, bad, tmp_path / "dumps", silent=True)
     assert found.level is Level.PASSES
-    assert found.name in found.said
+    assert found.name in found.sentence
     by_pass = BisectTexts(found.name, found.language, found.good, found.bad, found.file)
     page.write(replace(FINDINGS, by_pass=by_pass), tmp_path / "bisect.html")
     require(chromium.found())

@@ -178,7 +178,7 @@ def _go_on(
         _print_costs(bisect, json=json)
         return
     result = command.run(bisect, kernels, silent=json)
-    answer, passes = result.answer, result.parted.said if result.parted else ""
+    answer, passes = result.answer, result.parted.sentence if result.parted else ""
     if json:
         content = report.as_json(session, answer, passes)
         output.json({**content, "llvm": result.llvm, "page": str(result.page)})

@@ -170,9 +170,11 @@ class CommitBuilds:
     def _provide_llvm(
         self, commit: TritonCommit, settings: Settings, located: TritonSource, running: Session
     ) -> None:
+        # Its seconds are counted apart: the next commit with this pin has this LLVM already.
         llvm = replace(running, task="setup-mlir", seconds={})
         try:
             prepared, _ = setup_mlir.prepare(settings, self.space, located)
+            # The store of LLVMs belongs to all environments, so it has the lock of the workspace.
             with locks.hold(self.space.lock, purpose=command("setup-mlir", env=settings.name)):
                 commands.execute(prepared, llvm)
         except (FactError, PreflightError, StepError) as error:
@@ -211,6 +213,7 @@ class CommitBuilds:
             "seconds": running.seconds,
             "site": self._site(running.env),
         }
+        # Last: a folder without it is one whose build was killed, and is made again.
         yield Write(folder / "built.json", receipts.render("bisect", content), phase=PHASE)
 
     def _assemble(self, commit: TritonCommit, running: Session) -> Path:
@@ -239,11 +242,12 @@ class CommitBuilds:
         steps = (
             Remove((folder,), self.space.root, phase=PHASE),
             MakeDir(files, phase=PHASE),
-            Run(
-                take, cwd=self.source, env=(("GIT_INDEX_FILE", str(folder / "index")),), phase=PHASE
-            ),  # an index of its own: the clone's belongs to what is built there
+            # With an index of its own: that of the clone belongs to the commit that is built there.
+            Run(take, cwd=self.source, env=(("GIT_INDEX_FILE", str(folder / "index")),), phase=PHASE),
             *(Link(files / name, files / target, phase=PHASE) for name, target in self._links(commit, paths)),
             *(Link(files / name, Path(target), phase=PHASE) for name, target in receipt["links"].items()),
+            # Nothing is installed into it, and pip would take longer than all the rest. Python finds files of
+            # the commit by a .pth, its version by METADATA, and Triton its backends by entry points.
             Run((str(base.executable), "-m", "venv", "--without-pip", str(folder)), cwd=folder, phase=PHASE),
             Write(site / "tritonsmith-bisect.pth", f"{import_path}\n", phase=PHASE),
             Write(
@@ -267,6 +271,7 @@ class CommitBuilds:
         """Lit, and a configuration of the tests that names a commit's files and programs, not the clone's."""
         if not self.programs:
             return
+        # CMake wrote absolute paths of the build folder, where the next commit is built soon.
         moved = site.replace(str(env.build), str(files / _BUILT)).replace(str(self.source), str(files))
         yield Write(files / _BUILT / "test" / LIT_SITE, moved, phase=PHASE)
         yield Link(files.parent / "bin" / "lit", env.venv / "bin" / "lit", phase=PHASE)
@@ -307,6 +312,7 @@ def borrowed_clone(clone: Path, source: Path, space: Workspace, url: str = "") -
     partial, done = source.with_name(f"{source.name}.partial"), f".{source.name}.done"
     copy = ("git", "clone", "--quiet", "--shared", "--no-checkout", str(clone), str(partial))
     lazily = {"url": url, "promisor": "true", "partialclonefilter": "blob:none"} if url else {}
+    # Under another name at first: a clone that was killed half way looks like a whole one to git.
     steps = (
         MakeDir(space.sources, phase=PHASE),
         Remove((partial, source), space.root, phase=PHASE),

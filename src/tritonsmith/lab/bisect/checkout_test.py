@@ -179,6 +179,7 @@ class CheckoutTests:
         if bad.why:
             why = f"it is not known how the bad end fails: {bad.why}"
             return Observation(Verdict.SKIP, mine.figures, why, seconds)
+        # What fails at the good end, too, is an old failure and not the one that is searched for.
         searched = dict(bad.failures.items() - good.failures.items()) or bad.failures
         if searched.items() & mine.failures.items():
             return Observation(Verdict.BAD, mine.figures, seconds=seconds)

@@ -41,7 +41,7 @@ class PartingPass:
 
     Attributes:
         level: the part of the compiler.
-        said: in words.
+        sentence: the place in words.
         name: of the pass on a command line; empty where no single pass is named.
         file: its C++ file, relative to the checkout; empty where it has none, or no checkout was given.
         good: the IR that the pass leaves by the good Triton; empty where no pass is named.
@@ -49,7 +49,7 @@ class PartingPass:
     """
 
     level: Level
-    said: str
+    sentence: str
     name: str = ""
     file: str = ""
     good: str = ""
@@ -85,8 +85,9 @@ def parting(
         place = _parting(asked, good, bad, out, checkout, silent=silent)
     except SmithError as error:
         return PartingPass(Level.UNKNOWN, f"passes: not comparable: {error.what}")
-    sentence = f"{place.said}; {_RELEASES}" if good.version and bad.version and place.good else place.said
-    return replace(place, said=f"passes: {sentence}")
+    # Two commits of one clone seldom change the printer; two releases often do.
+    doubt = f"; {_RELEASES}" if good.version and bad.version and place.good else ""
+    return replace(place, sentence=f"passes: {place.sentence}{doubt}")
 
 
 def _parting(
@@ -145,6 +146,7 @@ def _left(side: ComparedRun, dump: Dump) -> str:
 
 
 def _dump(asked: CompileRequest, side: Triton, out: Path, *, llvm: bool, silent: bool) -> ComparedRun:
+    # Without locations, which differ between Tritons where the IR does not.
     request = tritons.applied(asked, side)
     prepared = run.of_kernel(request, tritons.place_of(side, 1), Choices(llvm=llvm, line_info=False), out)
     index, _ = run.dump_kernel(prepared, silent=silent)

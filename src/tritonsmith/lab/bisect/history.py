@@ -70,6 +70,8 @@ def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, Observation
     one_line = "." in good and "." in bad and git_history.release_line(good) == git_history.release_line(bad)
     if one_line:
         return _from_base(clone, _own(good, clone), _own(bad, clone), f"release {good}", f"release {bad}")
+    # Each release has a branch of its own, so what two of them have in common is main, between the points
+    # where they were cut.
     first, good_is = _on_main(good, clone)
     last, bad_is = _on_main(bad, clone)
     main = _from_base(clone, first, last, good_is, bad_is)
@@ -123,7 +125,7 @@ def branch_point(release: str, clone: Path | None) -> str:
                 try:
                     if commit := triton_history.branch_point(clone, branch, main):
                         return commit
-                except FactError:  # this clone has no such name
+                except FactError:  # this clone has no such name, as one of a fork or of a single branch
                     continue
     return eras.release(release).branch_point
 

@@ -37,7 +37,7 @@ class UntestableError(FactError):
 
 
 class CompilesOf(Protocol):
-    """Compiles of the same kernels by many compilers: `KernelCompiles`, `llc_compiles.LlcCompiles`."""
+    """Compiles of the same kernels by many compilers: `KernelCompiles`, `llc.LlcCompiles`."""
 
     def prepare(self, tritons: Sequence[Triton]) -> None:
         """Do at once what can be done at once for several Tritons."""
@@ -80,6 +80,8 @@ class KernelCompiles:
         try:
             every = iter(self._run([job for compiles in needed.values() for job in compiles]))
         except (FactError, UsageError):
+            # One Triton that refuses the kernels fails the whole pool. Each is then compiled alone, by `of`,
+            # and only that one is a skip.
             return
         self._known.update(
             {label: tuple(next(every) for _ in compiles) for label, compiles in needed.items()}
@@ -99,7 +101,7 @@ class KernelCompiles:
             try:
                 self._known[triton.label] = tuple(self._run(jobs))
             except (FactError, UsageError) as error:
-                why = error.why.splitlines()[-1] if error.why else ""
+                why = error.why.splitlines()[-1] if error.why else ""  # of a traceback, its message
                 raise UntestableError(": ".join(filter(None, (error.what, why)))) from error
         return self._known.pop(triton.label) if self.again else self._known[triton.label]
 
@@ -111,7 +113,7 @@ class KernelCompiles:
         )
 
     def _run(self, jobs: Sequence[CompileJob]) -> list[Manifest]:
-        if self.again:
+        if self.again:  # a result that is there would be found again by its folder
             space = workspace.default()
             step = Remove(tuple(job.out for job in jobs), space.root, phase="compile again")
             space.run(Plan("compile again", (step,)), "bisect", quiet=True)

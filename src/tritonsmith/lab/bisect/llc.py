@@ -183,6 +183,7 @@ class LlcCompiles:
         except FactError as error:
             error_text = ": ".join(filter(None, ("error", error.what, error.why)))
             return replace(point, status="failed", stages={}, error=error_text, log=error.why or "")
+        # What the Triton's own LLVM said of this compile, a failure or remarks, is not what this one does.
         return replace(point, status="ok", stages=stages, error="", log="", remarks=None)
 
     def _stages(self, made: Manifest, point: Point, folder: Path) -> dict[str, Stage]:
@@ -195,6 +196,7 @@ class LlcCompiles:
         place = tritons.place_of(self.whose, 1)
         side = BlameSide(self.whose.label, place.python, made, point, place.variables)
         parts = components.of(point.backend, point.stages)
+        # No mixture of two Tritons: both sides are the same one, and only its llc is another.
         pipeline = MixedPipeline(
             {"A": side, "B": side}, parts, point.options, folder / "work", workspace.default(), silent=True
         )

@@ -64,7 +64,7 @@ def read(url: str) -> tuple[Triton, ...]:
     try:
         where = urljoin(page, "triton/")
         links = _links(where) or _links(page)
-    except DownloadError:  # no index of many projects
+    except DownloadError:  # a page of links, which has no folder of a project below it
         links = _links(page)
     minor = venv.base_interpreter(settings.load("wheel").python.interpreter).minor
     python = tuple(int(part) for part in minor.split("."))

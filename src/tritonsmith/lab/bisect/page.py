@@ -136,6 +136,7 @@ def points_of(
         if commit.commit in outcomes
     )
     wheels = [BisectPoint(name, "nightly", outcomes[name]) for name in tested]
+    # Commits were searched between the last good nightly and the first bad one, so they are shown there.
     after = next((n for n, row in enumerate(wheels) if row.outcome.verdict is Verdict.BAD), len(wheels))
     return (*points[:before], *wheels[:after], *between, *wheels[after:], *points[before:])
 
@@ -160,7 +161,7 @@ def findings(
     suspects: tuple[TritonCommit | str, ...] = tuple(by_commit.get(name, name) for name in step.suspects)
     notes = list(answer.notes)
     notes += [f"good again: {name}" for name in step.later_good]
-    notes += [parted.said] if parted else []
+    notes += [parted.sentence] if parted else []
     by_pass = None
     if parted and parted.name and parted.good and parted.bad:
         by_pass = BisectTexts(parted.name, parted.language, parted.good, parted.bad, parted.file)
@@ -278,6 +279,7 @@ def _tested(point: BisectPoint) -> list[str]:
 
 def _timeline(points: Sequence[BisectPoint]) -> str:
     """A dot for each point: as high as its figure, where all figures that there are have one number."""
+    # Heights compare one metric: figures of two terms, or an error's text with numbers in it, have no height.
     values = [_NUMBER.findall(point.outcome.figures) for point in points]
     tall = all(len(figures) == 1 for figures in values if figures) and any(values)
     numbers = [float(figures[0]) if tall and figures else None for figures in values]

@@ -195,6 +195,8 @@ def costs(rows: Sequence[CandidateCost]) -> Grid:
 def git_log(session: BisectSession) -> Iterator[str]:
     """Yield the lines for `git bisect replay`; releases, which have no commit of main, are comments."""
     yield f"# {predicate(session.question)}".replace("\n", " ")
+    # For a fix the good commits are the newer ones. Git takes that for a mistake, unless `start` has other
+    # words for the two states than good and bad.
     fix = session.answer.startswith(FIX)
     terms = {Verdict.BAD: "broken", Verdict.GOOD: "fixed"} if fix else {}
     yield "git bisect start" + (" '--term-old=broken' '--term-new=fixed'" if fix else "")

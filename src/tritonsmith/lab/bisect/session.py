@@ -83,6 +83,7 @@ class BisectQuestion:
     def name(self) -> str:
         """The name of its folder: the ends, and a digest of everything that outcomes depend on."""
         ends = "-".join(_plain(text) for text in (self.good, self.bad))
+        # A bisect that goes on into LLVM is the same one, so the clone of LLVM is no part of its name.
         searched = {name: value for name, value in asdict(self).items() if name != "llvm_source"}
         return f"{ends}-{digest(json.dumps(searched, sort_keys=True))[:8]}"
 

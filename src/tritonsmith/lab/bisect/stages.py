@@ -165,6 +165,7 @@ class StagedSearch:
             if self.builds is None:
                 notes = self._about(release)
                 return BisectAnswer(release, notes=notes, nightly=nightly, nightlies=self._labels)
+        # From here on the ends are commits. A release is one of its branch; see `history.between`.
         commits, span = yield from self._verified(good, bad)
         if self.jobs > 1:
             trees = {(row.commit.native, row.commit.pin) for row in commits.candidates if row.commit}

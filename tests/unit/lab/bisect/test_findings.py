@@ -51,4 +51,4 @@ def test_a_pass_that_is_not_known_is_a_note_only() -> None:
     parted = PartingPass(Level.UNKNOWN, "passes: not comparable: no compiler")
     made = page.findings(SESSION, BisectAnswer(STEP), parted)
     assert made.by_pass is None
-    assert made.notes[-1] == parted.said
+    assert made.notes[-1] == parted.sentence
