@@ -55,7 +55,7 @@ def study(
     from tritonsmith.core.ui import console
     from tritonsmith.inspect.resources import plot as resources_plot
     from tritonsmith.lab.batch.run import BatchOptions
-    from tritonsmith.lab.study import site as study_site
+    from tritonsmith.lab.study import page as study_page
     from tritonsmith.lab.study import study as use_case
 
     if json and csv:
@@ -65,7 +65,7 @@ def study(
         if not plot.parent.is_dir():  # or an hour of compiling ends without it
             raise UsageError("--plot: the folder does not exist", where=plot.parent)
     if site:
-        study_site.check(site)
+        study_page.check(site)
     tritons = _sides(triton)
     entries, path = _entries(kernels, what)
     folder = out or workspace.default().root / "studies" / folder_name(path.stem)
@@ -88,7 +88,7 @@ def study(
     for doubt in doubts:
         console.warn(doubt)
     if site:
-        console.note(f"the site is {study_site.write(cells, site)}")
+        console.note(f"the site is {study_page.write(cells, site)}")
     _print(cells, folder, plot, json=json, csv=csv)
 
 

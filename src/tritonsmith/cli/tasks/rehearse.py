@@ -51,7 +51,7 @@ def rehearse(
     from tritonsmith.core.errors import UsageError
     from tritonsmith.lab.batch.run import BatchOptions
     from tritonsmith.lab.compare import thresholds
-    from tritonsmith.lab.rehearse import assessment, page, rehearsal, report
+    from tritonsmith.lab.rehearse import assessment, rehearsal, report
 
     limits = assessment.limits(fail_on)
     sides = rehearsal.parse_side(from_, "--from"), rehearsal.parse_side(to, "--to")
@@ -67,12 +67,12 @@ def rehearse(
         return
     place = workspace.default().root / "rehearsals" / f"{upgrade.name}.html"
     place = out.path(place.name) if out else place
-    page.check(place)
+    report.check_page(place)
     options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
     result, journal = rehearsal.execute(upgrade, limits, options, tests.rules)
     tests.write_page(journal, "rehearse", [journal.answer], thresholds.WORDS)
     answer = assessment.check(result.comparison, limits)
-    page.write(upgrade, result, limits, answer, place)
+    report.write_page(upgrade, result, limits, answer, place)
     if json:
         output.json(report.as_json(upgrade, result, limits, answer))
     _print(upgrade, result, answer, place, json=json)

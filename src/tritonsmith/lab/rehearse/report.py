@@ -1,51 +1,61 @@
-"""A rehearsal on the screen and as JSON."""
+"""A rehearsal on the screen, as JSON, and as an HTML page without a script (`rehearsal.html`)."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from tritonsmith.core.ui import tables
+from tritonsmith.compiler.resources.table import Value
+from tritonsmith.core.envs import workspace
+from tritonsmith.core.errors import SmithError, UsageError
+from tritonsmith.core.plan import files
+from tritonsmith.core.ui import html_page, tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.ui.units import counted
 from tritonsmith.lab import metrics
-from tritonsmith.lab.compare.diff import Compared
+from tritonsmith.lab.compare.diff import Compared, MetricChange
 from tritonsmith.lab.compare.thresholds import Threshold, Violation
 from tritonsmith.lab.rehearse import assessment
 from tritonsmith.lab.rehearse.assessment import Assessment
 from tritonsmith.lab.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
+
+_TEMPLATE = Path(__file__).with_name("rehearsal.html")
+_SUFFIX = ".html"
+_MORE = ("occupancy", "tensor core", "matrix core")  # columns after those of the summary
 
 _WIDTH = 80  # characters of a line that is folded
 _OF_MESSAGE = 160  # characters of a compiler's message
 _FEW = 12  # findings whose commands are shown
 
 
-def blocks(made: RehearsalResult, verdict: Assessment) -> Iterator[Text | Grid]:
+def blocks(result: RehearsalResult, answer: Assessment) -> Iterator[Text | Grid]:
     """Yield what was compiled, the findings, and what remains unknown."""
     yield Text(
-        f"{made.comparison.a} -> {made.comparison.b}: {counted(verdict.kernels, 'kernel')} by both, "
-        f"{counted(verdict.points, 'compile')} each; per kernel and Triton: "
-        f"{made.compiled} compiled now, {made.kept} kept"
+        f"{result.comparison.a} -> {result.comparison.b}: {counted(answer.kernels, 'kernel')} by both, "
+        f"{counted(answer.points, 'compile')} each; per kernel and Triton: "
+        f"{result.compiled} compiled now, {result.kept} kept"
     )
-    if verdict.findings:
+    if answer.findings:
         rows = [
-            [row.kernel, row.target, row.finding, _short(assessment.explain(row))] for row in verdict.findings
+            [row.kernel, row.target, row.finding, _short(assessment.explain(row))] for row in answer.findings
         ]
         yield tables.plain("findings, the worst first", ["kernel", "target", "finding", "what"], rows)
-    if verdict.regressions:
-        rows = [[row.kernel, row.point, row.change] for row in verdict.regressions]
+    if answer.regressions:
+        rows = [[row.kernel, row.point, row.change] for row in answer.regressions]
         yield tables.plain("worse, but within the limits", ["kernel", "point", "change"], rows)
-    if verdict.neither:
-        rows = [[kernel, point, _short(said)] for kernel, point, said in verdict.neither]
+    if answer.neither:
+        rows = [[kernel, point, _short(said)] for kernel, point, said in answer.neither]
         yield tables.plain("compile by neither", ["kernel", "point", "message"], rows)
     for lead, names in (
-        ("unknown values", [f"{kernel} {point}: {metric}" for kernel, point, metric in verdict.unknown]),
-        ("newly compile", [f"{kernel} {point}" for kernel, point in verdict.fixed]),
-        ("excluded by the list for one of the Tritons", list(made.skipped)),
-        ("whose code depends on stand-ins for missing modules (see the notes)", list(made.assumed)),
+        ("unknown values", [f"{kernel} {point}: {metric}" for kernel, point, metric in answer.unknown]),
+        ("newly compile", [f"{kernel} {point}" for kernel, point in answer.fixed]),
+        ("excluded by the list for one of the Tritons", list(result.skipped)),
+        ("whose code depends on stand-ins for missing modules (see the notes)", list(result.assumed)),
     ):
         if names:
             yield _folded(f"{lead}: {', '.join(names)}")
@@ -61,18 +71,18 @@ def commands(rehearsal: UpgradeRehearsal, findings: Sequence[Violation]) -> Iter
 
 def as_json(
     rehearsal: UpgradeRehearsal,
-    made: RehearsalResult,
-    terms: Sequence[Threshold],
-    verdict: Assessment,
+    result: RehearsalResult,
+    limits: Sequence[Threshold],
+    answer: Assessment,
 ) -> dict[str, Any]:
     """Everything but the texts of the stages."""
     return {
         "schema": 1,
-        "from": made.comparison.a,
-        "to": made.comparison.b,
-        "verdict": verdict.words,
-        "sure": not verdict.doubts,
-        "limits": [{"term": row.term.text, "finding": row.finding} for row in terms],
+        "from": result.comparison.a,
+        "to": result.comparison.b,
+        "verdict": answer.words,
+        "sure": not answer.doubts,
+        "limits": [{"term": row.term.text, "finding": row.finding} for row in limits],
         "findings": [
             {
                 "finding": row.finding,
@@ -86,20 +96,20 @@ def as_json(
                 "search": assessment.culprit_command(row, rehearsal.file, rehearsal.a, rehearsal.b),
                 "differences": assessment.differences_command(row),
             }
-            for row in verdict.findings
+            for row in answer.findings
         ],
         "regressions": [
-            {"kernel": row.kernel, "point": row.point, "change": row.change} for row in verdict.regressions
+            {"kernel": row.kernel, "point": row.point, "change": row.change} for row in answer.regressions
         ],
-        "neither": [{"kernel": k, "point": p, "why": said} for k, p, said in verdict.neither],
-        "unknown": [{"kernel": k, "point": p, "metric": metric} for k, p, metric in verdict.unknown],
-        "fixed": [{"kernel": k, "point": p} for k, p in verdict.fixed],
-        "skipped": list(made.skipped),
-        "assumed": list(made.assumed),
-        "compiled": made.compiled,
-        "kept": made.kept,
-        "kernels": [_compared(one) for one in made.comparison.compared],
-        "notes": list(made.comparison.notes),
+        "neither": [{"kernel": k, "point": p, "why": said} for k, p, said in answer.neither],
+        "unknown": [{"kernel": k, "point": p, "metric": metric} for k, p, metric in answer.unknown],
+        "fixed": [{"kernel": k, "point": p} for k, p in answer.fixed],
+        "skipped": list(result.skipped),
+        "assumed": list(result.assumed),
+        "compiled": result.compiled,
+        "kept": result.kept,
+        "kernels": [_compared(one) for one in result.comparison.compared],
+        "notes": list(result.comparison.notes),
     }
 
 
@@ -132,3 +142,98 @@ def _short(text: str) -> str:
 
 def _folded(text: str) -> Text:
     return Text(textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+
+
+@dataclass(frozen=True)
+class NumberCell:
+    """A metric of a pair.
+
+    Attributes:
+        text: the value, or both of them.
+        changed: they are not the same.
+        verdict: `better`, `worse`, or empty.
+    """
+
+    text: str
+    changed: bool = False
+    verdict: str = ""
+
+
+def check_page(path: Path) -> None:
+    """Check that a page may have this name, before anything is compiled.
+
+    Raises:
+        UsageError: it is a folder, or not the name of a page, so that something else would be overwritten.
+    """
+    if path.suffix.lower() != _SUFFIX or path.is_dir():
+        raise UsageError("the page needs the suffix .html", where=path, hints=["--out rehearsal.html"])
+
+
+def write_page(
+    rehearsal: UpgradeRehearsal,
+    result: RehearsalResult,
+    limits: Sequence[Threshold],
+    answer: Assessment,
+    path: Path,
+) -> None:
+    """Write the page.
+
+    Raises:
+        SmithError: the file cannot be written.
+    """
+    workspace.default().claim()
+    names = [*metrics.summary(), *_MORE]
+    rows = [
+        (pair.pair.kernel, pair.pair.point, [_number(pair, name) for name in names])
+        for pair in result.comparison.compared
+        if pair.measured
+    ]
+    changed = [row for row in rows if any(cell and cell.changed for cell in row[2])]
+    content = html_page.render(
+        _TEMPLATE,
+        f"Triton {result.comparison.a} to {result.comparison.b}",
+        counted=counted,
+        state="findings" if answer.findings else "unsure" if answer.doubts or answer.regressions else "clear",
+        answer=answer,
+        file=rehearsal.file,
+        findings=list(_findings(rehearsal, answer)),
+        names=names,
+        changed=changed,
+        unchanged=[row for row in rows if row not in changed],
+        limits=limits,
+        result=result,
+    )
+    try:
+        files.write_atomically(path, content)
+    except OSError as error:
+        raise SmithError("cannot write the page", where=path, why=error.strerror) from error
+
+
+def _findings(rehearsal: UpgradeRehearsal, answer: Assessment) -> Iterator[dict[str, str]]:
+    for finding in answer.findings:
+        yield {
+            "kernel": finding.kernel,
+            "target": finding.target,
+            "finding": finding.finding,
+            "why": assessment.explain(finding),
+            "culprit": assessment.culprit_command(finding, rehearsal.file, rehearsal.a, rehearsal.b),
+            "differences": assessment.differences_command(finding),
+            "error": finding.compared.pair.b.point.error,
+        }
+
+
+def _number(pair: Compared, name: str) -> NumberCell | None:
+    """Return a metric of a pair; None if the second side's vendor has none."""
+    backend = pair.backends[1]
+    known, b = metrics.value_of(name, pair.b, backend)
+    if not known:
+        return None
+    _, a = metrics.value_of(name, pair.a, backend)
+    if a == b:
+        return NumberCell(_spelled(a))
+    change = MetricChange(metrics.metric(metrics.keys_of(name, backend)[0]), a, b, counterpart=True)
+    return NumberCell(f"{_spelled(a)} → {_spelled(b)}", changed=True, verdict=change.verdict)
+
+
+def _spelled(value: Value) -> str:
+    return "?" if value is None else assessment.spelled(value)
