@@ -2,154 +2,41 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.lab.bisect.simulated import (
+    NEW,
+    OLD,
+    NoLlvm,
+    Run,
+    Simulated,
+    Workshop,
+    again,
+    history,
+    oracle,
+    ran,
+    simulated,
+)
 from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import LockedError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect.candidates import (
-    BisectSubject,
-    Candidate,
-    CandidateTests,
-    NoLlvmError,
     Outcomes,
     one_by_one,
 )
-from tritonsmith.lab.bisect.cost import CommitCosts, LlvmState, likelihood
-from tritonsmith.lab.bisect.search import BisectRange, Suspects, first_bad
+from tritonsmith.lab.bisect.cost import CommitCosts, likelihood
 from tritonsmith.lab.bisect.stages import searched
-from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
-
-A = TypeVar("A")
-OLD, NEW = "a" * 40, "b" * 40
-
-
-def history(*kinds: str) -> list[TritonCommit]:
-    """Commits of these kinds: `common`, `nvidia`, `amd`, `python`, `tests`, `bump`."""
-    made: list[TritonCommit] = []
-    pin = OLD
-    for number, kind in enumerate(kinds):
-        pin = NEW if kind == "bump" else pin
-        native = kind in {"common", "nvidia", "amd", "bump"}
-        areas = {"nvidia": "nvidia", "amd": "amd"}.get(kind, "common")
-        commit = hashlib.sha1(f"{number}".encode(), usedforsecurity=False).hexdigest()
-        made.append(
-            TritonCommit(
-                commit=commit,
-                parents=(made[-1].commit if made else "",),
-                date="2026-01-01T00:00:00+00:00",
-                subject=f"{kind} (#{number})",
-                pin=pin,
-                bump=kind == "bump",
-                native=commit if native or not made else made[-1].native,
-                areas=frozenset() if kind == "tests" else frozenset({areas}),  # type: ignore[arg-type]
-                sources=int(native),
-                headers=0,
-            )
-        )
-    return made
-
-
-class Workshop:
-    """Builds in no time; of these commits not at all."""
-
-    def __init__(self, *broken: str, error: Exception | None = None) -> None:
-        self.broken, self.error = broken, error or StepError("cannot compile", why="A.cpp:1: error: no\nmore")
-        self.libraries: set[str] = set()
-        self.made: list[str] = []
-        self.at: dict[str, str] = {}
-
-    def llvm_state(self, pin: str) -> LlvmState:
-        return "ready" if pin == OLD else "source"
-
-    def built(self, commit: TritonCommit) -> dict[str, Any] | None:
-        return {} if commit.native in self.libraries else None
-
-    def last(self, pin: str) -> str:
-        return self.at.get(pin, "")
-
-    def make(self, commit: TritonCommit) -> Triton:
-        self.made.append(commit.commit)
-        if commit.commit in self.broken:
-            raise self.error
-        self.libraries.add(commit.native)
-        return Triton(commit.commit, python="/usr/bin/python3")
-
-
-@dataclass
-class Run:
-    """A search over commits, run against a workshop.
-
-    Attributes:
-        commits: the range.
-        workshop: builds them.
-        tests: of what it builds.
-        vendor: the question's.
-        jobs: commits tested at once.
-        journal: of the tests; one that is not empty is that of an earlier run.
-    """
-
-    commits: list[TritonCommit]
-    workshop: Workshop
-    tests: CandidateTests
-    vendor: str = ""
-    jobs: int = 1
-    journal: Journal = field(default_factory=Journal)
-    order: list[str] = field(default_factory=list)
-
-    @cached_property
-    def span(self) -> BisectRange[Candidate]:
-        return searched(self.commits, self.workshop, self.vendor, [*self.journal.seen], self.jobs)
-
-    def end(self) -> Suspects:
-        """Search to the end."""
-        return self._run(first_bad(self.span))
-
-    def ask(self, *indices: int) -> None:
-        """Test these."""
-        self._run(self.span.ask(indices))
-
-    @property
-    def tested(self) -> list[int]:
-        """What was tested in this run, in order."""
-        numbers = {commit.commit: number for number, commit in enumerate(self.commits)}
-        return [numbers[name] for name in self.order]
-
-    def _run(self, search: Search[Candidate, A]) -> A:
-        subject = BisectSubject(self.tests, self.workshop, self.jobs)
-        return experiment.run(search, subject.test, self.journal, lambda name, _seen: self.order.append(name))
-
-
-def oracle(commits: list[TritonCommit], culprit: int) -> CandidateTests:
-    """A test that is bad from one commit on."""
-    numbers = {commit.commit: number for number, commit in enumerate(commits)}
-    return one_by_one(
-        lambda triton: Observation(Verdict.BAD if numbers[triton.label] >= culprit else Verdict.GOOD)
-    )
-
-
-def ran(
-    commits: list[TritonCommit], culprit: int, workshop: Workshop, vendor: str = "nvidia"
-) -> tuple[Run, list[int]]:
-    """A search that has ended, and the commits that it tested."""
-    run = Run(commits, workshop, oracle(commits, culprit), vendor)
-    run.end()
-    return run, run.tested
 
 
 def test_the_other_vendors_commits_cost_no_tests_but_the_one_before_the_culprit_is_confirmed() -> None:
@@ -225,24 +112,13 @@ def test_a_search_goes_on_with_what_is_known() -> None:
     assert max(run.tested) < 16
 
 
-def again(journal: Journal) -> Journal:
-    """The journal as the next run reads it."""
-    return Journal(seen=deepcopy(journal.seen), skipped=set(journal.skipped))
-
-
-@given(st.data())
+@given(simulated(), st.integers(1, 3), st.integers(0, 12))
 def test_wherever_a_search_is_killed_it_ends_in_the_same_culprit_and_tests_nothing_twice(
-    data: st.DataObject,
+    made: Simulated, jobs: int, lives: int
 ) -> None:
     """Whatever is built by then, whatever does not build, and however many are tested at once."""
-    kinds = data.draw(st.lists(st.sampled_from(["common", "python", "amd", "bump"]), min_size=3, max_size=30))
-    commits = history("common", *kinds)
-    culprit = data.draw(st.integers(1, len(commits) - 1))
-    broken = data.draw(st.sets(st.integers(1, len(commits) - 2), max_size=8))
-    jobs = data.draw(st.integers(1, 3))
-    lives = data.draw(st.integers(0, 12))
-    tests = oracle(commits, culprit)
-    workshop = Workshop(*(commits[index].commit for index in broken))
+    commits, tests = made.commits, oracle(made.commits, made.culprit)
+    workshop = Workshop(*(commits[index].commit for index in made.broken))
 
     def mortal(tritons: Sequence[Triton]) -> Outcomes:
         nonlocal lives
@@ -258,10 +134,8 @@ def test_wherever_a_search_is_killed_it_ends_in_the_same_culprit_and_tests_nothi
     second = Run(commits, workshop, tests, jobs=jobs, journal=again(first.journal))
     end = second.end()
     assert not {*first.tested} & {*second.tested}
-    assert culprit in end.culprits
-    native = {commits[index].native for index in broken}
-    untestable = {index for index, commit in enumerate(commits) if commit.native in native}
-    assert {*end.culprits} - {end.bad} <= untestable
+    assert made.culprit in end.culprits
+    assert {*end.culprits} - {end.bad} <= made.untestable
 
 
 def test_expected_costs_follow_what_was_built() -> None:
@@ -302,16 +176,6 @@ def test_a_bump_is_the_likeliest_culprit_and_tests_the_unlikeliest() -> None:
     assert likelihood(bump, "nvidia") > likelihood(nvidia, "nvidia") > likelihood(amd, "nvidia")
     assert likelihood(amd, "") == likelihood(nvidia, "")
     assert likelihood(tests, "") == likelihood(amd, "nvidia")
-
-
-class NoLlvm(Workshop):
-    """Builds what does not pin NEW, whose LLVM cannot be had."""
-
-    def make(self, commit: TritonCommit) -> Triton:
-        if commit.pin == NEW:
-            self.made.append(commit.commit)
-            raise NoLlvmError("no LLVM", why="no archive has it")
-        return super().make(commit)
 
 
 def with_a_missing_pin() -> list[TritonCommit]:

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.unit.lab.bisect.test_commits import history
+from tests.unit.lab.bisect.simulated import Simulated, history, simulated
 from tests.unit.repositories import Made
+from tritonsmith.compiler.tritons import Triton
+from tritonsmith.core.errors import StepError
 from tritonsmith.facts.llvm_history import LlvmHistory
 from tritonsmith.facts.triton_history import TritonCommit
+from tritonsmith.lab import experiment
 from tritonsmith.lab.bisect import llvm_range
-from tritonsmith.lab.bisect.llvm_range import LlvmRange
+from tritonsmith.lab.bisect.cost import LlvmState
+from tritonsmith.lab.bisect.llc import LlcBuilds
+from tritonsmith.lab.bisect.llvm_range import LLC, OPT, LlvmBisect, LlvmRange
+from tritonsmith.lab.bisect.session import BisectQuestion, BisectSession
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -107,3 +120,88 @@ def test_a_folder_that_is_no_clone_has_no_commits(tmp_path: Path) -> None:
     assert found
     assert found.history is None
     assert "not listed" in found.note
+
+
+@dataclass(frozen=True)
+class Llcs:
+    """Builds of llc that take no time, of all but some commits."""
+
+    broken: frozenset[str] = frozenset()
+    programs: tuple[str, ...] = ("llc",)
+    made: list[tuple[str, ...]] = field(default_factory=list)
+
+    def llvm_state(self, _pin: str) -> LlvmState:
+        return "ready"
+
+    def last(self, _pin: str) -> str:
+        return self.made[-1][0] if self.made else ""
+
+    def built(self, commit: TritonCommit) -> dict[str, Any] | None:
+        return {} if self.made and self.made[-1] == (commit.commit, *self.programs) else None
+
+    def make(self, commit: TritonCommit) -> Triton:
+        if commit.commit in self.broken:
+            raise StepError("cannot compile")
+        self.made.append((commit.commit, *self.programs))
+        return Triton(commit.commit, python="/llc")
+
+
+@given(simulated(), st.sampled_from([LLC, OPT]), st.sampled_from(["good", "bad"]), st.integers(0, 9))
+def test_the_culprit_in_llvm_is_found_wherever_it_is_killed_and_an_end_is_built_once_for_both_sides(
+    made: Simulated, shows: str, side: str, lives: int
+) -> None:
+    commits, numbers = made.commits, {row.commit: index for index, row in enumerate(made.commits)}
+    tested: list[tuple[str, str, str]] = []
+
+    def test_of(by: str, of_side: str) -> Callable[[Triton], Observation]:
+        def test(llc: Triton) -> Observation:
+            nonlocal lives
+            if not lives:
+                raise KeyboardInterrupt
+            lives -= 1
+            tested.append((by, of_side, llc.label))
+            bad = (by, of_side) == (shows, side) and numbers[llc.label] >= made.culprit
+            return Observation(Verdict.BAD if bad else Verdict.GOOD, by)
+
+        return test
+
+    builds = Llcs(frozenset(commits[index].commit for index in made.broken))
+    tests = {by: {of_side: test_of(by, of_side) for of_side in ("good", "bad")} for by in (LLC, OPT)}
+    pins = LlvmRange("a" * 40, "b" * 40, ("NVPTX",), LlvmHistory(tuple(commits), {}))
+    journal, notes = Journal(), list[str]()
+
+    def search() -> LlvmBisect:
+        session = BisectSession(Path(), BisectQuestion(good="a", bad="b"), Journal())
+        known = Journal(seen=deepcopy(journal.seen))
+        return LlvmBisect(pins, cast("LlcBuilds", builds), tests, session, notes.append, journal=known)
+
+    first = search()
+    with suppress(KeyboardInterrupt):
+        experiment.run(first.search(commits), first.test, first.journal, lambda _name, _seen: None)
+    journal, lives = first.journal, 1000
+    again = search()
+    said = experiment.run(again.search(commits), again.test, again.journal, lambda _name, _seen: None)
+    assert commits[made.culprit] in again.suspects
+    assert {numbers[row.commit] for row in again.suspects[:-1]} <= made.untestable
+    assert (again.by, again.side) == (shows, side)
+    assert len(tested) == len(set(tested))
+    assert any(f"by {shows} on the llir of the {side} side" in line for line in said)
+    assert builds.made.count((commits[0].commit, "llc")) <= 2  # once more if it was killed between both sides
+    rows = again.as_json()["tested"]
+    assert {(row["by"], row["llir_of"], row["commit"]) for row in rows} >= {*tested}
+
+
+def test_where_no_llc_shows_it_nothing_is_blamed() -> None:
+    commits, session = (
+        history(*["common"] * 5),
+        BisectSession(Path(), BisectQuestion(good="a", bad="b"), Journal()),
+    )
+    tests = {by: {"good": lambda _llc: Observation(Verdict.GOOD, "fast")} for by in (LLC, OPT)}
+    pins = LlvmRange("a" * 40, "b" * 40, ("NVPTX",), LlvmHistory(tuple(commits), {}))
+    search = LlvmBisect(pins, cast("LlcBuilds", Llcs()), tests, session)
+    said = experiment.run(search.search(commits), search.test, search.journal, lambda _name, _seen: None)
+    assert "LLVM's code generator alone does not show it" in said[0]
+    assert "LLVM's O3 and code generator do not show it" in said[2]
+    assert "invoke blame" in said[-1]
+    assert search.suspects == ()
+    assert search.as_json()["by"] is None

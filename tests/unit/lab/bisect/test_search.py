@@ -3,18 +3,52 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonsmith.lab.bisect.search import Suspects, choose, suspects
-from tritonsmith.lab.model import Verdict
+from tritonsmith.lab import experiment
+from tritonsmith.lab.bisect.cost import ExpectedCost
+from tritonsmith.lab.bisect.search import BisectRange, Suspects, choose, first_bad, suspects
+from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
 
 pytestmark = pytest.mark.unit
 
 GOOD, BAD, SKIP = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A candidate that is a number."""
+
+    index: int
+
+    @property
+    def name(self) -> str:
+        return str(self.index)
+
+
+@dataclass(frozen=True)
+class FixedCosts:
+    """Costs that no test changes."""
+
+    cost: Callable[[int], float]
+
+    def of(self, index: int) -> ExpectedCost:
+        return ExpectedCost(self.cost(index), ())
+
+    def learn(self, index: int, observation: Observation, *, earlier: bool) -> None:
+        """Nothing."""
+
+    def untestable(self) -> Collection[int]:
+        return ()
+
+    def together(self, _first: int, left: Collection[int]) -> Collection[int]:
+        return left
 
 
 def run(
@@ -22,15 +56,24 @@ def run(
     oracle: Callable[[int], Verdict],
     cost: Callable[[int], float] = lambda _index: 1.0,
     jobs: int = 1,
+    known: Mapping[int, Verdict] | None = None,
 ) -> tuple[Suspects, list[int]]:
-    """Search to the end: what is left, and the tests in order."""
-    verdicts: dict[int, Verdict] = {}
-    while chosen := choose(suspects(count, verdicts), cost, jobs=jobs):
-        assert len(chosen) <= jobs
-        for index in chosen:
-            assert index not in verdicts
-            verdicts[index] = oracle(index)
-    return suspects(count, verdicts), list(verdicts)
+    """Search to the end: what is left, and the tests of this run in order."""
+    journal, tested = Journal(), list[int]()
+    for index, verdict in (known or {}).items():
+        journal.add(str(index), Observation(verdict))
+
+    def test(rows: Sequence[Numbered]) -> Iterator[Observation]:
+        assert len(rows) <= jobs
+        for row in rows:
+            assert row.index not in tested
+            tested.append(row.index)
+            yield Observation(oracle(row.index))
+
+    journal = Journal(seen=journal.seen)
+    rows = [Numbered(index) for index in range(count)]
+    span = BisectRange(rows, FixedCosts(cost), [*journal.seen], jobs=jobs)
+    return experiment.run(first_bad(span), test, journal, lambda _name, _seen: None), tested
 
 
 @st.composite
@@ -62,6 +105,21 @@ def test_with_skips_the_culprit_is_among_those_left_which_are_no_more_than_neede
     end, _ = run(count, lambda index: SKIP if index in broken else truth[index], costs.__getitem__, jobs)
     assert culprit in end.culprits
     assert set(end.culprits) - {end.bad} == set(end.skipped) <= broken
+
+
+@given(histories(), st.integers(1, 4), st.data())
+def test_a_search_that_goes_on_with_what_any_other_has_tested_ends_in_the_same_culprit(
+    history: tuple[int, int, list[float], set[int]], jobs: int, data: st.DataObject
+) -> None:
+    """Costs may have changed meanwhile, so it need not choose those that are known."""
+    count, culprit, costs, broken = history
+    truth = [SKIP if index in broken else BAD if index >= culprit else GOOD for index in range(count)]
+    numbers = data.draw(st.lists(st.integers(0, count - 1), unique=True))
+    known = {index: truth[index] for index in numbers}
+    end, tested = run(count, truth.__getitem__, costs.__getitem__, jobs, known)
+    assert culprit in end.culprits
+    assert not {*tested} & {*known}
+    assert set(end.culprits) - {end.bad} <= broken
 
 
 @given(st.lists(st.sampled_from([GOOD, BAD, SKIP]), max_size=40), st.integers(1, 4))
