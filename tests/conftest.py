@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import mkdtemp
@@ -39,7 +40,7 @@ sys.addaudithook(_guard)
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by its folder, and those that share what a fixture made."""
+    """Mark each test by its folder, and those that share what a fixture made; let long ones begin early."""
     for item in items:
         kind = item.path.relative_to(_TESTS).parts[0]
         if kind in _KINDS:
@@ -47,6 +48,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         group = group_of(item)
         if group:
             item.add_marker(pytest.mark.xdist_group(group))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        # A build of a large group that begins late is what all others wait for in the end. Unit tests are
+        # short, and fill the gaps.
+        sizes = Counter(map(_group, items))
+        items.sort(key=lambda item: (item.get_closest_marker("unit") is not None, -sizes[_group(item)]))
+
+
+def _group(item: pytest.Item) -> str:
+    """Name the tests that pytest-xdist sends to one worker together."""
+    names = {str(mark.args[0]) for mark in item.iter_markers("xdist_group")}
+    return "_".join(sorted(names)) or item.nodeid
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

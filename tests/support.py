@@ -159,11 +159,15 @@ def _give_up_without(missing: list[str]) -> None:
 
 
 def group_of(item: pytest.Item) -> str:
-    """What names the tests that must run on one worker, because they share what a fixture made; else nothing.
+    """What names the tests that run on one worker; empty for a test that may run on any.
 
-    Whoever looks at the one mini-Triton is in its group, or in that of the one with libraries to debug, else
-    whoever has a fixture of its own module's is in that module's. `with_wheel` is shared by all workers, and
-    a factory is each worker's own.
+    Tests that share what a fixture made must: whoever looks at the one mini-Triton is in its group, or in
+    that of the one with libraries to debug, else whoever has a fixture of its own module's is in that
+    module's. `with_wheel` is shared by all workers, and a factory is each worker's own.
+
+    Unit tests are sent out by file. pytest-xdist sends each test of no group by itself, and counts all groups
+    that it has sent before: for ten thousand tests that takes longer than many of them. What a test imports
+    or caches also serves the others of its file.
     """
     found = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - pytest has no other way to ask
     scopes = {name: made[-1].scope for name, made in found.items() if made[-1].baseid.startswith("tests")}
@@ -173,7 +177,11 @@ def group_of(item: pytest.Item) -> str:
         return "mini-triton"
     if scopes.get("site") == "session":
         return "mini-libraries"
-    return item.path.stem if {"module", "session"} & set(scopes.values()) else ""
+    if {"module", "session"} & set(scopes.values()):
+        return item.path.stem
+    if item.get_closest_marker("unit") and not item.get_closest_marker("xdist_group"):
+        return f"{item.path.parent.name}/{item.path.stem}"
+    return ""
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:

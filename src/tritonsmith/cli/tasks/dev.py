@@ -17,8 +17,9 @@ from tritonsmith.core.plan import programs
 from tritonsmith.core.ui import console
 from tritonsmith.facts import machine
 
-# Tests that share a fixture stay on one worker, see tests/support.py; the slowest ones are named.
-_TESTS = ("--dist=loadgroup", "--durations=10", "--durations-min=1")
+# Tests that share a fixture stay on one worker, see tests/support.py, and tests/conftest.py has an order; the
+# slowest ones are named.
+_TESTS = ("--dist=loadgroup", "--no-loadscope-reorder", "--durations=10", "--durations-min=1")
 _REPOSITORY = Path(__file__).parents[4]
 _INTERNAL = 2  # mypy's exit code where it could not check; 1 where it found errors
 
