@@ -15,7 +15,7 @@ from tritonsmith.facts import gpus
 from tritonsmith.inspect.profile.profilers import Profiler
 from tritonsmith.lab.model import Verdict
 from tritonsmith.lab.triage.program import CommandSubject
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.wheels import ptxas
 from tritonsmith.worker import border
 from tritonsmith.worker.messages import ProfileRequest
@@ -138,12 +138,12 @@ def test_a_program_without_a_pass(smith: Smith) -> None:
     python = smith.env("wheel") / "venv" / "bin" / "python"
     subject = CommandSubject(("python", "launch.py"), python, smith.cwd, smith.cwd / "out")
     assert subject.baseline().verdict is Verdict.GOOD
-    names = subject.passes(TriageVariant("passes counted", "witness", "", "")).notes
+    names = subject.passes(TriageChange("passes counted")).notes
     assert names.index("tritongpu-coalesce#1") < names.index("tritongpu-accelerate-matmul#1")
     for name, seen in (("tritongpu-accelerate-matmul#1", Verdict.OTHER), ("canonicalize#1", Verdict.GOOD)):
-        variant = TriageVariant(f"without {name}", "cause", name, "", skip=name)
+        variant = TriageChange(f"without {name}", skip=name)
         assert subject.observe(variant).verdict is seen, name
-    absent = TriageVariant("without nothing", "cause", "", "", skip="no-such-pass")
+    absent = TriageChange("without nothing", skip="no-such-pass")
     assert subject.observe(absent).verdict is Verdict.SKIP
 
 

@@ -1,4 +1,4 @@
-"""A kernel under triage: compiled under each variant, without a GPU."""
+"""A kernel under triage: compiled under each change, without a GPU."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tritonsmith.lab.questions import compiles as questions
 from tritonsmith.lab.terms import Limit, Term
 from tritonsmith.lab.triage import observation, other_ptxas, where_time_goes, witness_build
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
-from tritonsmith.lab.triage.variant import TriageVariant, variant_rows
+from tritonsmith.lab.triage.variant import TriageChange, variant_rows
 
 _BINARIES = ("cubin", "hsaco")
 _NO_LAUNCH: Final = "cannot launch"
@@ -64,7 +64,7 @@ class KernelSubject:
     has_check: bool = field(default=False, init=False)
     _baseline: Manifest | None = field(default=None, init=False)
     _least: float = field(default=math.inf, init=False)  # CPU seconds of compiles to the baseline's code
-    _folders: dict[str, Path] = field(default_factory=dict, init=False)  # of the last test of each variant
+    _folders: dict[str, Path] = field(default_factory=dict, init=False)  # of the last test of each change
 
     def __post_init__(self) -> None:
         if signed := next((one for one in self.terms if one.change), None):
@@ -129,64 +129,64 @@ class KernelSubject:
             seen = replace(seen, notes=tuple(where_time_goes.sentences(self._baseline.points)))
         return replace(seen, seconds=time.monotonic() - began)
 
-    def test(self, variant: TriageVariant) -> Observation:
-        """Compiled with a variant's options and variables, or by its release."""
-        if variant.assembler:
-            return self._assembled(variant)
-        if variant.build:
-            return self._told(variant)
-        return self._observed(variant)
+    def test(self, change: TriageChange) -> Observation:
+        """Compile it with a change's options and variables, or by its release."""
+        if change.assembler:
+            return self._assembled(change)
+        if change.build:
+            return self._told(change)
+        return self._observed(change)
 
-    def _told(self, variant: TriageVariant) -> Observation:
+    def _told(self, change: TriageChange) -> Observation:
         """Test with a build that reports more."""
         began, space = time.monotonic(), self.where.space
         try:
-            build = witness_build.find(variant.build, self.where.python, self.triton, space)
-            seen = witness_build.test(variant, build, space, self._observed, self._log)
+            build = witness_build.find(change.build, self.where.python, self.triton, space)
+            seen = witness_build.test(change, build, space, self._observed, self._log)
         except InterruptedRunError:
             raise
         except SmithError as error:
             return observation.refused(error)
         return replace(seen, seconds=time.monotonic() - began)
 
-    def _assembled(self, variant: TriageVariant) -> Observation:
+    def _assembled(self, change: TriageChange) -> Observation:
         """By another ptxas, where its own is reached at all."""
         began, points = time.monotonic(), self._baseline.points if self._baseline else ()
         if self.kind == "failure" and not any(_PTXAS in f"{one.log}{one.error}" for one in points):
             return Observation(Verdict.SKIP, why="it fails before ptxas")
-        arches = {target.arch for target in self.asked.targets if target.backend == variant.backend}
+        arches = {target.arch for target in self.asked.targets if target.backend == change.backend}
         capabilities = frozenset(f"{int(arch) // 10}.{int(arch) % 10}" for arch in arches)
         package = Path(self._baseline.origin if self._baseline else "")
         level = next(
             (one.options[other_ptxas.OPTION] for one in points if other_ptxas.OPTION in one.options), None
         )
         own = OwnPtxas(self.where.python, package, capabilities, level, self.out)
-        seen = other_ptxas.test(variant, self.triton, own, self._observed, self._log)
+        seen = other_ptxas.test(change, self.triton, own, self._observed, self._log)
         return replace(seen, seconds=time.monotonic() - began)
 
     def _fresh(self, name: str) -> Path:
-        """Return a folder for a test of a variant, which `_log` reads afterwards."""
+        """Return a folder for a test of a change, which `_log` reads afterwards."""
         self._folders[name] = experiment.fresh(self.out / folder_name(name))
         return self._folders[name]
 
     def _log(self, name: str) -> str:
-        """Return the output of a variant's compiles."""
+        """Return the output of a change's compiles."""
         folder = self._folders.get(name)
         points = manifest.read(folder).points if folder and (folder / manifest.FILE).is_file() else ()
         return "\n".join(f"{point.log}\n{point.error}" for point in points)
 
-    def _observed(self, variant: TriageVariant, python: Path | None = None) -> Observation:
+    def _observed(self, change: TriageChange, python: Path | None = None) -> Observation:
         began = time.monotonic()
-        asked = replace(self.asked, options={**self.asked.options, **variant.options})
-        if variant.skip or variant.ptxas:
+        asked = replace(self.asked, options={**self.asked.options, **change.options})
+        if change.skip or change.ptxas:
             known = asked.surgery or Surgery()
-            skip, ptxas = filter(None, (variant.skip,)), filter(None, (variant.ptxas,))
+            skip, ptxas = filter(None, (change.skip,)), filter(None, (change.ptxas,))
             surgery = replace(known, skip=(*known.skip, *skip), ptxas=(*known.ptxas, *ptxas))
             asked = replace(asked, surgery=surgery)
         try:
-            where = self.place(variant)
+            where = self.place(change)
             where = replace(where, python=python) if python else where
-            made = run.compile_all(asked, where, self._fresh(variant.name), silent=True)
+            made = run.compile_all(asked, where, self._fresh(change.name), silent=True)
         except InterruptedRunError:
             raise
         except SmithError as error:
@@ -199,7 +199,7 @@ class KernelSubject:
         return replace(seen, figures=figures, seconds=time.monotonic() - began)
 
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
-        """FILE:LINE in a stage of the baseline."""
+        """Return FILE:LINE in a stage of the baseline."""
         found: list[str] = []
         for point in self._baseline.points if self._baseline else ():
             if self._baseline and line["stage"] in point.stages:
@@ -207,7 +207,7 @@ class KernelSubject:
         return tuple(dict.fromkeys(found))
 
     def bisect(self, other: str) -> str:
-        """The command that bisects between two releases; empty where this Triton is none."""
+        """Return the command that bisects between two releases; empty where this Triton is none."""
         here = self.triton
         if not other or "+" in here:
             return ""
@@ -215,13 +215,13 @@ class KernelSubject:
         words = self.asked.flags(good=good, bad=bad, when=self.when)
         return command("bisect", "--kernel", *shlex.split(words))
 
-    def place(self, variant: TriageVariant) -> Interpreter:
-        """Return the interpreter of a variant."""
+    def place(self, change: TriageChange) -> Interpreter:
+        """Return the interpreter of a change."""
         where = self.where
-        if variant.release:
-            side = Triton(variant.name, version=variant.version(self.triton))
+        if change.release:
+            side = Triton(change.name, version=change.version(self.triton))
             where = tritons.place_of(side, where.jobs, where.timeout)
-        return replace(where, variables={**where.variables, **variant.variables})
+        return replace(where, variables={**where.variables, **change.variables})
 
     def look(self, made: Manifest) -> Observation:
         """Report whether a compile shows the symptom of the baseline."""
@@ -255,7 +255,7 @@ class KernelSubject:
 
 
 def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
-    """FILE:LINE of each line of a stage that has a text, once each."""
+    """Return FILE:LINE of each line of a stage that has a text, once each."""
     origins = source_lines.of(text, line["stage"])
     found = [
         f"{Path(origin.file).name}:{origin.number}"
@@ -305,7 +305,7 @@ def _place(made: Manifest) -> tuple[str, ...]:
 
 
 def _code(made: Manifest) -> str:
-    """Digest of all machine code; empty if one compile has none."""
+    """Return a digest of all machine code; empty if one compile has none."""
     files = [
         made.folder / point.stages[name].path
         for point in made.points

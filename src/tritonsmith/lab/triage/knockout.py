@@ -14,10 +14,10 @@ from tritonsmith.lab.experiment import Search
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage.program import CommandSubject
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.lab.triage.verdict import UNCHANGED
 
-_COUNTED = TriageVariant("passes counted", "witness", "", "")
+_COUNTED = TriageChange("passes counted")
 _LONGEST = 60  # characters of what a run said
 
 
@@ -50,18 +50,18 @@ def run(
         FactError: it cannot be tested as it is, or compiles no kernel.
     """
 
-    def observed(rows: Sequence[TriageVariant]) -> Iterator[Observation]:
+    def observed(rows: Sequence[TriageChange]) -> Iterator[Observation]:
         for row in rows:
             if row is _COUNTED:
                 yield subject.passes(row)
             else:
-                yield subject.baseline() if row is UNCHANGED else subject.observe(row)
+                yield subject.baseline() if row is UNCHANGED.change else subject.observe(row)
 
     return experiment.run(_search(subject), observed, journal, tell)
 
 
-def _search(subject: CommandSubject) -> Search[TriageVariant, ProgramKnockout]:
-    (baseline,) = yield [UNCHANGED]
+def _search(subject: CommandSubject) -> Search[TriageChange, ProgramKnockout]:
+    (baseline,) = yield [UNCHANGED.change]
     if baseline.verdict is Verdict.SKIP:
         raise FactError("the program cannot be tested as it is", why=f"{baseline.why}: {baseline.figures}")
     (counted,) = yield [_COUNTED]
@@ -69,7 +69,7 @@ def _search(subject: CommandSubject) -> Search[TriageVariant, ProgramKnockout]:
     if not names:
         hints = ["its kernels have to be compiled in this run, by Triton's own compile"]
         raise FactError("the program compiles no kernel whose passes can be counted", hints=hints)
-    observations = yield [TriageVariant(f"without {name}", "cause", name, "", skip=name) for name in names]
+    observations = yield [TriageChange(f"without {name}", skip=name) for name in names]
     return ProgramKnockout(subject.triton, baseline, dict(zip(names, observations, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""A subject that can be put under variants, and the words for what becomes of its symptom."""
+"""A subject that changes are tried on, and the words for what becomes of its symptom."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 from tritonsmith.core.errors import SmithError
 from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageChange
 
 SYMPTOM = {  # in tables, triage.json and configs/triage.toml
     Verdict.BAD: "shows",
@@ -19,7 +19,7 @@ SYMPTOM = {  # in tables, triage.json and configs/triage.toml
 
 
 def refused(error: SmithError) -> Observation:
-    """Why something was not tested, and what to do."""
+    """Return a skip that says why something was not tested, and what to do."""
     why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
     return Observation(Verdict.SKIP, why="; ".join((why, *error.hints)))
 
@@ -45,7 +45,7 @@ class Subject(Protocol):
 
     @property
     def key(self) -> object:
-        """Everything that a test depends on, but for the variant; to digest."""
+        """Everything that a test depends on, but for the change; to digest."""
 
     def baseline(self, name: str = BASELINE) -> Observation:
         """Test it as it is, with caches of its own; BAD or GOOD.
@@ -56,14 +56,14 @@ class Subject(Protocol):
     def resume(self, known: Iterable[Observation]) -> None:
         """Take up the observations of a run that was stopped; the baseline was tested once more before."""
 
-    def test(self, variant: TriageVariant) -> Observation:
-        """Under a variant."""
+    def test(self, change: TriageChange) -> Observation:
+        """Test it with a change."""
 
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
-        """FILE:LINE of the operations that a variant is about, in what the baseline compiled."""
+        """Return FILE:LINE of the operations that a change is about, in what the baseline compiled."""
 
     def bisect(self, other: str, /) -> str:
-        """The command that bisects between this Triton and another release; empty if there is none."""
+        """Return the command that bisects between this Triton and another release; empty if there is none."""
 
     @property
     def kind(self) -> str:

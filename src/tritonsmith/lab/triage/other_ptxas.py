@@ -15,7 +15,7 @@ from tritonsmith.core.versions import version_key
 from tritonsmith.facts import machine
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import observation
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.wheels import ptxas
 from tritonsmith.wheels.ptxas import RegistryPtxas
 
@@ -47,10 +47,10 @@ class OwnPtxas:
 
 
 def test(
-    variant: TriageVariant,
+    change: TriageChange,
     triton: str,
     own: OwnPtxas,
-    look: Callable[[TriageVariant], Observation],
+    look: Callable[[TriageChange], Observation],
     log: Callable[[str], str],
 ) -> Observation:
     """Under another ptxas, and, if the symptom is gone, under its own with the same version of PTX.
@@ -59,34 +59,34 @@ def test(
     is different is who assembles it.
 
     Args:
-        variant: which other.
+        change: which other.
         triton: version.
         own: what is there.
         look: at the symptom, under options and variables.
-        log: what a test printed, by its variant's name.
+        log: returns what a test printed, by its change's name.
     """
     try:
         mine = _program(triton, own)
         version = ptxas.version_of(mine)
-        other = _other(variant, triton, own, version)
+        other = _other(change, triton, own, version)
         level = _level(mine, other.path, own)
     except InterruptedRunError:
         raise
     except SmithError as error:
         return observation.refused(error)
     options, variables = {OPTION: level}, ptxas.variables(other.path, triton)
-    seen = look(replace(variant, options=options, variables=variables))
+    seen = look(replace(change, options=options, variables=variables))
     by = f"PTX {level // 10}.{level % 10} by ptxas {other.version} instead of {version}"
     told = replace(
         seen, figures=", ".join(filter(None, (seen.figures, by))), swapped=(version, other.version)
     )
     if seen.verdict is not Verdict.GOOD:  # a refusal may look like the failure that is tested
-        if refused := _TOO_OLD.search(log(variant.name)):
+        if refused := _TOO_OLD.search(log(change.name)):
             return replace(
                 told, verdict=Verdict.SKIP, figures="", why=f"ptxas {other.version}: {refused[0].strip()}"
             )
     else:
-        control = look(replace(variant, name=f"{variant.name}, the PTX", options=options))
+        control = look(replace(change, name=f"{change.name}, the PTX", options=options))
         if control.verdict is not Verdict.BAD:
             why = "with its own ptxas, this version of PTX does not show it either"
             return replace(told, verdict=Verdict.SKIP, why=why)
@@ -94,7 +94,7 @@ def test(
 
 
 def _program(triton: str, own: OwnPtxas) -> Path:
-    """The ptxas of its own, or the one that the user has put in its place.
+    """Return its own ptxas, or the one that the user has put in its place.
 
     Raises:
         FactError: there is none, or more than one.
@@ -113,20 +113,20 @@ def _program(triton: str, own: OwnPtxas) -> Path:
     return program
 
 
-def _other(variant: TriageVariant, triton: str, own: OwnPtxas, version: str) -> RegistryPtxas:
-    """The other one, installed.
+def _other(change: TriageChange, triton: str, own: OwnPtxas, version: str) -> RegistryPtxas:
+    """Return the other one, installed.
 
     Raises:
         SmithError: there is none, or it cannot be had.
     """
     if not version:
         raise FactError("its own ptxas does not report its version")
-    if variant.assembler == "newer":
+    if change.assembler == "newer":
         wanted = ptxas.newest_accepted(triton)
     else:
         wanted = ptxas.shipped_before(triton, max(own.capabilities, key=version_key), version)
-    if not wanted or (variant.assembler == "newer" and version_key(wanted) <= version_key(version)):
-        raise FactError(f"no {variant.assembler} ptxas than {version} is known for this Triton")
+    if not wanted or (change.assembler == "newer" and version_key(wanted) <= version_key(version)):
+        raise FactError(f"no {change.assembler} ptxas than {version} is known for this Triton")
     found = ptxas.prepare(wanted, workspace.default(), machine.read(), ptxas.pip_python(own.python))
     try:
         ptxas.install(found, workspace.default(), silent=True)
@@ -139,7 +139,7 @@ def _other(variant: TriageVariant, triton: str, own: OwnPtxas, version: str) -> 
 
 
 def _level(mine: Path, other: Path, own: OwnPtxas) -> int:
-    """The newest PTX that both take, as Triton has it.
+    """Return the newest PTX that both take, as Triton has it.
 
     Raises:
         FactError: one of them does not say, or the kernel asks for a newer one.

@@ -1,4 +1,4 @@
-"""A command under triage: run under each variant; its exit code tells, or a check of its values."""
+"""A command under triage: it runs with each change, and its exit code or a check of its values tells."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tritonsmith.lab.triage import check, observation, other_ptxas, witness_buil
 from tritonsmith.lab.triage.check import ResultCheck
 from tritonsmith.lab.triage.kernel import lines_of
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
-from tritonsmith.lab.triage.variant import TriageVariant, variant_rows
+from tritonsmith.lab.triage.variant import TriageChange, variant_rows
 from tritonsmith.worker.border import text_of
 from tritonsmith.worker.messages import OperatedRow, OperateRequest
 
@@ -56,6 +56,8 @@ class CommandSubject:
         out: folder of what it prints, and of Triton's caches.
         timeout: seconds; 0 for none.
         check: of the script's values: then nothing else is the symptom.
+        first: the baseline, with which other runs are compared; None before it.
+        folders: of the last run of each change, by its name.
     """
 
     argv: Sequence[str]
@@ -64,9 +66,9 @@ class CommandSubject:
     out: Path
     timeout: int = 0
     check: ResultCheck | None = None
+    first: Observation | None = None
+    folders: dict[str, Path] = field(default_factory=dict)
     is_command: bool = field(default=True, init=False)
-    _first: Observation | None = field(default=None, init=False)
-    _folders: dict[str, Path] = field(default_factory=dict, init=False)  # of the last run of each variant
 
     @property
     def triton(self) -> str:
@@ -92,7 +94,7 @@ class CommandSubject:
     @property
     def kind(self) -> str:
         """The kind of the symptom."""
-        failed = self._first.failure if self._first else None
+        failed = self.first.failure if self.first else None
         return "hang" if failed and failed.kind == "timeout" else "failure"
 
     @property
@@ -112,103 +114,101 @@ class CommandSubject:
     def baseline(self, name: str = BASELINE) -> Observation:
         """Run it as it is, in an empty cache."""
         if name == BASELINE:
-            self._first = None  # it may be tested once more, before a journal is taken up
+            self.first = None  # it may be tested once more, before a journal is taken up
         seen = self._run(self._fresh(name), {})
         if self.check and seen.verdict in (Verdict.BAD, Verdict.GOOD) and not self._compiled():
             why = f"{seen.figures}, but no kernel was compiled for a GPU"
             seen = replace(seen, verdict=Verdict.SKIP, why=why)
-        if self._first is None:
-            self._first = seen
+        if self.first is None:
+            self.first = seen
         return seen
 
-    def test(self, variant: TriageVariant) -> Observation:
-        """Under a variant; twice where the symptom is gone, for it may come and go."""
-        if variant.assembler:
-            return self._assembled(variant)
-        if variant.build:
-            return self._told(variant)
-        return self._steady(variant)
+    def test(self, change: TriageChange) -> Observation:
+        """Run it with a change; twice where the symptom is gone, for it may come and go."""
+        if change.assembler:
+            return self._assembled(change)
+        if change.build:
+            return self._told(change)
+        return self._steady(change)
 
-    def _told(self, variant: TriageVariant) -> Observation:
+    def _told(self, change: TriageChange) -> Observation:
         """Test with a build that reports more, whose interpreter runs the script."""
         space = workspace.default()
         if not _PYTHON.match(Path(self.argv[0]).name):
             return Observation(Verdict.SKIP, why=f"{self.argv[0]} is not a Python that another can replace")
 
-        def look(one: TriageVariant, python: Path) -> Observation:
-            other = replace(self, argv=(str(python), *self.argv[1:]), python=python)
-            other._first = self._first  # noqa: SLF001 - the same symptom
-            other._folders = self._folders  # noqa: SLF001 - `_log` reads them
-            return other.observe(one)
+        def look(watched: TriageChange, python: Path) -> Observation:
+            # The same subject but for its interpreter: same symptom, and the folders that `_log` reads.
+            return replace(self, argv=(str(python), *self.argv[1:]), python=python).observe(watched)
 
         try:
-            build = witness_build.find(variant.build, self._python, self.triton, space)
-            return witness_build.test(variant, build, space, look, self._log)
+            build = witness_build.find(change.build, self._python, self.triton, space)
+            return witness_build.test(change, build, space, look, self._log)
         except InterruptedRunError:
             raise
         except SmithError as error:
             return observation.refused(error)
 
     def _log(self, name: str) -> str:
-        """Return the output of a variant's last run."""
+        """Return the output of a change's last run."""
         return untrusted.text_if_any(self._folder(name) / "log")
 
-    def _assembled(self, variant: TriageVariant) -> Observation:
+    def _assembled(self, change: TriageChange) -> Observation:
         """By another ptxas: its own is that of the GPUs of the PTX in the baseline's cache."""
         texts = map(untrusted.read_text, sorted((self._folder(BASELINE) / "cache").rglob("*.ptx")))
         capabilities = frozenset(f"{one[1]}.{one[2]}" for text in texts for one in _TARGET.finditer(text))
         own = OwnPtxas(self._python, tritons.package(self._python), capabilities, None, self.out)
-        return other_ptxas.test(variant, self.triton, own, self._steady, self._log)
+        return other_ptxas.test(change, self.triton, own, self._steady, self._log)
 
-    def _steady(self, variant: TriageVariant) -> Observation:
-        seen = self.observe(variant)
+    def _steady(self, change: TriageChange) -> Observation:
+        seen = self.observe(change)
         if seen.verdict is Verdict.GOOD:
-            again = self.observe(variant)
+            again = self.observe(change)
             if again.verdict is not Verdict.GOOD:
                 why = f"it is flaky: {seen.figures}, then {again.figures}"
                 return replace(again, verdict=Verdict.SKIP, why=why)
         return seen
 
-    def observe(self, variant: TriageVariant) -> Observation:
-        """Under a variant, once."""
-        if variant.needs and not (variant.needs == "a GPU" and gpus.read().all):
-            return Observation(Verdict.SKIP, why=f"needs {variant.needs}")
-        if variant.tool:
-            return self._watched(variant)
-        folder = self._fresh(variant.name)
-        variables, results = {**variant.variables}, folder / "results"
-        if variant.options or variant.skip or variant.allocator:
-            variables |= self._operated(variant, results)
+    def observe(self, change: TriageChange) -> Observation:
+        """Run it with a change, once."""
+        if change.needs and not (change.needs == "a GPU" and gpus.read().all):
+            return Observation(Verdict.SKIP, why=f"needs {change.needs}")
+        if change.tool:
+            return self._watched(change)
+        folder = self._fresh(change.name)
+        variables, results = {**change.variables}, folder / "results"
+        if change.options or change.skip or change.allocator:
+            variables |= self._operated(change, results)
         try:
-            seen = self._run(folder, variables, launcher=variant.launcher)
+            seen = self._run(folder, variables, launcher=change.launcher)
         except UsageError as error:
             return observation.refused(error)
-        said = re.search(variant.says, self._log(variant.name)) if variant.says else None
+        said = re.search(change.says, self._log(change.name)) if change.says else None
         if said and seen.verdict is not Verdict.GOOD:
             return replace(seen, verdict=Verdict.OTHER, figures=said[1])
-        why = self._unmet(variant, seen, results)
+        why = self._unmet(change, seen, results)
         return replace(seen, verdict=Verdict.SKIP, why=why) if why else seen
 
-    def _unmet(self, variant: TriageVariant, seen: Observation, results: Path) -> str:
-        """Why a run tells nothing of a variant; empty if it does."""
-        if _INTERPRETED in variant.variables and self._compiled(variant.name):
+    def _unmet(self, change: TriageChange, seen: Observation, results: Path) -> str:
+        """Return the reason why a run tells nothing of a change; empty if it does."""
+        if _INTERPRETED in change.variables and self._compiled(change.name):
             return "kernels are compiled all the same: Gluon's, say, are not interpreted"
-        if variant.says and seen.verdict is Verdict.OTHER:
-            return f"{variant.name} does not report it: {seen.figures}"
-        pinned = variant.assembler and variant.options  # not only variables of it tell
-        if (variant.variables and not pinned) or not (variant.options or variant.skip):
+        if change.says and seen.verdict is Verdict.OTHER:
+            return f"{change.name} does not report it: {seen.figures}"
+        pinned = change.assembler and change.options  # not only variables of it tell
+        if (change.variables and not pinned) or not (change.options or change.skip):
             return ""
         rows = call.noted(results, OperatedRow)
-        if variant.skip and not any(run["times"] != 1 for row in rows for run in row.passes):
+        if change.skip and not any(run["times"] != 1 for row in rows for run in row.passes):
             return "none of its kernels is compiled with this pass"
-        if variant.options and not any(row.changed for row in rows):
+        if change.options and not any(row.changed for row in rows):
             return "no launch has another value of this option, or none is compiled by Triton's own compile"
         return ""
 
-    def passes(self, variant: TriageVariant) -> Observation:
+    def passes(self, change: TriageChange) -> Observation:
         """Name each run of a pass in the compiles of its kernels, in their order: `NAME#2`, as notes."""
-        folder = self._fresh(variant.name)
-        seen = self._run(folder, self._operated(variant, folder / "results"))
+        folder = self._fresh(change.name)
+        seen = self._run(folder, self._operated(change, folder / "results"))
         rows = call.noted(folder / "results", OperatedRow)
         names = dict.fromkeys(f"{run['pass']}#{run['number']}" for row in rows for run in row.passes)
         if not names:
@@ -217,38 +217,38 @@ class CommandSubject:
             )
         return replace(seen, verdict=Verdict.GOOD, notes=tuple(names))
 
-    def _watched(self, variant: TriageVariant) -> Observation:
+    def _watched(self, change: TriageChange) -> Observation:
         """Under a tool of compute-sanitizer: what it says is another failure than the symptom."""
         try:
             program = compute_sanitizer.locate()
         except FactError as error:
             return Observation(Verdict.SKIP, why=error.what)
-        folder = self._fresh(variant.name)
+        folder = self._fresh(change.name)
         log = folder / "report"
-        seen = self._run(folder, {}, compute_sanitizer.argv(program, variant.tool, log))
+        seen = self._run(folder, {}, compute_sanitizer.argv(program, change.tool, log))
         text = untrusted.text_if_any(log)
         head, lines = compute_sanitizer.first_error(text)
         said = " ".join(filter(None, (head, compute_sanitizer.place(lines))))
         if head:
             return replace(seen, verdict=Verdict.OTHER, figures=said)
         if not compute_sanitizer.finished(text):
-            return replace(seen, verdict=Verdict.SKIP, why=f"{variant.tool} did not finish")
+            return replace(seen, verdict=Verdict.SKIP, why=f"{change.tool} did not finish")
         if seen.verdict is Verdict.OTHER:
             return replace(seen, verdict=Verdict.BAD, figures="it found nothing")
         return seen
 
     def _fresh(self, name: str) -> Path:
-        """Make a folder for one run of a variant: another run's cache and results tell nothing of it."""
-        self._folders[name] = experiment.fresh(self.out / folder_name(name))
-        files.make_folder(self._folders[name])
-        return self._folders[name]
+        """Make a folder for one run of a change: another run's cache and results tell nothing of it."""
+        self.folders[name] = experiment.fresh(self.out / folder_name(name))
+        files.make_folder(self.folders[name])
+        return self.folders[name]
 
     def _folder(self, name: str) -> Path:
-        """Return the folder of the last run of a variant, which need not be there."""
-        return self._folders.get(name, self.out / folder_name(name))
+        """Return the folder of the last run of a change, which need not be there."""
+        return self.folders.get(name, self.out / folder_name(name))
 
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
-        """FILE:LINE in what the baseline compiled."""
+        """Return FILE:LINE in what the baseline compiled."""
         cache = self._folder(BASELINE) / "cache"
         found: list[str] = []
         for path in sorted(cache.rglob(f"*.{line['stage']}")):
@@ -256,21 +256,21 @@ class CommandSubject:
         return tuple(dict.fromkeys(found))
 
     def bisect(self, _other: str) -> str:
-        """None: nobody knows which kernels a command needs."""
+        """Return no command: it is unknown which kernels a command needs."""
         return ""
 
     def _compiled(self, name: str = BASELINE) -> frozenset[str]:
-        """The backends that the runs of a variant compiled for."""
+        """Return the backends that the runs of a change compiled for."""
         cache = self._folder(name) / "cache"
         return frozenset(name for name, stage in _STAGES.items() if next(cache.rglob(f"*.{stage}"), None))
 
-    def _operated(self, variant: TriageVariant, results: Path) -> dict[str, str]:
-        """Variables with which each Python compiles with a variant's options, or without its pass."""
+    def _operated(self, change: TriageChange, results: Path) -> dict[str, str]:
+        """Return variables with which each Python compiles with a change's options, or without its pass."""
         files.make_folder(results)
         request, site = results.parent / "request.json", results.parent / "site"
         files.make_folder(site)
-        surgery = Surgery(skip=(variant.skip,)) if variant.skip else Surgery()
-        content = OperateRequest(str(results), surgery.request(), dict(variant.options), variant.allocator)
+        surgery = Surgery(skip=(change.skip,)) if change.skip else Surgery()
+        content = OperateRequest(str(results), surgery.request(), dict(change.options), change.allocator)
         files.write(request, text_of(content))
         files.write(site / "sitecustomize.py", call.site(content, request))
         known = os.environ.get("PYTHONPATH", "")
@@ -315,14 +315,14 @@ class CommandSubject:
             if status:
                 return replace(_CHECKED[status], figures=text, seconds=seconds)
             figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
-            seen = Verdict.OTHER if self._first else Verdict.SKIP
+            seen = Verdict.OTHER if self.first else Verdict.SKIP
             return Observation(seen, figures, "it ends before the check", seconds)
         if code in (0, exit_code.SKIP):
             return exit_code.succeeds(code, f"exit code {code}", seconds)
         died = signal.Signals(-code).name if code < 0 and not late else ""
         failed = failure.of(untrusted.read_text(log), crashed=died, timeout=late, code=code)
         figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
-        same = self._first is None or failed == self._first.failure
+        same = self.first is None or failed == self.first.failure
         failing = failure.pass_of(untrusted.read_text(log))
         symptom = Verdict.BAD if same else Verdict.OTHER
         return Observation(symptom, figures, seconds=seconds, failure=failed, failed_in=failing)

@@ -53,7 +53,7 @@ def as_json(found: TriageVerdict, about: dict[str, Any]) -> dict[str, Any]:
         "next": list(found.next),
         "baseline": _seen(found.baseline),
         "tried": [
-            {"variant": one.variant.name, "family": one.variant.family, **_seen(one.observation)}
+            {"variant": one.variant.name, "family": one.variant.meaning.family, **_seen(one.observation)}
             for one in found.tried
         ],
     }

@@ -14,71 +14,107 @@ _CONFIG = "triage"
 
 
 @dataclass(frozen=True)
-class TriageVariant:
-    """One change, and what it means if the symptom is gone with it.
+class TriageChange:
+    """One thing that is changed.
 
     Attributes:
-        name: in tables, and of its folder.
-        role: `cause` names what is to blame; `side` says on which side of a line that is; `witness` reports
-            faults of its own, and is no cause if the symptom is gone. A `baseline` changes nothing.
-        family: causes of one family are one cause; empty for a witness that contradicts none.
-        gone: what it means if the symptom is gone.
-        source: of the row.
-        stays: what it means if the symptom stays; empty if that means nothing.
-        next: what to do if it is gone.
-        after: a variant that must have made the symptom go; empty for one that is always tried.
+        name: in tables and journals, and of its folder.
         backend: `cuda` or `hip` if it is for one.
-        since: first release line that has it.
-        until: last one.
-        commands: whether it can be tried on a command.
-        kernels: whether it can be tried on a kernel that is compiled only.
-        symptoms: kinds for which it tells something; all but `slow` and `wrong` if empty.
         options: of the backend, name to value.
         variables: of the environment, name to value.
         skip: a pass that is left out.
         ptxas: an option of ptxas.
         assembler: `newer` or `older`: another ptxas; empty for its own.
         build: `assertions` or `address`: a Triton that was built with it; empty for the one under test.
-        tool: of compute-sanitizer, under which a command runs.
-        alone: what it means if the symptom is `gone` or `shows`, where without it nothing can be tested.
-        needs: what has to be there to run it; empty where nothing has to. Only `a GPU` is ever found.
-        launcher: a module that runs the script: `python -m LAUNCHER script.py`.
-        says: how a witness says what it found, in what the program prints: a pattern with one group.
-        allocator: it wants memory of Triton's allocator: torch's, unless the program sets another.
-        last: tried only where no cause was found among those that are not.
         release: `newest` or `before`: another Triton; empty for the same one.
-        line: `stage` and `text` of the operations that it is about.
+        tool: of compute-sanitizer, under which a command runs.
+        launcher: a module that runs the script: `python -m LAUNCHER script.py`.
+        allocator: it wants memory of Triton's allocator: torch's, unless the program sets another.
+        says: how a witness says what it found, in what the program prints: a pattern with one group.
+        needs: what has to be there to run it; empty where nothing has to. Only `a GPU` is ever found.
     """
 
     name: str
-    role: Literal["cause", "side", "witness", "baseline"]
-    family: str
-    gone: str
-    source: str = ""
-    stays: str = ""
-    next: str = ""
-    after: str = ""
     backend: str = ""
-    since: str = "2.0"
-    until: str = ""
-    commands: bool = True
-    kernels: bool = True
-    symptoms: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     skip: str = ""
     ptxas: str = ""
     assembler: Literal["", "newer", "older"] = ""
     build: Literal["", "assertions", "address"] = ""
+    release: str = ""
     tool: str = ""
     launcher: str = ""
-    says: str = ""
     allocator: bool = False
-    alone: Mapping[str, str] = field(default_factory=dict)
+    says: str = ""
     needs: str = ""
-    last: bool = False
-    release: str = ""
+
+    def version(self, triton: str) -> str:
+        """Return the other release that it is about; empty if there is none."""
+        here = version_key(triton)
+        every = [wheel for row in eras.releases() for wheel in row.wheels]
+        newer = [wheel for wheel in every if version_key(wheel) > here]
+        older = [wheel for wheel in every if version_key(wheel)[:2] < here[:2]]
+        releases = {"newest": newer, "before": older}.get(self.release, [])
+        return releases[-1] if releases else ""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """The meaning of a change: what it says if the symptom is gone with it, and when it is tried.
+
+    Attributes:
+        role: `cause` names what is to blame; `side` says on which side of a line that is; `witness` reports
+            faults of its own, and is no cause if the symptom is gone. A `baseline` changes nothing.
+        family: causes of one family are one cause; empty for a witness that contradicts none.
+        gone: what it means if the symptom is gone.
+        stays: what it means if the symptom stays; empty if that means nothing.
+        alone: what it means if the symptom is `gone` or `shows`, where without it nothing can be tested.
+        next: what to do if it is gone.
+        line: `stage` and `text` of the operations that it is about.
+        source: of the row.
+        after: a variant that must have made the symptom go; empty for one that is always tried.
+        last: tried only where no cause was found among those that are not.
+        since: first release line that has it.
+        until: last one.
+        commands: whether it can be tried on a command.
+        kernels: whether it can be tried on a kernel that is compiled only.
+        symptoms: kinds for which it tells something; all but `slow` and `wrong` if empty.
+    """
+
+    role: Literal["cause", "side", "witness", "baseline"]
+    family: str = ""
+    gone: str = ""
+    stays: str = ""
+    alone: Mapping[str, str] = field(default_factory=dict)
+    next: str = ""
     line: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    after: str = ""
+    last: bool = False
+    since: str = "2.0"
+    until: str = ""
+    commands: bool = True
+    kernels: bool = True
+    symptoms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TriageVariant:
+    """A row of the table: a change, and what it means.
+
+    Attributes:
+        change: what is changed.
+        meaning: what it says.
+    """
+
+    change: TriageChange
+    meaning: Meaning
+
+    @property
+    def name(self) -> str:
+        """The name of the change."""
+        return self.change.name
 
     def fits(self, triton: str, backends: frozenset[str], *, command: bool, symptom: str) -> bool:
         """Report whether a variant can be tried, and would tell something.
@@ -89,24 +125,16 @@ class TriageVariant:
             command: whether a command is tested, not a kernel.
             symptom: kind of it.
         """
-        known = [row for name in self.variables if (row := variables.find(name))]
+        change, meaning = self.change, self.meaning
+        known = [row for name in change.variables if (row := variables.find(name))]
         return (
-            (self.commands if command else self.kernels)
-            and (not self.backend or self.backend in backends)
-            and (symptom in self.symptoms if self.symptoms else symptom not in ("slow", "wrong"))
-            and variables.covers(triton, self.since, self.until)
+            (meaning.commands if command else meaning.kernels)
+            and (not change.backend or change.backend in backends)
+            and (symptom in meaning.symptoms if meaning.symptoms else symptom not in ("slow", "wrong"))
+            and variables.covers(triton, meaning.since, meaning.until)
             and all(row.exists(triton) for row in known)
-            and (not self.release or bool(self.version(triton)))
+            and (not change.release or bool(change.version(triton)))
         )
-
-    def version(self, triton: str) -> str:
-        """The other release that it is about; empty if there is none."""
-        here = version_key(triton)
-        every = [wheel for row in eras.releases() for wheel in row.wheels]
-        newer = [one for one in every if version_key(one) > here]
-        older = [one for one in every if version_key(one)[:2] < here[:2]]
-        found = {"newest": newer, "before": older}.get(self.release, [])
-        return found[-1] if found else ""
 
 
 def variant_rows() -> Any:
@@ -117,7 +145,7 @@ def variant_rows() -> Any:
 def every() -> Iterator[TriageVariant]:
     """All variants, in the order in which they are tried."""
     for row in configs.load(_CONFIG)["variant"]:
-        yield configs.made(TriageVariant, row)
+        yield _of_row(row)
 
 
 def ordered(failed_in: str) -> Iterator[TriageVariant]:
@@ -128,19 +156,18 @@ def ordered(failed_in: str) -> Iterator[TriageVariant]:
     """
     rows = list(every())
     if failed_in:
-        known = next((row for row in rows if row.skip and _bare(row.skip) == _bare(failed_in)), None)
+        skips = {row.name: _bare(row.change.skip) for row in rows if row.change.skip}
+        known = next((row for row in rows if skips.get(row.name) == _bare(failed_in)), None)
         rows = [row for row in rows if row is not known]
-        family = known.family if known else f"the pass {failed_in}"
-        yield configs.made(
-            TriageVariant,
-            {
-                **configs.load(_CONFIG)["failing-pass"],
-                "name": f"without {known.skip if known else failed_in}",
-                "family": family,
-                "skip": known.skip if known else failed_in,
-            },
-        )
+        family = known.meaning.family if known else f"the pass {failed_in}"
+        skip = known.change.skip if known else failed_in
+        row = {"name": f"without {skip}", "family": family, "skip": skip}
+        yield _of_row({**configs.load(_CONFIG)["failing-pass"], **row})
     yield from rows
+
+
+def _of_row(row: Mapping[str, Any]) -> TriageVariant:
+    return TriageVariant(configs.made(TriageChange, row), configs.made(Meaning, row))
 
 
 def _bare(name: str) -> str:

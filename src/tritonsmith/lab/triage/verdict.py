@@ -14,11 +14,11 @@ from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.observation import SYMPTOM, Subject
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import Meaning, TriageChange, TriageVariant
 
 AGAIN = "nothing changed, again"
-UNCHANGED = TriageVariant(BASELINE, "baseline", "", "")
-UNCHANGED_AGAIN = TriageVariant(AGAIN, "baseline", "", "")
+UNCHANGED = TriageVariant(TriageChange(BASELINE), Meaning("baseline"))
+UNCHANGED_AGAIN = TriageVariant(TriageChange(AGAIN), Meaning("baseline"))
 
 
 class Answer(StrEnum):
@@ -85,7 +85,7 @@ def run(subject: Subject, journal: Journal, tell: Callable[[str, Observation], N
 def observed(subject: Subject, rows: Sequence[TriageVariant]) -> Iterator[Observation]:
     """Test the subject under variants, one after the other."""
     for row in rows:
-        yield subject.baseline(row.name) if row.role == "baseline" else subject.test(row)
+        yield subject.baseline(row.name) if row.meaning.role == "baseline" else subject.test(row.change)
 
 
 def search(subject: Subject) -> Search[TriageVariant, TriageVerdict]:
@@ -110,11 +110,16 @@ def search(subject: Subject) -> Search[TriageVariant, TriageVerdict]:
         fits = row.fits(subject.triton, subject.backends, command=subject.is_command, symptom=subject.kind)
         gone = {one.variant.name for one in tried if one.verdict is Verdict.GOOD}
         causes = any(
-            one.variant.role == "cause" and not one.variant.last and one.variant.name in gone for one in tried
+            one.variant.meaning.role == "cause" and not one.variant.meaning.last and one.variant.name in gone
+            for one in tried
         )
         # The interpreter compiles nothing: what it shows is not the work of a pass.
-        stays = any(one.variant.stays and one.verdict is Verdict.BAD for one in tried)
-        if fits and (not row.after or row.after in gone) and not (row.last and (causes or stays)):
+        stays = any(one.variant.meaning.stays and one.verdict is Verdict.BAD for one in tried)
+        if (
+            fits
+            and (not row.meaning.after or row.meaning.after in gone)
+            and not (row.meaning.last and (causes or stays))
+        ):
             (observation,) = yield [row]
             tried.append(Tried(row, observation))
     return judge(subject, first, tried)
@@ -125,13 +130,15 @@ def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, 
     text = f"not decided: it cannot be tested: {baseline.why}"
     tried: list[Tried] = []
     for row in variants.every() if subject.has_check else ():
-        if row.alone and row.fits(subject.triton, subject.backends, command=True, symptom=subject.kind):
+        if row.meaning.alone and row.fits(
+            subject.triton, subject.backends, command=True, symptom=subject.kind
+        ):
             (observation,) = yield [row]
             tried.append(Tried(row, observation))
     reasons = []
     for one in tried:
         seen = one.observation
-        meaning = one.variant.alone.get(SYMPTOM[seen.verdict]) or f"{seen.why}, {seen.figures}"
+        meaning = one.variant.meaning.alone.get(SYMPTOM[seen.verdict]) or f"{seen.why}, {seen.figures}"
         reasons.append(f"{one.variant.name}: {meaning}")
     hints = ["run it on a machine that has its GPU"] if tried else []
     return TriageVerdict(Answer.NONE, text, tuple(reasons), tuple(hints), baseline, tuple(tried))
@@ -143,22 +150,27 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     One cause: if the variants that make the symptom go are of one family. A variant that changes no machine
     code and yet makes it go shows that the symptom comes and goes by itself.
     """
-    gone = [row for row in tried if row.verdict is Verdict.GOOD and row.variant.role != "witness"]
+    gone = [row for row in tried if row.verdict is Verdict.GOOD and row.variant.meaning.role != "witness"]
     names = {row.variant.name for row in gone}
-    causes = [row for row in gone if row.variant.role == "cause"]
-    narrow = [row for row in causes if not any(other.variant.after == row.variant.name for other in causes)]
-    sides = [row for row in gone if row.variant.role == "side"]
-    stays = [row.variant.stays for row in tried if row.variant.stays and row.verdict is Verdict.BAD]
-    heard = [row for row in tried if row.variant.role == "witness" and row.verdict is Verdict.OTHER]
-    families = list(dict.fromkeys(row.variant.family for row in narrow))
+    causes = [row for row in gone if row.variant.meaning.role == "cause"]
+    narrow = [
+        row for row in causes if not any(other.variant.meaning.after == row.variant.name for other in causes)
+    ]
+    sides = [row for row in gone if row.variant.meaning.role == "side"]
+    stays = [
+        row.variant.meaning.stays for row in tried if row.variant.meaning.stays and row.verdict is Verdict.BAD
+    ]
+    heard = [row for row in tried if row.variant.meaning.role == "witness" and row.verdict is Verdict.OTHER]
+    families = list(dict.fromkeys(row.variant.meaning.family for row in narrow))
     if families:  # a race goes with the timing, and so under many a change
-        families += [row.variant.family for row in heard if row.variant.family]
+        families += [row.variant.meaning.family for row in heard if row.variant.meaning.family]
     reasons = [*baseline.notes, *(_reason(row) for row in (*narrow, *sides))]
     hints = [subject_hint for row in (*narrow, *sides) if (subject_hint := _next(subject, row))]
     reasons += [
         f"{row.variant.name} says: {row.observation.figures}"
         for row in tried
-        if (row.variant.release == "newest" or row.variant.role == "witness") and row.verdict is Verdict.OTHER
+        if (row.variant.change.release == "newest" or row.variant.meaning.role == "witness")
+        and row.verdict is Verdict.OTHER
     ]
     untested = [row.variant.name for row in tried if row.verdict is Verdict.SKIP]
     notes = [f"not tested: {', '.join(untested)}"] if untested else []
@@ -175,7 +187,10 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
         return TriageVerdict(Answer.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
     if len(families) == 1:
         places = dict.fromkeys(
-            place for row in narrow if row.variant.line for place in subject.lines(row.variant.line)
+            place
+            for row in narrow
+            if row.variant.meaning.line
+            for place in subject.lines(row.variant.meaning.line)
         )
         details = [*places, *(said for row in narrow if (said := _swap(row)))]
         text = ", ".join((families[0], *details))
@@ -189,7 +204,7 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
 
 def _reason(tried: Tried) -> str:
     """Explain what it means that the symptom is gone."""
-    return ": ".join(filter(None, (tried.variant.name, _swap(tried), tried.variant.gone)))
+    return ": ".join(filter(None, (tried.variant.name, _swap(tried), tried.variant.meaning.gone)))
 
 
 def _swap(tried: Tried) -> str:
@@ -200,8 +215,8 @@ def _swap(tried: Tried) -> str:
 def _next(subject: Subject, tried: Tried) -> str:
     """Return the next thing to do; with a command where the row has a place for one."""
     variant = tried.variant
-    other = variant.version(subject.triton) if variant.release else ""
-    text = variant.next.replace("{ptxas}", (tried.observation.swapped or ("",))[-1])
+    other = variant.change.version(subject.triton) if variant.change.release else ""
+    text = variant.meaning.next.replace("{ptxas}", (tried.observation.swapped or ("",))[-1])
     if "{bisect}" not in text:
         return text
     command = subject.bisect(other)

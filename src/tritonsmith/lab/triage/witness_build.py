@@ -17,7 +17,7 @@ from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError
 from tritonsmith.facts import libtriton
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageChange
 
 BuildKind = Literal["", "assertions", "address"]
 _ASAN: BuildKind = "address"
@@ -40,7 +40,7 @@ class WitnessBuild:
 
 
 def find(kind: BuildKind, python: Path, triton: str, space: Workspace) -> WitnessBuild:
-    """The build that is asked: one of the same commit as that under test, otherwise the newest.
+    """Find a build: one of the same commit as that under test, otherwise the newest.
 
     Args:
         kind: what it has to have.
@@ -68,38 +68,38 @@ def find(kind: BuildKind, python: Path, triton: str, space: Workspace) -> Witnes
 
 
 def test(
-    variant: TriageVariant,
+    change: TriageChange,
     build: WitnessBuild,
     space: Workspace,
-    look: Callable[[TriageVariant, Path], Observation],
+    look: Callable[[TriageChange, Path], Observation],
     log: Callable[[str], str],
 ) -> Observation:
     """Test the subject with a build; a failure that the build does not explain is no test.
 
     Args:
-        variant: the row.
+        change: the row.
         build: who is asked.
         space: the workspace.
         look: at the symptom, by an interpreter and under variables.
-        log: what a test printed, by its variant's name.
+        log: returns what a test printed, by its change's name.
 
     Raises:
         SmithError: its sanitizer's runtime is missing.
     """
     folder, said = build.env.path / "triage", ""
-    if variant.build == _ASAN:
+    if change.build == _ASAN:
         before, variables = sanitized_run.environment(_ASAN, build.env, folder, space)
         space.run(before, "triage", quiet=True)
-        variant = replace(variant, variables={**variant.variables, **variables})
-    seen = look(replace(variant, says=""), build.env.python)
-    if variant.build == _ASAN:
+        change = replace(change, variables={**change.variables, **variables})
+    seen = look(replace(change, says=""), build.env.python)
+    if change.build == _ASAN:
         said = short(*sanitized_run.first_error(folder, _ASAN))
-    elif found := re.search(variant.says, log(variant.name)):
+    elif found := re.search(change.says, log(change.name)):
         said = found[1]
     if said:
         return replace(seen, verdict=Verdict.OTHER, figures=f"{said}, {build.about}", why="")
     if seen.verdict in (Verdict.OTHER, Verdict.SKIP):
-        why = f"{variant.name} does not report it: {seen.why or seen.figures}"
+        why = f"{change.name} does not report it: {seen.why or seen.figures}"
         return replace(seen, verdict=Verdict.SKIP, figures=build.about, why=why)
     return replace(seen, figures=f"it reports nothing, {build.about}")
 

@@ -14,7 +14,7 @@ from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.questions.wrong import wrong
 from tritonsmith.lab.triage.kernel import KernelSubject
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageChange
 
 
 @dataclass
@@ -39,10 +39,10 @@ class WrongKernelSubject(KernelSubject):
         self._cause = seen.cause
         return seen
 
-    def test(self, variant: TriageVariant) -> Observation:
+    def test(self, change: TriageChange) -> Observation:
         """By another release: no other change tells more than the pass does."""
         try:
-            return self._checked(self.place(variant), variant.name)
+            return self._checked(self.place(change), change.name)
         except InterruptedRunError:
             raise
         except SmithError as error:

@@ -13,20 +13,20 @@ from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import other_ptxas
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.wheels import ptxas
 from tritonsmith.wheels.ptxas import RegistryPtxas
 
 SHOWS, GONE = Observation(Verdict.BAD, "it fails"), Observation(Verdict.GOOD, "it compiles")
-Look = Callable[[TriageVariant], Observation]
+Look = Callable[[TriageChange], Observation]
 
 
-def by_other(variant: TriageVariant) -> Observation:
+def by_other(variant: TriageChange) -> Observation:
     """The symptom is that of its own ptxas."""
     return GONE if variant.variables else SHOWS
 
 
-def by_version(variant: TriageVariant) -> Observation:
+def by_version(variant: TriageChange) -> Observation:
     """The symptom is that of PTX 8.8."""
     return GONE if variant.options["ptx_version"] < 88 else SHOWS
 
@@ -62,9 +62,9 @@ def tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Obs
         log: str = "",
         triton: str = "3.8.0",
     ) -> Observation:
-        [variant] = [one for one in variants.every() if one.name == name]
+        [change] = [row.change for row in variants.every() if row.name == name]
         facts = OwnPtxas(tmp_path / "python", tmp_path / "triton", frozenset(gpus), asked, tmp_path)
-        return other_ptxas.test(variant, triton, facts, look, lambda _name: log)
+        return other_ptxas.test(change, triton, facts, look, lambda _name: log)
 
     return test
 

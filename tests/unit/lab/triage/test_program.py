@@ -17,7 +17,7 @@ from tritonsmith.lab.triage import check as result_check
 from tritonsmith.lab.triage import knockout, verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage.program import CommandSubject
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.lab.triage.verdict import Answer, TriageVerdict
 from tritonsmith.worker.messages import OperatedRow
 
@@ -117,9 +117,7 @@ def test_kernels_that_are_compiled_all_the_same_are_not_interpreted(tmp_path: Pa
 
 
 def test_what_a_witness_says(tmp_path: Path) -> None:
-    witness = TriageVariant(
-        "consan", "witness", "races", "", variables={"SAN": "1"}, says="Assertion `(.+)` failed"
-    )
+    witness = TriageChange("consan", variables={"SAN": "1"}, says="Assertion `(.+)` failed")
     said = "print('k.py:3: block: [0] Assertion `no wait` failed.')"
     text = f"import os\nif os.environ.get('SAN'):\n    {said}\nassert False"
     runner = subject(tmp_path, text)
@@ -129,9 +127,7 @@ def test_what_a_witness_says(tmp_path: Path) -> None:
 
 
 def test_a_witness_that_cannot_run_says_nothing(tmp_path: Path) -> None:
-    witness = TriageVariant(
-        "consan", "witness", "races", "", variables={"SAN": "1"}, says="Assertion `(.+)` failed"
-    )
+    witness = TriageChange("consan", variables={"SAN": "1"}, says="Assertion `(.+)` failed")
     runner = subject(
         tmp_path, "import os\nif os.environ.get('SAN'):\n    raise RuntimeError('x')\nassert False"
     )
@@ -147,7 +143,7 @@ def test_a_launcher_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     runs = "sys.argv.pop(0)\nrunpy.run_path(sys.argv[0], run_name='__main__')"
     launcher = f"import runpy, sys\nprint({said!r})\n{runs}"
     (tmp_path / "launched.py").write_text(launcher, encoding="utf-8")
-    [gsan] = [one for one in variants.every() if one.launcher]
+    [gsan] = [row.change for row in variants.every() if row.change.launcher]
     assert gsan.launcher == "triton.tools.gsan"
     ends = f"assert sys.argv[1:] == ['more']\nout = 2\nassert {bool(checked)}"
     text = f"import os, pathlib, sys\n{COMPILES}{ends}"
@@ -161,7 +157,7 @@ def test_a_launcher_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_launcher_needs_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "read", lambda: gpus.Gpus((gpus.Gpu("nvidia", "", "9.0"),)))
-    [gsan] = [one for one in variants.every() if one.launcher]
+    [gsan] = [row.change for row in variants.every() if row.change.launcher]
     runner = CommandSubject(("false",), None, tmp_path, tmp_path / "out")
     runner.baseline()
     seen = runner.test(gsan)
@@ -176,7 +172,7 @@ def test_a_tool_of_compute_sanitizer(tmp_path: Path, monkeypatch: pytest.MonkeyP
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(gpus, "read", lambda: gpus.Gpus((gpus.Gpu("nvidia", "", "9.0"),)))
-    memcheck = next(one for one in variants.every() if one.tool == "memcheck")
+    memcheck = next(row.change for row in variants.every() if row.change.tool == "memcheck")
     runner = subject(tmp_path, "assert False")
     runner.baseline()
     seen = runner.test(memcheck)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import pytest
 
+from tritonsmith.core import configs
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.journal import Journal
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import report, verdict
 from tritonsmith.lab.triage import variant as variants
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import Meaning, TriageChange
 from tritonsmith.lab.triage.verdict import Answer, TriageVerdict, Tried
 
 SHOWS = Observation(Verdict.BAD, "error: wrong", failure=Failure("error", "wrong"))
@@ -45,7 +46,7 @@ class Fake:
         """What was listed, then the symptom."""
         return self.runs.pop(0) if self.runs else replace(SHOWS, failed_in=self.failed_in)
 
-    def test(self, variant: TriageVariant) -> Observation:
+    def test(self, variant: TriageChange) -> Observation:
         """Gone if it is named."""
         self.tested.append(variant.name)
         seen = Verdict.GOOD if variant.name in self.gone else Verdict.BAD
@@ -243,15 +244,16 @@ def test_what_cannot_be_tested_at_all() -> None:
 def test_rows_are_sound() -> None:
     every = list(variants.every())
     names = [one.name for one in every]
-    told = [(one.name, symptom) for one in every for symptom in one.symptoms or ("any",)]
+    told = [(one.name, symptom) for one in every for symptom in one.meaning.symptoms or ("any",)]
     assert len(set(told)) == len(told)
     for number, one in enumerate(every):
-        assert not one.after or one.after in names[:number], one.name
-        changed = one.options or one.variables or one.skip or one.tool
-        changed = changed or one.assembler or one.build or one.launcher
-        assert changed or one.release or one.ptxas, one.name
-        assert one.role == "side" or (one.gone and one.next), one.name
-        assert changed or not one.commands, one.name
+        change, meaning = one.change, one.meaning
+        assert not meaning.after or meaning.after in names[:number], one.name
+        changed = change.options or change.variables or change.skip or change.tool
+        changed = changed or change.assembler or change.build or change.launcher
+        assert changed or change.release or change.ptxas, one.name
+        assert meaning.role == "side" or (meaning.gone and meaning.next), one.name
+        assert changed or not meaning.commands, one.name
 
 
 @pytest.mark.parametrize(
@@ -277,13 +279,20 @@ def test_warp_specialization_is_no_reason_of_slow_compiles(symptom: str, said: b
         if row.name == "num_warps=8"
         and row.fits("3.9.0", frozenset(("cuda",)), command=False, symptom=symptom)
     ]
-    assert ("warp specialization" in one.gone) is said
+    assert ("warp specialization" in one.meaning.gone) is said
 
 
 def test_other_releases() -> None:
-    [newest] = [row for row in variants.every() if row.release == "newest"]
-    [before] = [row for row in variants.every() if row.release == "before"]
+    [newest] = [row.change for row in variants.every() if row.change.release == "newest"]
+    [before] = [row.change for row in variants.every() if row.change.release == "before"]
     assert newest.version("3.4.0") == "3.9.0"
     assert newest.version("3.9.0") == ""
     assert before.version("3.6.0") == "3.5.1"
     assert before.version("2.0.0") == ""
+
+
+def test_every_key_of_a_row_is_a_field() -> None:
+    """A key without a field would be left out in silence."""
+    known = {one.name for kind in (TriageChange, Meaning) for one in fields(kind)}
+    for row in (*configs.load("triage")["variant"], configs.load("triage")["failing-pass"]):
+        assert {key.replace("-", "_") for key in row} <= known, row

@@ -16,7 +16,7 @@ from tritonsmith.facts.libtriton import Libtriton
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.triage import variant as variants
 from tritonsmith.lab.triage import witness_build
-from tritonsmith.lab.triage.variant import TriageVariant
+from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.lab.triage.witness_build import WitnessBuild
 
 ASSERTED = "python: /src/lib/Coalesce.cpp:100: void f(int): Assertion `!x.empty()' failed.\nAborted\n"
@@ -151,13 +151,13 @@ def test_a_triton_with_assertions_has_said_it(make: Callable[..., Path]) -> None
 def test_what_is_an_answer(tmp_path: Path, seen: Verdict, log: str, answer: Verdict, figures: str) -> None:
     space = Workspace(tmp_path)
     build = WitnessBuild(space.env("dev"), "by env dev")
-    [row] = [one for one in variants.every() if one.build == "assertions"]
+    [change] = [row.change for row in variants.every() if row.change.build == "assertions"]
 
-    def look(one: TriageVariant, python: Path) -> Observation:
-        assert (one, python) == (replace(row, says=""), build.env.python)
+    def look(one: TriageChange, python: Path) -> Observation:
+        assert (one, python) == (replace(change, says=""), build.env.python)
         return Observation(seen, "exit code 1")
 
-    told = witness_build.test(row, build, space, look, lambda _name: log)
+    told = witness_build.test(change, build, space, look, lambda _name: log)
     assert told.verdict is answer
     assert told.figures.startswith(figures)
     assert answer is not Verdict.SKIP or told.why == "an assertions build does not report it: exit code 1"

@@ -6,7 +6,7 @@ import pytest
 
 from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.core.errors import InterruptedRunError
-from tritonsmith.lab.triage.variant import TriageVariant, every
+from tritonsmith.lab.triage.variant import TriageChange, every
 from tritonsmith.lab.triage.wrong_kernel import WrongKernelSubject
 
 pytestmark = pytest.mark.unit
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 class InterruptedSubject(WrongKernelSubject):
     """Somebody presses ^C while another release is got."""
 
-    def place(self, variant: TriageVariant) -> Interpreter:
+    def place(self, variant: TriageChange) -> Interpreter:
         raise InterruptedRunError(f"interrupted in {variant.name}")
 
 
@@ -23,4 +23,4 @@ def test_an_interrupted_run_is_no_answer() -> None:
     subject = object.__new__(InterruptedSubject)
     for one in every():
         with pytest.raises(InterruptedRunError, match=one.name):
-            subject.test(one)
+            subject.test(one.change)
