@@ -71,7 +71,7 @@ def rehearse(
     options = BatchOptions(scheduler, jobs, timeout, env="", resume=True, silent=json)
     result, journal = rehearsal.execute(upgrade, limits, options, tests.rules)
     tests.write_page(journal, "rehearse", [journal.answer], thresholds.WORDS)
-    answer = assessment.check(result.comparison, limits)
+    answer = assessment.check(result.comparison, limits, result.flaky)
     report.write_page(upgrade, result, limits, answer, place)
     if json:
         output.json(report.as_json(upgrade, result, limits, answer))

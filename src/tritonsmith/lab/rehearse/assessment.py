@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from tritonsmith.lab.compare import thresholds
 from tritonsmith.lab.compare.diff import Compared, Comparison
 from tritonsmith.lab.compare.thresholds import COMPILES, LAUNCHES, Threshold, Violation
 
+_FLAKY = "the outcome of its compile"  # in the place of a metric
 _SHOWN = 8  # messages of kernels that compile by neither Triton, in an error
 
 
@@ -101,8 +102,17 @@ def limits(fail_on: str | None) -> tuple[Threshold, ...]:
     return thresholds.usual() if fail_on is None else thresholds.parse(fail_on)
 
 
-def check(comparison: Comparison, limits: Sequence[Threshold]) -> Assessment:
+def check(
+    comparison: Comparison,
+    limits: Sequence[Threshold],
+    flaky: Collection[tuple[str, str]] = (),
+) -> Assessment:
     """Judge a comparison.
+
+    Args:
+        comparison: of the kernels by both Tritons.
+        limits: the thresholds.
+        flaky: kernel and target of what came out otherwise when it was compiled again; no finding is sure.
 
     Raises:
         FactError: nothing compiles by both, so that nothing can be said.
@@ -114,9 +124,13 @@ def check(comparison: Comparison, limits: Sequence[Threshold]) -> Assessment:
         why = "\n".join(f"{kernel} {point}: {message}" for kernel, point, message in neither[:_SHOWN])
         raise FactError("not sure: no kernel compiles by both Tritons", why=why, hints=hints)
     unchecked = (threshold.term.metric for threshold in judgement.unchecked if threshold.required)
-    unknown = ((finding.kernel, finding.point, finding.metric) for finding in judgement.unknown)
+    findings = [row for row in judgement.findings if (row.kernel, row.target) not in flaky]
+    unknown = [(row.kernel, row.point, row.metric) for row in judgement.unknown]
+    unknown += [
+        (row.kernel, row.point, row.metric or _FLAKY) for row in judgement.findings if row not in findings
+    ]
     return Assessment(
-        tuple(sorted(judgement.findings, key=lambda row: (row.rank, -row.growth, row.kernel, row.point))),
+        tuple(sorted(findings, key=lambda row: (row.rank, -row.growth, row.kernel, row.point))),
         neither,
         tuple(dict.fromkeys(unknown)),
         tuple((one.pair.kernel, one.pair.point) for one in judgement.fixed),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from tritonsmith.lab.compare.diff import Compared, Comparison
 from tritonsmith.lab.compare.thresholds import Threshold, WorseThanBaseline
 from tritonsmith.lab.experiment import Rules
 from tritonsmith.lab.journal import Journal
+from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.product import Cell, CompiledKernels
 from tritonsmith.lab.rehearse import assessment
 
@@ -110,6 +111,7 @@ class RehearsalResult:
         kept: how many were not, because nothing has changed.
         skipped: names of kernels that are not for both.
         assumed: names of kernels that stand-ins for missing modules decide about.
+        flaky: kernel and target of what came out otherwise when it was compiled again (`--confirm`).
     """
 
     comparison: Comparison
@@ -117,6 +119,7 @@ class RehearsalResult:
     kept: int
     skipped: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    flaky: frozenset[tuple[str, str]] = frozenset()
 
 
 def parse_side(text: str, flag: str) -> Triton:
@@ -205,9 +208,9 @@ def execute(
         product.recorded(rehearsal.folder, TASK, cells, terms, rules) as (journal, earlier),
     ):
         observations = product.execute(cells, subject, journal, earlier)
-        result = _result(rehearsal, subject, question, list(product.doubts(observations)))
+        result = _result(rehearsal, subject, question, observations)
         try:
-            answer = assessment.check(result.comparison, limits).words
+            answer = assessment.check(result.comparison, limits, result.flaky).words
         except FactError as error:  # nothing compiles by both: the caller says so, with the messages
             answer = error.what
         journal.end(answer)
@@ -218,9 +221,9 @@ def _result(
     rehearsal: UpgradeRehearsal,
     subject: CompiledKernels,
     question: WorseThanBaseline,
-    doubts: Sequence[str],
+    observations: Mapping[str, Observation],
 ) -> RehearsalResult:
-    notes = dict.fromkeys(doubts)
+    notes = dict.fromkeys(product.doubts(observations))
     compared: list[Compared] = []
     assumed = []
     for kernel in rehearsal.kernels:
@@ -240,5 +243,16 @@ def _result(
         pairs = matching.pair([a], [b]).pairs if a and b else ()  # one may have been skipped by hand
         compared += (diff.with_metrics(replace(pair, kernel=kernel.name), measured) for pair in pairs)
     comparison = Comparison(rehearsal.a.label, rehearsal.b.label, tuple(compared), notes=tuple(notes))
-    counts = (subject.compiled, subject.kept)
-    return RehearsalResult(comparison, *counts, rehearsal.skipped, tuple(assumed))
+    return RehearsalResult(
+        comparison,
+        subject.compiled,
+        subject.kept,
+        rehearsal.skipped,
+        tuple(assumed),
+        # Tests that disagree, also where one of them had no answer.
+        flaky=frozenset(
+            (cell.kernel, cell.target)
+            for cell in rehearsal.cells
+            if observations[cell.name].verdict is Verdict.SKIP
+        ),
+    )

@@ -249,6 +249,40 @@ def test_the_task(
     assert capsys.readouterr().out.count("kernel.compile") == 4
 
 
+def test_the_task_has_the_flags_of_every_experiment(
+    listed: Path, pythons: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = {"from_": str(pythons[0]), "to": str(pythons[1]), "kernels": str(listed), "jobs": "2"}
+    flags["fail_on"] = "ptx>+10%"
+    rehearse(Context(), status=True, **flags)
+    assert "nothing was tested yet" in capsys.readouterr().err
+    rehearse(Context(), skip=["the second"], page=f"{tmp_path / 'tests.html'}", **flags)
+    shown = capsys.readouterr()
+    assert "2 compiles of 1 kernel" in shown.out
+    assert counts(pythons) == [2, 2]
+    assert "the second" in (tmp_path / "tests.html").read_text()
+    rehearse(Context(), status=True, json=True, **flags)
+    told = json.loads(capsys.readouterr().out)
+    assert [(row["change"].split()[0], row["verdict"]) for row in told["tests"]] == [("one", "no worse")] * 4
+    assert (told["ended"], told["answer"]) == (True, "no finding by these terms in 2 compiles of 1 kernel")
+    assert [name.split()[:2] for name in told["skipped"]] == [["the", "second"]] * 4
+
+
+def test_what_does_not_come_out_alike_is_not_sure(
+    listed: Path, pythons: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed.write_text(LIST.partition('[[kernel]]\nfile = "two.py"')[0].replace(', "mi300x"', ""))
+    compiler.kernel(tmp_path, "one", "flaky 3.6.0")
+    flags = {"from_": str(pythons[0]), "to": str(pythons[1]), "kernels": str(listed), "jobs": "1"}
+    with pytest.raises(Exit, match="1 finding"):
+        rehearse(Context(), **flags)
+    (pythons[1].parents[1] / "log.flaky").unlink()
+    capsys.readouterr()
+    rehearse(Context(), confirm="2", **flags)
+    told = " ".join(capsys.readouterr().err.split())
+    assert "not sure: 1 kernel has unknown values" in told
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
