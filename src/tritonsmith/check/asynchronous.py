@@ -120,6 +120,7 @@ def _warp_group_dot(
     accumulator: Array,
     use: Array | None = None,
 ) -> tuple[Array]:
+    # The result is filled when the dot is waited for: whoever reads it earlier gets what was never written.
     result = unwritten(accumulator.shape, accumulator.dtype)
     require_inside(left, right)
 
@@ -150,6 +151,7 @@ def _init_barrier(run: TensorProgram, operation: Operation, memory: Array) -> tu
 @OPERATIONS.known("ttng.barrier_expect", "triton_nvidia_gpu.barrier_expect")
 def _expect(run: TensorProgram, operation: Operation, memory: Array, pred: Array) -> tuple[()]:
     if bool(pred):
+        # One instruction on the GPU, mbarrier.arrive.expect_tx: it announces bytes, and arrives.
         run.flight.expect(memory, integer(operation, "size"))
     return ()
 
@@ -157,6 +159,7 @@ def _expect(run: TensorProgram, operation: Operation, memory: Array, pred: Array
 @OPERATIONS.known("ttng.arrive_barrier", "triton_nvidia_gpu.arrive_barrier")
 def _arrive(run: TensorProgram, operation: Operation, memory: Array, pred: Array | None = None) -> tuple[()]:
     if pred is None or bool(pred):
+        # One thread arrives for all, or each for itself; the count of the barrier is chosen accordingly.
         many = _threads(operation) if attribute(operation, "perThread") is not None else 1
         run.flight.arrive(memory, many * integer(operation, "count"))
     return ()
@@ -251,6 +254,8 @@ def _tma_store(
     run: TensorProgram, operation: Operation, descriptor: TensorDescriptor, coordinates: Values, memory: Array
 ) -> tuple[None, ...]:
     address, inside = descriptor.addresses(tuple(map(int, coordinates)))
+    # Checked now: the store itself may happen when the program is elsewhere, and its place could not be
+    # named.
     require_inside(memory)
     run.flight.store(lambda: store(run, address, memory.reshape(address.shape), inside))
     return (None,) * len(operation.results)

@@ -43,8 +43,10 @@ class ValueRecorder:
 
     def __call__(self, operation: Operation, results: tuple[Any, ...]) -> None:  # noqa: D102 - what it is
         for result, value in zip(operation.results, results, strict=True):
-            if isinstance(value, np.ndarray) and "memdesc<" not in str(result.type):  # a place
+            # A descriptor of shared memory is a place, whose contents change later.
+            if isinstance(value, np.ndarray) and "memdesc<" not in str(result.type):
                 kept = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=8)
+                # The shape is left out: a pass may reshape a value without changing it.
                 kept.update(str(value.dtype).encode())
                 self.digests.add(kept.digest())
                 self.order.append((operation, kept.digest()))
@@ -86,9 +88,9 @@ def line_of(text: str, operation: Operation) -> str:
     name, module = name_of(operation), operation
     while parent := module.parent_op():
         module = parent
-    same = [
-        candidate for candidate in module.walk() if name_of(candidate) == name
-    ]  # in the order of the text
+    # xDSL keeps no locations: the operation's line is found by its place among those of its name, which stand
+    # in the text in the order of a walk.
+    same = [candidate for candidate in module.walk() if name_of(candidate) == name]
     lines = [line for line in text.splitlines() if f'"{name}"(' in line]
     number = next(number for number, candidate in enumerate(same) if candidate is operation)
     used = _USED.search(lines[number]) if number < len(lines) else None
@@ -114,14 +116,14 @@ def _text(escaped: re.Match[str]) -> str:
 # Report code that the inputs of a check do not exercise: loops of one iteration, blocks that never run.
 
 _LOOPS = ("scf.for", "scf.while")
-_NOTHING = {
+_NOTHING = {  # operations of a block that does nothing
     "arith.constant",
     "ub.poison",
     "llvm.mlir.undef",
     "cf.br",
     "scf.yield",
     "tt.return",
-}  # what a block may have and do nothing
+}
 
 
 @dataclass
@@ -163,9 +165,8 @@ class ReachedCode:
 
     def _of(self, operation: Operation, line: partial[str]) -> Iterator[str]:
         if name_of(operation) in _LOOPS and self.turns.get(operation, 0) == 1 and not _is_fixed(operation):
-            within = (
-                line(candidate) for candidate in (operation, *operation.walk())
-            )  # its own stands at its end
+            # The location of a loop stands at its end, and is often unknown: its body's serves as well.
+            within = (line(candidate) for candidate in (operation, *operation.walk()))
             yield f"the loop at {next(filter(None, within), 'an unknown line')} ran once at most"
         for block in (block for region in operation.regions for block in region.blocks):
             if block in self.blocks:

@@ -163,6 +163,7 @@ class BoundaryFinder:
         if function is None or name_of(function) != "tt.func" or function.regions[0].blocks[0] is not block:
             return False
         calls = self._calls.get(symbol(attribute(function, "sym_name")), [])
+        # With several calls a value of the function does not follow from the kernel's parameters alone.
         if len(calls) != 1:
             return False
         outside = next(
@@ -182,6 +183,7 @@ class BoundaryFinder:
             outcome = self._outcome(decision, {**values, place: value})
             if outcome is not None:
                 outcomes.append((value, outcome))
+        # Both sides of a change: a pass that turns `<` into `<=` is wrong on one of them only.
         flips = [
             value
             for before, after in pairwise(outcomes)
@@ -206,12 +208,14 @@ class BoundaryFinder:
                     if 0 <= centre + offset < _MOST_IDS
                 }
             )
+        # Multiples of the unit only: `tl.assume(n % 16 == 0)` must hold for each input.
         unit, most = unit_of(self._main, place), min(most_of(self._parameters[place]), _LARGEST)
         near = {(centre + offset) // unit * unit for centre in centres for offset in (-unit, -1, 0, 1, unit)}
         return sorted(value for value in near if 0 <= value <= most)
 
     def _outcome(self, decision: _Decision, values: Mapping[int, int]) -> bool | None:
         """Evaluate the decision; None if it cannot be computed."""
+        # The arithmetic is run by the same code as the kernel, so that it wraps and divides in the same way.
         program = (values[-1], values[-2], values[-3])
         run = EvaluatedProgram(self._functions, GlobalMemory(0), program, self._grid, _STEPS)
         known: dict[SSAValue, Any] = {

@@ -93,6 +93,7 @@ def check(
     with LimitedChecks(timeout, stop) as checks:
         answer = checks.check(request)
     pass_check = _made(index, kernel, texts, seeds, names, through_llvm=through_llvm)
+    # The reference alone proves nothing, and must not read as "no pass changes the result".
     if answer.checked == 1 and not answer.culprit and not answer.open:
         raise UndecidedError("no pass of this kernel could be compared", where=index.folder)
     if not (answer.culprit or kernel.failed or pass_check.ended):
@@ -182,7 +183,7 @@ def inputs_of(seeds: int) -> list[CheckInputs]:
         *others, last = (CheckInputs(seed, (x, y, z)) for x, y, z in programs[seed % 3])
         contents = Contents.EDGES if 0 < seed == seeds - 1 else Contents.PLAIN
         inputs += [*(replace(item, contents=contents) for item in others), last]
-    if seeds == 1:
+    if seeds == 1:  # the user wants a quick answer
         return inputs
     varied = (Contents.LARGE, Contents.PRECISE, Contents.INTEGERS)
     inputs += [CheckInputs(1, (0, 0, 0), kind) for kind in varied]
@@ -238,6 +239,7 @@ def _generic(
     index: DumpIndex, dumps: list[Dump], python: Path, space: Workspace, *, silent: bool
 ) -> dict[str, str]:
     """Return the generic form of each distinct file, by digest; files that cannot be printed are left out."""
+    # Most passes change nothing, so that far fewer texts than dumps have to be printed.
     distinct = {dump.sha256: dump for dump in dumps}
     own = digest(str(python), *sorted(distinct))[:16]
     work = space.root / "passes" / "check" / f"{own}-{os.getpid()}"  # others may check it, too
@@ -424,9 +426,8 @@ class PassCheck:
         kernels = [
             kernel for kernel in map(self._kernel_in, map(without_locations, (before, after))) if kernel
         ]
-        with suppress(
-            EndlessError, FreedError, AssumedError, AccessError
-        ):  # these are the finding itself; the values up to that point are recorded
+        # These errors are the finding itself; the values up to that point are recorded.
+        with suppress(EndlessError, FreedError, AssumedError, AccessError):
             for kernel, recorder, timed in zip(kernels, (old, new), (False, True), strict=True):
                 order, slow = (found.order, found.slow) if timed else (Order.AT_ONCE, None)
                 self.reference.run(kernel, inputs, recorder, order, slow)

@@ -38,10 +38,7 @@ _TERMINATORS = {
     "ttg.mask.return",
 }
 _BRANCHES = {"cf.br", "cf.cond_br"}
-_CONTAINERS = {
-    "tt.func",
-    "ttg.warp_specialize.partitions",
-}  # the run enters their regions, and never runs them
+_CONTAINERS = {"tt.func", "ttg.warp_specialize.partitions"}  # regions of them run, they themselves never
 # Dots of warp groups order themselves: an accumulator that is under way may go into the next dot.
 _WARP_GROUP_DOTS = ("warp_group_dot", "warp_group_dot_wait", "dot_async", "dot_wait")
 _PRODUCTS = ("dot", "dot_async", "dot_scaled", "mma", "mma_scaled")
@@ -100,6 +97,8 @@ class _BlockLine:
 
 def _lines_of(block: Block) -> tuple[_BlockLine, ...]:
     """Return a block's operations, each with the values that die after it; others leave the block."""
+    # A value that is used after its block, in a loop's next block say, must live on: only values whose users
+    # are all inside die here. Without this, a long kernel would hold all of its tensors at once.
     order = {operation: number for number, operation in enumerate(block.ops)}
     dead: dict[Operation, list[SSAValue]] = {}
     for value in (*block.args, *(result for operation in order for result in operation.results)):
@@ -245,6 +244,7 @@ class EvaluatedProgram(TensorProgram):
         if len(iterations) > self.limit:  # each turn counts, at least once
             raise EndlessError(f"it does not end in {self.limit} operations")
         self.reached.turned(operation, len(iterations))
+        # The bounds are fixed when the loop begins, as MLIR defines it: its body cannot change them.
         for number in iterations:
             induction = np.asarray(lower.dtype.type(number))
             carried = self.region(operation.regions[0], (induction, *carried))

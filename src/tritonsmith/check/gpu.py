@@ -91,6 +91,7 @@ def part_of(operation: Operation, memory: Memory, starts: tuple[int, ...], sizes
     """Return a part of shared or tensor memory; it may lie outside of its allocation until it is accessed."""
     if isinstance(memory, OutsideMemory):
         return memory.part(sizes)
+    # A pipelined loop computes the place of a buffer that it never accesses: only an access may be refused.
     if _is_outside(memory, starts, sizes):
         place = f"{_spelled(sizes)} at {_spelled(starts)} of {_spelled(memory.shape)}"
         return OutsideMemory(sizes, memory.dtype, f"{name_of(operation)}: {place}")
@@ -133,6 +134,7 @@ def _memdesc_reshape(_run: TensorProgram, operation: Operation, memory: Memory) 
     view = memory.reshape(result_type(operation).shape)
     if isinstance(memory, OutsideMemory):
         return (view,)
+    # NumPy copies where it has to, and writes to a copy would be lost.
     if not np.shares_memory(view, memory):
         raise UnsupportedIrError("ttg.memdesc_reshape of a view that is not contiguous")
     return (view,)
@@ -195,6 +197,7 @@ def _nothing(run: TensorProgram, operation: Operation, *_: Any) -> tuple[()]:
 
 @OPERATIONS.known("llvm.intr.assume")
 def _assume(run: TensorProgram, operation: Operation, holds: Array, *_: Array) -> tuple[()]:
+    # The operation is kept, not a count of runs: a pass may unroll a loop.
     run.assumptions.add(operation)
     if run.assumed and not bool(holds):
         raise AssumedError
@@ -228,6 +231,7 @@ def read_buffer(
 
     Source: third_party/amd/lib/TritonAMDGPUToLLVM/BufferOpsEmitter.cpp.
     """
+    # The hardware gives 0 for what is out of the buffer's range; `other` is for masked lanes only.
     at, taken = _in_buffer(pointer, offsets, dtype, mask)
     elements = load(run, at, dtype, taken, other)
     outside = (offsets < 0) & (True if mask is None else mask)

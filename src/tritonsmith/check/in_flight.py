@@ -150,6 +150,7 @@ class _Barrier:
         self._turn()
 
     def _turn(self) -> None:
+        # The expected bytes may be announced after some have landed, so that the count is negative meanwhile.
         if self.missing == 0 and self.expected == 0:
             self.phase, self.missing = self.phase ^ 1, self.count
 
@@ -200,6 +201,8 @@ class InFlight:
 
     def allocated(self, operation: Any, contents: Array) -> Array:
         """Return shared memory: an operation allocates the same place in each iteration of a loop."""
+        # In other orders a loop's allocation is the same place each time, so that a copy of the iteration
+        # before, which is still under way, lands where it does on the GPU.
         if self.order is Order.AT_ONCE:
             return contents
         memory = self._allocated.setdefault(operation, contents)
@@ -215,8 +218,10 @@ class InFlight:
         require_inside(memory)
         barriers = [copy for barrier in self._barriers for copy in barrier.copies]
         late = [*self._copies, *(copy for group in self._groups for copy in group), *barriers]
+        # Only the bounds of the views are compared, which is quick: buffers do not interleave.
         if any(np.may_share_memory(copy.memory, memory) for copy in late):
             raise FreedError
+        # Whoever reads freed memory gets what another allocation may have put there.
         if self.order is not Order.AT_ONCE:
             memory[...] = unwritten(memory.shape, memory.dtype)
 
@@ -253,6 +258,7 @@ class InFlight:
 
     def use(self, values: tuple[Any, ...]) -> None:
         """Wait for results under way that an operation other than a dot takes, as ptxas does."""
+        # Identity, not equality: the result of a dot under way is the very array that it will fill.
         while any(result is value for result, _ in self._dots for value in values):
             self.wait_dots(len(self._dots) - 1)
 
@@ -345,6 +351,7 @@ class InFlight:
         mbarrier = self._at(barrier)
         mbarrier.copies.append(_Copy(memory, land, memory.nbytes))
         self._tell()
+        # The copy was queued all the same: a barrier counts its bytes in the order of the copies.
         if not self.copies_late:
             mbarrier.land()
 
@@ -358,6 +365,8 @@ class InFlight:
         if not self.counted:
             return
         mbarrier = self._at(memory)
+        # A wait takes what it waits for as late as possible: copies to this barrier first, then products that
+        # arrive at it, each with those before it; only then do other partitions get their turn.
         while mbarrier.phase == phase:
             if mbarrier.copies:
                 self._land(mbarrier)
@@ -382,6 +391,8 @@ class InFlight:
             raise BarrierError("a barrier is waited for that nothing here completes")
 
     def _at(self, memory: Array) -> _Barrier:
+        # The number is read from memory, not from the view: a barrier may be reached by another view of its
+        # place.
         number = int(memory.reshape(-1)[0]) - _FIRST
         if not 0 <= number < len(self._barriers):
             raise BarrierError("a barrier that was not made")

@@ -81,11 +81,8 @@ class Extent(IntEnum):
         return cls(seed % len(cls))
 
 
-_BLOCKS = {
-    Extent.PART: 1,
-    Extent.SEVERAL: 6,
-    Extent.MANY: _ROWS + 1,
-}  # of a descriptor's axis; the last is cut
+# Blocks of a tensor behind a descriptor, along each axis; the last one is cut.
+_BLOCKS = {Extent.PART: 1, Extent.SEVERAL: 6, Extent.MANY: _ROWS + 1}
 
 
 @dataclass(frozen=True)

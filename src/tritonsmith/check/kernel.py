@@ -76,6 +76,7 @@ def parsed(raw: str) -> TritonKernel | None:
         for name, candidate in functions.items()
         if text(attribute(candidate, "sym_visibility")).strip('"') == "public"
     ]
+    # Once functions are LLVM's, tensors are gone: the check of Triton's IR ends here.
     if not functions and any(
         candidate.regions[0].blocks for candidate in module.ops if name_of(candidate) == "llvm.func"
     ):
@@ -89,6 +90,7 @@ def parsed(raw: str) -> TritonKernel | None:
     ]
     parts = max(others, default=-1) + 1
     every = list(module.walk())
+    # With dots of both kinds no rounding is right for all of them: see `mixed`.
     dots = [is_tf32(candidate) for candidate in every if has_precision(candidate)]
     return TritonKernel(
         functions,

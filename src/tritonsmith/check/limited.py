@@ -169,6 +169,7 @@ def no_memory() -> str:
 
 def _limit(timeout: int, memory: int) -> None:
     """Limit this process; the alarm ends it whatever it does."""
+    # By default SIGALRM kills, even in the middle of a long call of NumPy, where a Python handler would wait.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(timeout)
     with suppress(ValueError, OSError):  # macOS refuses a limit of memory

@@ -35,13 +35,11 @@ class Contents(StrEnum):
     PLAIN = "plain"
     EDGES = "edges"  # zeros, infinities, NaN and 1e-30 as well: sums of the others are still exact
     LARGE = "large"  # zeros and 6e4, and nothing below 0: what overflows does so in any order of a sum
-    PRECISE = (
-        "precise"  # all bits of a fraction: what is rounded to a narrower type on the way is another number
-    )
+    # All bits of a fraction: what is rounded to a narrower type on the way is another number.
+    PRECISE = "precise"
     INTEGERS = "integers"  # integers of all sizes and both signs; else they are small, as indices are
-    ABOVE = (
-        "above"  # above 0: what stands for masked elements, or what a maximum begins with, is another number
-    )
+    # Above 0: what stands for masked elements, or what a maximum begins with, is another number.
+    ABOVE = "above"
     BELOW = "below"  # below 0
     INTEGERS_ABOVE = "integers above"  # the same of integers
     INTEGERS_BELOW = "integers below"
@@ -190,6 +188,7 @@ class GlobalMemory:
             there, place = part.find(flat)
             if there.any():
                 widths = np.asarray([written.itemsize for written in self._dtypes])[part.kinds[place]]
+                # A bit pattern of another width would have to be put together from several elements.
                 if (widths != dtype.itemsize).any():
                     raise UnsupportedIrError("memory is read in another width than it was written")
                 bits = part.bits[place].astype(_BITS[dtype.itemsize])
@@ -203,6 +202,7 @@ class GlobalMemory:
             return
         raw = np.ascontiguousarray(values).reshape(-1)
         bits = raw.view(_BITS[dtype.itemsize]).astype(np.uint64)
+        # A stable sort keeps the order of lanes, so that the last one to write an address is the last here.
         order = np.argsort(flat, kind="stable")
         flat, bits = flat[order], bits[order]
         last = np.append(flat[1:] != flat[:-1], True)
@@ -212,9 +212,8 @@ class GlobalMemory:
             self._dtypes.append(dtype)
         kinds = np.full(flat.size, self._dtypes.index(dtype))
         self._new = self._new.under(_Elements(flat, bits, kinds))
-        if self._new.at.size > max(
-            _RECENT, self._old.at.size >> 3
-        ):  # so a store copies little of what is there
+        # Merging copies all elements, so recent ones are kept apart until they are an eighth of the others.
+        if self._new.at.size > max(_RECENT, self._old.at.size >> 3):
             self._merge()
 
     def _merge(self) -> None:
@@ -228,6 +227,8 @@ class GlobalMemory:
 
     def _fresh(self, flat: Array, dtype: np.dtype[Any]) -> Array:
         """Return contents that nobody wrote: they follow from the address of an element."""
+        # A hash of the address instead of an array: no size is known, and any address may be read. What is
+        # read twice is the same, and neighbours, which a wrong offset would read, differ.
         mixed = _mixed(flat.astype(np.uint64) + np.uint64(self.seed * 0x9E37_79B9_7F4A_7C15 % (1 << 64)))
         if dtype == np.bool_:
             return (mixed & np.uint64(1)).astype(np.uint8)
@@ -243,13 +244,13 @@ class GlobalMemory:
             sign = -1 if self.contents is Contents.BELOW else 1
             scale = self.scale if dtype.itemsize > 1 else 1
             plain = sign * scale * (plain + 2 + _LEAST)  # as many bits of a fraction as the others
+        # Edge cases are chosen by other bits than the numbers, or each edge would replace the same numbers.
         edges, among = _EDGES[self.contents]
         kind = (mixed >> np.uint64(40)) % np.uint64(among)
         for number, edge in enumerate(edges):
             plain[kind == number] = edge
-        if (
-            self.contents is Contents.EDGES
-        ):  # two NaN in a row are a case; a sum of a row without is another one
+        # Some rows have several NaN, others none: a maximum meets two in a row, and some sum is a number.
+        if self.contents is Contents.EDGES:
             stretch = _mixed((flat >> _STRETCH).astype(np.uint64) + np.uint64(self.seed))
             plain[(stretch % np.uint64(2) == 1) & (mixed % np.uint64(_NANS) == 0)] = np.nan
         with np.errstate(all="ignore"):
@@ -354,6 +355,8 @@ def _outside(at: Array) -> Array:
     Raises:
         UnsupportedIrError: one lies in scratch memory, which is not modelled.
     """
+    # Addresses from 2^38 to 2^39 are the kernel's scratch memory, where only descriptors may be
+    # (`descriptors`).
     flat = np.ascontiguousarray(at).reshape(-1)
     if ((flat >= _OWN >> 1) & (flat < _OWN)).any():
         raise UnsupportedIrError("scratch memory in use")

@@ -101,7 +101,8 @@ def parse(text: str) -> builtin.ModuleOp:
     context = Context(allow_unregistered=True)
     context.load_dialect(builtin.Builtin)
     lines = _HEXADECIMAL.sub(_as_bytes, text).splitlines()
-    aliases = [line for line in lines if line.startswith("#")]  # which may stand after their use
+    # xDSL resolves an alias when it is used; MLIR may print it later, as it does with locations.
+    aliases = [line for line in lines if line.startswith("#")]
     rest = [line for line in lines if not line.startswith("#")]
     try:
         return Parser(context, "\n".join((*aliases, *rest))).parse_module()
@@ -131,6 +132,7 @@ def _as_bytes(match: re.Match[str]) -> str:
 
 def name_of(operation: Operation) -> str:
     """Return the operation's name, such as `tt.load`."""
+    # Where xDSL parses an operation of a dialect that it does not know, the name is in this attribute.
     named = operation.attributes.get("op_name__")
     return named.data if isinstance(named, builtin.StringAttr) else operation.name
 

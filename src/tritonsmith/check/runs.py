@@ -174,6 +174,7 @@ class ReferenceRuns:
         if not any(memory.written.at.size for memory in self.memories.values()):
             self.memories.clear()
             raise UnsupportedIrError("it writes nothing under all inputs")
+        # The reference itself runs late, too: a race of the kernel's own must not be blamed on a pass.
         try:
             comparison = self.compare(kernel)
             race = comparison.found and f"the kernel itself has a race: {comparison.found.change}"
@@ -196,6 +197,8 @@ class ReferenceRuns:
         if plain is None or not (plain.reads_integers if whole else plain.reads_floats):
             return
 
+        # If other numbers change which addresses are accessed, they are indices, and any result would be
+        # noise.
         def fits(memory: RecordingMemory) -> bool:
             same = np.array_equal(memory.read, plain.read)
             return not whole or (same and np.array_equal(memory.written.at, plain.written.at))
@@ -210,6 +213,7 @@ class ReferenceRuns:
         most: int = MOST,
     ) -> None:
         """Run with optional inputs, and keep the run if it ends and fits."""
+        # Code that only a discarded run reached was not checked, so it must not count as reached.
         reached, self.reached = self.reached, ReachedCode()
         with suppress(EndlessError, AssumedError, UnsupportedIrError, AccessError):
             memory = self._referred(kernel, inputs, most)
@@ -260,9 +264,12 @@ class ReferenceRuns:
             for order, slow in _schedules(kernel, orders):
                 try:
                     most, changed = self._compared(kernel, inputs, memory, order, slow)
+                    # A difference in a late order is a race only if there is none at once.
                     if changed and order is not Order.AT_ONCE:
                         _, at_once = self._compared(kernel, inputs, memory, Order.AT_ONCE)
                         changed = at_once or _race(changed)
+                # A barrier that another CTA completes is beyond one program: the result can be compared all
+                # the same.
                 except BarrierError as error:
                     waits = str(error)
                     most, changed = self._compared(kernel, inputs, memory, Order.AT_ONCE)
@@ -284,6 +291,8 @@ class ReferenceRuns:
         try:
             try:
                 mine = self.run(kernel, inputs, order=order, slow=slow)
+            # The reference's assumptions held: that this one does not is the pass's doing, unless the
+            # assumption stands in a turn that is predicated off. So the result is compared first.
             except AssumedError:
                 assumed = False
                 mine = self.run(kernel, inputs, order=order, slow=slow, assumed=False)
@@ -351,11 +360,15 @@ class ReferenceRuns:
         if self._stop():
             raise UndecidedError("the check was stopped, or takes too long")
         table = configs.load("passes-check")["inputs"]
+        # If the reference has dots of tf32, both sides are computed exactly, and differ by no rounding; if it
+        # has none, a pass that makes one tf32 has to be seen.
         rounds = self.kernel is not None and not self.kernel.tf32
         if isinstance(kernel, LoweredKernel):
             values = tuple(argument.value for argument in self.given[inputs.arguments])
             reference, grid, limit = self.memories[inputs], tuple(table["grid"]), table["llvm-steps"]
             return kernel.run(values, reference, inputs.program, grid, limit, seen, rounds=rounds)
+        # Numbers that are only compared and moved may be large, which tells them from any default; sums may
+        # not.
         scale = _SCALE if self.kernel is None or self.kernel.compares else 1
         memory = RecordingMemory(inputs.seed + 1, inputs.contents, flags(kernel.function), scale=scale)
         run = EvaluatedProgram(
@@ -373,6 +386,7 @@ class ReferenceRuns:
         run.seen = seen
         values = tuple(argument.value for argument in self._arguments(kernel, inputs))
         steps = run.launch(kernel.main, fitting(values, kernel.function.regions[0].blocks[0].args))
+        # The first run under these inputs is the reference's: others are limited by its number of operations.
         if inputs not in self._steps:
             self._steps[inputs] = steps
             self._spent += run.elements + _STEP * steps

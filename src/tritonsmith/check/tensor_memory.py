@@ -162,6 +162,7 @@ def _multiply(
         if bool(arrival.pred):
             memory[...] = product(memory if bool(arrival.use_accumulator) else np.zeros_like(memory))
 
+    # A product without barriers and without `is_async` is waited for by its lowering.
     if attribute(operation, "is_async") is None and not arrival.barriers:
         run.flight.wait_products()
         compute()
@@ -259,6 +260,7 @@ def scale_factors(value: Array) -> Array:
     """Return scales as floats, from bits of e8m0 or from floats."""
     if value.dtype.kind != "i":
         return value.astype(np.float32)
+    # 2 to the power of bits - 127, and NaN for 255, as OCP's e8m0 has it; there is neither a sign nor a zero.
     bits = unsigned(value).astype(np.int32)
     return np.where(
         bits == _NAN, np.float32(np.nan), np.ldexp(np.float32(1), np.minimum(bits, _NAN - 1) - _BIAS)

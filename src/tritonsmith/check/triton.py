@@ -139,6 +139,7 @@ def load(
     if mask is None:
         elements: Array = run.memory.load(pointer, dtype)
         return elements.astype(np.bool_) if dtype == np.bool_ else elements
+    # Masked lanes are not read at all: their addresses may be anything.
     mask = np.broadcast_to(mask, pointer.shape)
     elements = (
         np.zeros(pointer.shape, dtype) if other is None else np.array(np.broadcast_to(other, pointer.shape))
@@ -212,12 +213,15 @@ def rounded(run: AnyRun, operation: Operation, left: Array, right: Array) -> tup
 def to_tf32(value: Array) -> Array:
     """Round numbers of fp32 to those that a tensor core of tf32 takes."""
     bits = np.ascontiguousarray(value).view(np.uint32)
+    # Half of the last kept bit is added, and the bits below are cut: rounding to nearest, ties away from 0,
+    # as cvt.rna.tf32.f32 does.
     near = ((bits + np.uint32(1 << 12)) & np.uint32(0xFFFF_E000)).view(np.float32).reshape(value.shape)
     return np.where(np.isfinite(value), near, value)
 
 
 def dot(left: Array, right: Array, accumulator: Array) -> Array:
     """Multiply matrices: summed in fp64 or int64, and rounded once."""
+    # Exact for the inputs of a check, so that the order of the sum, which passes change, does not matter.
     wide = np.int64 if accumulator.dtype.kind == "i" else np.float64
     with np.errstate(all="ignore"):
         product = np.matmul(_widened(left, wide), _widened(right, wide))
@@ -237,6 +241,7 @@ def _widened(value: Array, wide: type[np.float64 | np.int64]) -> Array:
 def _reduce(run: TensorProgram, operation: Operation, *values: Array) -> tuple[Array, ...]:
     """Combine halves until one element is left: the order is undefined, and this one is quick."""
     axis = integer(operation, "axis")
+    # Halves combine as whole arrays, in log2(n) calls of the region instead of n.
     parts = [np.moveaxis(value, axis, 0) for value in values]
     while (count := parts[0].shape[0]) > 1:
         half = count // 2
@@ -254,6 +259,8 @@ def _reduce(run: TensorProgram, operation: Operation, *values: Array) -> tuple[A
 def _combined(run: TensorProgram, operation: Operation, values: tuple[Array, ...]) -> tuple[Array, ...]:
     """Apply a function of scalars to all elements at once; one by one where it makes tensors of them."""
     region = operation.regions[0]
+    # A combine function of scalars works on arrays as it is, since operations broadcast; `tl.arange` in it,
+    # or a function that makes tensors, does not.
     if not np.ndim(values[0]) or not _makes_tensors(run, region):
         results: tuple[Array, ...] = run.region(region, values)
         return results
@@ -310,6 +317,7 @@ def _clampf(
 
 @OPERATIONS.known("tt.mulhiui")
 def _mulhiui(_run: TensorProgram, _operation: Operation, left: Array, right: Array) -> tuple[Array]:
+    # The product of 64-bit integers needs 128 bits, which only Python's own integers have.
     if left.dtype.itemsize == _SINGLE:
         high = (unsigned(left).astype(np.uint64) * unsigned(right)) >> np.uint64(32)
         return (high.astype(np.uint32).view(np.int32),)
@@ -389,6 +397,7 @@ def _atomic_cas(
 
 def _lanes(at: Array, chosen: Array) -> list[Array]:
     """Return groups of lanes that can act at once: all, or single lanes where two have one address."""
+    # Which of two lanes with one address comes first is undefined, so the order of lanes is as good as any.
     if np.unique(at[chosen]).size == chosen.size:
         return [chosen] if chosen.size else []
     return [np.asarray([lane]) for lane in chosen]

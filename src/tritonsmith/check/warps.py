@@ -53,6 +53,7 @@ class Turns:
         return result
 
     def _part(self, number: int, part: Callable[[], Any]) -> Any:
+        # Threads are only a way to stop in the middle of a partition: never do two run at the same time.
         with self._moved:
             self._moved.wait_for(lambda: self.now == number)
         result = None
@@ -73,6 +74,7 @@ class Turns:
         """Let the others run while this part waits; False if they wait as well, or if one has failed."""
         number = self.now
         self.waiting.add(number)
+        # If all living parts have waited since a barrier last moved, none of them can move one: a deadlock.
         if stuck := self.waiting.issuperset(self.alive):
             self.waiting.discard(number)
         else:
@@ -94,6 +96,7 @@ class Turns:
     def _after(self, number: int) -> int:
         place = self.alive.index(number) + 1
         following = [*self.alive[place:], *self.alive[:place]]
+        # The slow part runs when nobody else can: whoever reads what it has yet to write shows it.
         quick = [part for part in following if part not in (self.slow, number) and part not in self.waiting]
         return quick[0] if quick else following[0]
 

@@ -33,6 +33,7 @@ def _lanes(run: ThreadBlock, value: Array, source: Array) -> Array:
 
 @THREADED.known("rocdl.readfirstlane")
 def _readfirstlane(run: ThreadBlock, _operation: Operation, value: Array) -> tuple[Array]:
+    # "First" is the first active lane of each wave, so that a wave that diverged agrees on one value.
     first = np.argmax(run.mask.reshape(-1, run.warp), axis=1)
     return (_lanes(run, value, np.repeat(first, run.warp)),)
 
@@ -73,6 +74,7 @@ def _dpp(run: ThreadBlock, operation: Operation, old: Array, value: Array) -> tu
         inside, source = lane >= 32, np.full(lane.shape, 31)  # noqa: PLR2004
     else:
         raise UnsupportedIrError(f"rocdl.update.dpp {control:#x}")
+    # Lanes without a source are computed as well, from themselves, and replaced below.
     moved = _lanes(run, value, np.where(inside, source, lane))
     bound = run.spread(np.zeros((), value.dtype)) if integer(operation, "boundCtrl") else run.spread(old)
     rows, banks = integer(operation, "rowMask"), integer(operation, "bankMask")
@@ -93,6 +95,7 @@ def _buffer(
     address, stride, size, _ = rsrc
     if (run.spread(stride) & 0x3FFF)[run.mask].any():
         raise UnsupportedIrError("a buffer with a stride")
+    # Offsets and sizes are unsigned 32 bits in the hardware: a negative one is far outside, which reads 0.
     from_base = run.spread(offset).astype(np.int64) & 0xFFFF_FFFF
     inside = from_base + width <= run.spread(size).astype(np.int64) & 0xFFFF_FFFF
     return run.spread(address) + from_base + (run.spread(scalar).astype(np.int64) & 0xFFFF_FFFF), inside

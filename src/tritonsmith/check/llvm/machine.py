@@ -79,6 +79,7 @@ class LockstepRun(ThreadBlock):
             for block, mask, arguments in self._ways(terminator, operands):
                 self.mask = mask
                 self._set(block.args, arguments)
+                # Threads that wait there already are joined, and run as one from here on.
                 at = order[block]
                 waiting[at] = waiting[at] | mask if at in waiting else mask
         self.mask = active
@@ -120,6 +121,7 @@ class LockstepRun(ThreadBlock):
         """Set values for the active threads; the others keep what they had."""
         whole = bool(self.mask.all())
         for name, value in zip(names, values, strict=True):
+            # Threads that are elsewhere keep their value, which they may read when they come back.
             old = None if whole else self._values.get(name)
             self._values[name] = value if old is None else merge(self.mask, value, old)
 

@@ -35,6 +35,8 @@ class ByteMemory:
         """Return the memory that the reference began with, which is built once and copied."""
         if not isinstance(reference, RecordingMemory):
             return cls(reference, pointees)
+        # Each text in LLVM's dialect begins with the same memory, and painting it takes longer than to copy
+        # it.
         if reference.image is None:
             reference.image = cls(reference, pointees)
         memory: ByteMemory = copy(reference.image)
@@ -60,8 +62,9 @@ class ByteMemory:
             slots = np.concatenate((self._slots, np.arange(first, first + fresh.size)))
             order = np.argsort(pages)
             self._pages, self._slots = pages[order], slots[order]
+            # Twice as much as needed: pages come one by one, and each growth copies all.
             if (needed := pages.size << _PAGE) > self._data.size:
-                more = np.zeros(needed, np.uint8)  # twice as much
+                more = np.zeros(needed, np.uint8)
                 self._data, self._state = np.append(self._data, more), np.append(self._state, more)
             place = np.searchsorted(self._pages, page)
         positions: Array = (self._slots[place] << _PAGE) + (at & (1 << _PAGE) - 1)
@@ -114,6 +117,8 @@ class ByteMemory:
         memory = GlobalMemory(self._reference.seed, self._reference.contents, self._reference.flags)
         expected = self._reference.written
         left = self._state == _WRITTEN
+        # Lowered code may write an element in parts, or several at once: bytes become elements as the
+        # reference wrote them. A part of an element stays a rest.
         for number, dtype in enumerate(expected.dtypes):
             at = expected.at[expected.kinds == number]
             if not at.size:
@@ -126,9 +131,8 @@ class ByteMemory:
             left[index[whole]] = False
         slots = np.flatnonzero(left)
         rest = self._addresses(slots)
-        mine = np.asarray(
-            [(where(address)[0] or 0) < arguments for address in rest.tolist()], np.bool_
-        )  # few
+        # What is written beyond the reference's elements is compared as bytes: there are few, if any.
+        mine = np.asarray([(where(address)[0] or 0) < arguments for address in rest.tolist()], np.bool_)
         memory.store(rest[mine], self._data[slots[mine]])
         return memory
 

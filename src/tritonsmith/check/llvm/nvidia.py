@@ -71,6 +71,7 @@ def _shfl(
     run.warps()
     if integer(operation, "return_value_and_is_valid") or attribute(operation, "return_value_and_is_valid"):
         raise UnsupportedIrError("nvvm.shfl.sync with a predicate")
+    # The clamp operand holds two numbers: bits 0 to 4 the last lane, bits 8 to 12 the mask of a segment.
     kind = text(attribute(operation, "kind")).split()[-1].rstrip(">")
     lane = np.arange(run.threads) % _LANES
     by, clamp = run.spread(by) & 31, run.spread(clamp)
@@ -122,6 +123,8 @@ def mma(
         [run.spread(register).reshape(-1, _LANES) for register in part] for part in parts
     )
     warps, lane = run.threads // _LANES, np.arange(_LANES)
+    # PTX ISA, "Matrix fragments for mma.m16n8k16" and its kin: a lane's group, a quarter of its number, is
+    # its row of A and C and its column of B; its place in the group is where it begins along the sum.
     group, inner, each = lane >> 2, lane & 3, 4 // dtype.itemsize
     matrix, other = np.zeros((warps, _ROWS, depth), dtype), np.zeros((warps, depth, 8), dtype)
     element = np.arange(each)

@@ -66,6 +66,7 @@ def lane_by_lane(plain: str) -> Handler:
     function = arith.OPERATIONS[plain]
 
     def run(run: ThreadBlock, operation: Operation, *values: Value) -> Values:
+        # Some functions of arith distinguish operations by the name of what runs.
         run.name = plain
         if not isinstance(values[0], tuple):
             return function(run, operation, *values)
@@ -229,6 +230,7 @@ def _call(run: ThreadBlock, operation: Operation, *values: Value) -> Values:
         return run.call(name, values)
     if name == "__ockl_get_num_groups":
         return (np.asarray(np.int64(run.grid[_lane(values[0])])),)
+    # Older releases call intrinsics where newer ones have operations: the functions are the same.
     if name.startswith(_REGISTERS):
         run.name = name.removeprefix("llvm.")
         if (register := run.operations.get(run.name)) is not None:

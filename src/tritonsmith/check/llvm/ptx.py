@@ -63,6 +63,7 @@ class Registers:
 
 @THREADED.known("llvm.inline_asm")
 def _inline_asm(run: ThreadBlock, operation: Operation, *values: Value) -> Values:
+    # `$$` is a dollar sign of the assembly, `$0` a register: the former is put out of the way first.
     code = text(attribute(operation, "asm_string")).strip('"')
     code = code.replace("\\0A", "\n").replace("\\09", " ").replace("$$", "\0")
     constraints = [
@@ -176,6 +177,7 @@ def _store(registers: Registers, match: re.Match[str], operands: list[str]) -> N
 def _copy(registers: Registers, _match: re.Match[str], operands: list[str]) -> None:
     """Run cp.async at once; where the size of the source is 0, zeros are written."""
     target, source, count, *source_size = operands
+    # At once is one of the orders that hardware may take; waits are checked in Triton's own IR, not here.
     run, size = registers.run, int(count, 0)
     filled = run.spread(registers.read(source_size[0])).astype(np.int64) if source_size else run.spread(size)
     if len(source_size) > 1 or not np.isin(filled, (0, size)).all():
