@@ -22,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 KERNEL = HERE.parent / "src" / "tritonsmith" / "compiler" / "examples" / "tiled_matmul.py"
 TYPES = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16"
-SIGNATURE = f"{TYPES},TILE_M=64,TILE_N=64,TILE_K=32"
+SIGNATURE = f"{TYPES},TILE_M={{tile}},TILE_N={{tile}},TILE_K=32"
 SMITH = Path(sys.executable).with_name("tritonsmith")
 DUMPING = {
     "MLIR_ENABLE_DUMP": "1",
@@ -54,11 +54,11 @@ print(json.dumps({
 LIST = """
 import sys, time
 from pathlib import Path
-from tritonsmith.compiler.dump import index, select
+from tritonsmith.compiler.dump import index
 from tritonsmith.inspect.passes import pipeline_table
 began = time.perf_counter()
 made = index.read(Path(sys.argv[1]))
-kernel = select.kernel(made, "")
+kernel = index.choose_kernel(made, "")
 pipeline_table.table(made, kernel, pipeline_table.rows(made, kernel.name))
 print(time.perf_counter() - began)
 """
@@ -75,11 +75,12 @@ def main() -> int:
     )
     parser.add_argument("--megabytes", type=int, default=1000, metavar="N", help="of a large dump (1000)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="best of so many (3)")
+    parser.add_argument("--tile", type=int, default=64, metavar="N", help="rows and columns of a tile (64)")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         place = Path(folder)
         log = place / "log"
-        overhead(asked.python, place, log, asked.rounds)
+        overhead(asked.python, SIGNATURE.format(tile=asked.tile), place, log, asked.rounds)
         large = place / "large"
         grow(log, large, asked.megabytes * 1_000_000)
         rates(large, place, asked.rounds)
@@ -87,11 +88,11 @@ def main() -> int:
     return 0
 
 
-def overhead(python: str, place: Path, log: Path, rounds: int) -> None:
+def overhead(python: str, signature: str, place: Path, log: Path, rounds: int) -> None:
     """A compile that writes its dump to a file, and `passes.dump`."""
     bare = dump = float("inf")
     home = {"TRITONSMITH_HOME": str(place / "home")}
-    flags = [f"{KERNEL}", "--signature", SIGNATURE, "--target", "cuda:90", "--python", python]
+    flags = [f"{KERNEL}", "--signature", signature, "--target", "cuda:90", "--python", python]
     for _ in range(rounds):
         bare = min(
             bare,
