@@ -113,17 +113,20 @@ def flags(folders: Folders | None) -> tuple[str, ...]:
 def relocatable(folders: Folders | None) -> tuple[str, ...]:
     """Return the options under which a precompiled header is identical in every build folder.
 
-    Files that use it need them too. It is read relative to the reader's sysroot, which on Linux serves
-    nothing else in clang's frontend. The map makes the absolute paths of debug information relative. Other
-    paths, above all the LLVM's, stay absolute, so the define keeps the header from other workspaces.
+    Files that use it need them too.
     """
     if not folders:
         return ()
     build = folders.build
     return (
+        # Such a header is read relative to the reader's sysroot, which on Linux serves nothing
+        # else in clang's frontend.
         "SHELL:-Xclang -relocatable-pch",
         f"{_SYSROOT}{build}",
+        # The map makes the absolute paths of debug information relative.
         f"-fdebug-prefix-map={build}=.",
+        # Other paths, above all the LLVM's, stay absolute: the define keeps the
+        # header from other workspaces.
         f"-DTRITONSMITH_WORKSPACE_{digest(str(folders.base))}",
     )
 
@@ -167,8 +170,10 @@ def problems(
 def _relative(folders: Folders) -> dict[str, str]:
     return {
         "CCACHE_BASEDIR": str(folders.base),
+        # The current folder is in the key as soon as there is debug information.
         "CCACHE_NOHASHDIR": "1",
-        "CCACHE_ABSSTDERR": "1",  # errors name files as everybody knows them
+        # Errors name files as everybody knows them, though the compile saw relative paths.
+        "CCACHE_ABSSTDERR": "1",
     }
 
 
@@ -183,6 +188,8 @@ def _remote(settings: CacheSettings, ccache: Tool) -> dict[str, str]:
         )
     old = bool(version) and version < _REMOTE_STORAGE
     name = "CCACHE_SECONDARY_STORAGE" if old else "CCACHE_REMOTE_STORAGE"
+    # Read-only by default: whoever may write there decides what everybody links, so only the
+    # one trusted writer (CI) may.
     attribute = "" if settings.remote_write else "|read-only=true"
     # Compilers are identified by content: on several machines, the same compiler has different time stamps.
     return {name: f"{settings.remote}{attribute}", "CCACHE_COMPILERCHECK": "content"}

@@ -121,6 +121,7 @@ def error_of(prepared: SanitizedRun) -> tuple[str, Sequence[str]]:
         return first_error(prepared.folder, prepared.sanitizer)
     report = untrusted.text_if_any(prepared.folder / _REPORTS)
     head, lines = compute_sanitizer.first_error(report)
+    # Silence proves nothing unless the tool came to its summary.
     if not head and not compute_sanitizer.finished(report):
         raise SmithError(f"{prepared.sanitizer} did not finish", where=prepared.folder, why=report or None)
     return head, lines
@@ -177,6 +178,7 @@ def execute(prepared: SanitizedRun, space: Workspace, show: Callable[[bytes], No
     try:
         space.run(Plan(TASK, (prepared.step,)), TASK, quiet=True, log=log, tap=Tap(show, lambda: None))
     except CommandFailedError as failure:
+        # As a shell reports a signal.
         return failure.code if failure.code >= 0 else 128 - failure.code
     return 0
 
@@ -223,13 +225,15 @@ def _variables(row: Mapping[str, Any], runtime: Path, folder: Path, symbolizer: 
         name: ":".join([*parts, *filter(None, [os.environ.get(name, "")])])
         for name, parts in options_of.items()
     }
+    # First in the list: ASan aborts if its runtime is not the first library. Python itself is not
+    # instrumented, so it is not linked with it.
     preloaded = filter(None, [str(runtime), os.environ.get("LD_PRELOAD", "")])
     named = {row["variable"].replace("_OPTIONS", "_SYMBOLIZER_PATH"): symbolizer} if symbolizer else {}
     return {**joined, **named, "LD_PRELOAD": os.pathsep.join(preloaded)}
 
 
 def _check_loaded(row: Mapping[str, Any], python: Path, environ: Mapping[str, str]) -> None:
-    """Check that the runtime is really loaded in this Python: otherwise the sanitizer finds nothing."""
+    """Check that the runtime is really loaded in this Python."""
     # Tried for real: a Python that is linked statically, or setuid, ignores LD_PRELOAD without a word.
     asks = f"import ctypes; ctypes.CDLL(None).{row['symbol']}"
     options = {row["variable"]: environ[row["variable"]].partition(":")[2]}

@@ -14,7 +14,7 @@ _SHELL_WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+""")
 
 
 def command(task: str, *words: object, **flags: object) -> str:
-    """`invoke TASK` with these `arguments`."""
+    """Return `invoke TASK` with these `arguments`."""
     text = arguments(*words, **flags)
     return f"invoke {task} {text}" if text else f"invoke {task}"
 
@@ -45,7 +45,7 @@ def flag_words(name: str, value: object) -> list[str]:
 
 
 def flag_of(name: str) -> str:
-    """`--num-warps` for `num_warps`, and `--from` for `from_`."""
+    """Return `--num-warps` for `num_warps`, and `--from` for `from_`."""
     return f"--{name.strip('_').replace('_', '-')}"
 
 

@@ -18,7 +18,7 @@ _REPOSITORY = _PACKAGE.parents[1]
 
 
 def data_dir(name: str) -> Path:
-    """Folder of data files that ship with the tool: `configs`, `envs` or `docs`.
+    """Return the folder of data files that ship with the tool: `configs`, `envs` or `docs`.
 
     In a checkout (and in an editable install of one) it is the top-level folder of that name; in a
     wheel it is inside the package.
@@ -41,7 +41,7 @@ def page(name: str) -> str:
 
 
 def made(kind: type[T], row: Mapping[str, Any]) -> T:
-    """A data class of a table: lists become tuples, and a key without a field of that name is left out.
+    """Make a data class of a table: lists become tuples, and keys without a field are left out.
 
     Raises:
         TypeError: a key is missing, which is a bug.

@@ -96,7 +96,7 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
 
 
 def exact_text(path: Path) -> str:
-    """The text of a file with all of its bytes: those that are not UTF-8 are surrogates, line ends stay.
+    """Return the text of a file with all of its bytes: line ends stay, and surrogates are no UTF-8.
 
     For files that are changed, and keep what somebody else wrote: see `exact_bytes`.
 
@@ -293,7 +293,7 @@ def _shapes(kind: Hashable) -> dict[str, tuple[frozenset[Any], frozenset[Any]]]:
 
 
 def _shape(hint: Any) -> tuple[frozenset[Any], frozenset[Any]]:
-    """Python types of a value, and of its items; no item types if they may be anything."""
+    """Return the Python types of a value, and of its items; no item types if they may be anything."""
     origin, inner = get_origin(hint), get_args(hint)
     if not inner:
         return frozenset({hint, int} if hint is float else {hint}), frozenset()

@@ -200,7 +200,7 @@ def _other_llvm(cache: CmakeCache, prefix: Path) -> Iterator[Finding]:
 
 
 def _below(path: Path, prefix: Path) -> bool:
-    """Compare by name and by resolved path: either may go through a link."""
+    """Report whether a path lies below a prefix, by name or after links are followed."""
     return path.is_relative_to(prefix) or path.resolve().is_relative_to(prefix.resolve())
 
 

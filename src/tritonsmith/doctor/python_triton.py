@@ -199,6 +199,8 @@ def _wanted_llvm(python: PythonEnv, subject: DoctorContext) -> tuple[str, str]:
     """Return the expected LLVM, and its origin: the checkout's pin, or that version's published wheel."""
     owners = package_owners.owners(python.distributions)
     tree = sources(subject)
+    # An editable install belongs to the checkout; a wheel was built by somebody else,
+    # with the LLVM of the table.
     if any(owner.editable for owner in owners):
         return (tree.pin.commit, "the checkout's pin is") if tree and tree.pin else ("", "")
     for owner in owners:

@@ -79,9 +79,11 @@ def redactor(folders: Mapping[Path, str]) -> Redactor:
     home, node = _home(), platform.node()
     places = {home: "~", **folders}
     known = {str(form): label for folder, label in places.items() for form in (folder, folder.resolve())}
+    # The longest first: the workspace is mostly below the home folder.
     listed = sorted(known.items(), key=lambda item: -len(item[0]))
     names = {_user(): "<user>", node: "<host>", node.partition(".")[0]: "<host>"}
     names |= {home.name: "<user>"} if home.parent in _HOMES else {}
+    # A short name occurs in other words, and a common one identifies nobody.
     shown = [(name, label) for name, label in names.items() if len(name) >= _SHORT and name not in _COMMON]
     return Redactor(tuple(item for item in listed if item[0] != "/"), tuple(shown))
 
@@ -109,6 +111,7 @@ def _last_part(whole: str) -> str:
     if Path(path).parent in _HOMES:
         return "…/<user>"
     system = any(path == root or path.startswith(f"{root}/") for root in _SYSTEM)
+    # System paths say something and identify nobody; what users choose may name them or their employer.
     if system and not path.startswith(_SHARED_MEMORY):
         return whole
     return f"…/{path.rpartition('/')[2]}"

@@ -190,6 +190,7 @@ def for_issue(subject: DoctorContext, findings: tuple[Finding, ...], *, deep: bo
         "",
         "</details>",
     ]
+    # The whole block at once and last: whatever a row says, a path or a name in it is found.
     return hide("\n".join(lines))
 
 

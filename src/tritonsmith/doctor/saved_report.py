@@ -206,7 +206,8 @@ def _python(version: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _torch(version: str, *, exact: bool) -> Iterator[str]:
-    """Yield differences of torch: `up` installs only CPU builds; those for a GPU bring their own Triton."""
+    """Yield differences of torch."""
+    # `up` installs builds for the CPU only: those for a GPU require a Triton of their own.
     if version and not exact:
         yield f"PyTorch: {version} there, none here: not a release"
     elif version and not version.endswith("+cpu"):

@@ -126,6 +126,7 @@ def known(subject: DoctorContext) -> Iterator[Finding]:
 
 def _problem(subject: DoctorContext, name: str, in_tree: frozenset[str]) -> Finding | None:
     version, row = subject.triton_version, variables.find(name)
+    # setup.py reads some options from the environment, CMake none.
     if name in eras.option_names() and name not in variables.table():
         return _cmake_option(subject, name)
     if row and row.is_inert(version):
@@ -133,6 +134,7 @@ def _problem(subject: DoctorContext, name: str, in_tree: frozenset[str]) -> Find
         if row.still:
             why = f"in {triton_name(version)} only {row.still} read it, not Python"
         return None if row.unless in subject.environ else _useless(subject, row, name, why)
+    # The checkout's own files decide before the table: a development tree reads what no release does.
     if name in in_tree or (row and row.exists(version)):
         return None
     if row:
@@ -235,6 +237,7 @@ def _wrong_paths(subject: DoctorContext) -> Iterator[Finding]:
 
 def _path_problem(row: TritonVariable, text: str) -> str:
     path = Path(text)
+    # CMake resolves it against its build folder, so it names something else than in the shell.
     if row.effect == "dependency" and not path.is_absolute():
         return "the path is relative, and CMake resolves it against its build folder (triton#4463)"
     if row.kind in ("folder", "folders") and not path.is_dir():

@@ -227,16 +227,14 @@ def _files(checkout: _Checkout) -> Iterator[UniqueWork]:
 
 
 def _ignored_clones(checkout: _Checkout, *, shallow_ones: bool) -> Iterator[UniqueWork]:
-    """Yield repositories in folders that git ignores.
-
-    `shallow_ones` names all of the first two levels, such as `llvm-project/`, whose clone is expensive. CMake
-    fetches repositories into deeper folders: of these, only work that no remote has counts.
-    """
+    """Yield repositories in folders that git ignores; `shallow_ones` names all of the first two levels."""
     near = []
     for name in (line for line in checkout.status("--ignored") if line.startswith("!! ")):
         top = checkout.files / name.removeprefix("!! ")
         for inside in _repositories(top):
             where = inside.files.relative_to(checkout.files)
+            # A clone near the top, such as `llvm-project/`, is expensive to make again. CMake fetches
+            # repositories into deeper folders: of these only work that no remote has counts.
             if shallow_ones and len(inside.files.relative_to(top).parts) < 2:  # noqa: PLR2004 - levels
                 near.append(str(where))
             else:
@@ -299,7 +297,7 @@ def _reflog(checkout: _Checkout, *refs: str) -> list[tuple[str, str]]:
 
 
 def _results(checkout: _Checkout) -> Iterator[tuple[str, str]]:
-    """Yield entries of HEAD's reflog, without the steps of a finished rebase: its result has them."""
+    """Yield entries of HEAD's reflog, without the steps of a finished rebase."""
     finished = False
     for commit, how in _reflog(checkout, "HEAD"):
         stage = match["stage"] if (match := _REBASE.match(how)) else ""
@@ -323,7 +321,7 @@ def _unreachable(checkout: _Checkout, tips: Iterable[str], *staying: str) -> tup
 
 
 def _submodules(checkout: _Checkout) -> Iterator[UniqueWork]:
-    """Yield the work in submodules, checked out or not: their repositories go with git's folder."""
+    """Yield the work in submodules, checked out or not."""
     checked_out = []
     for line in checkout.names("ls-files", "-s"):
         name = line.partition("\t")[2]
@@ -344,7 +342,7 @@ def _submodules(checkout: _Checkout) -> Iterator[UniqueWork]:
 
 
 def _whole(inside: _Checkout, what: str) -> Iterator[UniqueWork]:
-    """Yield the work in a repository that goes as a whole: only its remotes stay."""
+    """Yield the work in a repository that is deleted as a whole."""
     bare = inside.git == inside.files
     for work in () if bare else (*_files(inside), *_under_way(inside.folder)):
         yield UniqueWork(f"{what}: {work.what}", work.items)

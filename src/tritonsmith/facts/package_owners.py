@@ -335,7 +335,8 @@ def _egg_link(link: Path, stem: str) -> Distribution:
 
 
 def _how_owned(info: Path, record: bytes) -> str:
-    if record.startswith(_BELOW) or b"\n" + _BELOW in record:  # torch's RECORD has 1.5 MB: no regex
+    # torch's RECORD has 1.5 MB: no regular expression.
+    if record.startswith(_BELOW) or b"\n" + _BELOW in record:
         return "RECORD"
     return "top_level.txt" if _names_package(info) else ""
 

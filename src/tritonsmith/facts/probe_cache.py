@@ -61,11 +61,14 @@ def remembered(question: str, file: Path, answer_of: Callable[[], str | None]) -
     """
     identity = _identity(file)
     memory = _memory() if identity else None
+    # The path is a part of the question, and the file behind its links of the identity: an
+    # update-alternatives link that leads elsewhere is asked again.
     if memory and question in memory.answers and memory.answers[question][0] == identity:
         return memory.answers[question][1]
     answer = answer_of()
     if memory and identity and answer is not None:
-        memory.answers.pop(question, None)  # so that the newest come last
+        # The newest come last, so that the oldest are dropped.
+        memory.answers.pop(question, None)
         memory.answers[question] = (identity, answer)
         memory.learned = True
     return answer
@@ -104,12 +107,15 @@ def _read(file: Path) -> Memory:
 def _answers_for_itself(program: Path) -> bool:
     """Return whether this very file answers, not another found by its name or the environment."""
     real = program.resolve()
+    # `/usr/lib/ccache/clang++` is a link to ccache, which runs another clang++ on PATH.
     if real.name in _STAND_FOR_OTHERS and program.name != real.name:
         return False
+    # Scripts of the tool's own packages are rewritten with these.
     if program.parent == Path(sys.executable).parent:
-        return True  # scripts of packages too, which are written anew with these
+        return True
     try:
         with untrusted.opened(real) as file:
+            # What a script answers may depend on the environment (pyenv, update-alternatives).
             return file.read(2) != b"#!"
     except OSError:
         return False

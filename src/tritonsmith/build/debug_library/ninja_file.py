@@ -202,7 +202,7 @@ def _program(compilation: Compilation, table: Table) -> Path:
 
 
 def _table_arguments(compilation: Compilation, table: Table) -> tuple[str, ...]:
-    """Return the command that LLVM's `tablegen()` uses: the lists' folder first, then LLVM's own headers."""
+    """Return the command that LLVM's `tablegen()` uses."""
     # An installed LLVM may lack the `.td` files.
     project = compilation.sources.path
     folders = (

@@ -118,6 +118,8 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
             "for a distribution's LLVM, use the source package with its patches (Debian: apt source)",
         ],
     )
+    # Only headers that this LLVM lacks: generated again, the others might differ from
+    # those that it was built with.
     tables = tuple(table for table in library.tables if table.output.name in reached.missing)
     compiled = {f"{source.name}.o" for source in library.sources}
     kept = tuple(member for member in members if member.name not in compiled)

@@ -185,7 +185,8 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Librar
 
 
 def _containing(root: Path, texts: tuple[str, ...]) -> Iterator[Path]:
-    """Yield files with one of these texts at the start of a name: `XBase<` does not match `AffineXBase<`."""
+    """Yield files with one of these texts at the start of a name."""
+    # `XBase<` must not match `AffineXBase<`.
     pattern = re.compile(rb"(?<!\w)(?:%s)" % b"|".join(re.escape(text.encode()) for text in texts))
     for file in sorted(root.rglob("*.cpp")):
         content = untrusted.read_bytes(file).replace(b"\r\n", b"\n")

@@ -63,6 +63,8 @@ def plan(inputs: Inputs, python: PythonEnv | None, debian: str, out: Path) -> Pl
         FactError: the build uses something that no Debian package provides, or this is not Debian.
     """
     match = _DEBIAN_LLVM.fullmatch(str(inputs.llvm.prefix))
+    # An image is only worth having if it builds what this machine builds: every program must
+    # come from the same packages.
     if match is None or not debian or python is None or _foreign(inputs):
         raise FactError(
             "this environment cannot be put into a container yet",
@@ -70,6 +72,7 @@ def plan(inputs: Inputs, python: PythonEnv | None, debian: str, out: Path) -> Pl
             why="containers have what this Debian has: its LLVM, clang, lld, ccache and Python",
             hints=["use an environment whose LLVM is Debian's: [llvm] dir = '/usr/lib/llvm-19'"],
         )
+    # The plan is the same object that a build here would run, with the container's paths.
     script = recipe.plan(_inside(inputs, python)).shell()
     copied = sorted(set(re.findall(rf"{re.escape(str(_PACKAGE))}/([\w./-]+)", script)))
     script = script.replace(str(_PACKAGE), str(_FILES))

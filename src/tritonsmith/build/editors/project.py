@@ -151,7 +151,8 @@ class EditorProject:
                 f"triton-opt {run}", opt, ("{file}", run, *_AS_TESTS, "-o", "/dev/null"), {}, stop, "mlir"
             )
         if python := self.found.get("python"):
-            fresh = {"TRITON_ALWAYS_COMPILE": "1"}  # else a kernel of the cache runs no pass
+            # A kernel from the cache runs no pass, and no breakpoint is hit.
+            fresh = {"TRITON_ALWAYS_COMPILE": "1"}
             yield DebugLaunch("Python and the compiler", python, ("{file}",), fresh, stop, "python")
 
     @property

@@ -63,6 +63,7 @@ def prepare(
     # Only these providers compile; the preflight predicts failures of compiles.
     if choice.provider in ("source", "store") and choice.plan.steps:
         warnings += _preflight(request, settings, means, store, force=force)
+        # Entries are shared: what is configured again here is rebuilt for everybody.
         others = _others(store, space, settings.name, choice.entry) if again else ""
         if others:
             warnings.append(f"{choice.entry} is also used by {others}; changes are rebuilt for all of them")

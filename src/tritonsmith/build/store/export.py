@@ -54,7 +54,7 @@ def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) ->
     manifest = entry.manifest
     if manifest is None or entry.status != "ready":
         raise FactError(f"{entry.name} cannot be exported", why=entry.problem or f"it is {entry.status}")
-    # Otherwise the damage would first be noticed on another machine.
+    # The damage would first be noticed on another machine.
     if broken := verify.problems(entry, quick=True):
         hints = [
             f"`{command('store --verify', name=entry.name)}` lists all problems",
@@ -84,10 +84,11 @@ def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) ->
 
 
 def _upload(archive: Path, url: str, space: Workspace) -> Plan:
-    """Upload the archive, then its checksum: if the checksum exists, the archive is complete."""
+    """Return the plan that uploads an archive and its checksum."""
     return Plan(
         "upload",
         (
+            # The checksum comes last: where it exists, the archive is complete.
             Upload(archive, url, phase=PHASE_UPLOAD),
             Upload(beside(archive), f"{url}.sha256", phase=PHASE_UPLOAD),
             Remove((archive, beside(archive)), space.root, phase=PHASE_UPLOAD),
@@ -130,7 +131,8 @@ def _as_exported(manifest: StoreManifest, machine: Machine) -> StoreManifest:
     """Return the manifest without local facts, and with the libraries it is known to work with."""
     abi = manifest.abi
     known = replace(abi, glibc=abi.glibc or machine.glibc, glibcxx=abi.glibcxx or machine.glibcxx)
-    stays = manifest.debug_info == "split"  # the .dwo files, with types and variables, are not packed
+    # The .dwo files, with types and variables, are not packed: they are most of a debug build.
+    stays = manifest.debug_info == "split"
     return replace(
         manifest,
         kind="imported",
@@ -144,10 +146,11 @@ def _as_exported(manifest: StoreManifest, machine: Machine) -> StoreManifest:
 
 
 def _seconds(created: str) -> int:
-    """Convert to a time not before 1980: zip files, such as wheels, cannot hold older ones."""
+    """Return a manifest's time in seconds since 1970."""
     try:
         return int(datetime.fromisoformat(created).timestamp())
     except (ValueError, OverflowError):
+        # Not 0: zip files, such as wheels that are built from these headers, hold no time before 1980.
         return int(datetime(2000, 1, 1).astimezone().timestamp())
 
 
@@ -163,7 +166,7 @@ def _places(prefix: Path, source: Path | None) -> Iterator[tuple[str, str]]:
 
 
 def _items(prefix: Path, source: Path | None) -> Iterator[Item]:
-    """Yield all members by name: the order is reproducible on any file system."""
+    """Yield all members, sorted by name."""
     items: dict[str, Item] = {}
     table = _table()
     libraries = (f"lib/{pattern}" for pattern in table["libraries"])
@@ -173,6 +176,7 @@ def _items(prefix: Path, source: Path | None) -> Iterator[Item]:
     for folder in (*table["sources"], *table["scripts"]):
         for item in _walk(source / folder, source) if source else ():
             items[f"{SOURCES}/{item.name}"] = replace(item, name=f"{SOURCES}/{item.name}")
+    # The same tree gives the same archive on any file system.
     for name in sorted(items):
         if not _unwanted(name):
             yield _whole(items[name], items, prefix)
@@ -203,6 +207,7 @@ def _walk(path: Path, root: Path, above: tuple[Path, ...] = ()) -> Iterator[Item
         return
     real = path.resolve()
     if path.is_symlink() and real.is_relative_to(root.resolve()):
+        # An absolute link would lead to this machine's folder on the next.
         yield Item(name, os.path.relpath(real, path.parent.resolve()), link=True)
     elif path.is_file():
         yield Item(name, str(path))

@@ -105,13 +105,12 @@ def login() -> str:
 
 
 def register(store: Store, user: User) -> tuple[Step, ...]:
-    """Return the steps that register a user, and check that the entry was not deleted meanwhile.
-
-    A deletion looks for new records after removing the manifest, so one of the two sees the other.
-    """
+    """Return the steps that register a user, and check that the entry was not deleted meanwhile."""
     manifest = store.manifest(user.entry)
     return (
         *announce(store, user),
+        # A deletion looks for new records after it has removed the manifest, and this looks for the
+        # manifest after it has written the record: one of the two sees the other.
         Expect(manifest, f"{user.entry} was just deleted from the store: run the command again", phase=PHASE),
         *store.record_use(user.entry),
     )
@@ -165,6 +164,7 @@ def _records(store: Store) -> Iterator[tuple[SeenEntry, User]]:
 def _judge(record: SeenEntry, user: User, entries: tuple[StoreEntry, ...], now: float) -> dict[str, str]:
     """Return the entries that an environment uses, with the evidence."""
     if not user.entry:
+        # A record that cannot be read may name any entry.
         return {entry.name: f"cannot be checked: {user.host}" for entry in entries}
     env = Workspace(Path(user.workspace)).env(user.env)
     try:
@@ -172,9 +172,11 @@ def _judge(record: SeenEntry, user: User, entries: tuple[StoreEntry, ...], now: 
     except OSError as error:
         return {user.entry: f"cannot be checked: {error.strerror or error}"}
     if user.entry not in evidence:
+        # A workspace on another machine's disk is not gone because it is not here.
         elsewhere = user.host != socket.gethostname() and not env.path.is_dir()
         limits = configs.load("store")["gc"]
         half = any(entry.name == user.entry and entry.status == "unfinished" for entry in entries)
+        # An unfinished entry has no receipt yet that would name it.
         at_it = half and env.path.is_dir()
         fresh = 86400.0 * limits["unfinished-days"] if at_it else 3600.0 * limits["fresh-hours"]
         if elsewhere:

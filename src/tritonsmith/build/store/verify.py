@@ -63,13 +63,15 @@ def _words(value: object) -> str:
 
 
 def _archives(prefix: Path) -> Iterator[str]:
-    """Yield archives that are damaged or name missing objects: a build was interrupted or cleaned."""
+    """Yield archives that are damaged or name missing objects."""
     for path in describe_tree.libraries(prefix):
         if path.suffix != ".a" or not ar_archive.is_archive(path):
             if path.suffix == ".a":
                 yield f"lib/{path.name} is not an archive"
             continue
         try:
+            # A build was interrupted, or cleaned with `ninja -t clean`: thin archives
+            # stay, their objects do not.
             if missing := ar_archive.read(path).missing():
                 yield f"lib/{path.name} names an object that is missing or was changed: {missing}"
         except (ValueError, OSError) as error:

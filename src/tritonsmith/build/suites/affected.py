@@ -140,7 +140,8 @@ def _one(index: Index, tree: SuiteTree, file: str, affected: AffectedTests) -> s
     }
     parsers = {row["test"] for row in configs.load(CONFIG)["gpu-less"] if row.get("parses-only")}
     compiling = {test for test in tree.gpu_less if test not in parsers or _compiles(index, test)}
-    affected.compiling |= compiling  # the interpreter compiles nothing
+    # The interpreter compiles nothing.
+    affected.compiling |= compiling
     names = ", ".join(definition.name for definition in passes)
     return f"tests of lit's that run {names}: {len(tests)}; those of gpu-less that compile: {len(compiling)}"
 
@@ -194,6 +195,7 @@ def _own_passes(index: Index, file: str) -> tuple[Definition, ...]:
         and place.file == file
     )
     makers = {maker for definition in passes for maker in native.makers(definition)}
+    # A source that offers helpers to others affects whatever these do: then no single pass stands for it.
     return () if any(_declared(index, name) for name in _given(text) - makers) else passes
 
 

@@ -150,6 +150,7 @@ class SuiteTree:
 
     def _path(self, text: str) -> str:
         for path in (Path(text).expanduser().absolute(), self.root / text):
+            # A path may be meant from the current folder or from the checkout's top.
             if path.exists() and path.resolve().is_relative_to(self.root.resolve()):
                 return path.resolve().relative_to(self.root.resolve()).as_posix()
         raise UsageError(

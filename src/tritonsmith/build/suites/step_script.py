@@ -20,9 +20,8 @@ _HARMLESS_TARGETS = ("/dev/null", "/dev/stderr", "/dev/stdout")
 _OPERATORS = (";;", "&&", "||", "|&", ";", "|", "&", "(", ")", "\n")
 _REDIRECTION = re.compile(r"(?P<fd>\d*)(?P<how>&>>?|>>|>\||>&|<<<|<<|<&|<>|<|>)")
 _EXPANSION = re.compile(r"\$(\w+|[?#@*!$-])", re.ASCII)
-_PARAMETER = re.compile(
-    r"\w+(:?[-+][\w ./-]*|(##?|%%?)[\w*./-]*)?", re.ASCII
-)  # bash evaluates more in others
+# Expansions whose value bash does not evaluate again.
+_PARAMETER = re.compile(r"\w+(:?[-+][\w ./-]*|(##?|%%?)[\w*./-]*)?", re.ASCII)
 _JOINED = re.compile(r"[^ \t\n]\\\n[^ \t\n]")  # `$` and `(` on two lines are `$(` to bash
 _DEEPEST = 20  # nested `$(...)`
 
@@ -89,6 +88,7 @@ def _check_program(program: str, text: str, rules: Mapping[str, Any]) -> None:
         raise _RefusedError(f"{program[:40]} is not on the list of what may run here")
     if not any(re.fullmatch(row.get("arguments", ".*"), text, re.DOTALL) for row in rows):
         raise _RefusedError(f"{program} may not run here with these arguments: {text[:60]}")
+    # Bash splits such an expansion into words: `pip install $X` may get any option.
     if _SPLIT in text and all("arguments" in row for row in rows):
         raise _RefusedError(f"an expansion without quotes may give {program} other arguments: {text[:60]}")
 
@@ -104,6 +104,7 @@ class _ScriptReader:
     def __init__(self, script: str, depth: int = 0) -> None:
         if depth > _DEEPEST:
             raise _RefusedError("its commands are nested too deeply")
+        # Bash and this reader must agree on every character; what they may read differently is refused.
         if re.search(r"[^\n\t\x20-\x7e\x80-\U0010ffff]|\(\(", script):
             raise _RefusedError("it has control characters or arithmetic, which are not supported")
         if _JOINED.search(script):

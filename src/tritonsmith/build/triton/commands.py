@@ -247,7 +247,7 @@ def execute(prepared: PreparedBuild, session: Session) -> None:
 
 @contextmanager
 def _one_at_a_time(prepared: PreparedBuild, session: Session) -> Iterator[None]:
-    """Wait for a build of the same checkout in another environment: both write `libtriton.so` into it."""
+    """Hold the lock of a build's checkout; wait for a build of it in another environment."""
     if prepared.checkout is None:
         yield
         return

@@ -155,7 +155,7 @@ def before_llvm(
 
 
 def _about(inputs: Inputs) -> dict[str, str]:
-    """Return the facts that may change while their paths stay: the LLVM, and the compiler."""
+    """Return the facts about the LLVM and the compiler, which may change while their paths stay."""
     cxx = inputs.compilers.cxx
     return {
         "LLVM": inputs.llvm.in_words,

@@ -19,7 +19,7 @@ SCHEMA = 1
 
 
 def render(task: str, content: Mapping[str, Any]) -> str:
-    """The text of a receipt: the inputs, as commits, flags, compilers, times in seconds, sizes in bytes."""
+    """Return the text of a receipt: commits, flags, compilers, times in seconds, sizes in bytes."""
     when = datetime.now(UTC).isoformat(timespec="seconds")
     head = {"schema": SCHEMA, "task": task, "tritonsmith": __version__, "finished": when}
     plain = json.loads(json.dumps(head | dict(content), default=_plain))

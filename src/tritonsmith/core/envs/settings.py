@@ -135,7 +135,7 @@ def wanted(name: str) -> tuple[Path, dict[str, Any]]:
 
 
 def _lineage(path: Path, name: str) -> list[tuple[Path, dict[str, Any], str]]:
-    """An env file and those that it inherits from: file, table, and what names the file; the eldest first.
+    """Return an env file and those that it inherits from: file, table and given name; the eldest first.
 
     Raises:
         ConfigError, UsageError: a file is wrong or missing, or inherits from itself.
@@ -206,7 +206,8 @@ def find(name: str) -> Path:
 
 
 def name_of(path: Path) -> str:
-    """The name of an env file's environment. `Path.stem` of `...toml` depends on the version of Python."""
+    """Return the name of an env file's environment."""
+    # Not `Path.stem`, whose answer for `...toml` depends on the version of Python.
     return path.name.removesuffix(".toml")
 
 
@@ -216,7 +217,9 @@ def _is_name(name: str) -> bool:
 
 
 def _around(name: str) -> tuple[Path, ...]:
-    """Return folders above an env file as given: a link in a checkout may lead out of it."""
+    """Return the folders above an env file as it was given."""
+    # Not of the resolved path: a link in a checkout may lead out of it, and is the
+    # checkout's word all the same.
     return tuple(Path(name).expanduser().absolute().parents) if name.endswith(".toml") else ()
 
 
@@ -243,7 +246,7 @@ def _folders() -> list[Path]:
 
 
 def user_settings_file() -> Path:
-    """The user's own settings, for every environment: `settings.toml` in the platform's config folder."""
+    """Return the file of the user's own settings for every environment, in the platform's config folder."""
     override = os.environ.get("TRITONSMITH_CONFIG")
     return Path(override) if override else platformdirs.user_config_path("tritonsmith") / "settings.toml"
 
@@ -258,7 +261,7 @@ def explain(settings: Settings) -> Iterator[tuple[str, Any, str]]:
 
 
 def _read(path: Path, *, heir: bool = False) -> dict[str, Any]:
-    """A file's `section.key` to value; that of an heir may have the key `inherits` above its sections."""
+    """Return a file's `section.key` to value; an heir's may have the key `inherits` above its sections."""
     try:
         table = untrusted.read_toml(path)
     except OSError as error:
@@ -318,11 +321,12 @@ def _checked(value: Any, hint: Any, key: str, source: str) -> Any:
 
 
 def _check_form(words: Iterable[str], key: str, source: str) -> None:
-    """Check text for command lines, paths and CMake lists: `-f x.ninja` could make Ninja run anything.
+    """Check text for command lines, paths and CMake lists.
 
     Raises:
         ConfigError, UsageError: a word has another form.
     """
+    # A target named `-f x.ninja` could make Ninja run anything, and a folder with a `;` is two to CMake.
     expected, form = FORMS[key]
     wrong = next((word for word in words if not form.fullmatch(word)), None)
     if wrong is not None:

@@ -63,7 +63,8 @@ class Workspace:
         return self.root / "llvm"
 
     def triton_home(self, pin: str) -> Path:
-        """`TRITON_HOME` for builds at an LLVM pin: in upstream's folder two pins delete each other's LLVM."""
+        """Return `TRITON_HOME` for builds at an LLVM pin."""
+        # One for each pin: in upstream's one folder, two pins delete each other's LLVM (triton#10540).
         return self.root / "triton-home" / (pin[:8] or "unpinned")
 
     @property

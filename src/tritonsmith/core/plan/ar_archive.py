@@ -69,7 +69,7 @@ class ArArchive:
         return self.path.parent / member.name
 
     def missing(self) -> str:
-        """The first object of a thin archive that is gone or has another size; empty if all are there."""
+        """Return the first object of a thin archive that is gone or has another size; empty if none is."""
         for member in self.objects if self.thin else ():
             try:
                 if self.object_path(member).stat().st_size != member.size:

@@ -263,7 +263,7 @@ def _text(field: bytes) -> str:
 
 
 def _records(text: bytes) -> dict[str, str]:
-    """Records of pax: `LENGTH KEY=VALUE`, each with a line feed."""
+    """Return the records of a pax header: `LENGTH KEY=VALUE`, each with a line feed."""
     records = {}
     at = 0
     while at < len(text):

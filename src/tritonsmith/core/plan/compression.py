@@ -121,7 +121,7 @@ class Decompressed(io.RawIOBase):
         self._done = 0
 
     def readable(self) -> bool:
-        """Always true."""
+        """Report that it can be read, always."""
         return True
 
     def read(self, amount: int = -1) -> bytes:

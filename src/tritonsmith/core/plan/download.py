@@ -192,7 +192,7 @@ def _wrong(what: str, where: Path | str, found: str, sha256: str, hint: str) -> 
 
 
 def sha256_of(path: Path, progress: Progress = lambda *_: None) -> str:
-    """SHA-256 of a file, 64 hex digits."""
+    """Return the SHA-256 of a file, 64 hex digits."""
     sha256, whole = hashlib.sha256(), path.stat().st_size
     with path.open("rb", buffering=0) as file:
         while chunk := file.read(_CHUNK):

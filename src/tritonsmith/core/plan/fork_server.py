@@ -248,7 +248,7 @@ def _code(child: _ForkedChild, requests: socket.socket) -> int:
 
 
 def _import(names: Sequence[str]) -> None:
-    """Import modules that a run has used: the next one begins with them. No module acts on import."""
+    """Import the modules that a run has used."""
     for name in names:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

@@ -120,7 +120,8 @@ def _act(step: Step, tools: StepTools) -> None:
 
 
 def _interrupted(log: Path, *, goes_on: bool) -> InterruptedRunError:
-    """Return the error after ^C: a build and a plan with stamps resume; other plans start over."""
+    """Return the error after ^C."""
+    # Ninja and a plan with stamps know what is done; other plans begin anew.
     what, then = (
         ("interrupted; what was built so far is kept", "the next run resumes here")
         if goes_on

@@ -121,7 +121,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def _leave_terminal() -> None:
-    """Redirect our output if the terminal was closed: writing to it would be an error."""
+    """Redirect our output if the terminal was closed."""
     for descriptor in (1, 2):
         try:
             gone = stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor)

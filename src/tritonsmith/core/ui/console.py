@@ -81,9 +81,8 @@ _LATIN = 0x100
 
 
 def printable(text: str) -> str:
-    r"""The text with `\x1b` for an escape character, and the like: names in an archive may contain
-    sequences that clear the screen, retitle the window or type an answer.
-    """  # noqa: D205 - one sentence
+    r"""Return the text with `\x1b` for an escape character, and the like."""
+    # A name in an archive may hold sequences that clear the screen, retitle the window or type an answer.
     return _HARMFUL.sub(_shown, text)
 
 

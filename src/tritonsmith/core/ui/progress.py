@@ -109,7 +109,7 @@ class PhaseProgress:
 
 
 def _share(done: int, total: int | None) -> str:
-    """`12/189` for steps, a percentage for bytes, nothing if the total is unknown."""
+    """Return `12/189` for steps, a percentage for bytes, nothing if the total is unknown."""
     if not total:
         return ""
     return f"{done}/{total}" if total < _MANY else f"{100 * done / total:.0f} %"

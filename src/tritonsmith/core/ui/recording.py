@@ -35,7 +35,7 @@ def record(kind: str, content: Any) -> str:
 
 
 def parse(line: str) -> dict[str, Any]:
-    """A record by its kind; empty for a line of text, one that only begins as a record does included."""
+    """Return a record by its kind; empty for a line of text, even one that begins as a record does."""
     try:
         content = json.loads(line[1:]) if line.startswith(_MARK) else {}
     except (ValueError, RecursionError):

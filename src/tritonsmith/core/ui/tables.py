@@ -140,7 +140,8 @@ class Grid:
                 if index < self.keys or any(row[index].plain.strip() for row in self.rows)
             ]
         spare = sorted(
-            (one for one in chosen if self.columns[one].spare), key=lambda index: self.columns[index].spare
+            (index for index in chosen if self.columns[index].spare),
+            key=lambda index: self.columns[index].spare,
         )
         gone: list[str] = []
         while spare and not self._fits(chosen, self._extents(chosen, _TEXT)[0], width):
@@ -159,7 +160,7 @@ class Grid:
         return sum(widths) + len(_GAP) * (len(chosen) - 1) <= width
 
     def _widths(self, chosen: Sequence[int], width: int) -> list[int]:
-        """Widths of these columns on this screen; empty if they do not fit."""
+        """Return the widths of these columns on this screen; empty if they do not fit."""
         room = width - len(_GAP) * (len(chosen) - 1)
         least, most = self._extents(chosen, _TEXT)
         if sum(least) > room:
@@ -204,7 +205,7 @@ class Grid:
             yield from self._drawn(band, self._widths(band, width))
 
     def _extents(self, chosen: Sequence[int], text: int) -> tuple[list[int], list[int]]:
-        """Minimum and natural width of each column; one of text has at least `text`, if it needs so much."""
+        """Return least and natural width of each column; one of text has at least `text`, if it needs it."""
         least, most = [], []
         for number in chosen:
             column, cells = self.columns[number], [row[number] for row in self.rows]
@@ -242,7 +243,7 @@ class Grid:
             yield from _side_by_side(cells, columns, widths, self.styles[number] if self.styles else "")
 
     def _side_by_side_blocks(self, width: int | None) -> tuple[int, list[int], list[list[int]]]:
-        """For a turned table: the width of the labels, that of each row, and the rows of each block."""
+        """Return a turned table's width of the labels, that of each row, and the rows of each block."""
         labels, corner = self._labels()
         first = max(_natural(labels.values()), _natural([corner]))
         if width is not None:
@@ -254,7 +255,7 @@ class Grid:
         return first, widths, list(_blocks(widths, room))
 
     def _labels(self) -> tuple[dict[int, Text], Text]:
-        """For a turned table: the label of each column that has values, and the corner above the labels."""
+        """Return a turned table's label of each column that has values, and the corner above the labels."""
         labels = {
             number: _one_line(self.columns[number].head)
             for number in range(self.keys, len(self.columns))
@@ -317,7 +318,7 @@ def plain(
 
 
 def width_of(options: ConsoleOptions) -> int | None:
-    """Columns of the screen; None with `--wide`."""
+    """Return the columns of the screen; None with `--wide`."""
     return None if _Screen.wide else options.max_width
 
 
@@ -379,7 +380,7 @@ def _longest_word(cells: Iterable[Text]) -> int:
 
 
 def _longest_head(column: Column) -> int:
-    """Width of the longest word of a heading; a unit such as `B/thread` is one."""
+    """Return the width of the longest word of a heading; a unit such as `B/thread` is one."""
     return max((Text(word).cell_len for word in column.head.plain.split()), default=0)
 
 
@@ -392,7 +393,7 @@ def _key(cells: Sequence[Text]) -> Text:
 
 
 def _across(cells: Sequence[Text], room: int | None) -> int:
-    """Width of a row of a turned table."""
+    """Return the width of a row of a turned table."""
     natural = _natural(cells)
     if room is None:
         return natural
@@ -415,7 +416,7 @@ def _blocks(widths: Sequence[int], room: int | None) -> Iterator[list[int]]:
 
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Widths of columns: remaining space goes to the narrowest columns that need more."""
+    """Return widths of columns; remaining space goes to the narrowest columns that need more."""
     widths = list(least)
     left = room - sum(widths)
     while left > 0 and (wanting := [index for index in range(len(widths)) if widths[index] < most[index]]):
@@ -432,7 +433,7 @@ def _cut(cell: Text, width: int) -> Text:
 
 
 def _folded(cell: Text, width: int | None) -> Iterator[Text]:
-    """The lines of a cell: wrapped between words, and within a word only if it is wider than the screen."""
+    """Yield the lines of a cell, wrapped between words, and within a word only if the screen is narrower."""
     for line in cell.split("\n", allow_blank=True):
         if width is None or line.cell_len <= width:
             yield line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """Seconds as text: `0.4 s`, `2 min 05 s`, `1 h 02 min`."""
+    """Return seconds as text: `0.4 s`, `2 min 05 s`, `1 h 02 min`."""
     if seconds < 60:  # noqa: PLR2004 - a minute
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -29,10 +29,10 @@ def size(count: int) -> str:
 
 
 def entries(count: int) -> str:
-    """`1 entry`, `12 entries`."""
+    """Return `1 entry`, `12 entries`."""
     return "1 entry" if count == 1 else f"{count} entries"
 
 
 def counted(number: int, what: str) -> str:
-    """`1 kernel`, `2 kernels`."""
+    """Return `1 kernel`, `2 kernels`."""
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -126,6 +126,7 @@ def _folder(url: str, space: Workspace) -> Path:
 def _fetched(url: str, ref: str, space: Workspace) -> Iterator[Repo]:
     """Open the tool's own repository with the ref as FETCH_HEAD, which only one run at a time may move."""
     space.claim()
+    # FETCH_HEAD is one name for all runs.
     with locks.hold(space.root / "pins.lock", purpose=f"pins --live --ref {ref}"):
         try:
             space.run(fetch(url, ref, space), "pins")
@@ -162,6 +163,7 @@ def _read(clone: Repo, repository: str, asked: str, ref: str, triton: Path | Non
     for file in pytorch_pins.pin_files():
         if pin := _own_pin(clone, commit, file):
             pins[file.channel] = pin
+        # The channels come in the order of the table: the one that is read instead has been read by now.
         elif other := pins.get(file.otherwise):
             about = {"channel": file.channel, "title": file.title, "same_as": other.channel}
             pins[file.channel] = replace(other, **about)
@@ -211,6 +213,7 @@ def _with_llvm(pins: Iterable[LivePin], triton: Path | None) -> tuple[LivePin, .
     if triton is None:
         return tuple(_from_table(pin) for pin in pins)
     with git_history.opened(triton) as clone:
+        # The clone comes first: it has Triton's own pin file at that very commit.
         return tuple(_from_clone(pin, clone) or _from_table(pin) for pin in pins)
 
 

@@ -69,6 +69,7 @@ def plan(file: Path, revision: Revision) -> Plan:
 
 def revise(text: str, version: str, reading: Reading) -> Revision:
     """Update the text of the table from the pins at one release's own tag."""
+    # tomlkit and not a dump: comments, order and quotes of a table that people edit must stay.
     document = tomlkit.parse(text)
     rows = document["release"]
     assert isinstance(rows, AoT)  # noqa: S101 - the file's shape, held by a test
@@ -131,7 +132,8 @@ def _put(row: Any, channel: str, pin: LivePin, reading: Reading) -> str:
     table = _table({key: kept[key] if new[key] == old.get(key) else new[key] for key in _ORDER if key in new})
     if before is not None:
         row[channel] = table
-    else:  # before the wheel, as in every row
+    else:
+        # Before the wheel, as in every row.
         wheel = row[WHEEL]
         row.remove(WHEEL)
         row.add(channel, table)
@@ -144,6 +146,7 @@ def _put_llvm(new: dict[str, Any], old: dict[str, Any], pin: LivePin) -> None:
     if pin.llvm:
         new["llvm"] = pin.llvm
         new["llvm-grade"] = "read-at-commit"
+    # One of the candidates was right, and all of them have the same LLVM: so it is known now.
     elif pin.commit in old.get("candidates", ()) and old.get("llvm-grade") == "same-at-every-candidate":
         new["llvm-grade"] = "read-at-commit"
     elif not _same_pin(old, new):

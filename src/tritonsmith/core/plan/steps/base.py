@@ -315,7 +315,7 @@ class StepTools:
     def stream(
         self, argv: tuple[str, ...], cwd: Path, change: Mapping[str, str | None]
     ) -> tuple[int, tuple[str, ...]]:
-        """Like `run`; returns the exit code and the last lines. `[done/total]` drives the progress bar."""
+        """Run a program, and return its exit code and last lines; `[done/total]` drives the progress bar."""
         kept: deque[str] = deque(maxlen=_KEPT_LINES)
         hide = redact.SecretLines()
         numbered = False

@@ -120,7 +120,7 @@ def check_root(root: Path) -> None:
 
 @contextmanager
 def _opened(root: Path) -> Iterator[int]:
-    """Yield the root as a descriptor: whatever happens to its path, only this folder's entries go."""
+    """Yield a cache's root, checked and locked, as a descriptor."""
     check_root(root)
     with _folder(str(root)) as descriptor:
         # Triton itself takes no lock: this one is between two runs of this tool.
@@ -193,7 +193,7 @@ def _is_as_seen(parent: int, name: str, seen: SeenEntry) -> bool:
 
 
 def _move(root: int, seen: SeenEntry, trash: int, new_name: str) -> bool:
-    """Move an entry out of the way, and return whether that worked: a changed entry stays."""
+    """Move an entry out of the way, and return whether that worked."""
     with suppress(OSError), _parent(root, seen.name) as (parent, name):
         if _is_as_seen(parent, name, seen):
             os.rename(name, new_name, src_dir_fd=parent, dst_dir_fd=trash)

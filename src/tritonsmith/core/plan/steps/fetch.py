@@ -244,6 +244,6 @@ class UnpackPackage(Step):
 
 
 def _git_error(lines: tuple[str, ...]) -> str:
-    """Git's own error in its output; advice may follow the error."""
+    """Return git's own error in its output; advice may follow the error."""
     errors = [line for line in lines if line.startswith(("fatal: ", "error: "))]
     return (errors or lines or ("",))[-1]

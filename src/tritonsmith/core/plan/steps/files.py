@@ -194,11 +194,12 @@ class RemoveWritten(Step):
 
 
 def _copy_changed(source: str, dest: str) -> str:
-    """Copy one file unless the copy is identical: an untouched header rebuilds nothing."""
+    """Copy one file unless the copy is identical."""
     place = Path(dest).resolve()
     # A device, such as /dev/stdout, is written to and not replaced.
     if place.exists() and not place.is_file():
         shutil.copy(source, place)
+    # An untouched header rebuilds nothing.
     elif not (place.exists() and _same_content(source, dest)):
         # A build that runs beside reads the old file or the new one, never half of one.
         with Path(source).open("rb") as content, files.replacing(place) as copy:
@@ -213,7 +214,8 @@ def _copy_inside(root: Path, source: str, dest: str) -> str:
 
 
 def _check_inside(root: Path, path: Path) -> None:
-    """Refuse links that lead out of the folder, also at the path itself: a copy would follow them."""
+    """Refuse links that lead out of the folder, also at the path itself."""
+    # A copy would follow such a link, wherever a checkout has put it.
     if not path.resolve().is_relative_to(root):
         raise OwnershipError(
             "refusing to write through a link that leads out of the folder",

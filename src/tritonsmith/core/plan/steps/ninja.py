@@ -177,7 +177,7 @@ class BuildObjects(NinjaBuild):
         return tuple(str(source) for source in self.sources if str(source) in compiled)
 
     def argv(self) -> tuple[str, ...]:
-        """The command; empty if the tree compiles none of the sources. `SOURCE^` is the output of SOURCE."""
+        """Return the command; empty if the tree compiles none of the sources."""
         # `SOURCE^` is Ninja's name for the first output of SOURCE. `-k 0` goes on after failures: all
         # errors of an API change in one run, not one a day.
         targets = [f"{source}^" for source in self.found()]

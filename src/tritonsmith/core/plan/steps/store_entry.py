@@ -202,7 +202,7 @@ def _discard(root: Path, name: str, owner: Path, stale: tuple[SeenEntry, ...]) -
 
 
 def _delete(trash: Path, owner: Path) -> None:
-    """Delete a path that another run may be deleting as well: a missing path is fine."""
+    """Delete a path, which another run may be deleting as well."""
     try:
         ownership.remove(trash, owner)
     except OwnershipError:

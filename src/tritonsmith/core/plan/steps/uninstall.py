@@ -255,7 +255,9 @@ def _delete(journal: UninstallJournal, stash: Path) -> None:
 
 
 def _dissolve(stash: Path) -> None:
-    """Delete the journal before the marker: a marker alone means that nothing is left to do."""
+    """Delete the stash and what is left in it."""
+    # The journal goes before the marker: a marker alone means that nothing is left to do, a journal alone
+    # that everything must be put back.
     last = (stash / _JOURNAL, stash / _MARKER)
     for path in (*(path for path in stash.iterdir() if path not in last), *last):
         path.unlink(missing_ok=True)
