@@ -202,7 +202,7 @@ def read_toml(path: Path, limit: int = TOML_LIMIT) -> dict[str, Any]:
         raise UnreadableError(str(error)) from error
     # tomllib takes integers of any length. Python refuses to print one of more than 4300 digits, so the
     # error would come from the line that prints the value; in hexadecimal even parsing has no limit.
-    if not all(_is(int, one) for one in _whole_numbers(table)):
+    if not all(_is(int, number) for number in _whole_numbers(table)):
         raise UnreadableError("a number is larger than 64 bits")
     return table
 
@@ -251,13 +251,15 @@ def typed(kind: Any, value: Any, name: str = "it") -> Any:
         return _made(kind, value, name)
     origin, inner = get_origin(kind), get_args(kind)
     if origin is UnionType:
-        kind = next((one for one in inner if _is(one, value)), inner[0])
+        kind = next((choice for choice in inner if _is(choice, value)), inner[0])
         return typed(kind, value, name)
     if origin is tuple:
         if not isinstance(value, list):
             raise UnreadableError(f"{name} is not a list")
-        return tuple(typed(inner[0], one, f"{name}[{index}]") for index, one in enumerate(value))
-    right = any(_is(type(one), value) and one == value for one in inner) if inner else _is(kind, value)
+        return tuple(typed(inner[0], item, f"{name}[{index}]") for index, item in enumerate(value))
+    right = (
+        any(_is(type(choice), value) and choice == value for choice in inner) if inner else _is(kind, value)
+    )
     if not right:
         raise UnreadableError(f"{name} cannot be {json.dumps(value)[:40]}")
     return value
@@ -282,7 +284,7 @@ def shaped(kind: type[T], table: Mapping[str, Any], **ours: Any) -> T:
         types, inner = shapes[name]
         rows = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         # `type`, not `isinstance`: True is an int, and would pass for a size.
-        if type(value) not in types or (inner and any(type(one) not in inner for one in rows)):
+        if type(value) not in types or (inner and any(type(item) not in inner for item in rows)):
             raise UnreadableError(f"{name} cannot be {json.dumps(value)[:40]}")
     return kind(**table, **ours)
 
@@ -298,9 +300,9 @@ def _shape(hint: Any) -> tuple[frozenset[Any], frozenset[Any]]:
     if not inner:
         return frozenset({hint, int} if hint is float else {hint}), frozenset()
     if origin is UnionType:
-        shapes = [_shape(one) for one in inner]
+        shapes = [_shape(choice) for choice in inner]
         return frozenset().union(*(types for types, _ in shapes)), frozenset().union(
-            *(one for _, one in shapes)
+            *(items for _, items in shapes)
         )
     if origin is Literal:
         return frozenset(map(type, inner)), frozenset()
@@ -345,13 +347,12 @@ def _made(kind: type[Any], value: Any, name: str) -> Any:
         raise UnreadableError(f"{name} is not a table")
     hints = get_type_hints(kind)
     values = {}
-    for one in fields(kind):
-        if one.name in value:
-            values[one.name] = typed(
-                hints[one.name], value[one.name], one.name if name == "it" else f"{name}.{one.name}"
-            )
-        elif one.default is MISSING and one.default_factory is MISSING:
-            raise UnreadableError(f"{name} has no {one.name}")
+    for field in fields(kind):
+        if field.name in value:
+            inside = field.name if name == "it" else f"{name}.{field.name}"
+            values[field.name] = typed(hints[field.name], value[field.name], inside)
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise UnreadableError(f"{name} has no {field.name}")
     return kind(**values)
 
 
@@ -361,9 +362,9 @@ def _shallow(value: Any) -> Any:
     for _ in range(DEPTH):
         level = [
             child
-            for one in level
-            if isinstance(one, (dict, list))
-            for child in (one.values() if isinstance(one, dict) else one)
+            for nest in level
+            if isinstance(nest, (dict, list))
+            for child in (nest.values() if isinstance(nest, dict) else nest)
         ]
         if not level:
             return value

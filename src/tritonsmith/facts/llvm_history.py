@@ -196,15 +196,15 @@ def _bumps(root: Path, *arguments: str) -> tuple[Bump, ...]:
     # commit besides the pin file.
     modified = ("--diff-filter=M", "--name-only", "--full-diff", "--no-renames")
     options = ("--no-show-signature", *modified, "-z", _FORMAT, *arguments)
-    told = _said(root, "log", *options, "--", *_PIN_FILES)
-    found: list[Bump] = []
-    for word in (one.strip("\n") for one in told.split("\0")):
+    log = _said(root, "log", *options, "--", *_PIN_FILES)
+    bumps: list[Bump] = []
+    for word in (word.strip("\n") for word in log.split("\0")):
         if word.startswith(_HEAD):
             commit, _, date = word.removeprefix(_HEAD).partition(" ")
-            found.append(Bump(commit, date, (), len(found)))
-        elif word and found:
-            found[-1] = replace(found[-1], files=(*found[-1].files, word))
-    return tuple(found)
+            bumps.append(Bump(commit, date, (), len(bumps)))
+        elif word and bumps:
+            bumps[-1] = replace(bumps[-1], files=(*bumps[-1].files, word))
+    return tuple(bumps)
 
 
 def _said(root: Path, *arguments: str) -> str:

@@ -108,8 +108,8 @@ def load(
     layers += [(str(file), table) for file, table, _ in chain]
     layers += [(name, {"triton.wheel": release})] if release else []
     layers += [remembered] if remembered else []
-    given = {key: value for key, value in (flags or {}).items() if value is not None}
-    layers.append(("command line", given))
+    on_line = {key: value for key, value in (flags or {}).items() if value is not None}
+    layers.append(("command line", on_line))
     settings = resolve(name if release else name_of(path), layers)
     # Every file of the chain, not only the last: one from a checkout may inherit from one's
     # own, and the other way round.

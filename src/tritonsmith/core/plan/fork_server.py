@@ -132,14 +132,14 @@ class ForkServer:
 
     def _answer(self, timeout: float | None) -> int:
         self._requests.settimeout(timeout)
-        said = b""
-        while not said.endswith(b"\n"):
+        line = b""
+        while not line.endswith(b"\n"):
             piece = self._requests.recv(1)
             if not piece:
                 self.close()
                 raise SmithError("the process that runs the task has ended unexpectedly")
-            said += piece
-        return int(said)
+            line += piece
+        return int(line)
 
 
 @dataclass
@@ -258,10 +258,10 @@ def _import(names: Sequence[str]) -> None:
 
 def _main(handle: int, calls: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    found = _serve(socket.socket(fileno=handle))
-    if found is None:
+    request = _serve(socket.socket(fileno=handle))
+    if request is None:
         return
-    argv, ending = found
+    argv, ending = request
     sys.argv[:] = argv
     try:
         for call in calls:

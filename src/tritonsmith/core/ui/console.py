@@ -86,8 +86,8 @@ def printable(text: str) -> str:
     return _HARMFUL.sub(_shown, text)
 
 
-def _shown(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _shown(harmful: re.Match[str]) -> str:
+    code = ord(harmful[0])
     if code in _BYTES:
         code -= 0xDC00
     return f"\\x{code:02x}" if code < _LATIN else f"\\u{code:04x}"

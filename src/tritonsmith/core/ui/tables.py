@@ -309,12 +309,12 @@ def plain(
         across: a line for each metric, with the rows side by side.
     """
     order = {head: number for number, head in enumerate(spare, 1)}
-    made = [
+    heads = [
         Column(Text(printable(head)), head in right, (cut or {}).get(head, 0), order.get(head, 0))
         for head in columns
     ]
     cells = tuple(tuple(map(_clean, row)) for row in rows)
-    return Grid(printable(redact.hidden(title)), tuple(made), cells, keys, tuple(styles), across)
+    return Grid(printable(redact.hidden(title)), tuple(heads), cells, keys, tuple(styles), across)
 
 
 def width_of(options: ConsoleOptions) -> int | None:

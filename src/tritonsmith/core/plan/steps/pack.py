@@ -400,9 +400,9 @@ def check(place: Path) -> None:
     Raises:
         StepError: CMake would misread the path.
     """
-    if found := next((char for char in _UNQUOTABLE if char in str(place)), None):
+    if unquotable := next((char for char in _UNQUOTABLE if char in str(place)), None):
         raise StepError(
-            f"CMake packages cannot contain a path with {found!r}",
+            f"CMake packages cannot contain a path with {unquotable!r}",
             where=place,
             hints=["choose another store: `store` under [llvm] in the env file, or TRITONSMITH_HOME"],
         )
