@@ -30,6 +30,9 @@ def test_parts_that_are_unknown_are_left_out() -> None:
     assert SmithError("it broke").where is None
 
 
+_MANY = [f"n{number:02}" for number in range(31)]
+
+
 @pytest.mark.parametrize("kind", kinds())
 def test_exit_codes(kind: type[SmithError]) -> None:
     special = {
@@ -47,6 +50,8 @@ def test_exit_codes(kind: type[SmithError]) -> None:
     [
         ("dctor", ["doctor", "up"], ("did you mean 'doctor'?", "known names: doctor, up")),
         ("zzz", ["doctor", "up"], ("known names: doctor, up",)),
+        ("n7x", [f"n{number}" for number in range(31)], ("did you mean 'n7'?",)),
+        ("zzz", [f"n{number:02}" for number in range(31)], (f"known names: {', '.join(_MANY)}",)),
         ("x", [], ("no known names",)),
         ("", ["a"], ("known names: a",)),
     ],

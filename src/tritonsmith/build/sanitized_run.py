@@ -65,7 +65,8 @@ def prepare(argv: Sequence[str], sanitizer: str, env: EnvDir, space: Workspace) 
     known = [name for name in configs.load(_CONFIG) if name not in ("schema", "report", "gpu")]
     if sanitizer not in known:
         one_of = ", ".join((*known, *compute_sanitizer.tools()))
-        raise UsageError(f"--sanitizer cannot be {sanitizer!r}", hints=[f"one of {one_of}"])
+        what = f"--sanitizer cannot be {sanitizer!r}" if sanitizer else "--sanitizer is missing"
+        raise UsageError(what, hints=[f"one of {one_of}"])
     if not argv:
         raise UsageError("no program is given", hints=["give it after the flags: -- python script.py"])
     folder = env.path / "sanitizer"

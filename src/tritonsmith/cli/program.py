@@ -18,7 +18,7 @@ from tritonsmith.cli.tasks import namespace, start_page
 from tritonsmith.cli.tasks import task as tasks_task
 from tritonsmith.cli.tasks.option_task import WIDE, command_line
 from tritonsmith.core import redact, untrusted
-from tritonsmith.core.errors import EXIT_INTERRUPTED, EXIT_USAGE, did_you_mean
+from tritonsmith.core.errors import EXIT_INTERRUPTED, EXIT_USAGE, nearest
 from tritonsmith.core.ui import console
 
 _FEW = 4  # tasks that a hint names
@@ -124,8 +124,10 @@ def _unknown_flag(name: str | None) -> str:
 
 
 def _like_task(wrong: str) -> Sequence[str]:
-    near, *rest = did_you_mean(wrong, {*namespace.every, *modes.RENAMED})
-    return (near, "all tasks: invoke --list") if rest else (near,)
+    """Return the nearest task, of all names, and how to list the tasks."""
+    near = nearest(wrong, {*namespace.every, *modes.RENAMED})
+    listing = "all tasks: invoke --list"
+    return (f"did you mean {near!r}?", listing) if near else (listing,)
 
 
 def _like_flag(wrong: str, name: str | None) -> Iterator[str]:
@@ -144,9 +146,8 @@ def _like_flag(wrong: str, name: str | None) -> Iterator[str]:
     if others:
         yield f"{wrong} is a flag of {', '.join(others[:_FEW])}{' ...' if others[_FEW:] else ''}"
         return
-    near = did_you_mean(wrong, [one.flag for one in options])
-    if near[1:]:
-        yield near[0]
+    if near := nearest(wrong, [option.flag for option in options]):
+        yield f"did you mean {near!r}?"
 
 
 def _as_a_flag(wrong: str, name: str) -> Iterator[str]:
@@ -161,8 +162,7 @@ def _as_a_flag(wrong: str, name: str) -> Iterator[str]:
     elif untrusted.is_dir(Path(wrong)) and (folder := values.get("CHECKOUT") or values.get("DIR")):
         yield f"did you mean {folder.flag} {wrong}?"
     else:
-        near, *rest = _like_task(wrong)
-        yield from [near] if rest else []
+        yield from _like_task(wrong)[:-1]
 
 
 def main() -> None:

@@ -96,6 +96,14 @@ class InterruptedRunError(SmithError):
     exit_code = EXIT_INTERRUPTED
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the name that a misspelled one is most like; empty if it is like none."""
+    return next(iter(get_close_matches(name, sorted(known), n=1, cutoff=0.5)), "")
+
+
+_MANY_NAMES = 30  # half a screen, wrapped
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Hints for a misspelled name.
 
@@ -104,9 +112,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
         known: all valid names.
 
     Returns:
-        One or two hints: the nearest name, if there is one, and the whole list.
+        One or two hints: the nearest name, if there is one, and the whole list. A long list is left out
+        beside a nearest name: nobody looks for it among a hundred others.
     """
     names = sorted(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    near = nearest(name, names)
     listing = f"known names: {', '.join(names)}" if names else "no known names"
-    return (f"did you mean {near[0]!r}?", listing) if near else (listing,)
+    if not near:
+        return (listing,)
+    meant = f"did you mean {near!r}?"
+    return (meant, listing) if len(names) <= _MANY_NAMES else (meant,)

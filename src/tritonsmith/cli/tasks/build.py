@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from invoke.context import Context
+
 from tritonsmith.build.debug_library import command as debug_libraries
 from tritonsmith.build.explain import command as explain_command
 from tritonsmith.build.explain.reasons import explain_misses
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 
 @task(tables=True, name="setup-mlir")
 def setup_mlir(
-    context: Any,
+    context: Context,
     env: str = ENV,
     source: str = SOURCE,
     provider: str = flag("provider of LLVM: auto, system, store, prebuilt or source", ""),
@@ -107,7 +109,7 @@ def setup_mlir(
 
 @task(tables=True, name="build-triton")
 def build_triton(
-    context: Any,
+    context: Context,
     how: BuildOptions,
     env: str = ENV,
     sanitizer: str = flag("sanitizer: address, undefined or thread", ""),
@@ -230,7 +232,7 @@ def build_settings(how: BuildOptions) -> dict[str, Any]:
 
 @task(tables=True, name="install-triton")
 def install_triton(
-    context: Any, how: BuildOptions, env: str = ENV, dry_run: bool = DRY_RUN, force: bool = FORCE
+    context: Context, how: BuildOptions, env: str = ENV, dry_run: bool = DRY_RUN, force: bool = FORCE
 ) -> None:
     """Install the checkout into the environment, editable, and test it."""
     chosen = settings.load(env, build_settings(how), commands.last_build(env))
@@ -262,7 +264,7 @@ def install_triton(
 
 @task(tables=True, name="link-compile-commands")
 def link_compile_commands(
-    context: Any, env: str = ENV, source: str = SOURCE, dry_run: bool = DRY_RUN
+    context: Context, env: str = ENV, source: str = SOURCE, dry_run: bool = DRY_RUN
 ) -> None:
     """Link one compile_commands.json of Triton and LLVM for clangd."""
     chosen = settings.load(env, {"triton.source": source or None})
@@ -281,7 +283,7 @@ _SHOWN = 20  # rows
 
 @task(name="explain")
 def explain_build(
-    context: Any,
+    context: Context,
     env: str = ENV,
     source: str = SOURCE,
     for_: str = BUILD_FOR,

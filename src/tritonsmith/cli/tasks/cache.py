@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import flag, word
@@ -42,7 +44,7 @@ _GROUPS = 20  # rows of the summary
 
 @task(tables=True, name="list")
 def listing(
-    context: Any,
+    context: Context,
     which: EntryOptions,
     limit: int | None = flag("maximum number of rows (0: all)", 50, example="--limit 20; 0 for all"),
     json: bool = JSON,
@@ -70,7 +72,7 @@ def listing(
 
 @task(tables=True)
 def show(
-    context: Any,
+    context: Context,
     entry: str = word("entry of cache.list: the start of its name, its folder, or a kernel"),
     root: str = flag("look only in the cache in this folder", ""),
     json: bool = JSON,
@@ -91,7 +93,7 @@ def show(
 
 @task(tables=True, name="clear-cache")
 def clear_cache(
-    context: Any,
+    context: Context,
     which: EntryOptions,
     dump: bool = flag("also the dumps of TRITON_KERNEL_DUMP", default=False),
     inductor: bool = flag("also the kernels in TorchInductor's cache", default=False),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.build.debug_library import command, resolve
 from tritonsmith.build.triton import commands
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 @task(tables=True, name="debug-library")
 def debug_library(
-    context: Any,
+    context: Context,
     library: CommaList = word("libraries of LLVM or MLIR: MLIRTransforms,MLIRIR", ()),
     pass_: CommaList = flag("only the files of these passes: cse,early-cse,nvvm-reflect", ()),
     file: CommaList = flag("only these files: CSE.cpp, or the end of a path", ()),

@@ -6,8 +6,8 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
+from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.cli.tasks.option_fields import flag
@@ -26,7 +26,7 @@ _INTERNAL = 2  # mypy's exit code where it could not check; 1 where it found err
 
 @task()
 def test(
-    context: Any,
+    context: Context,
     only: str = flag("kind of tests: unit, integration or real", ""),
     args: str = flag("more arguments for pytest, as one text", ""),
 ) -> None:
@@ -45,7 +45,7 @@ def test(
 
 
 @task()
-def lint(context: Any) -> None:
+def lint(context: Context) -> None:
     """Run ruff, mypy and import-linter."""
     folder = Path(sys.executable).parent
     _run((sys.executable, "-m", "ruff", "check", "."))
@@ -61,7 +61,7 @@ def lint(context: Any) -> None:
 
 @task()
 def docs(
-    context: Any, serve: bool = flag("serve the site at http://127.0.0.1:8000 until ^C", default=False)
+    context: Context, serve: bool = flag("serve the site at http://127.0.0.1:8000 until ^C", default=False)
 ) -> None:
     """Build docs/ as a site with search, and check its links."""
     # Strict: a dead link or anchor, or a page that the navigation lacks, is an error. Not with --quiet,
@@ -73,7 +73,7 @@ def docs(
 
 @task()
 def benchmark(
-    context: Any,
+    context: Context,
     name: str = flag("file in benchmarks/, without its .py", "command_line"),
     options: str = flag("arguments of the script, as one text: '--source PATH'", ""),
 ) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.cli.tasks import output
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @task(tables=True)
 def compare(
-    context: Any,
+    context: Context,
     report: Path = word("report that `invoke doctor --json` printed"),
     other: Path = word("another such report, of another machine or date"),
     json: bool = JSON,
@@ -59,7 +60,7 @@ def compare(
 
 @task(tables=True)
 def run(
-    context: Any,
+    context: Context,
     env: str = again(ANY_ENV, "the last used, or dev"),
     python: Path | None = PYTHON,
     only: CommaList = flag("checks or groups to run: tools,builds.llvm", (), value="CHECKS"),
@@ -138,7 +139,7 @@ def _mend(subject: DoctorContext, plan: Plan, *, dry_run: bool, yes: bool) -> bo
 
 @task()
 def packages(
-    context: Any,
+    context: Context,
     need: str = flag("build, llvm, debug, editor or integration-tests", "build"),
     manager: str = flag("package manager: apt, dnf or brew", "apt"),
     llvm: str = flag("version of LLVM", "19"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.build.editors import command, merged_files
 from tritonsmith.build.editors import container as containers
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 @task(tables=True, name="editor")
 def editor_(
-    context: Any,
+    context: Context,
     editor: str = word("vscode, neovim, emacs or clion"),
     env: str = ENV,
     pass_: str = flag("pass in which the debugger stops", "tritongpu-coalesce"),
@@ -58,7 +60,7 @@ def table(root: str, files: tuple[MergedFile, ...]) -> Grid:
 
 @task()
 def container(
-    context: Any,
+    context: Context,
     env: str = ENV,
     out: Path | None = again(OUT, ".devcontainer in the current folder"),
     dry_run: bool = DRY_RUN,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from json import dumps
-from typing import Any
+
+from invoke.context import Context
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
-from tritonsmith.cli.tasks.options import DRY_RUN, ENV, JSON, PYTORCH, YES
+from tritonsmith.cli.tasks.options import DRY_RUN, ENV, ENV_WORD, JSON, PYTORCH, YES
 from tritonsmith.cli.tasks.task import task
 from tritonsmith.core.envs import consent, session, settings, workspace
 from tritonsmith.core.errors import SmithError, UsageError, did_you_mean
@@ -19,8 +20,9 @@ from tritonsmith.wheels import purge, venv
 
 
 @task(tables=True)
-def explain(context: Any, env: str = ENV, json: bool = JSON) -> None:
+def explain(context: Context, env: str = ENV_WORD, json: bool = JSON) -> None:
     """Show every setting of an environment, and where its value comes from."""
+    env = env or ENV.default
     chosen = settings.load(env, only_shown=True)
     if json:
         settled = {key: {"value": value, "from": source} for key, value, source in settings.explain(chosen)}
@@ -31,7 +33,7 @@ def explain(context: Any, env: str = ENV, json: bool = JSON) -> None:
 
 
 @task()
-def allow(context: Any, file: str = word("path of an env file"), json: bool = JSON) -> None:
+def allow(context: Context, file: str = word("path of an env file"), json: bool = JSON) -> None:
     """Allow an env file in a source tree to name what to run."""
     if not file.endswith(".toml"):
         raise UsageError("only env files that are named by path need consent", hints=["./my.toml"])
@@ -50,7 +52,7 @@ def allow(context: Any, file: str = word("path of an env file"), json: bool = JS
 
 
 @task(tables=True, name="list")
-def listing(context: Any, json: bool = JSON) -> None:
+def listing(context: Context, json: bool = JSON) -> None:
     """List the environments that have an env file."""
     if json:
         found = [
@@ -64,7 +66,7 @@ def listing(context: Any, json: bool = JSON) -> None:
 
 @task(tables=True, name="env-triton")
 def env_triton(
-    context: Any,
+    context: Context,
     pytorch: str = again(PYTORCH, "the installed one"),
     env: str = ENV,
     channel: str = flag("build of PyTorch: cuda, rocm or xpu", "cuda"),

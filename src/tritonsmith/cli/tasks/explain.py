@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.atlas import command, report, tablegen
 from tritonsmith.build.triton import commands
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 @task(tables=True, name="explain")
 def explain_(
-    context: Any,
+    context: Context,
     thing: str = word("pass, op, class, function, variable, option, stage, error or file", ""),
     kind: str = flag("pass, op, type, function, variable, option ...: if several fit", ""),
     list_: str = flag("list all passes, mlir-passes, ops, debug-types or variables", ""),
@@ -142,7 +144,7 @@ def _open(found: AtlasAnswer, root: Path) -> None:
 
 @task(tables=True)
 def pipeline(
-    context: Any,
+    context: Context,
     options: BackendOptions,
     target: CommaLists = TARGET,
     backend: str = flag("nvidia or amd: a usual target of its own, where --target is not given", ""),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.cli.tasks import output
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 
 @task(tables=True, reads_outputs=True, name="compile")
 def compile_(
-    context: Any,
+    context: Context,
     what: CompileOptions,
     by: PoolOptions,
     kernel: str = again(COMPILED_KERNEL, default=""),
@@ -121,7 +122,7 @@ def _with_ptxas(where: Interpreter, wanted: str, *, dry_run: bool) -> Interprete
 
 @task(tables=True, reads_outputs=True)
 def resources(
-    context: Any,
+    context: Context,
     what: CompileOptions,
     by: PoolOptions,
     kernel: str = KERNEL,
@@ -222,7 +223,7 @@ def _print_resource_tables(found: Measured, *, spills: bool, cached: bool) -> No
 
 @task(name="show", reads_outputs=True)
 def show_(
-    context: Any,
+    context: Context,
     what: CompileOptions,
     by: PoolOptions,
     kernel: str = KERNEL,
@@ -266,7 +267,7 @@ def show_(
 
 @task(tables=True)
 def layout(
-    context: Any,
+    context: Context,
     layout: str = word("a layout, as in the IR: '#ttg.blocked<{...}>'"),
     shape: str = flag("shape of the tensor: 128x64", ""),
     dtype: str = flag("type of an element, as in a signature: fp16, i8", "fp32"),
@@ -315,7 +316,7 @@ def layout(
 
 @task(tables=True, reads_outputs=True, name="lint")
 def lint_(
-    context: Any,
+    context: Context,
     what: CompileOptions,
     by: PoolOptions,
     kernel: str = KERNEL,
@@ -371,7 +372,7 @@ def _print_findings(found: LintResult, codes: Sequence[str], *, json: bool) -> N
 
 @task(tables=True, name="profile")
 def profile(
-    context: Any,
+    context: Context,
     by: str = flag("profiler: proton, ncu or rocprofv3", "", unset="the first that is there"),
     kernel: str = flag("only these kernels: names separated by commas", ""),
     times: bool = flag("measure only the time of each kernel, without samples", default=False),
@@ -408,7 +409,7 @@ def profile(
 
 @task(tables=True, name="capture")
 def capture(
-    context: Any,
+    context: Context,
     device: str = flag("GPU that the program sees: h100, mi300x, cuda:90", "h100"),
     env: str = again(ANY_ENV, "the Python on PATH"),
     python: Path | None = PYTHON,

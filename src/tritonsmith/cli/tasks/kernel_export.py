@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.kernel_options import (
@@ -38,7 +40,7 @@ _WARPS = 1  # as upstream's triton/tools/compile.py, whose scripts should mean t
 
 @task(tables=True, reads_outputs=True)
 def aot(
-    context: Any,
+    context: Context,
     backend: BackendOptions,
     by: PoolOptions,
     source: str = KERNEL_SOURCE,
@@ -138,7 +140,7 @@ def _show(made: PreparedAot, *, checked: bool) -> None:
 
 @task(name="inline-ptx", reads_outputs=True)
 def inline_ptx(
-    context: Any,
+    context: Context,
     what: CompileOptions,
     by: PoolOptions,
     source: str = word("folder of kernel.compile, .ptx file, FILE[:KERNEL] or MODULE:KERNEL"),

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, ToolchainOptions, parse_stages, target_of
 from tritonsmith.cli.tasks.option_fields import flag, word
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 @task(tables=True, name="override")
 def ir_override(
-    context: Any,
+    context: Context,
     what: KernelOptions,
     by: ToolchainOptions,
     kernel: str = word("FILE[:KERNEL] or kernels file; or a command after --", ""),

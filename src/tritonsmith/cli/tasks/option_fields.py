@@ -47,17 +47,18 @@ def flag(about: str, default: Any, **more: Any) -> Any:
     return dataclasses.field(default=default, metadata={"about": about, **more})
 
 
-def again(declared: Any, unset: str = "", *, default: Any = None) -> Any:
+def again(declared: Any, unset: str = "", *, default: Any = None, **more: Any) -> Any:
     """Repeat a shared declaration with another default for one task.
 
     Args:
         declared: what `flag` or `word` returned.
         unset: see `Option`.
         default: the same as there if None.
+        more: what else differs: `word=True`.
     """
     return dataclasses.field(
         default=declared.default if default is None else default,
-        metadata={**declared.metadata, "unset": unset},
+        metadata={**declared.metadata, "unset": unset, **more},
     )
 
 

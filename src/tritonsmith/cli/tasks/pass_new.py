@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.build.scaffold import in_tree, new_pass
 from tritonsmith.build.scaffold.new_pass import PluginRequest
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 @task(tables=True)
 def new(
-    context: Any,
+    context: Context,
     name: str = word("name of the pass, without its family's prefix: hoist-loads"),
     family: str = flag("family of the pass: ttir, ttgpu, ttnvgpu or amd", "ttgpu"),
     source: str = SOURCE,

@@ -6,7 +6,9 @@ import webbrowser
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import OutFile, again, flag, split, word
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 @task(tables=True, name="list")
 def listing(
-    context: Any,
+    context: Context,
     folder: Path = FOLDER,
     kernel: str = DUMPED_KERNEL,
     changed: bool = flag("only passes that changed something", default=False),
@@ -68,7 +70,7 @@ def listing(
 
 @task(tables=True, name="show")
 def show(
-    context: Any,
+    context: Context,
     folder: Path = FOLDER,
     number: str = NUMBER,
     kernel: str = DUMPED_KERNEL,
@@ -123,7 +125,7 @@ def _layouts(ir: str, env: str, python: str, *, json: bool) -> None:
 
 @task(tables=True, name="find")
 def find(
-    context: Any,
+    context: Context,
     folder: Path = FOLDER,
     text: str = word("what to look for: convert_layout"),
     kernel: str = DUMPED_KERNEL,
@@ -145,7 +147,7 @@ def find(
 
 @task(name="report")
 def report(
-    context: Any,
+    context: Context,
     folder: Path = FOLDER,
     out: OutFile | None = again(OUT_FILE, "report.html in DIR"),
     against: Path | None = flag("another dump's folder, to compare with", None),
@@ -166,7 +168,7 @@ def report(
 
 @task(tables=True, name="diff")
 def diff(
-    context: Any,
+    context: Context,
     folder: Path = FOLDER,
     number: str = MAYBE_NUMBER,
     to: str = word("pass whose input is compared, instead of the first pass's output", ""),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.cli.tasks.kernel_options import KernelOptions, toolchain
 from tritonsmith.cli.tasks.option_fields import again, flag, word
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 @task(tables=True, name="check")
 def check(
-    context: Any,
+    context: Context,
     what: KernelOptions,
     folder: str = word("folder of passes.dump, or a kernel to dump: FILE:KERNEL", ""),
     kernel: str = DUMPED_KERNEL,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
+from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.cli.tasks import output
@@ -27,7 +27,7 @@ from tritonsmith.facts import eras, installed_tritons
 
 @task(tables=True, name="dump")
 def dump(
-    context: Any,
+    context: Context,
     what: CompileOptions,
     by: ToolchainOptions,
     kernel: str = word("FILE[:KERNEL] or kernels file; or after the flags: -- python script.py", ""),
@@ -84,7 +84,7 @@ def dump(
 
 @task(tables=True, name="import")
 def import_(
-    context: Any,
+    context: Context,
     file: str = word("log: plain, gzip or zstd; - for standard input"),
     out: Path | None = OUT,
     python: Path | None = flag("interpreter with the Triton that printed it, for passes.replay", None),
@@ -98,7 +98,7 @@ def import_(
 
 @task(tables=True, name="ir-env")
 def ir_env(
-    context: Any,
+    context: Context,
     profile: CommaList = word("sets of variables: nvidia,timing (none: list them)", ()),
     kernel: str = flag("only this kernel (Triton 3.2 and later)", ""),
     out: Path = again(OUT, default="triton-ir"),

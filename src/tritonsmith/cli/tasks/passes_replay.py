@@ -6,8 +6,9 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.cli.tasks import output
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 @task(tables=True, name="replay")
 def replay(
-    context: Any,
+    context: Context,
     by: ReplayerOptions,
     folder: Path = FOLDER,
     number: str = MAYBE_NUMBER,
@@ -144,7 +145,7 @@ def _debug(prepared: PreparedReplay, name: str, pattern: str, *, dry_run: bool) 
 
 @task(name="run")
 def run(
-    context: Any,
+    context: Context,
     what: SurgeryOptions,
     env: str = again(ANY_ENV, "the Python on PATH"),
     python: Path | None = PYTHON,

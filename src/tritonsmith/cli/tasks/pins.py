@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+
+from invoke.context import Context
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, split
@@ -23,7 +24,7 @@ from tritonsmith.facts import checkout, pytorch_pins
 
 @task(tables=True)
 def pins(
-    context: Any,
+    context: Context,
     pytorch: str = PYTORCH,
     live: bool = flag("read PyTorch's own pin files instead of the table", default=False),
     repository: str = flag("with --live: URL or path of PyTorch", "", unset="upstream"),

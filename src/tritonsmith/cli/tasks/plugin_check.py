@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+
+from invoke.context import Context
 
 from tritonsmith.build import plugins
 from tritonsmith.cli.tasks import output
@@ -19,7 +20,7 @@ from tritonsmith.facts import installed_tritons, machine
 
 @task(tables=True, name="check")
 def check_(
-    context: Any,
+    context: Context,
     plugin: Path = word("the plugin: a shared library"),
     wheel: str = LOADER,
     json: bool = JSON,

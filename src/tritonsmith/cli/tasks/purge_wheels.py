@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag
@@ -29,7 +31,7 @@ _DEFAULT = "dev"
 
 @task(tables=True, name="purge-wheels")
 def purge_wheels(
-    context: Any,
+    context: Context,
     env: str = again(ANY_ENV, "dev, or the active one"),
     python: Path | None = PYTHON,
     system: bool = flag("allow an interpreter outside virtual environments", default=False),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
+from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.build import sanitized_run
@@ -21,7 +21,7 @@ from tritonsmith.facts import compute_sanitizer
 
 @task(name="run")
 def run_(
-    context: Any,
+    context: Context,
     sanitizer: str = flag("address, undefined or thread of a build; memcheck, ... on a GPU", ""),
     env: str = ENV,
     dry_run: bool = DRY_RUN,

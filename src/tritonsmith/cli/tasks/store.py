@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.build.store import adopt as store_adopt
 from tritonsmith.build.store import export as store_export
@@ -38,7 +40,7 @@ _ENTRIES = flag("only this entry (repeatable)", ())
 
 
 @task(tables=True, name="list")
-def listing(context: Any, which: StoreOptions, json: bool = JSON) -> None:
+def listing(context: Context, which: StoreOptions, json: bool = JSON) -> None:
     """List the LLVMs in the store, and who uses them."""
     found = list_.make(_store(which), workspace.default(), time.time())
     if json:
@@ -49,7 +51,7 @@ def listing(context: Any, which: StoreOptions, json: bool = JSON) -> None:
 
 @task()
 def verify(
-    context: Any,
+    context: Context,
     which: StoreOptions,
     name: tuple[str, ...] = _ENTRIES,
     quick: bool = flag("skip checksums", default=False),
@@ -75,7 +77,7 @@ def verify(
 
 @task(tables=True)
 def gc(
-    context: Any,
+    context: Context,
     which: StoreOptions,
     name: tuple[str, ...] = _ENTRIES,
     max_size: str = flag("delete until the store is no larger than this: 50GB", ""),
@@ -109,7 +111,7 @@ def gc(
 
 @task()
 def adopt(
-    context: Any,
+    context: Context,
     which: StoreOptions,
     path: Path = word("build folder or install prefix of an LLVM"),
     name: str = flag("name in the store", "", unset="descriptive"),
@@ -128,7 +130,7 @@ def adopt(
 
 
 @task()
-def forget(context: Any, which: StoreOptions, name: str = _ENTRY, dry_run: bool = DRY_RUN) -> None:
+def forget(context: Context, which: StoreOptions, name: str = _ENTRY, dry_run: bool = DRY_RUN) -> None:
     """Remove an adopted LLVM from the store's list."""
     shelf = _store(which)
     plan = store_adopt.forget(shelf, shelf.entry(name))
@@ -142,7 +144,7 @@ def forget(context: Any, which: StoreOptions, name: str = _ENTRY, dry_run: bool 
 
 @task()
 def export(
-    context: Any,
+    context: Context,
     which: StoreOptions,
     name: str = _ENTRY,
     dest: str = word("file (.tar.zst), folder, or bucket (s3://BUCKET/PATH/)"),
@@ -163,7 +165,7 @@ def export(
 
 @task(name="import")
 def import_(
-    context: Any,
+    context: Context,
     which: StoreOptions,
     source: str = word("archive of store.export: path, http(s):// or s3:// (.tar.zst)"),
     sha256: str = SHA256,

@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from invoke.context import Context
+
 from tritonsmith.cli.tasks import crash_report, option_fields
 from tritonsmith.cli.tasks.option_task import WIDE, OptionTask
 from tritonsmith.core.errors import UsageError
@@ -35,7 +37,7 @@ def task(
 
     def decorate(body: Callable[..., Any]) -> OptionTask:
         @functools.wraps(body)
-        def guarded(context: Any, **given: Any) -> Any:
+        def guarded(context: Context, **given: Any) -> Any:
             _heed_interrupts()
             _outlive_readers()
             if tables:

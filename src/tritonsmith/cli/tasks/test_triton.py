@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from invoke.context import Context
+
 from tritonsmith.atlas.index import Index
 from tritonsmith.atlas.source_files import SourceFiles
 from tritonsmith.build.cmake import bounded_jobs
@@ -36,7 +38,7 @@ _USUAL: tuple[SuiteName, ...] = ("lit", "cpp", "gpu-less")  # as upstream's `mak
 
 @task(tables=True, name="test-triton")
 def test_triton(
-    context: Any,
+    context: Context,
     paths: CommaList = word("files or folders, separated by commas: test/TritonGPU, FILE::NAME", ()),
     lit: bool = flag("lit tests", default=False),
     cpp: bool = flag("C++ unit tests", default=False),
@@ -155,7 +157,7 @@ def _print(
 
 @task(tables=True, name="ci-replay")
 def ci_replay(
-    context: Any,
+    context: Context,
     job: str = word("job of .github/workflows, or FILE:JOB; all are listed if omitted", ""),
     env: str = ENV,
     list_: bool = flag("list the jobs (the default without JOB)", default=False),

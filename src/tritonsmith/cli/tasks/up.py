@@ -6,7 +6,9 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.cli.tasks import output
 from tritonsmith.cli.tasks.option_fields import again, flag, word
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 @task(tables=True)
 def up(
-    context: Any,
+    context: Context,
     env: str = again(ANY_ENV, "wheel, or like-REPORT"),
     like: Path | None = flag("recreate the environment of a report of `invoke doctor --json`", None),
     dry_run: bool = DRY_RUN,
@@ -94,7 +96,7 @@ def _like(path: Path, env: str) -> tuple[Settings, Plan]:
 
 @task(name="ptxas")
 def ptxas(
-    context: Any,
+    context: Context,
     version: str = word("CUDA release: 12.9, 13.0 or 13.0.88; none with --list", ""),
     list_: bool = flag("list the versions of the package index and of this machine", default=False),
     env: str = WHEEL_ENV,

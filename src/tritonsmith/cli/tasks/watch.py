@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from invoke.context import Context
 from invoke.exceptions import ParseError
 
 from tritonsmith.build.watch import command, dependencies
@@ -23,7 +24,7 @@ from tritonsmith.core.ui import tables
 
 @task()
 def watch(
-    context: Any,
+    context: Context,
     run: str = flag("task to run, with its arguments: 'kernel.compile matmul.py'", ""),
     lit: str | None = flag("lit tests to run: a regular expression of their names", None),
     env: str = again(ENV, "dev", default=""),

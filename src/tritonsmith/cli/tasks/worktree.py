@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from invoke.context import Context
 
 from tritonsmith.build.worktrees import add as worktrees_add
 from tritonsmith.build.worktrees import list_
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 @task(tables=True)
 def add(
-    context: Any,
+    context: Context,
     ref: str = word("branch, tag, commit or release of Triton"),
     source: str = SOURCE,
     env: str = ENV,
@@ -64,7 +66,7 @@ def add(
 
 
 @task(tables=True, name="list")
-def listing(context: Any, json: bool = JSON) -> None:
+def listing(context: Context, json: bool = JSON) -> None:
     """List the worktrees with their pins, builds and sizes."""
     now, found = time.time(), list_.rows(workspace.default())
     if json:
@@ -96,7 +98,7 @@ def _cells(row: WorktreeRow, size: str, age: str) -> list[str]:
 
 @task()
 def remove(
-    context: Any,
+    context: Context,
     name: str = word("name of the worktree, or its folder"),
     discard: bool = flag("remove even work that exists nowhere else", default=False),
     yes: bool = YES,
