@@ -54,7 +54,8 @@ def run(
     from tritonsmith.lab.bisect.session import BisectQuestion
 
     _, argv = command_line()
-    given = [name for name, one in (("a kernel", kernel), ("--test", test), ("a command", argv)) if one]
+    subjects = (("a kernel", kernel), ("--test", test), ("a command", argv))
+    given = [name for name, value in subjects if value]
     if len(given) != 1:
         hints = ["FILE:KERNEL with --when LIMIT", "--test FILE", "-- COMMAND"]
         text = f"{' and '.join(given)} contradict each other" if given else "nothing to test is given"
@@ -65,7 +66,10 @@ def run(
         good=good,
         bad=bad,
         kernel=_absolute(kernel),
-        flags={name: list(one) if isinstance(one, tuple) else one for name, one in vars(what).items()},
+        # As JSON gives them back, so that a resumed question has the same digest.
+        flags={
+            name: list(value) if isinstance(value, tuple) else value for name, value in vars(what).items()
+        },
         when=when,
         test=_absolute(test, "::"),
         command=tuple(argv),
@@ -99,19 +103,14 @@ def resume(
 
     from tritonsmith.lab.bisect import command, session
 
-    found = session.find(bisect)
-    question = found.question
+    begun = session.find(bisect)
+    question = begun.question
     if llvm_source:
-        found = replace(found, question=replace(question, llvm_source=str(llvm_source)))
+        begun = replace(begun, question=replace(question, llvm_source=str(llvm_source)))
     command.fetch(question)
     kernels = _kernels(question)
-    if command.content(question, kernels) != question.content:
-        raise UsageError(
-            "the tested file has changed since this bisect began, so its outcomes do not count",
-            where=question.kernel or question.test,
-            hints=["begin again: the same command as before"],
-        )
-    _go_on(found, kernels, scheduler, jobs, explain=explain, json=json)
+    command.check_content(question, kernels)
+    _go_on(begun, kernels, scheduler, jobs, explain=explain, json=json)
 
 
 @task(tables=True)
@@ -121,17 +120,17 @@ def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
 
     from tritonsmith.lab.bisect import report, session
 
-    found = session.find(bisect)
+    begun = session.find(bisect)
     if json:
-        tested = [one.row() for one in found.tested]
-        about = {"session": found.folder.name, "question": asdict(found.question)}
-        output.json({"schema": 1, **about, "tested": tested, "answer": found.answer or None})
+        tested = [row.row() for row in begun.tested]
+        about = {"session": begun.folder.name, "question": asdict(begun.question)}
+        output.json({"schema": 1, **about, "tested": tested, "answer": begun.answer or None})
         return
-    console.out().print(f"{found.folder.name}:", markup=False)
-    for line in continued(console.typed(report.repeat(found.question)), console.out().width - _INDENT):
+    console.out().print(f"{begun.folder.name}:", markup=False)
+    for line in continued(console.typed(report.repeat(begun.question)), console.out().width - _INDENT):
         console.out().print(f"{'':<{_INDENT}}{line}", markup=False)
-    console.out().print(report.tested(found) if found.tested else "nothing tested yet")
-    console.out().print(found.answer or "not over: invoke bisect --resume", markup=False)
+    console.out().print(report.tested(begun) if begun.tested else "nothing tested yet")
+    console.out().print(begun.answer or "not over: invoke bisect --resume", markup=False)
 
 
 @task()
@@ -151,15 +150,10 @@ def skip(
     """Skip a Triton in a bisect: it is not tested, or its outcome is dropped."""
     from tritonsmith.lab.bisect import session
 
-    found = session.find(bisect)
-    with found.held():
-        name = session.llvm_commit(found, candidate)
-        if name:
-            session.skip_in_llvm(found, name)
-        else:
-            name = session.known_name(found, candidate)
-            found.journal.skip(name)
-    console.note(f"{name} is skipped in {found.folder.name}")
+    begun = session.find(bisect)
+    with begun.held():
+        name = session.skip(begun, candidate)
+    console.note(f"{name} is skipped in {begun.folder.name}")
 
 
 def _go_on(
@@ -199,19 +193,14 @@ def _print_costs(bisect: TritonBisect, *, json: bool) -> None:
 
     rows = list(bisect.costs())
     if json:
-        costs = [
-            {
-                "triton": row.triton,
-                "subject": row.subject or None,
-                "verdict": row.outcome.verdict if row.outcome else None,
-                "seconds": row.cost.seconds,
-                "reasons": list(row.cost.reasons),
-            }
-            for row in rows
-        ]
-        output.json({"schema": 1, "candidates": costs})
-        return
-    console.out().print(report.costs(rows))
+        output.json(report.costs_json(rows))
+    else:
+        console.out().print(report.costs(rows))
+
+
+def _as_json(flags: dict[str, Any]) -> dict[str, Any]:
+    """Return flags as the file of a question gives them back, which has no tuples."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()}
 
 
 def _kernels(question: BisectQuestion) -> tuple[ComparedKernel, ...]:
@@ -223,6 +212,6 @@ def _kernels(question: BisectQuestion) -> tuple[ComparedKernel, ...]:
 
 def _absolute(text: str, separator: str = ":") -> str:
     """Make the file of FILE or FILE:NAME absolute; leave MODULE:NAME alone."""
-    head, found, tail = text.partition(separator)
+    head, colon, tail = text.partition(separator)
     path = Path(head).expanduser().absolute()
-    return f"{path}{found}{tail}" if text and path.exists() else text
+    return f"{path}{colon}{tail}" if text and path.exists() else text

@@ -289,6 +289,20 @@ def content(question: BisectQuestion, kernels: Sequence[ComparedKernel]) -> str:
     return digest(tests, [source_tree.of(request.file, request.kernel).key for request in requests])
 
 
+def check_content(question: BisectQuestion, kernels: Sequence[ComparedKernel]) -> None:
+    """Check that the files under test are those that the bisect began with.
+
+    Raises:
+        UsageError: they are not.
+    """
+    if content(question, kernels) != question.content:
+        raise UsageError(
+            "the tested file has changed since this bisect began, so its outcomes do not count",
+            where=question.kernel or question.test,
+            hints=["begin again: the same command as before"],
+        )
+
+
 def _test_file(question: BisectQuestion) -> TestFile | None:
     if not question.test:
         return None

@@ -192,6 +192,23 @@ def costs(rows: Sequence[CandidateCost]) -> Grid:
     return tables.plain("candidates", heads, cells, right=["expected s"])
 
 
+def costs_json(rows: Sequence[CandidateCost]) -> dict[str, Any]:
+    """All of these."""
+    return {
+        "schema": 1,
+        "candidates": [
+            {
+                "triton": row.triton,
+                "subject": row.subject or None,
+                "verdict": row.outcome.verdict if row.outcome else None,
+                "seconds": row.cost.seconds,
+                "reasons": list(row.cost.reasons),
+            }
+            for row in rows
+        ],
+    }
+
+
 def git_log(session: BisectSession) -> Iterator[str]:
     """Yield the lines for `git bisect replay`; releases, which have no commit of main, are comments."""
     yield f"# {predicate(session.question)}".replace("\n", " ")

@@ -274,6 +274,20 @@ def llvm_journal(session: BisectSession, pins: str) -> Journal:
     return journal
 
 
+def skip(session: BisectSession, text: str) -> str:
+    """Skip a candidate of a session that is held, or a commit of LLVM if that is searched; return its name.
+
+    Raises:
+        UsageError: the text names neither.
+    """
+    if commit := llvm_commit(session, text):
+        skip_in_llvm(session, commit)
+        return commit
+    name = known_name(session, text)
+    session.journal.skip(name)
+    return name
+
+
 def skip_in_llvm(session: BisectSession, commit: str) -> None:
     """Skip a commit in each search over LLVM that has begun."""
     for pins in _llvm_ranges(session.folder):
