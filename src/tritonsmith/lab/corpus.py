@@ -85,7 +85,7 @@ class Corpus:
         return self.folder / FILE
 
     def kernels(self) -> tuple[ListedKernel, ...]:
-        """Its kernels; none where there is no list yet.
+        """Return its kernels; none where there is no list yet.
 
         Raises:
             ConfigError: the list is wrong.

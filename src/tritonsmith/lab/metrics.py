@@ -42,7 +42,7 @@ class Metric:
 
 
 def measure(manifest: Manifest, point: Point, row: ResourceRow) -> Measured:
-    """All metrics of one successful compile and its resources, in display order.
+    """Return all metrics of one successful compile and its resources, in display order.
 
     Raises:
         FactError: the file of a stage cannot be read.
@@ -64,23 +64,23 @@ def measure(manifest: Manifest, point: Point, row: ResourceRow) -> Measured:
 
 
 def metric(key: str) -> Metric:
-    """The description of a metric, by its key."""
+    """Return the description of a metric, by its key."""
     return Metric(key, _title(key), _better(key))
 
 
 def side_by_side() -> tuple[str, ...]:
-    """Short names of what both vendors have, and mean different things by."""
+    """Return the short names of what both vendors have, and mean different things by."""
     short = configs.load("kernel-metrics")["short"]
     return tuple(name for name, row in short.items() if row["cuda"] != row["hip"])
 
 
 def summary() -> tuple[str, ...]:
-    """Short names of the metrics in the one-line summary of a pair."""
+    """Return the short names of the metrics in the one-line summary of a pair."""
     return tuple(configs.load("kernel-metrics")["summary"])
 
 
 def metric_of(name: str) -> Metric:
-    """The description of a short name; which direction is better follows from its keys."""
+    """Return the description of a short name; which direction is better follows from its keys."""
     row = configs.load("kernel-metrics")["short"][name]
     ways = {_better(key) for key in (*row["cuda"], *row["hip"])}
     return Metric(name, row["title"], ways.pop() if len(ways) == 1 else "")
@@ -88,7 +88,7 @@ def metric_of(name: str) -> Metric:
 
 @cache
 def stage_names() -> tuple[str, ...]:
-    """The stages of the pipeline, in its order; but for `source`, which is the ttir before the first pass."""
+    """Return the stages of the pipeline in order, except `source`, the ttir before the first pass."""
     return tuple(name for name in configs.load("kernels")["stages"]["compiler"] if name != "source")
 
 
@@ -98,7 +98,7 @@ def short_names() -> tuple[str, ...]:
 
 
 def known_names() -> tuple[str, ...]:
-    """All names that `--fail-on` accepts."""
+    """Return all names that `--fail-on` accepts."""
     classes = sorted(known_classes())
     keys = [column.key for column in COLUMNS if column.key not in WORDS]
     stages = [f"{name}{_BYTES}" for name in stage_names()]
@@ -108,7 +108,7 @@ def known_names() -> tuple[str, ...]:
 
 
 def keys_of(name: str, backend: str) -> tuple[str, ...]:
-    """The keys that one of `known_names` stands for, to be added up; none where that vendor has none."""
+    """Return the keys that a known name stands for, to be added up; none where that vendor has none."""
     short = configs.load("kernel-metrics")["short"]
     if name in short:
         return tuple(short[name][backend])
@@ -118,8 +118,11 @@ def keys_of(name: str, backend: str) -> tuple[str, ...]:
     bare = name.removeprefix(_INSTRUCTIONS)
     if bare in _classes(language):
         every = (instructions.TOTAL, *instructions.names(language))
-        wide = [one for one in every if one.rpartition(" ")[0] == bare and one.rpartition(" ")[2].isdigit()]
-        return tuple(f"{_INSTRUCTIONS}{one}" for one in wide or [bare])
+        # `global load` has no count of its own: it is the sum of its widths.
+        wide = [
+            name for name in every if name.rpartition(" ")[0] == bare and name.rpartition(" ")[2].isdigit()
+        ]
+        return tuple(f"{_INSTRUCTIONS}{name}" for name in wide or [bare])
     return () if bare in known_classes() else (name,)
 
 
@@ -134,7 +137,7 @@ def value_of(name: str, measured: Measured, backend: str) -> tuple[bool, Value]:
 
 
 def growth(a: float, b: float) -> float:
-    """The change from A to B in percent of A.
+    """Return the change from A to B in percent of A.
 
     From zero to anything is infinite growth, whatever the amount; from zero to zero is none.
     """
@@ -145,7 +148,7 @@ def growth(a: float, b: float) -> float:
 
 @cache
 def known_classes() -> frozenset[str]:
-    """Classes of instructions of both vendors, with and without a width."""
+    """Return the classes of instructions of both vendors, with and without a width."""
     return frozenset(name for language in _LANGUAGES.values() for name in _classes(language))
 
 

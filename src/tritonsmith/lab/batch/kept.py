@@ -80,11 +80,11 @@ def keyed(request: CompileRequest, triton: Triton, module: str = "") -> CompileJ
     """
     tree = source_tree.of(request.file, request.kernel, module)
     # The name and the entry of the list are for tables; the targets are points of one folder.
-    asked = replace(request, file=Path(tree.main), targets=(), name="", listed=None)
+    content = replace(request, file=Path(tree.main), targets=(), name="", listed=None)
     programs = [entry.programs for entry in interpreter.locate_programs(workspace.default()).disassemblers]
     worker = digest(call.source_text(), configs.load("kernels"))  # another worker may write other files
     return CompileJob(
-        request, triton, folder_of(triton) / digest(tree.key, asked, worker, programs), keyed=True
+        request, triton, folder_of(triton) / digest(tree.key, content, worker, programs), keyed=True
     )
 
 

@@ -88,8 +88,10 @@ class _State:
 
 
 def _begin(reader: Connection) -> None:
-    """In the new process: ^C on the terminal is the first process's business, which then closes the pipe."""
-    signal.signal(signal.SIGINT, lambda *_: None)  # not SIG_IGN, which compilers would inherit
+    """Begin a new process, in that process."""
+    # ^C on the terminal is the first process's business, which then closes the pipe. A handler, not SIG_IGN,
+    # which the compilers would inherit.
+    signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, _stop)
     threading.Thread(target=_watch, args=(reader,), daemon=True).start()
 

@@ -118,7 +118,7 @@ class Compared:
         return self.measured and texts and not self.changes and not self.alone
 
     def in_short(self, name: str) -> MetricChange:
-        """A metric by its short name, changed or not."""
+        """Return a metric by its short name, changed or not."""
         first, second = self.backends
         keys = [metrics.keys_of(name, backend) for backend in self.backends]
         a, b = metrics.value_of(name, self.a, first)[1], metrics.value_of(name, self.b, second)[1]
@@ -127,13 +127,13 @@ class Compared:
     def _all(self) -> Iterator[MetricChange]:
         if not self.measured:
             return
-        told: set[str] = set()
+        listed: set[str] = set()
         for name in () if self.pair.one_vendor else metrics.side_by_side():
-            told.update(*(metrics.keys_of(name, backend) for backend in self.backends))
+            listed.update(*(metrics.keys_of(name, backend) for backend in self.backends))
             yield self.in_short(name)
         for key in dict.fromkeys((*self.a, *self.b)):
             both = key in self.a and key in self.b
-            if key not in told and (both or self.a.get(key) or self.b.get(key)):
+            if key not in listed and (both or self.a.get(key) or self.b.get(key)):
                 yield MetricChange(metrics.metric(key), self.a.get(key), self.b.get(key), both)
 
 
@@ -179,7 +179,7 @@ def compare(
         raise FactError(
             "no compile of A has a counterpart in B",
             why="\n".join(
-                f"{one.side}: {one.kernel} {one.member.point.id}: {one.why}" for one in paired.unpaired
+                f"{row.side}: {row.kernel} {row.member.point.id}: {row.why}" for row in paired.unpaired
             )
             or "neither side has a compile",
             hints=["counterparts share the kernel, target and sweep: docs/compare.md"],

@@ -89,33 +89,33 @@ def pair(a: Sequence[Manifest], b: Sequence[Manifest]) -> Paired:
     common and as many, and options and constants that have one value on each side. Points are the same if the
     rest of their ids is; or else, as long ids are cut short, if all other values and options are.
     """
-    first, second = _named(a, b), _named(b, a)
+    first, second = _by_name(a, b), _by_name(b, a)
     pairs: list[Pair] = []
     unpaired: list[Unpaired] = []
     for name, manifest in first.items():
         if name in second:
-            found = _points(name, manifest, second[name])
-            pairs += found.pairs
-            unpaired += found.unpaired
+            paired = _pair_points(name, manifest, second[name])
+            pairs += paired.pairs
+            unpaired += paired.unpaired
         else:
-            unpaired += _lonely("A", name, manifest, f"B has no kernel {name}")
+            unpaired += _without_counterpart("A", name, manifest, f"B has no kernel {name}")
     for name, manifest in second.items():
         if name not in first:
-            unpaired += _lonely("B", name, manifest, f"A has no kernel {name}")
-    return Paired(tuple(pairs), tuple(sorted(unpaired, key=lambda one: one.side)))
+            unpaired += _without_counterpart("B", name, manifest, f"A has no kernel {name}")
+    return Paired(tuple(pairs), tuple(sorted(unpaired, key=lambda row: row.side)))
 
 
-def _named(manifests: Sequence[Manifest], others: Sequence[Manifest]) -> dict[str, Manifest]:
-    """Output folders by the shortest name that tells their kernels apart, on both sides."""
-    found: dict[str, Manifest] = {}
-    for one in manifests:
-        for name in _names(one):
+def _by_name(manifests: Sequence[Manifest], others: Sequence[Manifest]) -> dict[str, Manifest]:
+    """Return output folders by the shortest name that tells their kernels apart, on both sides."""
+    by_name: dict[str, Manifest] = {}
+    for manifest in manifests:
+        for name in _names(manifest):
             if all(sum(name in _names(other) for other in side) <= 1 for side in (manifests, others)):
                 break
-        while name in found:  # two folders of one name
+        while name in by_name:  # two folders of one name
             name += "'"
-        found[name] = one
-    return found
+        by_name[name] = manifest
+    return by_name
 
 
 def _names(manifest: Manifest) -> tuple[str, ...]:
@@ -123,47 +123,53 @@ def _names(manifest: Manifest) -> tuple[str, ...]:
     return manifest.kernel, f"{file}:{manifest.kernel}", f"{manifest.folder.name}:{file}:{manifest.kernel}"
 
 
-def _points(kernel: str, first: Manifest, second: Manifest) -> Paired:
-    twins = _twins(first, second)
+def _pair_points(kernel: str, first: Manifest, second: Manifest) -> Paired:
+    counterparts = _target_pairs(first, second)
     left = {point.id: point for point in second.points}
-    fixed = _constant_on_each(first, second)
+    varied = _constant_on_each(first, second)
     couples: list[tuple[Point, Point]] = []
-    lonely: list[Point] = []
+    single: list[Point] = []
     for point in first.points:
-        here = [other for other in left.values() if other.target == twins.get(point.target)]
-        named = [other for other in here if _rest(other, fixed) == _rest(point, fixed)]
-        alike = [other for other in here if _values(other, fixed) == _values(point, fixed)]
-        found = named if len(named) == 1 else alike
-        if len(found) == 1:
-            couples.append((point, left.pop(found[0].id)))
+        here = [other for other in left.values() if other.target == counterparts.get(point.target)]
+        # The ids tell more than the values, such as the surgery; but a long id is cut short.
+        named = [other for other in here if _rest(other, varied) == _rest(point, varied)]
+        alike = [other for other in here if _values(other, varied) == _values(point, varied)]
+        candidates = named if len(named) == 1 else alike
+        if len(candidates) == 1:
+            couples.append((point, left.pop(candidates[0].id)))
         else:
-            lonely.append(point)
-    # A kernel that was refused is one point for each target, whatever was swept.
-    for point in [one for one in lonely if one.status == "ok"]:
-        found = [one for one in left.values() if one.target == twins.get(point.target) and _refused(one)]
-        couples += [(point, one) for one in found]
-    for other in [one for one in left.values() if one.status == "ok"]:
-        found = [one for one in lonely if twins.get(one.target) == other.target and _refused(one)]
-        couples += [(one, other) for one in found]
+            single.append(point)
+    # A kernel that was refused is one point for each target, whatever was swept: so it is the counterpart of
+    # every compile for that target.
+    for point in [point for point in single if point.status == "ok"]:
+        target = counterparts.get(point.target)
+        couples += [(point, other) for other in left.values() if other.target == target and _refused(other)]
+    for other in [other for other in left.values() if other.status == "ok"]:
+        couples += [
+            (point, other)
+            for point in single
+            if counterparts.get(point.target) == other.target and _refused(point)
+        ]
     order = {point.id: place for place, point in enumerate(first.points)}
     couples.sort(key=lambda couple: order[couple[0].id])
     taken = {id(point) for couple in couples for point in couple}
     pairs = []
     for point, other in couples:
         members = PairMember(first, point), PairMember(second, other)
-        pairs.append(Pair(kernel, _common(point, other, fixed), *members, tuple(_differences(point, other))))
+        pairs.append(Pair(kernel, _common(point, other, varied), *members, tuple(_differences(point, other))))
     unpaired = (
-        *_lonely("A", kernel, first, "B has no such point"),
-        *_lonely("B", kernel, second, "A has no such point"),
+        *_without_counterpart("A", kernel, first, "B has no such point"),
+        *_without_counterpart("B", kernel, second, "A has no such point"),
     )
-    return Paired(tuple(pairs), tuple(one for one in unpaired if id(one.member.point) not in taken))
+    return Paired(tuple(pairs), tuple(row for row in unpaired if id(row.member.point) not in taken))
 
 
-def _common(point: Point, other: Point, fixed: frozenset[str]) -> str:
-    rest = _rest(point, fixed)
-    if point.id == other.id or rest != _rest(other, fixed):
+def _common(point: Point, other: Point, varied: frozenset[str]) -> str:
+    """Return what the ids of both have in common, and both targets if they are two."""
+    rest = _rest(point, varied)
+    if point.id == other.id or rest != _rest(other, varied):
         return point.id if point.id == other.id else f"{point.id} -> {other.id}"
-    names = dict.fromkeys(one.target.replace(":", "-") for one in (point, other))
+    names = dict.fromkeys(member.target.replace(":", "-") for member in (point, other))
     return ",".join([" -> ".join(names), *rest[1:]])
 
 
@@ -171,9 +177,11 @@ def _refused(point: Point) -> bool:
     return point.status != "ok" and point.id == point.target.replace(":", "-")
 
 
-def _twins(first: Manifest, second: Manifest) -> Mapping[str, str]:
-    """A's targets to B's: the same; or, where they have none in common and as many, in their order."""
-    ours, theirs = (list(dict.fromkeys(point.target for point in one.points)) for one in (first, second))
+def _target_pairs(first: Manifest, second: Manifest) -> Mapping[str, str]:
+    """Map A's targets to the same ones of B; or in their order, if none is common and they are as many."""
+    ours, theirs = (
+        list(dict.fromkeys(point.target for point in manifest.points)) for manifest in (first, second)
+    )
     common = [target for target in ours if target in theirs]
     if not common and len(ours) == len(theirs):
         return dict(zip(ours, theirs, strict=True))
@@ -181,31 +189,30 @@ def _twins(first: Manifest, second: Manifest) -> Mapping[str, str]:
 
 
 def _rest(point: Point, without: frozenset[str]) -> list[str]:
-    """The parts of the id behind its target, but those that tell what the sides differ in."""
-    everything = _all(point)
-    told = {f"{name}={everything[name]}" for name in without if name in everything}
-    return [
-        part for part in point.id.removeprefix(point.target.replace(":", "-")).split(",") if part not in told
-    ]
+    """Return the parts of the id behind its target, without what the sides differ in."""
+    values_by_name = _all_values(point)
+    parts = {f"{name}={values_by_name[name]}" for name in without if name in values_by_name}
+    behind = point.id.removeprefix(point.target.replace(":", "-"))
+    return [part for part in behind.split(",") if part not in parts]
 
 
 def _constant_on_each(first: Manifest, second: Manifest) -> frozenset[str]:
     """Return the names with one value on each side, not the same: the subject of the comparison."""
-    sides = [[_all(point) for point in one.points] for one in (first, second)]
-    found = set()
+    sides = [[_all_values(point) for point in manifest.points] for manifest in (first, second)]
+    names = set()
     for name in {name for tables in sides for table in tables for name in table}:
         left, right = ({table.get(name, _ABSENT) for table in tables} for tables in sides)
         if len(left) == len(right) == 1 and left != right:
-            found.add(name)
-    return frozenset(found)
+            names.add(name)
+    return frozenset(names)
 
 
 def _values(point: Point, without: frozenset[str]) -> dict[str, str]:
-    return {name: value for name, value in _all(point).items() if name not in without}
+    return {name: value for name, value in _all_values(point).items() if name not in without}
 
 
-def _all(point: Point) -> dict[str, str]:
-    """Everything that a compile was asked for but its target, as text."""
+def _all_values(point: Point) -> dict[str, str]:
+    """Return all types, hints, constants and options that a compile was asked for, as text."""
     types = {f"type of {name}": text for name, text in point.signature.items() if text != "constexpr"}
     hints = {f"hint of {name}": str(hint) for name, hint in point.hints.items()}
     plain = {**point.constexprs, **point.options}
@@ -217,13 +224,13 @@ def _differences(point: Point, other: Point) -> Iterator[str]:
         yield f"target {point.target} -> {other.target}"
     if point.status != "ok" or other.status != "ok":  # constants that heuristics compute may be missing
         return
-    ours, theirs = _all(point), _all(other)
+    ours, theirs = _all_values(point), _all_values(other)
     for name in dict.fromkeys((*ours, *theirs)):
         before, after = ours.get(name, _ABSENT), theirs.get(name, _ABSENT)
         if before != after:
             yield f"{name} {before} -> {after}"
 
 
-def _lonely(side: SideName, kernel: str, manifest: Manifest, why: str) -> Iterator[Unpaired]:
+def _without_counterpart(side: SideName, kernel: str, manifest: Manifest, why: str) -> Iterator[Unpaired]:
     for point in manifest.points:
         yield Unpaired(side, kernel, PairMember(manifest, point), why)

@@ -33,17 +33,17 @@ _FEW = 60  # digits and letters of a value on the screen
 def head(comparison: Comparison) -> Iterator[str]:
     """Yield the labels of A and B, and the Tritons that compiled for them."""
     for side, label in (("A", comparison.a), ("B", comparison.b)):
-        members = (one.pair.a if side == "A" else one.pair.b for one in comparison.compared)
+        members = (compared.pair.a if side == "A" else compared.pair.b for compared in comparison.compared)
         versions = dict.fromkeys(member.manifest.triton for member in members if member.manifest.triton)
         yield f"{side}: {label}" + (f", by Triton {', '.join(versions)}" if versions else "")
 
 
 def blocks(comparison: Comparison) -> Iterator[Text | Grid]:
-    """The changes, pair by pair; then one line each for unchanged and unmatched compiles."""
-    for one in comparison.compared:
-        if not one.unchanged:
-            yield from _block(one)
-    changed = [one for one in comparison.compared if one.measured and not one.unchanged]
+    """Yield the changes, pair by pair; then one line each for unchanged and unmatched compiles."""
+    for compared in comparison.compared:
+        if not compared.unchanged:
+            yield from _block(compared)
+    changed = [compared for compared in comparison.compared if compared.measured and not compared.unchanged]
     if len(changed) > 1:
         yield _summary(changed)
     yield from _ending(comparison)
@@ -58,11 +58,11 @@ def differences(
         comparison: two sides.
         stages: only these, a binary by its disassembly; all if empty.
     """
-    wanted = {show_stage.BINARY.get(stage, stage) for stage in stages}
-    for one in comparison.compared:
-        for stage, diff in one.diffs.items():
-            if not diff.same and (not stages or stage in wanted):
-                yield one, stage, _unified(one, stage, diff)
+    shown = {show_stage.BINARY.get(stage, stage) for stage in stages}
+    for compared in comparison.compared:
+        for stage, diff in compared.diffs.items():
+            if not diff.same and (not stages or stage in shown):
+                yield compared, stage, _unified(compared, stage, diff)
 
 
 def lines(violations: Sequence[Violation]) -> Iterator[str]:
@@ -103,10 +103,10 @@ def as_json(
         "schema": 1,
         "a": comparison.a,
         "b": comparison.b,
-        "pairs": [_pair(one) for one in comparison.compared],
+        "pairs": [_pair(compared) for compared in comparison.compared],
         "unpaired": [
-            {"side": one.side, "kernel": one.kernel, "why": one.why, **_member(one.member)}
-            for one in comparison.unpaired
+            {"side": row.side, "kernel": row.kernel, "why": row.why, **_member(row.member)}
+            for row in comparison.unpaired
         ],
         "fail_on": [row.term.text for row in thresholds],
         "violations": [
@@ -126,34 +126,34 @@ def as_json(
 
 
 def files(comparison: Comparison, content: str, out: Path) -> Plan:
-    """The steps that write `compare.json`, whose text is given, and every diff."""
+    """Return the steps that write every diff, and `compare.json`, whose text is `content`."""
     phase = "write diffs"
     steps: list[Step] = [Write(out / FILE, content, phase=phase)]
-    for one in comparison.compared:
+    for compared in comparison.compared:
         for stage in TEXTS:
-            diff, path = one.diffs.get(stage), out / _place(one, stage)
-            lines = _unified(one, stage, diff) if diff and not diff.same else ()
+            diff, path = compared.diffs.get(stage), out / _place(compared, stage)
+            lines = _unified(compared, stage, diff) if diff and not diff.same else ()
             if lines or path.exists():  # what an earlier run left there is no longer so
                 steps.append(Write(path, "".join(f"{line}\n" for line in lines), phase=phase))
     return Plan("write the comparison", tuple(steps))
 
 
-def _block(one: Compared) -> Iterator[Text | Grid]:
-    yield Text(f"\n{one.pair.kernel} {one.pair.point}", style="bold")
+def _block(compared: Compared) -> Iterator[Text | Grid]:
+    yield Text(f"\n{compared.pair.kernel} {compared.pair.point}", style="bold")
     # The point's name tells the target.
-    if differs := [text for text in one.pair.differs if not text.startswith("target ")]:
+    if differs := [text for text in compared.pair.differs if not text.startswith("target ")]:
         yield _folded(", ".join(differs))
-    if not one.measured:
-        for side, member in (("A", one.pair.a), ("B", one.pair.b)):
-            yield from _failure(side, member, "red" if side == "B" and one.lost else "")
+    if not compared.measured:
+        for side, member in (("A", compared.pair.a), ("B", compared.pair.b)):
+            yield from _failure(side, member, "red" if side == "B" and compared.lost else "")
         return
-    if one.changes:
-        yield _table(one)
+    if compared.changes:
+        yield _table(compared)
     else:
         yield Text("  no metric changed")
-    before, after = (duration(member.point.seconds) for member in (one.pair.a, one.pair.b))
-    yield Text(f"  {one.same} metrics are equal; compile time {before} -> {after}, one run each")
-    yield from _of_stages(one)
+    before, after = (duration(member.point.seconds) for member in (compared.pair.a, compared.pair.b))
+    yield Text(f"  {compared.same} metrics are equal; compile time {before} -> {after}, one run each")
+    yield from _of_stages(compared)
 
 
 def _failure(side: str, member: PairMember, style: str) -> Iterator[Text]:
@@ -166,10 +166,10 @@ def _failure(side: str, member: PairMember, style: str) -> Iterator[Text]:
         yield Text(f"     ... {len(lines) - _OF_ERROR} more lines with --json")
 
 
-def _table(one: Compared) -> Grid:
+def _table(compared: Compared) -> Grid:
     columns = ["metric", "A", "B", "change"]
     rows: list[list[Cell]] = []
-    for change in one.changes:
+    for change in compared.changes:
         more = Text(_change(change), style=_STYLES[change.verdict])
         rows.append([change.metric.title, _cell(change.a), _cell(change.b), more])
     return tables.plain("", columns, rows, right=columns[1:])
@@ -178,9 +178,9 @@ def _table(one: Compared) -> Grid:
 def _summary(changed: Sequence[Compared]) -> Grid:
     names = metrics.summary()
     rows: list[list[Cell]] = []
-    for one in changed:
-        cells: list[Cell] = [f"{one.pair.kernel} {one.pair.point}"]
-        for change in map(one.in_short, names):
+    for compared in changed:
+        cells: list[Cell] = [f"{compared.pair.kernel} {compared.pair.point}"]
+        for change in map(compared.in_short, names):
             text = _cell(change.a) if change.a == change.b else f"{_cell(change.a)} -> {_cell(change.b)}"
             cells.append(Text(text, style=_STYLES[change.verdict]))
         rows.append(cells)
@@ -195,23 +195,25 @@ def _change(change: MetricChange) -> str:
     return f"{signed}  {f'{percent:+.1f} %' if math.isfinite(percent) else 'from 0':>9}"
 
 
-def _unified(one: Compared, stage: str, diff: Diff) -> tuple[str, ...]:
-    """A unified diff with the lines that name both texts."""
+def _unified(compared: Compared, stage: str, diff: Diff) -> tuple[str, ...]:
+    """Return a unified diff with the lines that name both texts."""
     heads = (
-        f"{sign} {side}/{one.pair.kernel}/{member.point.id}/{stage}"
-        for sign, side, member in (("---", "a", one.pair.a), ("+++", "b", one.pair.b))
+        f"{sign} {side}/{compared.pair.kernel}/{member.point.id}/{stage}"
+        for sign, side, member in (("---", "a", compared.pair.a), ("+++", "b", compared.pair.b))
     )
     return (*heads, *diff.lines)
 
 
-def _of_stages(one: Compared) -> Iterator[Text]:
-    changed = [f"{stage} +{diff.added} -{diff.removed}" for stage, diff in one.diffs.items() if not diff.same]
-    same = [stage for stage, diff in one.diffs.items() if diff.same]
+def _of_stages(compared: Compared) -> Iterator[Text]:
+    changed = [
+        f"{stage} +{diff.added} -{diff.removed}" for stage, diff in compared.diffs.items() if not diff.same
+    ]
+    same = [stage for stage, diff in compared.diffs.items() if diff.same]
     if changed:
         yield _folded(f"differing stages: {', '.join(changed)}")
     if same:
         yield _folded(f"equal stages: {', '.join(same)}")
-    for stage, side in one.alone.items():
+    for stage, side in compared.alone.items():
         yield Text(f"  only {side} has {stage}")
 
 
@@ -222,18 +224,18 @@ def _folded(text: str) -> Text:
 
 
 def _ending(comparison: Comparison) -> Iterator[Text]:
-    same = [one for one in comparison.compared if one.unchanged]
+    same = [compared for compared in comparison.compared if compared.unchanged]
     if len(same) == len(comparison.compared):
         who = "one pair compiles" if len(same) == 1 else f"{len(same)} pairs compile"
         yield Text(f"no changes: {who} to the same")
     elif same:
-        names = ", ".join(f"{one.pair.kernel} {one.pair.point}" for one in same)
+        names = ", ".join(f"{compared.pair.kernel} {compared.pair.point}" for compared in same)
         yield Text(f"\nno changes: {names}")
-    for one in comparison.unpaired:
-        yield Text(f"only {one.side} has {one.kernel} {one.member.point.id}: {one.why}")
+    for row in comparison.unpaired:
+        yield Text(f"only {row.side} has {row.kernel} {row.member.point.id}: {row.why}")
 
 
-def _pair(one: Compared) -> dict[str, Any]:
+def _pair(compared: Compared) -> dict[str, Any]:
     changes = [
         {
             "metric": change.metric.key,
@@ -243,23 +245,23 @@ def _pair(one: Compared) -> dict[str, Any]:
             "percent": None if change.percent == math.inf else change.percent,
             "verdict": change.verdict or None,
         }
-        for change in one.changes
+        for change in compared.changes
     ]
     return {
-        "kernel": one.pair.kernel,
-        "differs": list(one.pair.differs),
-        "a": _member(one.pair.a) | {"metrics": dict(one.a)},
-        "b": _member(one.pair.b) | {"metrics": dict(one.b)},
+        "kernel": compared.pair.kernel,
+        "differs": list(compared.pair.differs),
+        "a": _member(compared.pair.a) | {"metrics": dict(compared.a)},
+        "b": _member(compared.pair.b) | {"metrics": dict(compared.b)},
         "changes": changes,
         "stages": {
             stage: {
                 "added": diff.added,
                 "removed": diff.removed,
-                "diff": _place(one, stage) if diff.lines else None,
+                "diff": _place(compared, stage) if diff.lines else None,
             }
-            for stage, diff in one.diffs.items()
+            for stage, diff in compared.diffs.items()
         },
-        "only_in": dict(one.alone),
+        "only_in": dict(compared.alone),
     }
 
 
@@ -276,9 +278,11 @@ def _member(member: PairMember) -> dict[str, Any]:
     }
 
 
-def _place(one: Compared, stage: str) -> str:
-    """The file of a diff in the folder of the comparison: `diffs/KERNEL/POINT/STAGE.diff`."""
-    return "/".join(("diffs", folder_name(one.pair.kernel), folder_name(one.pair.point), f"{stage}.diff"))
+def _place(compared: Compared, stage: str) -> str:
+    """Return the file of a diff in the folder of the comparison: `diffs/KERNEL/POINT/STAGE.diff`."""
+    return "/".join(
+        ("diffs", folder_name(compared.pair.kernel), folder_name(compared.pair.point), f"{stage}.diff")
+    )
 
 
 def _cell(value: Value) -> str:

@@ -118,7 +118,7 @@ def check(
         FactError: nothing compiles by both, so that nothing can be said.
     """
     judgement = thresholds.check(comparison, limits)
-    neither = tuple((one.pair.kernel, one.pair.point, one.pair.b.point.gist) for one in judgement.neither)
+    neither = tuple((row.pair.kernel, row.pair.point, row.pair.b.point.gist) for row in judgement.neither)
     if not judgement.measured and not judgement.findings:
         hints = ["--json has the compilers' messages"]
         why = "\n".join(f"{kernel} {point}: {message}" for kernel, point, message in neither[:_SHOWN])
@@ -133,9 +133,9 @@ def check(
         tuple(sorted(findings, key=lambda row: (row.rank, -row.growth, row.kernel, row.point))),
         neither,
         tuple(dict.fromkeys(unknown)),
-        tuple((one.pair.kernel, one.pair.point) for one in judgement.fixed),
+        tuple((row.pair.kernel, row.pair.point) for row in judgement.fixed),
         tuple(dict.fromkeys(unchecked)),
-        len({one.pair.kernel for one in judgement.measured}),
+        len({row.pair.kernel for row in judgement.measured}),
         len(judgement.measured),
         _regressions(judgement.measured, judgement.findings),
     )

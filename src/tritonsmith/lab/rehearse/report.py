@@ -49,7 +49,7 @@ def blocks(result: RehearsalResult, answer: Assessment) -> Iterator[Text | Grid]
         rows = [[row.kernel, row.point, row.change] for row in answer.regressions]
         yield tables.plain("worse, but within the limits", ["kernel", "point", "change"], rows)
     if answer.neither:
-        rows = [[kernel, point, _short(said)] for kernel, point, said in answer.neither]
+        rows = [[kernel, point, _short(message)] for kernel, point, message in answer.neither]
         yield tables.plain("compile by neither", ["kernel", "point", "message"], rows)
     for lead, names in (
         ("unknown values", [f"{kernel} {point}: {metric}" for kernel, point, metric in answer.unknown]),
@@ -75,7 +75,7 @@ def as_json(
     limits: Sequence[Threshold],
     answer: Assessment,
 ) -> dict[str, Any]:
-    """Everything but the texts of the stages."""
+    """Return everything except the texts of the stages."""
     return {
         "schema": 1,
         "from": result.comparison.a,
@@ -101,20 +101,20 @@ def as_json(
         "regressions": [
             {"kernel": row.kernel, "point": row.point, "change": row.change} for row in answer.regressions
         ],
-        "neither": [{"kernel": k, "point": p, "why": said} for k, p, said in answer.neither],
+        "neither": [{"kernel": k, "point": p, "why": why} for k, p, why in answer.neither],
         "unknown": [{"kernel": k, "point": p, "metric": metric} for k, p, metric in answer.unknown],
         "fixed": [{"kernel": k, "point": p} for k, p in answer.fixed],
         "skipped": list(result.skipped),
         "assumed": list(result.assumed),
         "compiled": result.compiled,
         "kept": result.kept,
-        "kernels": [_compared(one) for one in result.comparison.compared],
+        "kernels": [_pair_json(pair) for pair in result.comparison.compared],
         "notes": list(result.comparison.notes),
     }
 
 
-def _compared(one: Compared) -> dict[str, Any]:
-    pair = one.pair
+def _pair_json(compared: Compared) -> dict[str, Any]:
+    pair = compared.pair
     sides = {
         name: {
             "triton": member.manifest.triton,
@@ -123,9 +123,9 @@ def _compared(one: Compared) -> dict[str, Any]:
             "error": member.point.error,
             "metrics": dict(values),
         }
-        for name, member, values in (("from", pair.a, one.a), ("to", pair.b, one.b))
+        for name, member, values in (("from", pair.a, compared.a), ("to", pair.b, compared.b))
     }
-    short = {name: one.in_short(name) for name in metrics.summary()} if one.measured else {}
+    short = {name: compared.in_short(name) for name in metrics.summary()} if compared.measured else {}
     changed = {name: [change.a, change.b] for name, change in short.items() if change.a != change.b}
     return {
         "kernel": pair.kernel,

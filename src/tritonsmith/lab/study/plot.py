@@ -117,9 +117,9 @@ def _widen(axes: Axes, values: Sequence[float]) -> None:
 
 
 def _all_of(panels: Sequence[Axes]) -> tuple[list[Artist], list[str]]:
-    """Each kernel once, in order, from whichever panel has it."""
-    found: dict[str, Artist] = {}
+    """Return each kernel once, in order, from whichever panel has it."""
+    artists: dict[str, Artist] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    return list(found.values()), list(found)
+            artists.setdefault(label, handle)
+    return list(artists.values()), list(artists)

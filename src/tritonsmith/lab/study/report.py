@@ -35,7 +35,7 @@ class StudyMetric:
     scale: Literal["linear", "log", "symlog"] = "linear"
 
     def of(self, cell: StudyCell) -> int | None:
-        """The number; None where there is none."""
+        """Return the number; None where there is none."""
         numbers = [cell.row.values.get(key) for key in self.keys]
         known = [number for number in numbers if isinstance(number, int)]
         return sum(known) if known else None
@@ -56,35 +56,38 @@ METRICS = {
 
 
 def versions(cells: Sequence[StudyCell]) -> list[str]:
-    """The Tritons, releases first and by their numbers."""
+    """Return the names of the Tritons, releases first and by their numbers."""
     return sorted({cell.triton for cell in cells}, key=order)
 
 
 def targets(cells: Sequence[StudyCell]) -> list[str]:
-    """The targets, in order."""
+    """Return the targets, in order."""
     return list(dict.fromkeys(cell.row.target for cell in cells))
 
 
 def tables_of(cells: Sequence[StudyCell]) -> Iterator[Grid]:
-    """A table for each target and metric: a kernel a line, a Triton a column."""
+    """Yield a table for each target and metric, with a line for each kernel and a column for each Triton."""
     names = versions(cells)
     for target in targets(cells):
         here = [cell for cell in cells if cell.row.target == target]
         kernels = list(dict.fromkeys(cell.row.kernel for cell in here))
         by_place = {(cell.row.kernel, cell.triton): cell for cell in here}
         for metric in METRICS[here[0].row.backend]:
-            lines = [[name, *(_cell(by_place.get((name, one)), metric) for one in names)] for name in kernels]
+            lines = [
+                [kernel, *(_cell(by_place.get((kernel, name)), metric) for name in names)]
+                for kernel in kernels
+            ]
             yield tables.plain(f"{target}: {metric.title}", ["kernel", *names], lines, right=names)
 
 
 def warnings(cells: Sequence[StudyCell]) -> tuple[str, ...]:
-    """Kernels that cannot be launched, and the remarks of ptxas."""
+    """Return the kernels that cannot be launched, and the remarks of ptxas."""
     rows = (replace(cell.row, point=f"{cell.row.kernel} {cell.triton} {cell.row.target}") for cell in cells)
     return Measured(tuple(rows)).warnings
 
 
 def failures(cells: Sequence[StudyCell]) -> Iterator[str]:
-    """Each reason once, with the cells that it concerns."""
+    """Yield each reason once, with the cells that it concerns."""
     about: dict[str, list[str]] = {}
     for cell in cells:
         if cell.row.error and cell.row.error != SKIPPED:
@@ -94,7 +97,7 @@ def failures(cells: Sequence[StudyCell]) -> Iterator[str]:
 
 
 def as_json(cells: Sequence[StudyCell]) -> dict[str, Any]:
-    """Every row, with units in the names of its values."""
+    """Return every row, with units in the names of its values."""
     rows = [
         {
             "triton": cell.triton,
@@ -109,7 +112,7 @@ def as_json(cells: Sequence[StudyCell]) -> dict[str, Any]:
 
 
 def as_csv(cells: Sequence[StudyCell]) -> str:
-    """One line for each row; the columns are always the same."""
+    """Return one line for each row; the columns are always the same."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     keys = [column.key for column in COLUMNS]
