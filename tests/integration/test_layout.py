@@ -16,8 +16,8 @@ from tests.integration.harness import Smith
 from tritonsmith.compiler import smoke_test
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.inspect.layouts import converted
-from tritonsmith.ir import layout_types
-from tritonsmith.ir.layout_types import LayoutType
+from tritonsmith.ir import layouts
+from tritonsmith.ir.layouts import LayoutType
 
 MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
@@ -87,7 +87,7 @@ def layout(source: random.Random) -> LayoutType:
         small=source.choice([1, 2, 4]),
         n=source.choice([8, 16]),
     )
-    return layout_types.of(text, "x".join(map(str, shape)), "fp16")
+    return layouts.layout_of(text, "x".join(map(str, shape)), "fp16")
 
 
 def cells(view: str) -> list[str]:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tritonsmith.atlas import message, native, pipeline, renamed, uses
+from tritonsmith.atlas import mentions, native, pipeline, renamed
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.frontend import LanguageFunction
 from tritonsmith.atlas.index import Entry, Index, known_variable, lowered, mlir_passes
-from tritonsmith.atlas.place import Place
-from tritonsmith.atlas.source_files import line_of
+from tritonsmith.atlas.source_files import Place, line_of
 from tritonsmith.atlas.switches import Switch, cmake_options
 from tritonsmith.core import untrusted
 
@@ -43,7 +42,7 @@ class AtlasAnswer:
     facts: dict[str, str] = field(default_factory=dict)
     places: dict[str, tuple[Place, ...]] = field(default_factory=dict)
     tables: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
-    changes: tuple[uses.LastChange, ...] = ()
+    changes: tuple[mentions.LastChange, ...] = ()
     others: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
 
@@ -133,7 +132,7 @@ def _pass(index: Index, made: AtlasAnswer, one: Definition) -> None:
     ]
     made.tables["statistics"] = [(opt.name, "", opt.about) for opt in one.statistics]
     _calls(index, made, one)
-    made.places["tests"] = uses.of_pass(index.tree, one.name)
+    made.places["tests"] = mentions.tests_of_pass(index.tree, one.name)
 
 
 def _calls(index: Index, made: AtlasAnswer, one: Definition) -> None:
@@ -178,7 +177,7 @@ def _class(index: Index, made: AtlasAnswer, one: Definition) -> None:
         word = one.name
     else:
         word = one.name[1:]  # a test may give it an alias
-    made.places["tests"] = uses.of_word(index.tree, word, _LIT)
+    made.places["tests"] = mentions.tests_of_word(index.tree, word, _LIT)
 
 
 def _function(index: Index, one: LanguageFunction) -> AtlasAnswer:
@@ -193,7 +192,7 @@ def _function(index: Index, one: LanguageFunction) -> AtlasAnswer:
         answer.facts["calls"] = ", ".join(one.calls)
     names = [one.name, *(f"triton.language.{one.name.partition('.')[2]}",)]
     answer.places["tests"] = tuple(
-        place for name in names for place in uses.of_word(index.tree, name, (".py",))
+        place for name in names for place in mentions.tests_of_word(index.tree, name, (".py",))
     )
     return answer
 
@@ -226,7 +225,7 @@ def _variable(index: Index, entry: Entry) -> AtlasAnswer:
     same = [option for option in cmake_options(index.tree) if option.name == entry.name]
     if same:
         answer.places["option of CMake"] = tuple(place for option in same for place in option.places)
-    answer.places["tests"] = uses.of_word(index.tree, entry.name, _LIT)
+    answer.places["tests"] = mentions.tests_of_word(index.tree, entry.name, _LIT)
     return answer
 
 
@@ -246,7 +245,7 @@ def _switches(index: Index, entry: Entry) -> AtlasAnswer:
     answer.places["declared"] = tuple(place for switch in listed for place in switch.places)
     if entry.kind == "option":
         answer.places["read"] = _reads(index, entry.name)
-        answer.places["tests"] = uses.of_word(index.tree, entry.name, (".py",))
+        answer.places["tests"] = mentions.tests_of_word(index.tree, entry.name, (".py",))
     else:
         answer.places["read"] = _mentions(index, entry.name)
     return answer
@@ -372,13 +371,13 @@ def of_file(index: Index, file: str) -> AtlasAnswer:
     answer.tables = {name: rows for name, rows in answer.tables.items() if rows}
     place = Place(file, 0)
     answer.places["defined"] = (place,)
-    answer.changes = tuple(filter(None, (uses.last_change(index.tree.root, place),)))
+    answer.changes = tuple(filter(None, (mentions.last_change(index.tree.root, place),)))
     return answer
 
 
 def of_message(index: Index, text: str) -> AtlasAnswer | None:
     """Return the lines that may print a text; None if no literal of the sources fits."""
-    literals = message.find(index.tree, text)
+    literals = mentions.find_message(index.tree, text)
     if not literals:
         return None
     answer = AtlasAnswer("message", text, f"the longest part that the sources contain: {literals[0].piece!r}")
@@ -404,13 +403,13 @@ def _heading(file: str, text: str) -> str:
     return good[0] if good and len(good) < len(lines) + 1 and " " in good[0] else ""
 
 
-def _changes(index: Index, made: AtlasAnswer) -> tuple[uses.LastChange, ...]:
+def _changes(index: Index, made: AtlasAnswer) -> tuple[mentions.LastChange, ...]:
     """Return the last changes of the definition's lines, and of the file that implements it."""
-    changes: list[uses.LastChange] = []
+    changes: list[mentions.LastChange] = []
     for section in ("defined", "implemented", "declared", "read", "printed"):
         for place in made.places.get(section, ())[:1]:
             end = 0 if section == "implemented" else _end(index, place)
-            change = uses.last_change(index.tree.root, place, end)
+            change = mentions.last_change(index.tree.root, place, end)
             if change and all(change.commit != other.commit for other in changes):
                 changes.append(change)
     return tuple(changes[:2])

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from tritonsmith.atlas.native import PythonBinding
-from tritonsmith.atlas.place import Place
-from tritonsmith.atlas.source_files import SourceFiles
+from tritonsmith.atlas.source_files import Place, SourceFiles
 from tritonsmith.core import untrusted
 
 _LANGUAGES = {"tl": "triton/language", "gl": "triton/experimental/gluon/language"}

@@ -14,8 +14,7 @@ from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.frontend import FrontEnd, LanguageFunction
 from tritonsmith.atlas.native import PythonBinding
 from tritonsmith.atlas.pipeline import PassCall
-from tritonsmith.atlas.place import Place
-from tritonsmith.atlas.source_files import SourceFiles
+from tritonsmith.atlas.source_files import Place, SourceFiles
 from tritonsmith.atlas.switches import Switch
 from tritonsmith.core import configs
 from tritonsmith.facts import variables

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tritonsmith.atlas.definition import Definition
-from tritonsmith.atlas.place import Place
-from tritonsmith.atlas.source_files import SourceFiles, line_of
+from tritonsmith.atlas.source_files import Place, SourceFiles, line_of
 
 _DEBUG_TYPE = re.compile(r'^#define\s+DEBUG_TYPE\s+"([^"]+)"', re.MULTILINE)
 _RUN = re.compile(r"\bvoid\s+(?:\w+::)?runOnOperation\(\)[^;{]*\{")

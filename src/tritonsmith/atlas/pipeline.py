@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tritonsmith.atlas.native import PythonBinding
-from tritonsmith.atlas.place import Place
-from tritonsmith.atlas.source_files import SourceFiles
+from tritonsmith.atlas.source_files import Place, SourceFiles
 from tritonsmith.core import untrusted
 
 

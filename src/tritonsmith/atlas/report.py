@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.text import Text
 
 from tritonsmith.atlas.answer import AtlasAnswer
-from tritonsmith.atlas.place import Place
+from tritonsmith.atlas.source_files import Place
 from tritonsmith.core.ui import tables
 from tritonsmith.core.ui.tables import Grid
 from tritonsmith.core.ui.units import counted

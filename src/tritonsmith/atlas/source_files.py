@@ -1,11 +1,13 @@
-"""Find and read the files of a checkout, of LLVM's sources or of an installed Triton, each once."""
+"""Find and read the files of a checkout, of LLVM's sources or of an installed Triton; name places in them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
@@ -68,3 +70,27 @@ class SourceFiles:
 def line_of(text: str, at: int) -> int:
     """Return the line of a place in a text, from 1."""
     return text.count("\n", 0, at) + 1
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the sources.
+
+    Attributes:
+        file: relative to the tree.
+        line: from 1; 0 for the whole file.
+        what: the thing there: a function, a pattern, a call; may be empty.
+        when: conditions under which it is reached, outermost first.
+    """
+
+    file: str
+    line: int
+    what: str = ""
+    when: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the place as JSON."""
+        return asdict(self)

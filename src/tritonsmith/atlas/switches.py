@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from tritonsmith.atlas.pipeline import backend_of
-from tritonsmith.atlas.place import Place
-from tritonsmith.atlas.source_files import SourceFiles, line_of
+from tritonsmith.atlas.source_files import Place, SourceFiles, line_of
 from tritonsmith.core import untrusted
 
 _READ = re.compile(

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tritonsmith.atlas import uses
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.index import Index
-from tritonsmith.atlas.place import Place
-from tritonsmith.atlas.source_files import SourceFiles, line_of
+from tritonsmith.atlas.mentions import is_test, last_change, tests_of_word
+from tritonsmith.atlas.source_files import Place, SourceFiles, line_of
 from tritonsmith.core import untrusted
 
 CPP = (".h", ".hpp", ".cpp", ".cc", ".c")
@@ -88,8 +87,8 @@ def explain(index: Index, name: str, kind: str = "") -> AtlasAnswer | None:
     files = {place.file for place in bodies}
     answer.places["used"] = tuple(place for place in mentions(index.tree, name) if place.file not in files)
     short = re.split(r"::|\.", name)[-1]
-    answer.places["tests"] = uses.of_word(index.tree, short, (*CPP, ".py", ".mlir"))
-    answer.changes = tuple(filter(None, (uses.last_change(index.tree.root, bodies[0]),))) if bodies else ()
+    answer.places["tests"] = tests_of_word(index.tree, short, (*CPP, ".py", ".mlir"))
+    answer.changes = tuple(filter(None, (last_change(index.tree.root, bodies[0]),))) if bodies else ()
     return answer
 
 
@@ -105,7 +104,7 @@ def find(tree: SourceFiles, name: str) -> tuple[Symbol, ...]:
     scope = name[: -len(short)].rstrip(":.")
     symbols: list[Symbol] = []
     for file in tree.names:
-        if uses.is_test(file) or short not in (text := tree.text(file)):
+        if is_test(file) or short not in (text := tree.text(file)):
             continue
         if file.endswith(CPP):
             symbols += _cpp(file, text, short, scope.rpartition("::")[2])
@@ -121,7 +120,7 @@ def mentions(tree: SourceFiles, name: str) -> tuple[Place, ...]:
     places = []
     for file in tree.having(*CPP, ".td", ".py"):
         text = tree.text(file)
-        if short in text and not uses.is_test(file) and (every := [*sign.finditer(text)]):
+        if short in text and not is_test(file) and (every := [*sign.finditer(text)]):
             times = f"{len(every)} times" if len(every) > 1 else ""
             places.append((-len(every), Place(file, line_of(text, every[0].start()), times)))
     return tuple(place for _, place in sorted(places, key=lambda pair: (pair[0], pair[1].file)))

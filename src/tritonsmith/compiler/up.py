@@ -16,7 +16,7 @@ from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import StepError
 from tritonsmith.core.plan import Plan, Run
 from tritonsmith.core.plan.steps.base import CommandFailedError
-from tritonsmith.wheels import torch_index, venv
+from tritonsmith.wheels import venv
 
 _PIP = 120.0  # seconds; it unpacks one wheel
 
@@ -44,7 +44,7 @@ def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> Prepared
     requirement = "triton" if wheel == "newest" else f"triton=={wheel}"
     base = venv.base_interpreter(settings.python.interpreter)
     targets = gpu_targets.default()
-    torch = (torch_index.requirement(settings.python.torch),) if settings.python.torch != "none" else ()
+    torch = (venv.torch_requirement(settings.python.torch),) if settings.python.torch != "none" else ()
     plan = venv.plan(env, base, *torch, (requirement,)) + smoke_test.plan(
         env.path, env.python, targets, programs
     )

@@ -1,9 +1,10 @@
-"""An env's virtual environment: created once, changed only when its requirements change."""
+"""An env's virtual environment, created once, and changed only when its requirements change."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import EnvDir
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.plan import MakeDir, Plan, Run, stamped
@@ -74,3 +75,12 @@ def pip_install(python: Path, *arguments: str) -> tuple[str, ...]:
     """Return the command line of pip in an interpreter."""
     quiet = ("--quiet", "--disable-pip-version-check")
     return (str(python), "-m", "pip", "install", *quiet, *arguments)
+
+
+def torch_requirement(wanted: str) -> tuple[str, ...]:
+    """Return pip's arguments for a CPU build of PyTorch, from its own index: PyPI has those for CUDA.
+
+    `wanted` is `cpu` or a CPU version, which `core/envs/settings.py` has checked.
+    """
+    torch_requirement = "torch" if wanted == "cpu" else f"torch=={wanted}"
+    return torch_requirement, "--index-url", configs.load("capture")["torch-index"]["cpu"]

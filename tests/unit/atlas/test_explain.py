@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.atlas.planted import plant
 from tests.unit.repositories import Made
-from tritonsmith.atlas import command, report, source_map
+from tritonsmith.atlas import command, report
 from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.atlas.index import Index
 from tritonsmith.core.errors import SmithError, UsageError
@@ -213,14 +213,14 @@ def test_the_tree_counts_every_file_of_a_folder(tmp_path: Path) -> None:
     for name in ("cmake/llvm-hash.txt", "cmake/json-version.txt", "docs/index.rst", "docs/build/index.html"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("a\n")
-    rows = source_map.tree(command.index_of(root, [])).tables["folders"]
+    rows = command.tree(command.index_of(root, [])).tables["folders"]
     assert {folder: size for folder, size, _ in rows if folder in ("cmake", "docs")} == {
         "cmake": "2 files",
         "docs": "1 file",
     }
 
 
-@pytest.mark.parametrize("name", sorted(source_map.stages()))
+@pytest.mark.parametrize("name", sorted(command.stages()))
 def test_every_stage_and_suffix_is_answered(index: Index, name: str) -> None:
     found = command.explain(index, f".{name}")
     assert (found.kind, found.name) == ("stage", name)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from tritonsmith.atlas import native, uses
+from tritonsmith.atlas import mentions, native
 from tritonsmith.atlas.definition import Definition
 from tritonsmith.atlas.index import Index
 from tritonsmith.build.suites import results
@@ -127,7 +127,9 @@ def _one(index: Index, tree: SuiteTree, file: str, affected: AffectedTests) -> s
         return "itself: tests for pytest"
     suites, why = _by_rule(file)
     passes = _passes(index, file) if "lit" in suites else ()
-    tests = {place.file for definition in passes for place in uses.of_pass(index.tree, definition.name)}
+    tests = {
+        place.file for definition in passes for place in mentions.tests_of_pass(index.tree, definition.name)
+    }
     if not tests:
         affected.whole |= suites
         return _in_words(suites, why)
@@ -177,7 +179,7 @@ def _passes(index: Index, file: str) -> tuple[Definition, ...]:
             return ()
         passes |= {definition.name: definition for definition in own}
         callers = (place.file for definition in own for place in native.callers(index.tree, definition))
-        waiting += [caller for caller in callers if not uses.is_test(caller)]
+        waiting += [caller for caller in callers if not mentions.is_test(caller)]
     return tuple(passes.values())
 
 

@@ -46,7 +46,7 @@ from tritonsmith.core.envs.workspace import EnvDir, Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError
 from tritonsmith.core.plan import files
 from tritonsmith.facts import checkout, cmake_cache
-from tritonsmith.wheels import torch_index
+from tritonsmith.wheels import venv
 
 TASK = "test-triton"
 _PLUGIN = Path(__file__).parent / "plugin"
@@ -301,7 +301,7 @@ def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None)
     rows = configs.load(CONFIG)["packages"]
     row = next(row for row in rows if fits(row, tested.version))
     torch_version = tested.settings.python.torch
-    index = torch_index.requirement("cpu" if torch_version == "none" else torch_version)
+    index = venv.torch_requirement("cpu" if torch_version == "none" else torch_version)
     name = f"{_PACKAGES}-{'-'.join(map(str, tested.version.split('.')[:2]))}"
     return (installed_packages(name, TASK, index, tuple(row["requirements"])),)
 

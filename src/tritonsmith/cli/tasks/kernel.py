@@ -54,7 +54,7 @@ from tritonsmith.inspect.resources import from_cache as resources_from_cache
 from tritonsmith.inspect.resources import plot as resources_plot
 from tritonsmith.inspect.resources import report as resources_report
 from tritonsmith.inspect.show import stage as show_stage
-from tritonsmith.ir import layout_types
+from tritonsmith.ir import layouts
 from tritonsmith.wheels import ptxas as wheels_ptxas
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def layout(
     """Show which thread and register holds each element of a tensor."""
     if not shape:
         raise UsageError("--shape is missing", hints=["--shape 128x64"])
-    types = [layout_types.of(one, shape, dtype) for one in (layout, *([by] if by else []))]
+    types = [layouts.layout_of(one, shape, dtype) for one in (layout, *([by] if by else []))]
     if by and (types[0].kind, types[1].kind) != ("shared memory", "registers"):
         hints = ["LAYOUT must be in shared memory, and that of --by in registers"]
         raise UsageError("--by counts the bank conflicts of threads in shared memory", hints=hints)

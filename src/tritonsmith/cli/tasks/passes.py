@@ -36,7 +36,7 @@ from tritonsmith.inspect.passes import diff as view_diff
 from tritonsmith.inspect.passes import pipeline_table
 from tritonsmith.inspect.passes import show as view_show
 from tritonsmith.inspect.report import write
-from tritonsmith.ir import layout_types
+from tritonsmith.ir.layouts import memory_accesses, types_in
 from tritonsmith.ir.normalize import diff as normalize_diff
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def show(
 def _layouts(ir: str, env: str, python: str, *, json: bool) -> None:
     """Print the layouts of a module, and the bank conflicts of its loads and stores of shared memory."""
     definitions = view_diff.layout_definitions(ir)
-    written = tuple(layout_types.within(ir, definitions))
-    accesses = tuple(layout_types.accesses(ir, definitions))
+    written = tuple(types_in(ir, definitions))
+    accesses = tuple(memory_accesses(ir, definitions))
     if not written:
         raise FactError("this IR has no layouts", hints=["layouts come with the stage ttgir"])
     where = choose_interpreter(env, python)

@@ -15,7 +15,7 @@ from tritonsmith.compiler.resources.table import ResourceRow, Value
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.envs import workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.ir import code_object, cubin, elf, instructions
+from tritonsmith.ir import elf, gpu_binary, instructions
 
 BINARIES = {"cubin": "sass", "hsaco": "amd"}  # stage to the language of its disassembly
 _NAMED = 5  # points that a note names
@@ -138,8 +138,8 @@ def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | Non
         # Machine code does not distinguish spills from arrays that the PTX keeps in local memory, so with
         # such arrays the spills are None.
         if content.backend == "cuda":
-            return _nvidia(cubin.read(content), arch, shared, metadata, ptx)
-        return _amd(code_object.read(content), arch, shared, metadata)
+            return _nvidia(gpu_binary.read_cubin(content), arch, shared, metadata, ptx)
+        return _amd(gpu_binary.read_code_object(content), arch, shared, metadata)
     except FactError as error:
         raise FactError(error.what, where=binary, why=error.why, hints=error.hints) from error
 
@@ -160,7 +160,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     notes = []
     if stage == "cubin" and measured["spill_store_bytes"] is None and ptx:
         origin = package(manifest, workspace.default())
-        ptxas_report = ptxas.again(ptx, cubin.read(elf.load(binary)), origin, point.metadata)
+        ptxas_report = ptxas.again(ptx, gpu_binary.read_cubin(elf.load(binary)), origin, point.metadata)
         if ptxas_report:
             measured |= {"spill_store_bytes": ptxas_report.stores, "spill_load_bytes": ptxas_report.loads}
         else:
@@ -183,7 +183,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
 
 
 def _nvidia(
-    kernel: cubin.Cubin, arch: str, dynamic: int, metadata: Mapping[str, Any], ptx: Path | None
+    kernel: gpu_binary.Cubin, arch: str, dynamic: int, metadata: Mapping[str, Any], ptx: Path | None
 ) -> dict[str, Value]:
     arrays = bool(kernel.frame) and ptx is not None and ptxas.has_arrays(_text(ptx))
     fits = occupancy.nvidia(
@@ -214,7 +214,7 @@ def _nvidia(
 
 
 def _amd(
-    kernel: code_object.CodeObject, arch: str, shared: int, metadata: Mapping[str, Any]
+    kernel: gpu_binary.CodeObject, arch: str, shared: int, metadata: Mapping[str, Any]
 ) -> dict[str, Value]:
     lds = kernel.lds + shared
     warps = metadata.get("num_warps")  # the code object's number is at most 1024, whatever is launched

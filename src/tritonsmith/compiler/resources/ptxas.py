@@ -12,7 +12,7 @@ from typing import Any
 from tritonsmith.core import configs, untrusted
 from tritonsmith.core.errors import FactError
 from tritonsmith.core.process import query
-from tritonsmith.ir.cubin import Cubin
+from tritonsmith.ir.gpu_binary import Cubin
 
 _ARRAY = re.compile(r"^\s*\.local\s", re.MULTILINE)
 _TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)

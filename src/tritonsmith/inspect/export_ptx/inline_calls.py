@@ -20,9 +20,9 @@ from tritonsmith.ir.ptx.syntax import (
     Named,
     Open,
     Statement,
+    Token,
     width,
 )
-from tritonsmith.ir.ptx.tokens import Token
 
 _MOST = 200_000  # statements that a kernel may grow to
 

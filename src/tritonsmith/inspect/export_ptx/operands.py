@@ -17,9 +17,9 @@ from tritonsmith.ir.ptx.syntax import (
     Named,
     Param,
     Statement,
+    Token,
     width,
 )
-from tritonsmith.ir.ptx.tokens import Token
 
 SHARED_BITS = 32  # of an address in shared memory, as compilers use it
 

@@ -24,9 +24,9 @@ from tritonsmith.ir.ptx.syntax import (
     Label,
     Open,
     Statement,
+    Token,
     width,
 )
-from tritonsmith.ir.ptx.tokens import Token
 
 _REGISTER, _PLAIN, _LABEL = "smith_", "smith_v_", "smith_l"  # prefixes, so two names stay two names
 _HALF, _BYTE = 16, 8  # bits

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.core import configs
-from tritonsmith.ir.linear import Element, LinearLayout
+from tritonsmith.ir.layouts import Element, LinearLayout
 
 
 @dataclass(frozen=True)

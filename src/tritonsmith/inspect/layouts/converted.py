@@ -10,8 +10,7 @@ from tritonsmith.compiler import call
 from tritonsmith.core import configs
 from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError
-from tritonsmith.ir.layout_types import LayoutType
-from tritonsmith.ir.linear import LinearLayout
+from tritonsmith.ir.layouts import LayoutType, LinearLayout
 from tritonsmith.worker.messages import LayoutRequest, LayoutRow
 
 

@@ -18,8 +18,7 @@ from tritonsmith.inspect.layouts import bank_conflicts
 from tritonsmith.inspect.layouts.bank_conflicts import BankAccess
 from tritonsmith.inspect.layouts.converted import ConvertedLayout
 from tritonsmith.inspect.resources import plot
-from tritonsmith.ir.layout_types import LayoutType, MemoryAccess, WrittenType
-from tritonsmith.ir.linear import LinearLayout
+from tritonsmith.ir.layouts import LayoutType, LinearLayout, MemoryAccess, WrittenType
 
 _MOST = 16  # elements that the grid shows in each direction
 _CONFLICTS = "Bank conflicts of one warp, by plain loads and stores"

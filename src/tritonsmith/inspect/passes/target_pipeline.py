@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.atlas import pipeline
-from tritonsmith.atlas.place import Place
+from tritonsmith.atlas.source_files import Place
 from tritonsmith.compiler.replay.bindings import Binding, TracedCall
 from tritonsmith.core import untrusted
 from tritonsmith.core.ui import tables

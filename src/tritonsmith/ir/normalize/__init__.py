@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tritonsmith.ir.normalize import disassembly, llvm, mlir, ptx
+from tritonsmith.ir.normalize import assembly, ir
 from tritonsmith.ir.normalize.renaming import MARK, NormalForm
 
 # By stage; and by language, for dumps between passes, which have no stage.
 _READERS: Mapping[str, Callable[[str], NormalForm]] = {
-    **dict.fromkeys(("mlir", "source", "ttir", "glir", "ttgir"), mlir.form),
-    **dict.fromkeys(("llvm", "llir"), llvm.form),
-    "ptx": ptx.form,
-    "sass": disassembly.sass,
-    "amdgcn": disassembly.amdgcn,
-    "gcnasm": disassembly.gcnasm,
+    **dict.fromkeys(("mlir", "source", "ttir", "glir", "ttgir"), ir.mlir),
+    **dict.fromkeys(("llvm", "llir"), ir.llvm),
+    "ptx": assembly.ptx,
+    "sass": assembly.sass,
+    "amdgcn": assembly.amdgcn,
+    "gcnasm": assembly.gcnasm,
 }
 
 

@@ -6,7 +6,7 @@ with its names masked, over the lines of its operands, and over those of their o
 looks no farther, so a change renames at most two steps below it. Layouts contribute their kind, not their
 content. Values that are equal so far get a counter: `%addi_3f2a.2`. Plain constants and parameters name their
 content: `%c64_i32`, `%arg0`. A name does not depend on the old name of the value. A diff needs more than
-that, and gets it by comparing two texts: see `value_matching`.
+that, and gets it by comparing two texts: see `diff`.
 
 Each language has a reader that makes `IrLine`s; this module names the values in them.
 """

@@ -16,14 +16,16 @@ from tritonsmith.ir.ptx.syntax import (
     Directive,
     Function,
     Instruction,
+    Kind,
     Label,
     Module,
     Named,
     Open,
     Param,
     Statement,
+    Token,
+    tokenize,
 )
-from tritonsmith.ir.ptx.tokens import Kind, Token, tokenize
 
 _SPACES = ("reg", "shared", "local", "param", "global", "const", "sreg", "tex")
 _LINKING = (".extern", ".visible", ".weak", ".common")

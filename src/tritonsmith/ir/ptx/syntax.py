@@ -1,10 +1,15 @@
-"""Define the parts of a PTX module, as the parser returns them."""
+"""The words of PTX, and the parts of a PTX module, as the parser returns them.
+
+A register `%r21` is one word, so it is never taken for the beginning of `%r210`. Source of the lexical rules:
+the PTX ISA manual, "Syntax" (identifiers, constants, comments, reserved words).
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-from tritonsmith.ir.ptx.tokens import Token
+from typing import Literal, cast
 
 
 @dataclass(frozen=True)
@@ -180,3 +185,51 @@ def width(kind: str) -> int:
     """Return the bits of a fundamental type: 32 for `u32`, 1 for `pred`, 0 if it names none."""
     digits = "".join(filter(str.isdigit, kind.partition("x")[0]))
     return 1 if kind == "pred" else int(digits or 0)
+
+
+Kind = Literal["space", "comment", "string", "number", "dot", "name", "mark"]
+
+# Each text begins with exactly one of these; none of them goes back over what it has read ("possessive").
+_TOKEN = re.compile(
+    r"""
+      (?P<space>   \s++ )
+    | (?P<comment> //[^\n]*+ | /\*(?:[^*]|\*(?!/))*+(?:\*/)? )
+    | (?P<string>  "(?:[^"\\\n]|\\.)*+"? )
+    | (?P<number>  0[fF][0-9a-fA-F]++ | 0[dD][0-9a-fA-F]++      # the bits of a float, of a double
+                 | 0[xX][0-9a-fA-F]++U? | 0[bB][01]++U?
+                 | [0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+U? )
+    | (?P<dot>     \.[A-Za-z0-9_$]++(?:::[A-Za-z0-9_]++)*+ )    # .reg, .global, .shared::cta, .2d
+    | (?P<name>    [A-Za-z_$][A-Za-z0-9_$]*+ | %[A-Za-z0-9_$]++ )
+    | (?P<mark>    . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word.
+
+    Attributes:
+        kind: `dot` is a directive or a modifier (`.reg`, `.b32`), `mark` a single other character.
+        text: as written; the texts of all tokens make the input.
+        line: on which it begins, from 1.
+    """
+
+    kind: Kind
+    text: str
+    line: int
+
+    @property
+    def blank(self) -> bool:
+        """True for white space or a comment."""
+        return self.kind in ("space", "comment")
+
+
+def tokenize(text: str) -> Iterator[Token]:
+    """Yield the words of a text, valid PTX or not: each character belongs to one of them."""
+    line = 1
+    for match in _TOKEN.finditer(text):
+        word = match[0]
+        yield Token(cast("Kind", match.lastgroup), word, line)
+        line += word.count("\n")

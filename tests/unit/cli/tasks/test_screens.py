@@ -28,7 +28,7 @@ from tests.unit.lab.compare.making import written
 from tests.unit.lab.compare.test_thresholds import pair
 from tritonsmith.atlas import report as atlas_report
 from tritonsmith.atlas.answer import AtlasAnswer
-from tritonsmith.atlas.place import Place
+from tritonsmith.atlas.source_files import Place
 from tritonsmith.build import plugins as plugin_report
 from tritonsmith.build.editors.merged_files import MergedFile
 from tritonsmith.build.plugins import PluginCheck, PluginRow
@@ -83,8 +83,7 @@ from tritonsmith.inspect.profile.profilers import ProfiledKernel
 from tritonsmith.inspect.profile.run import KernelProfile
 from tritonsmith.inspect.resources import report as resources
 from tritonsmith.inspect.show.source_lines import SourceLine
-from tritonsmith.ir.layout_types import LayoutType, WrittenType
-from tritonsmith.ir.linear import LinearLayout
+from tritonsmith.ir.layouts import LayoutType, LinearLayout, WrittenType
 from tritonsmith.ir.normalize.diff import Diff
 from tritonsmith.lab import corpus as corpus_report
 from tritonsmith.lab.bisect import report as bisect_report

@@ -10,7 +10,7 @@ from tests.unit.compiler.resources import elf_maker
 from tritonsmith.compiler.resources import ptxas
 from tritonsmith.compiler.resources.ptxas import Said
 from tritonsmith.core.errors import FactError
-from tritonsmith.ir import cubin, elf
+from tritonsmith.ir import elf, gpu_binary
 
 SAID = """\
 ptxas info    : 0 bytes gmem
@@ -52,7 +52,7 @@ cat >&2 <<END
 
 
 def ask(tmp_path: Path, origin: Path, frame: int, **metadata: object) -> tuple[Said | None, list[str]]:
-    kernel = cubin.read(elf.parse(elf_maker.cubin(registers=40, frame=frame)))
+    kernel = gpu_binary.read_cubin(elf.parse(elf_maker.cubin(registers=40, frame=frame)))
     said = ptxas.again(tmp_path / "kern.ptx", kernel, origin, metadata)
     calls = tmp_path / "calls"
     return said, calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
@@ -84,7 +84,7 @@ def test_an_option_of_a_stranger_names_no_file(tmp_path: Path, origin: Path, opt
 
 
 def test_without_a_triton_of_ours_no_program_runs(tmp_path: Path, origin: Path) -> None:
-    kernel = cubin.read(elf.parse(elf_maker.cubin(registers=40, frame=64)))
+    kernel = gpu_binary.read_cubin(elf.parse(elf_maker.cubin(registers=40, frame=64)))
     assert origin.is_dir()
     assert ptxas.again(tmp_path / "kern.ptx", kernel, None, {}) is None
     assert not (tmp_path / "calls").exists()

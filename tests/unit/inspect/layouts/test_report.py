@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tritonsmith.inspect.layouts import bank_conflicts
-from tritonsmith.ir.linear import LinearLayout
+from tritonsmith.ir.layouts import LinearLayout
 
 
 def rows(

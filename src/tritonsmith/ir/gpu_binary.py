@@ -1,7 +1,8 @@
-"""Read a cubin: the attributes of its kernel, and its use of local memory.
+"""Read the kernel of a GPU binary: a cubin of NVIDIA, or a code object of AMD.
 
-`.nv.info` is a list of attributes; `cuobjdump -elf` names them (EIATTR_REGCOUNT ...).
-The layout is the same from compute capability 7.0 on.
+The attributes of a cubin's kernel are in `.nv.info`; `cuobjdump -elf` names them (EIATTR_REGCOUNT ...). Its
+layout is the same from compute capability 7.0 on. The code itself tells how much local memory it uses. The
+metadata of a code object are a note in MessagePack (AMDGPUUsage of LLVM).
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import msgpack
 
 from tritonsmith.core.errors import FactError
+from tritonsmith.ir import elf as elves
 from tritonsmith.ir.elf import Elf
 
 _HEAD = struct.Struct("<BBH")  # format, attribute, value or size
@@ -56,7 +61,7 @@ class Cubin:
     local_loads: int
 
 
-def read(elf: Elf) -> Cubin:
+def read_cubin(elf: Elf) -> Cubin:
     """Read the kernel of a file; Triton's files have one.
 
     Raises:
@@ -139,3 +144,88 @@ def _local(code: bytes) -> tuple[int, int]:
         elif opcode == _LOAD_LOCAL:
             loads += _BYTES[high >> _WIDTH_SHIFT & _WIDTH]
     return stores, loads
+
+
+# --------------------------------------------------------------- code objects
+
+_METADATA = 32  # NT_AMDGPU_METADATA
+
+
+@dataclass(frozen=True)
+class CodeObject:
+    """The kernel of a code object.
+
+    Attributes:
+        kernel: name of the function.
+        sgprs: scalar registers per wave.
+        vgprs: vector registers per lane; with the AGPRs if they share a register file (gfx90a and later).
+        agprs: accumulation registers per lane.
+        scratch: bytes per lane.
+        lds: bytes of local data share that the code object fixes; Triton's comes with the launch.
+        sgpr_spills: spilled scalar registers.
+        vgpr_spills: spilled vector registers.
+        wave: lanes of a wave.
+        threads: of a work-group, at most.
+        code: bytes of machine code.
+    """
+
+    kernel: str
+    sgprs: int
+    vgprs: int
+    agprs: int
+    scratch: int
+    lds: int
+    sgpr_spills: int
+    vgpr_spills: int
+    wave: int
+    threads: int
+    code: int
+
+
+def read_code_object(elf: Elf) -> CodeObject:
+    """Read the kernel of a file; Triton's files have one.
+
+    Raises:
+        FactError: it is of another vendor, or its metadata is missing or malformed.
+    """
+    if elf.backend != "hip" or ".note" not in elf.sections:
+        raise FactError(
+            "this file has no metadata of an AMD kernel", hints=["give an hsaco written by Triton"]
+        )
+    for owner, kind, content in elves.notes(elf.sections[".note"].data):
+        if owner == "AMDGPU" and kind == _METADATA:
+            return _code_object(_unpacked(content), elf)
+    raise FactError(
+        "this code object has no metadata note", hints=["code object version 3 or later is required"]
+    )
+
+
+def _unpacked(content: bytes) -> Any:
+    try:
+        return msgpack.unpackb(content, strict_map_key=False)
+    except (ValueError, TypeError, RecursionError, msgpack.exceptions.UnpackException) as error:
+        raise FactError("cannot read the metadata of this code object", why=str(error) or None) from error
+
+
+def _code_object(table: Any, elf: Elf) -> CodeObject:
+    try:
+        (kernel,) = table["amdhsa.kernels"]
+        name = str(kernel[".name"])
+        numbers = {key: value for key, value in kernel.items() if type(value) is int}
+        text = elf.sections.get(".text")
+        return CodeObject(
+            kernel=name,
+            sgprs=numbers[".sgpr_count"],
+            vgprs=numbers[".vgpr_count"],
+            agprs=numbers.get(".agpr_count", 0),
+            scratch=numbers[".private_segment_fixed_size"],
+            lds=numbers[".group_segment_fixed_size"],
+            sgpr_spills=numbers.get(".sgpr_spill_count", 0),
+            vgpr_spills=numbers.get(".vgpr_spill_count", 0),
+            wave=numbers[".wavefront_size"],
+            threads=numbers[".max_flat_workgroup_size"],
+            code=text.size if text else 0,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise FactError("the metadata of this code object is malformed", why=why) from error

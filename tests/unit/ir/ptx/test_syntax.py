@@ -8,7 +8,7 @@ import pytest
 from tests.unit.inspect.export_ptx import samples
 from tritonsmith.core.errors import SmithError
 from tritonsmith.inspect.export_ptx import cuda
-from tritonsmith.ir.ptx.tokens import tokenize
+from tritonsmith.ir.ptx.syntax import tokenize
 
 SAMPLES = (samples.REDUCE, samples.FUNCTION)
 

@@ -1,6 +1,9 @@
-"""Normalize machine code: no addresses, encodings, comments and source lines; branches go to labels.
+"""Normalize assembly: no addresses, encodings, comments and source lines; branches go to labels.
 
-Registers are unchanged: their allocation is part of the comparison.
+Registers of machine code are unchanged: their allocation is part of the comparison. Those of PTX are named
+after their first definition, and how many are declared is left out: PTX has as many as it has results, and
+ptxas allocates them. The version and the target stay. `ptx.tokenize` is not used: only registers, labels and
+strings matter here, and one pattern for them takes fewer steps than a token per word.
 """
 
 from __future__ import annotations
@@ -39,24 +42,24 @@ _OBJDUMP_TARGET = re.compile(
 def sass(text: str) -> NormalForm:
     """Return the normal form of the output of nvdisasm or cuobjdump."""
     text = _with_labels_sass(text.replace(MARK, " "))
-    return _form(_SASS.sub(lambda match: match[1] or " ", text))
+    return _machine_form(_SASS.sub(lambda match: match[1] or " ", text))
 
 
 def amdgcn(text: str) -> NormalForm:
     """Return the normal form of assembly from LLVM's AMD backend."""
     text = _AMD_DEBUG.sub("", text.replace(MARK, " "))
     text = _AMD_COMMENT.sub(lambda match: match[1] or " ", text)
-    return _form(_AMD_DROPPED.sub("", text))
+    return _machine_form(_AMD_DROPPED.sub("", text))
 
 
 def gcnasm(text: str) -> NormalForm:
     """Return the normal form of llvm-objdump's output for AMD."""
     text = _OBJDUMP_HEAD.sub("file format ", text.replace(MARK, " "))
     text = _OBJDUMP_SYMBOL.sub(r"<\2>:", _with_labels_gcn(text))
-    return _form(_AMD_COMMENT.sub(lambda match: match[1] or " ", text))
+    return _machine_form(_AMD_COMMENT.sub(lambda match: match[1] or " ", text))
 
 
-def _form(text: str) -> NormalForm:
+def _machine_form(text: str) -> NormalForm:
     kept: list[str] = []
     idle = 0
     for line in filter(None, (indented(line, by="    ") for line in text.split("\n"))):
@@ -109,3 +112,33 @@ def _with_labels_gcn(text: str) -> str:
             lines.append(f".L{place}:")
         lines.append(line)
     return "\n".join(lines)
+
+
+# ------------------------------------------------------------------------ PTX
+
+# LLVM's register names; %tid.x, %ctaid.x, %SP and registers of inline assembly keep their names.
+_PTX_NAME = re.compile(
+    rf"({_STRING}|%(?:p|rs|rd|rq|r|fd|f|hh|h|b)(?:\d++|_[0-9a-f]{{4}}(?:\.\d++)?+)(?![\w$])"
+    r"|\$L__BB(?:\d++_\d++|_[0-9a-f]{4}(?:\.\d++)?+)(?![\w$]))"
+)
+_PTX_DROPPED = re.compile(
+    rf"//.*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|^\s*(?:\.loc\b.*|\.file\b.*|\$L__(?:tmp|func_begin|func_end)\d+:)|({_STRING})",
+    re.MULTILINE,
+)
+_PTX_SECTION = re.compile(r"^\s*\.section[ \t]+\.debug\w*\s*\{[^}]*(?:\}|\Z)", re.MULTILINE)
+_PTX_COUNT = re.compile(r"(\.reg\s+\.\w+\s+%\w+)<\d+>")
+_PTX_BEGINS = re.compile(r"(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b")
+_PTX_LABEL = re.compile(r"(\$L__BB)\w+(?:\.\d+)?:")
+
+
+def ptx(text: str) -> NormalForm:
+    """Return the normal form of PTX."""
+    text = _PTX_DROPPED.sub(lambda match: match[1] or " ", text.replace(MARK, " "))
+    text = _PTX_COUNT.sub(r"\1<>", _PTX_SECTION.sub("", text))
+    kept = filter(None, (indented(line, by="    ") for line in text.split("\n")))
+    return named(assembly(kept, _PTX_NAME, _PTX_LABEL, _PTX_BEGINS), {}, _ptx_stem)
+
+
+def _ptx_stem(name: str) -> str:
+    """Return the stem of a name: `%rd` of `%rd12`, `$L__BB` of `$L__BB0_3`."""
+    return "$L__BB" if name[0] == "$" else name.partition("_")[0].rstrip("0123456789")
