@@ -169,12 +169,11 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     wanted = []
     for backend, arch, warps in points:
         target = Target(backend, arch, 32)
-        one = expand_points(
-            CompileRequest(KERNEL, "tiled_matmul", SIGNATURE, (target,), {"num_warps": warps}), kernel
-        )[0]
+        asked = CompileRequest(KERNEL, "tiled_matmul", SIGNATURE, (target,), {"num_warps": warps})
+        one = expand_points(asked, kernel)[0]
         wanted.append(CompilePoint(f"{one.id}-{warps}", target, one.bound, one.options))
     where = Interpreter(python, Workspace(place), place, len(os.sched_getaffinity(0)), 600)
-    content = compile_run.worker_request(KERNEL, "tiled_matmul", wanted, work / "out", work, where)
+    content = compile_run.worker_request(asked, "tiled_matmul", wanted, where, work / "out", work)
     path = work / "request.json"
     path.write_text(text_of(replace(content, disassemblers={})), encoding="utf-8")
     return path

@@ -146,11 +146,11 @@ class TritonInterpreter:
 
     def _run(self, runs: tuple[InterpretedProgram, ...]) -> list[InterpretedRow]:
         compiled, where = self.compiled, self.where
-        own = digest(str(compiled.asked.file), compiled.kernel)[:16]
+        own = digest(str(compiled.request.file), compiled.kernel)[:16]
         work = where.space.root / "passes" / "check" / f"{own}-{os.getpid()}"  # others may check it, too
         results = work / "interpreted.jsonl"
         request = InterpretRequest(
-            **vars(file_request(compiled.asked.file, compiled.kernel, compiled.wanted[:1], where)),
+            **vars(file_request(compiled.request.file, compiled.kernel, compiled.points[:1], where)),
             results=str(results),
             numpy=str(Path(np.__file__).parent.parent),
             limit=configs.load("passes-check")["inputs"]["timeout"],
@@ -175,7 +175,7 @@ class TritonInterpreter:
 
 def parameters(compiled: PreparedCompile) -> Iterator[tuple[str, str]]:
     """Yield the names and types of a kernel's non-constant parameters; none for IR, which has no source."""
-    if (bound := compiled.wanted[0].bound) is None:
+    if (bound := compiled.points[0].bound) is None:
         return
     fixed = {*bound.constexprs, *(name for name, hint in bound.hints.items() if hint == 1)}
     for name, kind in bound.signature.items():

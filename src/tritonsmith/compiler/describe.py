@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tritonsmith.compiler import call, interpreter, targets
+from tritonsmith.compiler import call, targets
+from tritonsmith.compiler.interpreter import Interpreter
 from tritonsmith.compiler.request import CompileRequest, Config
 from tritonsmith.compiler.source import KernelParameter, KernelSource
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import configs
-from tritonsmith.core.envs.workspace import Workspace
 from tritonsmith.core.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.core.plan.steps.base import CommandFailedError
 from tritonsmith.core.process import query
@@ -21,59 +21,62 @@ from tritonsmith.worker.messages import DescribedRow, DescribeRequest, PointRequ
 
 
 @dataclass(frozen=True)
-class Described:
+class KernelDescription:
     """A kernel as Triton sees it.
 
     Attributes:
         kernel: the kernel and its parameters.
         configs: the configs of its autotuner.
-        asked_gpu: the file queried the GPU at import, so that the kernel may differ for another target.
+        queried_gpu: the file queried the GPU at import, so that the kernel may differ for another target.
     """
 
     kernel: KernelSource
     configs: tuple[Config, ...]
-    asked_gpu: bool
+    queried_gpu: bool
 
 
-def described(
-    asked: CompileRequest, target: Target, kernel: str, python: Path, space: Workspace
-) -> Described:
+def describe_kernel(
+    request: CompileRequest, target: Target, kernel: str, interpreter: Interpreter
+) -> KernelDescription:
     """Return the facts about a kernel that are known only by running its file.
 
     Args:
-        asked: names the file.
+        request: names the file.
         target: the GPU that the file sees.
         kernel: name of the function.
-        python: an interpreter that has Triton.
-        space: the workspace.
+        interpreter: the interpreter.
 
     Raises:
         SmithError: the file cannot be run, or has no such kernel.
     """
     table = configs.load("kernels")
-    request = DescribeRequest(
-        file=str(asked.file),
+    question = DescribeRequest(
+        file=str(request.file),
         kernel=kernel,
         ir=False,
         points=(PointRequest((target.backend, target.arch, target.warp_size)),),
         stand_ins=tuple(table["stand-ins"]["modules"]),
         gpus=targets.all_gpu_facts([target]),
-        lent=dict(interpreter.lent()),
+        lent=dict(interpreter.programs.lent),
     )
     try:
-        row = call.ask_one(python, request, DescribedRow, space, timeout=table["jobs"]["start"])
+        row = call.ask_one(
+            interpreter.python, question, DescribedRow, interpreter.space, timeout=table["jobs"]["start"]
+        )
     except call.UnansweredError as error:
         if error.refusal:
-            raise _error(error.refusal, asked, python) from error
+            raise _error(error.refusal, request, interpreter.python) from error
         raise FactError(
             "cannot inspect the kernel's file",
-            where=asked.file,
+            where=request.file,
             why=error.why,
-            hints=[f"check that this works: {python} -c 'import triton'"],
+            hints=[f"check that this works: {interpreter.python} -c 'import triton'"],
         ) from error
     parameters = tuple(KernelParameter(**asdict(parameter)) for parameter in row.parameters)
     source = KernelSource(kernel, parameters, row.heuristics, bool(row.configs))
-    return Described(source, tuple(Config(each.values, each.options) for each in row.configs), row.asked)
+    return KernelDescription(
+        source, tuple(Config(each.values, each.options) for each in row.configs), row.asked
+    )
 
 
 def provided(module: str) -> tuple[str, ...]:
@@ -85,13 +88,15 @@ def provided(module: str) -> tuple[str, ...]:
     return own, f"a package named {module} may be unrelated: check the requirements of the kernel's project"
 
 
-def refused(results: Path, asked: CompileRequest, python: Path, failure: CommandFailedError) -> SmithError:
+def failed_run(
+    results: Path, request: CompileRequest, python: Path, failure: CommandFailedError
+) -> SmithError:
     """Return the error for a worker run that produced nothing."""
     if refusal := call.refusal_in(results):
-        return _error(refusal, asked, python)
+        return _error(refusal, request, python)
     hints = ["the log contains the full command and its output"]
     if results.is_file() and not results.stat().st_size:
-        hints = [f"it ended before compiling anything, perhaps while importing {asked.file}", *hints]
+        hints = [f"it ended before compiling anything, perhaps while importing {request.file}", *hints]
     return SmithError(
         f"the compiler process failed with exit code {failure.code}",
         where=failure.log,
@@ -100,19 +105,19 @@ def refused(results: Path, asked: CompileRequest, python: Path, failure: Command
     )
 
 
-def _error(refusal: WorkerRefusal, asked: CompileRequest, python: Path) -> SmithError:
+def _error(refusal: WorkerRefusal, request: CompileRequest, python: Path) -> SmithError:
     """Turn the worker's reason into one error with hints."""
     what, why, module = refusal.what, refusal.why or None, refusal.module
     kind: type[SmithError] = FactError
-    where: Path | None = asked.file
+    where: Path | None = request.file
     hints: tuple[str, ...] = ()
     names: Sequence[str] = refusal.names
     if refusal.kind == "kernel":
-        hints = did_you_mean(asked.kernel, names) if names else ("a kernel is a function with @triton.jit",)
+        hints = did_you_mean(request.kernel, names) if names else ("a kernel is a function with @triton.jit",)
         kind = UsageError
     elif refusal.kind == "option":
         name = refusal.name
-        if name in {sweep.name for sweep in asked.sweeps}:
+        if name in {sweep.name for sweep in request.sweeps}:
             what = f"{name!r} is neither a parameter of the kernel nor an option of a backend"
             names = [*refusal.parameters, *names]
         kind, where, hints = UsageError, None, did_you_mean(name, names)

@@ -108,10 +108,10 @@ class Interpreter:
     programs: HostPrograms = field(default_factory=HostPrograms)
     variables: Mapping[str, str] = field(default_factory=dict)
 
-    def output(self, asked: CompileRequest, kernel: str) -> Path:
+    def output(self, request: CompileRequest, kernel: str) -> Path:
         """Return the default output folder of a kernel."""
-        own = folder_name(f"{asked.listed.stem}.{asked.name}") if asked.listed else ""
-        return self.folder / (own or f"{asked.file.stem}.{kernel}")
+        own = folder_name(f"{request.listed.stem}.{request.name}") if request.listed else ""
+        return self.folder / (own or f"{request.file.stem}.{kernel}")
 
 
 def choose_interpreter(
@@ -157,24 +157,20 @@ def choose_interpreter(
     return Interpreter(path, space, folder, jobs or fitting, timeout or table["timeout"], flags, programs)
 
 
-def worker_variables(where: Interpreter) -> tuple[tuple[str, str | None], ...]:
+def worker_variables(interpreter: Interpreter) -> tuple[tuple[str, str | None], ...]:
     """Return the changes to the worker's environment; None unsets a variable."""
     return (
         *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
-        *where.programs.linker,
-        *where.variables.items(),
+        *interpreter.programs.linker,
+        *interpreter.variables.items(),
     )
 
 
 def locate_programs(space: Workspace) -> HostPrograms:
     """Find the programs on this machine."""
-    return HostPrograms(_disassemblers(space), _linker(space), lent())
-
-
-def lent() -> tuple[tuple[str, str], ...]:
-    """Find the packages that an interpreter may lack: see `HostPrograms`."""
     specs = ((name, find_spec(name)) for name in configs.load("kernels")["lent"]["modules"])
-    return tuple((name, str(Path(spec.origin).parents[1])) for name, spec in specs if spec and spec.origin)
+    lent = ((name, str(Path(spec.origin).parents[1])) for name, spec in specs if spec and spec.origin)
+    return HostPrograms(_disassemblers(space), _linker(space), tuple(lent))
 
 
 def _disassemblers(space: Workspace) -> tuple[Disassembler, ...]:

@@ -173,7 +173,7 @@ def from_results(
     folder: Path,
     kernel: str,
     file: Path,
-    wanted: Sequence[CompilePoint],
+    points: Sequence[CompilePoint],
     flags: str,
 ) -> Manifest:
     """Return the manifest of a run of the worker.
@@ -184,7 +184,7 @@ def from_results(
         folder: the output folder.
         kernel: name of the function.
         file: the kernel's file, or the IR's.
-        wanted: the points, in the order of the manifest.
+        points: the points, in the order of the manifest.
         flags: words and flags of the command that makes it again.
     """
     by_id = {row.id: row for row in rows}
@@ -200,7 +200,7 @@ def from_results(
         python=head.python,
         command=f"{variables}tritonsmith kernel.compile {flags}",
         points=tuple(
-            _compiled(by_id[point.id], point.target, head.triton) for point in wanted if point.id in by_id
+            _compiled(by_id[point.id], point.target, head.triton) for point in points if point.id in by_id
         ),
         stand_ins=stand_ins(news),
         warnings=warnings(news),
@@ -217,18 +217,18 @@ def _compiled(row: CompiledRow, target: Target, triton: str) -> Point:
     return Point(**known)
 
 
-def record(made: Manifest, space: Workspace) -> Step:
+def record(manifest: Manifest, space: Workspace) -> Step:
     """Return a step that records a Triton as one that has compiled here, so that its ptxas may be run."""
-    return Write(_record(made.origin, space), f"{made.origin}\n", phase="manifest")
+    return Write(_record(manifest.origin, space), f"{manifest.origin}\n", phase="manifest")
 
 
-def package(made: Manifest, space: Workspace) -> Path | None:
+def package(manifest: Manifest, space: Workspace) -> Path | None:
     """Return the package of the Triton that compiled a manifest; None if its programs may not be run."""
     # The manifest may be foreign, and name any folder. Trusted are the folders of environments, and of
     # interpreters that have compiled something here.
-    named = Path(made.origin)
+    named = Path(manifest.origin)
     ours = named.is_relative_to(space.root / "envs") and ".." not in named.parts
-    return named if named.is_absolute() and (ours or _record(made.origin, space).is_file()) else None
+    return named if named.is_absolute() and (ours or _record(manifest.origin, space).is_file()) else None
 
 
 def _record(origin: str, space: Workspace) -> Path:

@@ -85,35 +85,35 @@ def failures_of_all(manifests: Sequence[Manifest]) -> Iterator[str]:
         yield from (f"{place}{text}" for text in failures(manifest))
 
 
-def as_json_of_all(made: Sequence[tuple[Manifest, tuple[str, ...]]]) -> dict[str, Any]:
+def as_json_of_all(results: Sequence[tuple[Manifest, tuple[str, ...]]]) -> dict[str, Any]:
     """Return `as_json` of one kernel; for several, a list of these."""
-    kernels = [as_json(manifest, notes) for manifest, notes in made]
+    kernels = [as_json(manifest, notes) for manifest, notes in results]
     return kernels[0] if len(kernels) == 1 else {"schema": SCHEMA, "kernels": kernels}
 
 
-def notes(head: CompileHead, made: Manifest, asked: CompileRequest) -> Iterator[str]:
+def notes(head: CompileHead, manifest: Manifest, request: CompileRequest) -> Iterator[str]:
     """Yield notes about a successful run.
 
     Args:
         head: the worker's line about Triton.
-        made: the result.
-        asked: the request.
+        manifest: the result.
+        request: the request.
     """
-    yield from made.warnings
+    yield from manifest.warnings
     yield from head.notes
-    yield from _replaced(made.stand_ins)
+    yield from _replaced(manifest.stand_ins)
     texts = configs.load("kernels")["disassemblers"]
-    for binary, row in texts.items() if asked.disassemble else ():
+    for binary, row in texts.items() if request.disassemble else ():
         stage = row["stage"]
-        without = [point for point in made.points if binary in point.stages and stage not in point.stages]
+        without = [point for point in manifest.points if binary in point.stages and stage not in point.stages]
         if without and stage in head.missing:
             yield interpreter.remedy(stage)
-        elif without and not asked.stages:
+        elif without and not request.stages:
             yield f"no {stage} for {', '.join(point.id for point in without)}: see the log of each point"
-    good = [point for point in made.points if point.status == "ok"]
+    good = [point for point in manifest.points if point.status == "ok"]
     here = {name for point in good for name in point.stages}
     binaries = {row["stage"]: binary for binary, row in texts.items()}
-    for name in asked.stages if good else ():
+    for name in request.stages if good else ():
         if name not in here and binaries.get(name) not in here:
             yield f"no point has a stage {name}: none of these targets produces it"
 

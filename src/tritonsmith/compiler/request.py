@@ -21,7 +21,7 @@ from tritonsmith.compiler.source import KernelSource
 from tritonsmith.compiler.targets import Target
 from tritonsmith.core import command_line
 from tritonsmith.core.errors import UsageError
-from tritonsmith.worker.messages import SurgeryRequest
+from tritonsmith.worker.messages import PointRequest, SurgeryRequest
 
 AUTOTUNE = "autotune"  # `--sweep autotune`
 
@@ -289,14 +289,28 @@ class CompilePoint:
     options: Mapping[str, Any] = field(default_factory=dict)
     surgery: Surgery | None = None
 
+    def request(self) -> PointRequest:
+        """Return the point as the worker's request spells it."""
+        bound = self.bound or BoundSignature()
+        return PointRequest(
+            target=(self.target.backend, self.target.arch, self.target.warp_size),
+            id=self.id,
+            options=dict(self.options),
+            signature=bound.signature,
+            constexprs=bound.constexprs,
+            hints=bound.hints,
+            ranges=tuple(bound.ranges),
+            surgery=self.surgery.request() if self.surgery is not None else None,
+        )
+
 
 def expand_points(
-    asked: CompileRequest, kernel: KernelSource | None, configs: Iterable[Config] = ()
+    request: CompileRequest, kernel: KernelSource | None, configs: Iterable[Config] = ()
 ) -> tuple[CompilePoint, ...]:
     """Return all points, targets outermost.
 
     Args:
-        asked: the request.
+        request: the request.
         kernel: its parameters; None if the source is IR.
         configs: of its autotuner, if they are to be compiled; the recorded ones if empty.
 
@@ -304,25 +318,25 @@ def expand_points(
         UsageError: the signature does not fit the kernel, a swept value its parameter, or an option
             the configs.
     """
-    chosen: tuple[Config | None, ...] = (*configs,) or tuple(_recorded_configs(asked, kernel)) or (None,)
+    chosen: tuple[Config | None, ...] = (*configs,) or tuple(_recorded_configs(request, kernel)) or (None,)
     varying = _varying(point for point in chosen if point)
-    names = [sweep.name for sweep in asked.sweeps]
-    choices = list(itertools.product(*(sweep.texts for sweep in asked.sweeps)))
+    names = [sweep.name for sweep in request.sweeps]
+    choices = list(itertools.product(*(sweep.texts for sweep in request.sweeps)))
     points: dict[str, CompilePoint] = {}
-    variants = asked.variants or (asked.surgery,)
-    for target, config, texts, surgery in itertools.product(asked.targets, chosen, choices, variants):
+    variants = request.variants or (request.surgery,)
+    for target, config, texts, surgery in itertools.product(request.targets, chosen, choices, variants):
         swept = dict(zip(names, texts, strict=True))
-        point = _expanded_point(asked, kernel, target, config, swept, varying)
-        label = surgery.label if surgery and asked.variants else ""
+        point = _expanded_point(request, kernel, target, config, swept, varying)
+        label = surgery.label if surgery and request.variants else ""
         point = replace(point, id=_point_id(point.id, {"surgery": label} if label else {}), surgery=surgery)
         points.setdefault(point.id, point)
     return tuple(points.values())
 
 
-def summarize_points(wanted: Sequence[CompilePoint]) -> Iterator[str]:
+def summarize_points(points: Sequence[CompilePoint]) -> Iterator[str]:
     """Summarize many points in a few lines: the number of values of each name, and the first points."""
     by_name: dict[str, dict[str, None]] = {"target": {}}
-    for point in wanted:
+    for point in points:
         bound = point.bound
         named = {**bound.signature, **bound.constexprs} if bound else {}
         for name, value in {"target": str(point.target), **named, **point.options}.items():
@@ -331,15 +345,15 @@ def summarize_points(wanted: Sequence[CompilePoint]) -> Iterator[str]:
         if len(taken) > 1:
             few = list(taken)[:_FEW]
             yield f"{name}: {len(taken)} values: {', '.join(few)}{', ...' if len(taken) > len(few) else ''}"
-    for point in wanted[:_FEW]:
+    for point in points[:_FEW]:
         yield point.id
-    if len(wanted) > _FEW:
-        yield f"... and {len(wanted) - _FEW} more"
+    if len(points) > _FEW:
+        yield f"... and {len(points) - _FEW} more"
 
 
-def _recorded_configs(asked: CompileRequest, kernel: KernelSource | None) -> Iterator[Config]:
+def _recorded_configs(request: CompileRequest, kernel: KernelSource | None) -> Iterator[Config]:
     names = {parameter.name for parameter in kernel.parameters} if kernel else set()
-    for table in asked.configs:
+    for table in request.configs:
         known = {name: parse_value(each) if isinstance(each, str) else each for name, each in table.items()}
         inside = {name: value for name, value in known.items() if name in names}
         yield Config(inside, {name: value for name, value in known.items() if name not in names})
@@ -353,15 +367,15 @@ def _varying(configs: Iterable[Config]) -> frozenset[str]:
 
 
 def _expanded_point(
-    asked: CompileRequest,
+    request: CompileRequest,
     kernel: KernelSource | None,
     target: Target,
     config: Config | None,
     swept: Mapping[str, str],
-    told: frozenset[str],
+    varying: frozenset[str],
 ) -> CompilePoint:
     parameters = {parameter.name for parameter in kernel.parameters} if kernel else set()
-    options = dict(asked.options)
+    options = dict(request.options)
     fixed: dict[str, Any] = {}
     labels = {}
     if config:
@@ -373,13 +387,13 @@ def _expanded_point(
             )
         options |= config.options
         every = fixed | dict(config.options)
-        labels = {name: spell_value(value) for name, value in every.items() if name in told}
+        labels = {name: spell_value(value) for name, value in every.items() if name in varying}
     options |= {name: parse_value(text) for name, text in swept.items() if name not in parameters}
     labels |= swept
     bound = None
     if kernel:
         texts = {name: text for name, text in swept.items() if name in parameters}
-        bound = signature.bind(asked.signature, kernel, fixed, texts)
+        bound = signature.bind(request.signature, kernel, fixed, texts)
     return CompilePoint(_point_id(target, labels), target, bound, options)
 
 

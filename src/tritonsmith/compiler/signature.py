@@ -83,14 +83,14 @@ class BoundSignature:
 
 
 def bind(
-    text: str, kernel: KernelSource, given: Mapping[str, Any], swept: Mapping[str, str]
+    text: str, kernel: KernelSource, tuned: Mapping[str, Any], swept: Mapping[str, str]
 ) -> BoundSignature:
     """Match a signature with a kernel's parameters.
 
     Args:
         text: the signature.
         kernel: its parameters.
-        given: values that a config of its autotuner sets.
+        tuned: values that a config of its autotuner sets.
         swept: entries that a sweep sets; they override the signature's.
 
     Raises:
@@ -99,7 +99,7 @@ def bind(
     entries = assigned(text, kernel) | dict(swept)
     unset = [name for name, entry in entries.items() if entry.removeprefix("tl.") == CONSTEXPR]
     entries = {name: entry for name, entry in entries.items() if name not in unset}
-    twice = sorted(set(entries) & set(given) - set(swept))
+    twice = sorted(set(entries) & set(tuned) - set(swept))
     if twice:
         raise UsageError(
             f"both the signature and the configs of @triton.autotune set {', '.join(twice)}",
@@ -111,9 +111,9 @@ def bind(
         name = parameter.name
         if name in entries:
             bound.signature[name] = bound.take(name, entries[name], parameter)
-        elif name in given or parameter.has_default:
+        elif name in tuned or parameter.has_default:
             bound.signature[name] = CONSTEXPR
-            bound.constexprs[name] = given.get(name, parameter.default)
+            bound.constexprs[name] = tuned.get(name, parameter.default)
         elif name in kernel.heuristics:
             bound.signature[name] = CONSTEXPR  # the worker computes it
         else:

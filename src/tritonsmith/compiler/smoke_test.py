@@ -36,21 +36,23 @@ def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPr
         programs: of this machine; its disassemblers are not used, so that nothing else can fail.
     """
     folder = place / "kernels"
-    asked = CompileRequest(FILE, KERNEL, SIGNATURE, wanted)
+    request = CompileRequest(FILE, KERNEL, SIGNATURE, wanted)
     kernel = source.find(source.read(FILE), KERNEL, FILE)
     needed = HostPrograms(linker=programs.linker)
-    where = Interpreter(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed)
-    expanded = expand_points(asked, kernel)
+    interpreter = Interpreter(
+        python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed
+    )
+    points = expand_points(request, kernel)
     out = folder / KERNEL
-    request = run.worker_request(FILE, KERNEL, expanded, out, folder, where, strict=True)
-    stages = tuple(name for name in request.stages if name != "source")
-    request = replace(request, stages=stages, gpus={})  # this file does not query the GPU
+    question = run.worker_request(request, KERNEL, points, interpreter, out, folder, strict=True)
+    stages = tuple(name for name in question.stages if name != "source")
+    question = replace(question, stages=stages, gpus={})  # this file does not query the GPU
     file = folder / f"{KERNEL}.request.json"
     return Plan(
         "compile the bundled vector-add",
         (
             MakeDir(out, phase=PHASE),
-            *call.steps(python, request, file, env=worker_variables(where), phase=PHASE),
+            *call.steps(python, question, file, env=worker_variables(interpreter), phase=PHASE),
         ),
     )
 

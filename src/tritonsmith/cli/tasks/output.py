@@ -95,12 +95,12 @@ def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
     """Print the plan of a compile; for very many points only a summary, in comments, unless `everything`."""
     from tritonsmith.compiler import request
 
-    if everything or len(what.wanted) <= _MANY:
+    if everything or len(what.points) <= _MANY:
         plan(what.plan)
         return
     lines = [
-        f"{len(what.wanted)} points of {what.kernel} into {what.out}",
-        *request.summarize_points(what.wanted),
+        f"{len(what.points)} points of {what.kernel} into {what.out}",
+        *request.summarize_points(what.points),
     ]
     lines.append(console.typed("the script with all of them: invoke kernel.compile ... --dry-run --all"))
     console.write("\n".join(f"# {printable(line)}" for line in lines))

@@ -75,25 +75,27 @@ class DumpOfKernel:
 
     prepared: PreparedDump
     compile: compile_run.PreparedCompile
-    where: Interpreter
+    interpreter: Interpreter
 
 
-def of_kernel(asked: CompileRequest, where: Interpreter, choices: Choices, out: Path | None) -> DumpOfKernel:
+def of_kernel(
+    request: CompileRequest, interpreter: Interpreter, choices: Choices, out: Path | None
+) -> DumpOfKernel:
     """Find the kernel and make the plan; without `out`, the dump goes into a folder of the workspace.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong.
     """
-    work = _work(where.space)
-    alone = replace(where, jobs=1)  # so that one point's output comes after the other's
-    compiling = compile_run.prepare(asked, alone, work / "compiled")
-    to = (out or where.space.root / "passes" / f"{asked.file.stem}.{compiling.kernel}").absolute()
+    work = _work(interpreter.space)
+    alone = replace(interpreter, jobs=1)  # so that one point's output comes after the other's
+    compiling = compile_run.prepare(request, alone, work / "compiled")
+    to = (out or interpreter.space.root / "passes" / f"{request.file.stem}.{compiling.kernel}").absolute()
     compiling = compiling.under(_set(choices, to))
-    logs = [str(compiling.out / point.id / "log") for point in compiling.wanted]
+    logs = [str(compiling.out / point.id / "log") for point in compiling.points]
     title = compiling.plan.title.replace("compile", "dump")
-    record = record_origin(compiling.asked.flags(), str(where.python), where.space, "prepare")
+    record = record_origin(compiling.request.flags(), str(interpreter.python), interpreter.space, "prepare")
     prepared = _prepared(
-        title, compiling.plan.steps, logs, to, work, choices, where.space, record, own=out is None
+        title, compiling.plan.steps, logs, to, work, choices, interpreter.space, record, own=out is None
     )
     return DumpOfKernel(prepared, compiling, alone)
 
@@ -104,17 +106,17 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
     Raises:
         SmithError: nothing could be compiled.
     """
-    prepared, where = what.prepared, what.where
-    _begin(prepared, where.space)
+    prepared, interpreter = what.prepared, what.interpreter
+    _begin(prepared, interpreter.space)
     splitter = Splitter(prepared.out)
-    logs = [what.compile.out / point.id / "log" for point in what.compile.wanted]
+    logs = [what.compile.out / point.id / "log" for point in what.compile.points]
     over = threading.Event()
     reader = _Reader(logs, splitter, over)
     try:
         reader.start()
         manifest: Manifest | None = None
         try:
-            manifest = compile_run.execute(what.compile, where, silent=silent).manifest
+            manifest = compile_run.execute(what.compile, interpreter, silent=silent).manifest
         finally:  # ^C too: what came until then is a dump, and its folder can be used again
             over.set()
             reader.join()
@@ -122,9 +124,9 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
                 raise reader.error
             points = manifest.points if manifest else ()
             index = splitter.close(
-                command=what.compile.asked.flags(),
+                command=what.compile.request.flags(),
                 triton=manifest.triton if manifest else "",
-                python=str(where.python),
+                python=str(interpreter.python),
                 environ=prepared.environ,
                 reproducers=_reproducers(prepared.out),
                 died=next((point.error for point in points if point.status in ("crashed", "timeout")), ""),
@@ -136,7 +138,7 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
             import_log.finish(prepared.out)
     finally:
         splitter.stop()
-        _end(prepared, where.space)
+        _end(prepared, interpreter.space)
     return index, manifest
 
 
