@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import mmap
 import re
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.core import untrusted
+from tritonsmith.facts import elf
 
 # `23.0.0git 1f126a6dea50d185c0781743a667390037ae88bd`; a release's tarball has no commit: `19.1.7`.
 _PRODUCER = re.compile(rb"(?<=\0)(\d\d\.\d+\.\d+(?:git|svn|-?rc\d+)?)(?: ([0-9a-f]{40}))?(?=\0)")
 _TAG = re.compile(r"libtriton\.(?P<tag>cpython-\d+[a-z]*|abi3t?|pypy\d+)\b")
-# e_machine, by the ELF standard
-_MACHINES = {0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64", 0x15: "ppc64le"}
-_HEADER, _ELF64_LITTLE = 64, b"\x7fELF\x02\x01"
 _LAST_NAME = re.compile(rb"(?=(\d+)([A-Za-z_]\w*)$)", re.ASCII)
 _MANGLED = 300  # bytes of a symbol that may stand before the name of a method
 _LARGEST = 64 << 20  # bytes of a section that are read; a damaged file may name all of a disk
 _COMMENT = 1 << 16  # bytes of what the compilers say of themselves
-_LONGEST_NAME = 256  # of a section
 _Section = tuple[int, int]  # offset and size in bytes
 
 
@@ -102,13 +98,13 @@ def read(path: Path) -> Libtriton:
     """
     named = _TAG.match(path.name)
     tag = named["tag"] if named else ""
-    machine = elf_machine(path)
+    machine = elf.machine_of(path)
     if not machine:
         return Libtriton(path, tag=tag)
     with untrusted.opened(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
         # Searches are confined to single sections: a Debug library has 2 GB, of which the
         # constants are a small part.
-        sections = dict(elf_sections(content))
+        sections = elf.extents(content)
         version, commit = _producer(content, sections)
         return Libtriton(
             path,
@@ -123,40 +119,6 @@ def read(path: Path) -> Libtriton:
             asserts=_has(content, sections, ".dynstr", b"\0__assert_fail\0"),
             asan=_has(content, sections, ".dynstr", b"\0__asan_init\0"),
         )
-
-
-def elf_machine(path: Path) -> str:
-    """Return the machine of a program or library: `x86_64`, `aarch64` ...; empty if no 64-bit ELF file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with untrusted.opened(path) as file:
-        head = file.read(_HEADER)
-    if len(head) < _HEADER or not head.startswith(_ELF64_LITTLE):
-        return ""
-    (number,) = struct.unpack_from("<H", head, 18)
-    return _MACHINES.get(number, f"machine {number}")
-
-
-def elf_sections(content: mmap.mmap) -> Iterator[tuple[str, _Section]]:
-    """Yield name, offset and size of each section; none if the file was cut off or is damaged."""
-    (start,) = struct.unpack_from("<Q", content, 0x28)
-    entry, count, names = struct.unpack_from("<HHH", content, 0x3A)
-    # A library that was cut off in a copy has its headers at the end, and so none.
-    if not count or start + entry * count > len(content):
-        return
-    try:
-        heads = [struct.unpack_from("<IIQQQQ", content, start + number * entry) for number in range(count)]
-        table = heads[names][4]
-    except (struct.error, IndexError):
-        return
-    whole = len(content)
-    for name, _, _, _, offset, size in heads:
-        begin = min(table + name, whole)
-        end = content.find(b"\0", begin, begin + _LONGEST_NAME)
-        place = min(offset, whole), min(size, whole - min(offset, whole))
-        yield content[begin : max(begin, end)].decode("ascii", "replace"), place
 
 
 def _producer(content: mmap.mmap, sections: Mapping[str, _Section]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
-from tritonsmith.facts import libtriton
+from tritonsmith.facts import elf
 
 _SYMBOL = struct.Struct("<IBBHQQ")
 _WEAK = 2
@@ -59,11 +59,11 @@ def read(path: Path) -> SharedLibrary:
         FactError: it cannot be read, or is no shared library.
     """
     try:
-        machine = libtriton.elf_machine(path)
+        machine = elf.machine_of(path)
         if not machine:
             raise FactError("this file is not a 64-bit shared library for Linux", where=path)
         with untrusted.opened(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
-            return _read(path, machine, content, dict(libtriton.elf_sections(content)))
+            return _read(path, machine, content, elf.extents(content))
     except OSError as error:
         raise FactError("cannot read this file", where=path, why=error.strerror) from error
     except (struct.error, ValueError, IndexError) as error:

@@ -1,4 +1,4 @@
-"""Read ELF files as far as cubins and code objects need it: 64 bits, little-endian, sections by name."""
+"""Read cubins and code objects: ELF files of GPUs, their sections by name, and notes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 
 from tritonsmith.core import untrusted
 from tritonsmith.core.errors import FactError
+from tritonsmith.facts import elf
+from tritonsmith.facts.elf import DamagedElfError, SectionHeader
 
-_MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little-endian
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
 _NOTE = struct.Struct("<III")
 _NOBITS = 8  # a section that takes no room in the file
 
@@ -67,22 +66,20 @@ def parse(content: bytes) -> Elf:
     Raises:
         FactError: it is neither, or is truncated.
     """
-    if content[: len(_MAGIC)] != _MAGIC:
+    if not content.startswith(elf.MAGIC):
         raise _wrong("it does not start with the ELF magic number")
     try:
-        head = _HEADER.unpack_from(content)
-        backend = MACHINES.get(head[2])
+        number = elf.machine_number(content)
+        backend = MACHINES.get(number)
         if backend is None:
-            raise _wrong(f"it is for a different architecture (e_machine {head[2]})")
-        offset, entry, count, names_at = head[6], head[11], head[12], head[13]
-        rows = [_SECTION.unpack_from(content, offset + number * entry) for number in range(count)]
-        names = _data(content, rows[names_at])
-    except (struct.error, IndexError, OverflowError) as error:
+            raise _wrong(f"it is for a different architecture (e_machine {number})")
+        headers = elf.sections(content)
+    except DamagedElfError as error:
         raise _wrong(f"truncated: {error}") from error
     sections: dict[str, Section] = {}
-    for row in rows:
-        name = names[row[0] : names.find(b"\0", row[0])].decode("utf-8", errors="replace")
-        sections.setdefault(name, Section(name, row[2], row[5], _data(content, row)))
+    for header in headers:
+        section = Section(header.name, header.flags, header.size, _data(content, header))
+        sections.setdefault(header.name, section)
     return Elf(backend, sections)
 
 
@@ -107,13 +104,13 @@ def notes(data: bytes) -> Iterator[tuple[str, int, bytes]]:
         yield owner, kind, data[content_at : content_at + size]
 
 
-def _data(content: bytes, row: tuple[int, ...]) -> bytes:
-    kind, offset, size = row[1], row[4], row[5]
-    if kind in (0, _NOBITS):
+def _data(content: bytes, header: SectionHeader) -> bytes:
+    if header.kind in (0, _NOBITS):
         return b""
-    if offset + size > len(content):
+    end = header.offset + header.size
+    if end > len(content):
         raise _wrong("a section extends past the end of the file")
-    return content[offset : offset + size]
+    return content[header.offset : end]
 
 
 def _aligned(size: int) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.facts import elf
+from tritonsmith.facts import elf as headers
 from tritonsmith.facts import libtriton
 from tritonsmith.facts.libtriton import Libtriton
 
@@ -66,7 +67,7 @@ def test_what_is_no_such_library(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "libtriton.abi3.so"
     path.write_bytes(content)
     assert libtriton.read(path) == Libtriton(path, tag="abi3")
-    assert libtriton.elf_machine(path) == ""
+    assert headers.machine_of(path) == ""
 
 
 def test_a_library_that_was_cut_off(tmp_path: Path) -> None:
