@@ -256,12 +256,12 @@ def run(
 
 @contextmanager
 def in_scratch(
-    asked: Sequence[Step], file: Path, row: type[Row], space: Workspace, *, task: str, quiet: bool
+    worker_steps: Sequence[Step], file: Path, row: type[Row], space: Workspace, *, task: str, quiet: bool
 ) -> Iterator[list[Row]]:
     """Run the steps in a folder that is made for them; it goes when the body is done with what lies there.
 
     Args:
-        asked: the steps of `steps`.
+        worker_steps: the steps of `steps`.
         file: of the results; its folder is that of the request, too.
         row: the class of the rows.
         space: the workspace.
@@ -272,11 +272,11 @@ def in_scratch(
         UnansweredError: as `run`.
         CommandFailedError: as `run`.
     """
-    work, phase = file.parent, asked[0].phase
+    work, phase = file.parent, worker_steps[0].phase
     cleanup = Remove((work,), space.root, phase=phase)
     space.claim()
     try:
-        plan = Plan(phase, (cleanup, MakeDir(work, phase=phase), *asked))
+        plan = Plan(phase, (cleanup, MakeDir(work, phase=phase), *worker_steps))
         yield run(plan, file, row, space, task=task, quiet=quiet)
     finally:
         space.run(Plan(phase, (cleanup,)), task, quiet=True)

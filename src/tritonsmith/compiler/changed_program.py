@@ -106,13 +106,13 @@ def changed(row: OperatedRow, surgery: Surgery) -> list[str]:
     ]
 
 
-def check(made: ProgramRun) -> None:
+def check(program_run: ProgramRun) -> None:
     """Check that the program was compiled as asked for.
 
     Raises:
         SmithError: nothing was compiled, or something asked for had no effect on any kernel.
     """
-    compiled = [row for row in made.compiles if row.passes]
+    compiled = [row for row in program_run.compiles if row.passes]
     if not compiled:
         hints = [
             "check that it launches a Triton kernel, and that its Python is not started with -I or -E",

@@ -85,8 +85,8 @@ def told(text: str) -> str:
     return text
 
 
-def _told(made: str, lines: list[str], match: re.Match[str]) -> str:
-    if match[1] != made:
+def _told(name: str, lines: list[str], match: re.Match[str]) -> str:
+    if match[1] != name:
         return match[0]
     number = match[2] or match[3]
     notebook = lines[0].removeprefix(_HEAD)

@@ -26,21 +26,21 @@ def results_file(place: Path) -> Path:
     return place / "kernels" / "results.jsonl"
 
 
-def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPrograms) -> Plan:
+def plan(place: Path, python: Path, test_targets: tuple[Target, ...], programs: HostPrograms) -> Plan:
     """Return steps that compile the kernel with a cache of its own; they fail if one of the targets does.
 
     Args:
         place: folder that gets the files, in `kernels`.
         python: interpreter that has Triton.
-        wanted: the targets.
+        test_targets: the targets.
         programs: of this machine; its disassemblers are not used, so that nothing else can fail.
     """
     folder = place / "kernels"
-    request = CompileRequest(FILE, KERNEL, SIGNATURE, wanted)
+    request = CompileRequest(FILE, KERNEL, SIGNATURE, test_targets)
     kernel = source.find(source.read(FILE), KERNEL, FILE)
     needed = HostPrograms(linker=programs.linker)
     interpreter = Interpreter(
-        python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed
+        python, Workspace(place), folder, max(1, len(test_targets)), _TIMEOUT, programs=needed
     )
     points = expand_points(request, kernel)
     out = folder / KERNEL

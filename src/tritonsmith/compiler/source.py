@@ -149,15 +149,15 @@ def inner_kernels(text: str) -> tuple[InnerKernel, ...]:
     return tuple(inner)
 
 
-def choose(text: str, wanted: str, file: Path) -> str:
+def choose(text: str, requested: str, file: Path) -> str:
     """Return the kernel's name: the wanted one, or else the only one.
 
     Raises:
         UsageError: none is wanted, and there is not exactly one.
         FactError: none is wanted, and the file cannot be parsed.
     """
-    if wanted:
-        return wanted
+    if requested:
+        return requested
     if wrong := _wrong(text):
         hints = ["if the file needs a newer Python than tritonsmith runs on, name the kernel: FILE:KERNEL"]
         raise FactError("cannot parse this file as Python", where=file, why=wrong, hints=hints)

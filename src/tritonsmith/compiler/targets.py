@@ -199,9 +199,9 @@ def proof(backends: tuple[str, ...]) -> tuple[Target, ...]:
 _KIB = 1024
 
 
-def all_gpu_facts(wanted: Iterable[Target]) -> dict[str, dict[str, Any]]:
+def all_gpu_facts(compile_targets: Iterable[Target]) -> dict[str, dict[str, Any]]:
     """Return facts about GPUs, by target as the worker spells it."""
-    return {str(target): gpu_facts(target) for target in wanted}
+    return {str(target): gpu_facts(target) for target in compile_targets}
 
 
 def gpu_facts(target: Target) -> dict[str, Any]:

@@ -225,10 +225,10 @@ def layout_of(layout: str, shape: str, element: str) -> LayoutType:
         raise UsageError(f"--shape {shape}: powers of two, joined by x", hints=["--shape 128x64"])
     spelled = re.sub(r"^(uint|int|fp|u)(?=\d)", lambda match: _ELEMENTS[match[1]], element)
     if not _BITS.match(spelled):
-        raise UsageError(f"--dtype {element}: no type of an element", hints=["--dtype fp16"])
+        raise UsageError(f"--dtype {element}: not an element type", hints=["--dtype fp16"])
     text = respelled(layout.strip())
     if not re.match(r"#(?:ttg|ttng)\.\w+", text):
-        hints = ["as IR has it: '#ttg.blocked<{sizePerThread = [1, 4], ...}>'"]
+        hints = ["as in the IR: '#ttg.blocked<{sizePerThread = [1, 4], ...}>'"]
         raise UsageError(f"no layout: {layout}", hints=hints)
     return LayoutType(text, _sizes(shape), spelled)
 

@@ -28,15 +28,15 @@ def without(kind: str, text: bytes) -> bytes:
     return pattern.sub(b"", text) if pattern else text
 
 
-def same(kind: str, one: bytes, other: bytes) -> bool:
+def same(kind: str, first_text: bytes, second_text: bytes) -> bool:
     """Report whether two dumps are equal except for their locations."""
     # Most dumps that differ do so on an early line, by more than a location: that is tried first.
-    if one == other:
+    if first_text == second_text:
         return True
-    left, right = (_body(one), _body(other)) if kind == "mlir" else (one, other)
+    left, right = (_body(first_text), _body(second_text)) if kind == "mlir" else (first_text, second_text)
     if _differ_soon(kind, left, right):
         return False
-    return without(kind, one).strip() == without(kind, other).strip()
+    return without(kind, first_text).strip() == without(kind, second_text).strip()
 
 
 def _body(text: bytes) -> bytes:
@@ -46,18 +46,18 @@ def _body(text: bytes) -> bytes:
     return text[begin : close if close >= 0 else len(text)]
 
 
-def _differ_soon(kind: str, one: bytes, other: bytes) -> bool:
+def _differ_soon(kind: str, first_text: bytes, second_text: bytes) -> bool:
     """Report whether one of the first differing lines differs in more than its locations."""
     left = right = 0
     for _ in range(_FEW):
-        step = _common(one, other, left, right)
+        step = _common(first_text, second_text, left, right)
         left, right = left + step, right + step
-        if left >= len(one) or right >= len(other):
+        if left >= len(first_text) or right >= len(second_text):
             return False
-        first, second = one.rfind(b"\n", 0, left) + 1, other.rfind(b"\n", 0, right) + 1
-        last, end = one.find(b"\n", left), other.find(b"\n", right)
-        last, end = len(one) if last < 0 else last, len(other) if end < 0 else end
-        before, after = one[first:last], other[second:end]
+        first, second = first_text.rfind(b"\n", 0, left) + 1, second_text.rfind(b"\n", 0, right) + 1
+        last, end = first_text.find(b"\n", left), second_text.find(b"\n", right)
+        last, end = len(first_text) if last < 0 else last, len(second_text) if end < 0 else end
+        before, after = first_text[first:last], second_text[second:end]
         if before.startswith((b"#loc", b"!")) or after.startswith((b"#loc", b"!")):
             return False
         if without(kind, before) != without(kind, after):
@@ -66,20 +66,20 @@ def _differ_soon(kind: str, one: bytes, other: bytes) -> bool:
     return False
 
 
-def _common(one: bytes, other: bytes, left: int, right: int) -> int:
+def _common(first_text: bytes, second_text: bytes, left: int, right: int) -> int:
     """Return the number of equal bytes from these places on."""
-    size = min(len(one) - left, len(other) - right)
+    size = min(len(first_text) - left, len(second_text) - right)
     low, step = 0, 256
     while low < size:  # in growing steps, so that a difference nearby is found without a look at the rest
         step = min(step, size - low)
-        if one[left + low : left + low + step] != other[right + low : right + low + step]:
+        if first_text[left + low : left + low + step] != second_text[right + low : right + low + step]:
             break
         low, step = low + step, step * 2
     else:
         return size
     while step > 1:
         half = step // 2
-        if one[left + low : left + low + half] == other[right + low : right + low + half]:
+        if first_text[left + low : left + low + half] == second_text[right + low : right + low + half]:
             low, step = low + half, step - half
         else:
             step = half

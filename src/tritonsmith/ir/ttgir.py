@@ -153,16 +153,16 @@ class Ttgir:
         place = bisect_left(rows, before, key=lambda row: row[0])
         return rows[place - 1][1] if place else None
 
-    def strides(self, name: str, before: int, deep: int = 0, given: str = "") -> Strides | None:
+    def strides(self, name: str, before: int, deep: int = 0, uniform: str = "") -> Strides | None:
         """Return the distances of neighbours in a tensor of addresses or offsets; None if unknown.
 
         Args:
             name: of the value.
             before: the line that uses it.
             deep: number of definitions that were followed to it.
-            given: the value carried by the loop whose step is examined: it counts as uniform.
+            uniform: the value carried by the loop whose step is examined: it counts as uniform.
         """
-        if name == given:
+        if name == uniform:
             return ()
         definition = self.definition(name, before)
         if deep > _DEEPEST or definition is None:
@@ -174,9 +174,9 @@ class Ttgir:
             return self._carried(int(words[0]), int(words[1]), deep)
         if definition.name == "scf.for" and "#" in name:
             return self._carried(definition.number, int(name.partition("#")[2]), deep)
-        return self._of_operation(definition, deep + 1, given)
+        return self._of_operation(definition, deep + 1, uniform)
 
-    def _of_operation(self, operation: MlirOperation, deep: int, given: str) -> Strides | None:  # noqa: PLR0911 - a table
+    def _of_operation(self, operation: MlirOperation, deep: int, uniform: str) -> Strides | None:  # noqa: PLR0911 - a table
         values = operation.operands
         kind = self.tensor(operation)
         if operation.name == "tt.make_range":
@@ -186,13 +186,13 @@ class Ttgir:
         ):
             return (0,) * len(kind.shape) if kind else None
         if operation.name == "tt.expand_dims" and (axis := _AXIS.search(operation.rest)):
-            inner = self.strides(values[0], operation.number, deep, given)
+            inner = self.strides(values[0], operation.number, deep, uniform)
             return None if inner is None else (*inner[: int(axis[1])], 0, *inner[int(axis[1]) :])
         if operation.name in _SAME or operation.name.endswith(".convert_layout"):
-            return self.strides(values[0], operation.number, deep, given)
+            return self.strides(values[0], operation.number, deep, uniform)
         if operation.name in ("arith.addi", "tt.addptr", "arith.muli", *_UNDER):
-            left = self.strides(values[0], operation.number, deep, given)
-            right = self.strides(values[1], operation.number, deep, given)
+            left = self.strides(values[0], operation.number, deep, uniform)
+            right = self.strides(values[1], operation.number, deep, uniform)
             if left is None or right is None:
                 return None
             if () in (left, right):

@@ -72,22 +72,22 @@ def available(version: str, python: Path) -> tuple[str, ...]:
     return tuple(sorted(match[1].split(", "), key=version_key))
 
 
-def resolve(wanted: str, python: Path) -> str:
+def resolve(version: str, python: Path) -> str:
     """Complete a version: `13.0` becomes the newest known 13.0; the index is queried for others.
 
     Raises:
         UsageError: the text is not a version, or there is no such ptxas.
         FactError: the index does not answer.
     """
-    if not _WANTED.fullmatch(wanted):
-        raise UsageError(f"no version of ptxas: {wanted!r}", hints=["give a CUDA release: 12.9, or 13.0.88"])
-    newest = _newest(wanted, known())
+    if not _WANTED.fullmatch(version):
+        raise UsageError(f"no version of ptxas: {version!r}", hints=["give a CUDA release: 12.9, or 13.0.88"])
+    newest = _newest(version, known())
     if newest is None:
-        there = available(wanted, python)
-        newest = _newest(wanted, there)
+        there = available(version, python)
+        newest = _newest(version, there)
         if newest is None:
-            hints = [*did_you_mean(wanted, there), f"there are {', '.join(there)}"]
-            raise UsageError(f"the package index has no ptxas {wanted}", hints=hints)
+            hints = [*did_you_mean(version, there), f"there are {', '.join(there)}"]
+            raise UsageError(f"the package index has no ptxas {version}", hints=hints)
     return newest
 
 
@@ -109,7 +109,7 @@ def prepare(version: str, space: Workspace, machine: Machine, python: Path) -> R
     return RegistryPtxas(version, path, requirement, Plan(f"ptxas {version}", todo))
 
 
-def install(wanted: RegistryPtxas, space: Workspace, *, silent: bool = False) -> None:
+def install(package: RegistryPtxas, space: Workspace, *, silent: bool = False) -> None:
     """Install it, and compare its reported version with that of its package.
 
     Raises:
@@ -117,12 +117,12 @@ def install(wanted: RegistryPtxas, space: Workspace, *, silent: bool = False) ->
         LockedError: another run has been unpacking the same package for a quarter of an hour.
         FactError: the program is another version.
     """
-    if wanted.plan.steps:
+    if package.plan.steps:
         space.claim()
-        space.run(wanted.plan, "toolchain.ptxas", quiet=silent)
-    if (says := version_of(wanted.path)) != wanted.version:
-        what = f"this ptxas reports {says or 'no version'}, its package is {wanted.version}"
-        raise FactError(what, where=wanted.path, hints=[f"remove {wanted.path.parent}, and run again"])
+        space.run(package.plan, "toolchain.ptxas", quiet=silent)
+    if (says := version_of(package.path)) != package.version:
+        what = f"this ptxas reports {says or 'no version'}, its package is {package.version}"
+        raise FactError(what, where=package.path, hints=[f"remove {package.path.parent}, and run again"])
 
 
 def version_of(program: Path) -> str:

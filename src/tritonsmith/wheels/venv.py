@@ -20,17 +20,17 @@ def gave_up_on_an_index(pip_output: str) -> bool:
     return "WARNING: Retrying (Retry(total=0," in pip_output
 
 
-def base_interpreter(wanted: str) -> PythonEnv:
+def base_interpreter(version: str) -> PythonEnv:
     """Return facts about an env's interpreter: a version (`3.12`), a path, or empty for the tool's own.
 
     Raises:
         FactError: the interpreter does not exist, or does not run.
     """
-    path = python_env.find_interpreter(wanted)
+    path = python_env.find_interpreter(version)
     interpreter = python_env.interpreter(path) if path else None
     if interpreter is None:
         raise FactError(
-            f"no working Python {wanted!r}",
+            f"no working Python {version!r}",
             where=path,
             why="an env uses an interpreter of this machine; tritonsmith does not install one",
             hints=[
@@ -77,10 +77,10 @@ def pip_install(python: Path, *arguments: str) -> tuple[str, ...]:
     return (str(python), "-m", "pip", "install", *quiet, *arguments)
 
 
-def torch_requirement(wanted: str) -> tuple[str, ...]:
+def torch_requirement(version: str) -> tuple[str, ...]:
     """Return pip's arguments for a CPU build of PyTorch, from its own index: PyPI has those for CUDA.
 
     `wanted` is `cpu` or a CPU version, which `core/envs/settings.py` has checked.
     """
-    torch_requirement = "torch" if wanted == "cpu" else f"torch=={wanted}"
+    torch_requirement = "torch" if version == "cpu" else f"torch=={version}"
     return torch_requirement, "--index-url", configs.load("capture")["torch-index"]["cpu"]

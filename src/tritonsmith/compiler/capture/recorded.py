@@ -156,11 +156,11 @@ def _spelled(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def moved(found: Iterable[Launches], texts: Mapping[str, str], passing: Iterable[Path]) -> dict[str, str]:
+def moved(kernels: Iterable[Launches], texts: Mapping[str, str], passing: Iterable[Path]) -> dict[str, str]:
     """Return the sources that will be gone after the run: generated code, and code that is in no file.
 
     Args:
-        found: the kernels.
+        kernels: the kernels.
         texts: sources that are in no file, by name.
         passing: folders that are deleted after the run.
 
@@ -169,7 +169,7 @@ def moved(found: Iterable[Launches], texts: Mapping[str, str], passing: Iterable
     """
     gone = [folder.resolve() for folder in passing]
     sources: dict[str, str] = {}
-    for launches in found:
+    for launches in kernels:
         name = launches.kernel.file
         if name in texts:
             sources[name] = texts[name]

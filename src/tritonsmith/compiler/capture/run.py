@@ -162,22 +162,22 @@ def execute(prepared: PreparedCapture, space: Workspace) -> Captured:
         space.run(prepared.after, _TASK, quiet=True, log=log)
 
 
-def check(made: Captured, prepared: PreparedCapture) -> None:
+def check(captured: Captured, prepared: PreparedCapture) -> None:
     """Check that something was recorded.
 
     Raises:
         SmithError: nothing was recorded; its hints say what to do.
     """
-    if made.missing:
+    if captured.missing:
         python = prepared.python or Path(prepared.step.argv[0])
         raise SmithError(
-            f"the program needs {made.missing}, which its Python does not have",
+            f"the program needs {captured.missing}, which its Python does not have",
             where=python,
-            hints=_provided(made.missing),
+            hints=_provided(captured.missing),
         )
-    if made.kernels:
+    if captured.kernels:
         return
-    recording = made.recording
+    recording = captured.recording
     by_env = command("kernel.capture", env="wheel") + watched_program.EXAMPLE
     if not recording.processes:
         what = "no Python process of this program could be watched"
@@ -185,9 +185,11 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
             "it may ignore PYTHONPATH: -I, -E, a frozen program",
             f"name it: {by_env}",
         )
-    elif made.code:
-        what = f"the program ended with exit code {made.code} before it launched a kernel that can be listed"
-        what = f"{what}: {made.failure}" if made.failure else what
+    elif captured.code:
+        what = (
+            f"the program ended with exit code {captured.code} before it launched a kernel that can be listed"
+        )
+        what = f"{what}: {captured.failure}" if captured.failure else what
         hints = ("docs/capture.md lists the differences from a GPU",)
     elif "triton" not in recording.versions:
         what = "the program did not import Triton"
@@ -220,10 +222,10 @@ def _provided(module: str) -> Sequence[str]:
 
 
 def _write(
-    prepared: PreparedCapture, found: recorded.Recording, space: Workspace, log: Path
+    prepared: PreparedCapture, recording: recorded.Recording, space: Workspace, log: Path
 ) -> list[dict[str, object]]:
     out, near = prepared.out, prepared.out.parent
-    texts = recorded.moved(found.kernels, found.texts, [prepared.work])
+    texts = recorded.moved(recording.kernels, recording.texts, [prepared.work])
     folder = near / f"{out.stem}.sources"
     files: dict[str, Path] = {}
     for name, text in texts.items():
@@ -232,13 +234,13 @@ def _write(
         if files[name] in list(files.values())[:-1]:
             files[name] = folder / f"{stem}_{len(files)}.py"
         space.run(Plan("sources", (Write(files[name], text, phase="sources"),)), _TASK, quiet=True, log=log)
-    kernels = recorded.entries(found, files, prepared.device, near)
+    kernels = recorded.entries(recording, files, prepared.device, near)
     captured = {
         "command": redact.hidden(shlex.join(prepared.step.argv)),
-        **found.versions,
+        **recording.versions,
         "device": prepared.device,
         "target": str(prepared.target),
-        "notes": list(found.notes),
+        "notes": list(recording.notes),
     }
     text = kernel_list.render_kernels(kernels, captured=captured)
     space.run(Plan("list", (Write(out, text, phase="list"),)), _TASK, quiet=True, log=log)

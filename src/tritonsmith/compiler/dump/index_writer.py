@@ -116,8 +116,8 @@ class IndexWriter:
         if b"{-#" in data:
             data = self._reproducer(run, data)
         data = data.replace(b"\r\n", b"\n")
-        if len(run.said) < _SAID:
-            run.said += data[: _SAID - len(run.said)]
+        if len(run.output) < _SAID:
+            run.output += data[: _SAID - len(run.output)]
         if b"ime report ..." in data or b"timing report" in data:
             for report in timing.reports(data.decode("utf-8", "replace")):
                 self._time(self._timed(run, report), report)
@@ -152,7 +152,7 @@ class IndexWriter:
         if banner.when == "failed":
             run.failed = run.failed or banner.name
         else:
-            run.said = b""
+            run.output = b""
         level = text.level if text.module or text.level > LLIR else run.level
         slug = re.sub(UNUSUAL, "-", banner.argument or banner.name).strip("-.")[:80] or "pass"
         path = f"{run.name}/{len(run.places):03d}-{slug}.{banner.kind}"
@@ -176,7 +176,7 @@ class IndexWriter:
         unit = self._unit(row)
         if row.banner.inside and unit in row.run.inner:
             return row.run.inner[unit]
-        latest = row.run.seen.get(unit)
+        latest = row.run.latest.get(unit)
         return latest[0] if latest else None
 
     def _compare(self, row: PendingDump, body: bytes | None, before: int | None) -> None:
@@ -186,7 +186,7 @@ class IndexWriter:
         run, here, unit = row.run, len(self._rows) - 1, self._unit(row)
         if before is not None:
             old = self._rows[before]
-            alone = row.banner.inside or run.seen[unit][1] == run.shaken
+            alone = row.banner.inside or run.latest[unit][1] == run.shaken
             verdict = self._differ(old, before, row, body, settled=alone)
             if old.banner.when == "before" and not row.banner.inside:
                 old.changed, old.against = verdict, here
@@ -196,7 +196,7 @@ class IndexWriter:
             run.inner[unit] = here
             return
         run.shaken += row.banner.when == "before" or row.changed is not False
-        run.seen[unit] = (here, run.shaken)
+        run.latest[unit] = (here, run.shaken)
         run.inner[unit] = here
 
     def _differ(
@@ -249,15 +249,15 @@ class IndexWriter:
         rows = [self._rows[place] for place in run.places]
         if report.llvm:
             chosen = [row for row in rows if row.banner.kind in ("ll", "mir")]
-            found = timing.nth(report, [row.banner.name for row in chosen])
+            seconds_by_place = timing.nth(report, [row.banner.name for row in chosen])
         else:
             chosen = [row for row in rows if row.banner.kind == "mlir" and not row.banner.inside]
             passes = [(row.banner.name, row.banner.operation == MODULE) for row in chosen]
-            found, end = timing.matched(report.rows, passes, run.timed)
-            if found:
+            seconds_by_place, end = timing.matched(report.rows, passes, run.timed)
+            if seconds_by_place:
                 run.pipelines.append((chosen[run.timed].number, chosen[end - 1].number + 1))
                 run.timed = end
-        for place, seconds in found.items():
+        for place, seconds in seconds_by_place.items():
             if chosen[place].seconds is None:
                 chosen[place].seconds = seconds
 
@@ -265,7 +265,7 @@ class IndexWriter:
 
     def _kernel(self, run: PipelineRun, died: str) -> DumpedKernel:
         last = self._rows[run.places[-1]]
-        text = timing.without(run.said)
+        text = timing.without(run.output)
         mark = banners.marks().search(text)
         failed = run.failed
         if match := _FAILED.search(text):
@@ -288,10 +288,10 @@ class IndexWriter:
         """Report whether a timing report shows that the last pass ended before the failure."""
         rows = [self._rows[place] for place in run.places]
         passes = [row for row in rows if row.banner.kind == "mlir" and not row.banner.inside]
-        if run.timed < len(passes) or _PIPELINE_FAILED in run.said:
+        if run.timed < len(passes) or _PIPELINE_FAILED in run.output:
             return False
-        mark = banners.marks().search(run.said)
-        return mark is None or run.said.find(b"ime report ...") < mark.start()
+        mark = banners.marks().search(run.output)
+        return mark is None or run.output.find(b"ime report ...") < mark.start()
 
     def _dumps(self) -> tuple[Dump, ...]:
         names: dict[int, str] = {}

@@ -89,8 +89,8 @@ def _same_pass(index: DumpIndex, before: Dump, after: Dump) -> bool:
     return before.when == "before" and followed == after and before.name == after.name
 
 
-def _many(count: int, one: str, more: str) -> str:
-    return f"{count} {one if count == 1 else more}"
+def _many(count: int, singular: str, plural: str) -> str:
+    return f"{count} {singular if count == 1 else plural}"
 
 
 def summary_table(index: DumpIndex) -> Grid:

@@ -38,9 +38,9 @@ class PipelineRun:
         target: `cuda:90`; empty until the IR says so.
         places: positions of its dumps in the list of `IndexWriter`.
         digest: of its last dump.
-        said: the beginning of the text printed after that dump.
+        output: the beginning of the text printed after that dump.
         failed: name of the pass that failed.
-        seen: unit (the module, a function) to its last dump, and to `shaken` at that time.
+        latest: unit (the module, a function) to its last dump, and to `shaken` at that time.
         inner: unit to its last dump, including those that passes printed while they ran.
         shaken: number of dumps so far that came with a change, or may have.
         timed: number of MLIR dumps that a timing report has covered.
@@ -55,9 +55,9 @@ class PipelineRun:
     target: str = ""
     places: list[int] = field(default_factory=list)
     digest: str = ""
-    said: bytes = b""
+    output: bytes = b""
     failed: str = ""
-    seen: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    latest: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     inner: dict[tuple[str, str], int] = field(default_factory=dict)
     shaken: int = 0
     timed: int = 0

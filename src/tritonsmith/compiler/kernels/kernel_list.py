@@ -113,13 +113,18 @@ class ListedKernel:
         return source_tree.sum_of(file) != self.sha256
 
     def asked(
-        self, folder: Path, wanted: tuple[Target, ...], text: str | None = None, *, autotune: bool = False
+        self,
+        folder: Path,
+        default_targets: tuple[Target, ...],
+        text: str | None = None,
+        *,
+        autotune: bool = False,
     ) -> CompileRequest:
         """Return the compile request of this entry.
 
         Args:
             folder: the folder that `file` is relative to.
-            wanted: targets of the flags.
+            default_targets: targets of the flags.
             text: content of the file, if it does not exist yet.
             autotune: compile the configs; they override the entry's own values.
 
@@ -140,7 +145,7 @@ class ListedKernel:
         options = {key: value for key, value in self.options.items() if key not in tuned}
         configs = self.configs if autotune else ()
         return CompileRequest(
-            file, name, entries, self.targets or wanted, options, autotune=autotune, configs=configs
+            file, name, entries, self.targets or default_targets, options, autotune=autotune, configs=configs
         )
 
     def _signature(self, kernel: KernelSource | None, file: Path, tuned: Container[str]) -> str:

@@ -68,10 +68,10 @@ def changes(entries: Sequence[ListedKernel], path: Path) -> Iterator[str]:
         yield f"{file} has changed since it was captured"
 
 
-def own_targets(entries: Sequence[ListedKernel], given: Sequence[object]) -> Iterator[str]:
+def own_targets(entries: Sequence[ListedKernel], flag_targets: Sequence[object]) -> Iterator[str]:
     """Yield a note if `--target` does not apply to kernels that have targets of their own."""
     count = sum(bool(entry.targets) for entry in entries)
-    if given and count:
+    if flag_targets and count:
         yield f"--target applies to kernels without targets; {count} of {len(entries)} have their own"
 
 
@@ -121,15 +121,15 @@ def _request(
     )
 
 
-def check_folders(asked: Sequence[CompileRequest]) -> None:
+def check_folders(requests: Sequence[CompileRequest]) -> None:
     """Check that each kernel gets its own output folder.
 
     Raises:
         UsageError: two names give the same folder on some file system, or one entry is for several Tritons.
     """
-    folders = [folder_name(request.name) for request in asked]
+    folders = [folder_name(request.name) for request in requests]
     times = Counter(folders)
-    twice = [request for request, folder in zip(asked, folders, strict=True) if times[folder] > 1]
+    twice = [request for request, folder in zip(requests, folders, strict=True) if times[folder] > 1]
     if twice:
         names = " and ".join(dict.fromkeys(request.name for request in twice))
         hints = ['give one of them another name: name = "..."', f"or choose one: {twice[0].listed}:NAME"]

@@ -278,10 +278,10 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float)) else spell_value(value)
 
 
-def _alone(one: _Compile) -> str:
+def _alone(recorded: _Compile) -> str:
     """Return a file with the function under @triton.jit alone."""
     # The effects of its other decorators are among the constants and configs already.
-    lines = one.code.splitlines(keepends=True)[one.function.lineno - 1 :]
+    lines = recorded.code.splitlines(keepends=True)[recorded.function.lineno - 1 :]
     return f"{_HEAD}@triton.jit\n{textwrap.dedent(''.join(lines))}"
 
 

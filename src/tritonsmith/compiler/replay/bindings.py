@@ -221,7 +221,7 @@ def known_bindings(python: Path, space: Workspace) -> tuple[Binding, ...]:
     Raises:
         FactError: the interpreter has no Triton, or one without such bindings.
     """
-    return read_bindings(_asked(python, space, BindingsRequest(), BindingRow))
+    return read_bindings(_cached_answer(python, space, BindingsRequest(), BindingRow))
 
 
 def rehearse(
@@ -273,8 +273,8 @@ def backend_calls(
         dict(options),
         tuple(configs.load("kernels")["stand-ins"]["modules"]),
     )
-    asked = replace(request, input=str(input_) if input_ else "")
-    rows = _asked(python, space, asked, RehearsedRow, key=request)
+    with_input = replace(request, input=str(input_) if input_ else "")
+    rows = _cached_answer(python, space, with_input, RehearsedRow, key=request)
     calls = [
         TracedCall(Call(traced.binding, traced.arguments), traced.form, row.stage, traced.at)
         for row in rows
@@ -283,16 +283,16 @@ def backend_calls(
     return calls, {row.stage: row.error for row in rows if row.error}
 
 
-def align(dumps: Sequence[Dump], made: Sequence[TracedCall]) -> Rehearsal:
+def align(dumps: Sequence[Dump], traced_calls: Sequence[TracedCall]) -> Rehearsal:
     """Match dumps with calls: those at the same place of both sequences of passes."""
     inside = {link.dump.number for link in pass_chain.of(dumps) if link.inside}
     outer = [dump for dump in dumps if dump.number not in inside]
     mine = [dump.argument for dump in outer]
-    theirs = [pipeline.parse(traced.printed).argument for traced in made]
+    theirs = [pipeline.parse(traced.printed).argument for traced in traced_calls]
     calls, matched = {}, 0
     for block in difflib.SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
         for offset in range(block.size):
-            calls[outer[block.a + offset].number] = made[block.b + offset]
+            calls[outer[block.a + offset].number] = traced_calls[block.b + offset]
             matched = block.b + offset + 1
     return Rehearsal(calls, complete=bool(calls) and matched == len(calls))
 
@@ -306,7 +306,7 @@ def _options(index: DumpIndex, dumps: Sequence[Dump]) -> dict[str, int]:
     return {}
 
 
-def _asked(
+def _cached_answer(
     python: Path,
     space: Workspace,
     request: WorkerRequest,

@@ -81,7 +81,11 @@ def tells_options(links: Sequence[PassLink]) -> bool:
 
 
 def by_bindings(
-    links: Sequence[PassLink], known: Sequence[Binding], rehearsed: Mapping[int, TracedCall], *, told: bool
+    links: Sequence[PassLink],
+    known: Sequence[Binding],
+    rehearsed: Mapping[int, TracedCall],
+    *,
+    has_options: bool,
 ) -> tuple[tuple[Call, ...], str, tuple[str, ...]]:
     """Return the calls of bindings that run some passes.
 
@@ -89,7 +93,7 @@ def by_bindings(
         links: the passes.
         known: all bindings.
         rehearsed: by number of the dump.
-        told: the banners contain options.
+        has_options: the banners contain options.
 
     Returns:
         The calls; the reason why there are none; notes.
@@ -98,7 +102,7 @@ def by_bindings(
     notes = []
     for dump in (link.dump for link in links):
         mine = rehearsed.get(dump.number)
-        form = pipeline.parse(dump.pipeline) if told else None
+        form = pipeline.parse(dump.pipeline) if has_options else None
         call = bindings.resolve(known, dump.argument, form, mine.call if mine else None)
         if isinstance(call, str):
             return (), call, ()
@@ -109,14 +113,14 @@ def by_bindings(
 
 
 def pipeline_of(
-    links: Sequence[PassLink], rehearsed: Mapping[int, TracedCall], *, told: bool
+    links: Sequence[PassLink], rehearsed: Mapping[int, TracedCall], *, has_options: bool
 ) -> tuple[str, tuple[str, ...]]:
     """Return a pipeline of some passes for `--pass-pipeline`, and notes on changes to their printed forms."""
     parts, notes = [], []
     for dump in (link.dump for link in links):
         mine = rehearsed.get(dump.number)
-        printed = dump.pipeline if told else mine.printed if mine else dump.argument
-        if not told and not mine:
+        printed = dump.pipeline if has_options else mine.printed if mine else dump.argument
+        if not has_options and not mine:
             notes.append(
                 f"{dump.argument}: the dump does not contain its options, so the pass runs with its defaults"
             )

@@ -64,10 +64,10 @@ def of(dumps: Sequence[Dump], own: Collection[int] | None = None) -> tuple[PassL
     return tuple(PassLink(dump, after.get(dump.number), owners[dump.number]) for dump in before)
 
 
-def _same_pass(one: Dump, other: Dump) -> bool:
+def _same_pass(dump: Dump, other: Dump) -> bool:
     """Report whether both dumps belong to one pass of a pipeline that ran on several functions."""
-    same = (one.argument, one.operation) == (other.argument, other.operation)
-    return same and one.operation != MODULE and one.symbol != other.symbol
+    same = (dump.argument, dump.operation) == (other.argument, other.operation)
+    return same and dump.operation != MODULE and dump.symbol != other.symbol
 
 
 def _owners(dumps: Sequence[Dump], own: Collection[int] | None) -> dict[int, str]:
@@ -132,11 +132,11 @@ def chosen(
     return selected
 
 
-def _one(links: Sequence[PassLink], wanted: str, dumps: Sequence[Dump] = ()) -> PassLink:
-    same = [link for link in links if wanted in (str(link.dump.number), link.dump.argument)]
+def _one(links: Sequence[PassLink], word: str, dumps: Sequence[Dump] = ()) -> PassLink:
+    same = [link for link in links if word in (str(link.dump.number), link.dump.argument)]
     if len(same) == 1:
         return same[0]
-    if other := next((dump for dump in dumps if not same and wanted in (str(dump.number), dump.name)), None):
+    if other := next((dump for dump in dumps if not same and word in (str(dump.number), dump.name)), None):
         why = (
             "its dump is truncated"
             if not other.whole
@@ -147,6 +147,6 @@ def _one(links: Sequence[PassLink], wanted: str, dumps: Sequence[Dump] = ()) -> 
         raise UsageError(f"{other.number} {other.name} cannot be replayed", why=why)
     if not same:
         listing = ", ".join(f"{link.dump.number} {link.dump.argument}" for link in links)
-        raise UsageError(f"no pass {wanted} in this dump", hints=[f"passes of this dump: {listing}"])
+        raise UsageError(f"no pass {word} in this dump", hints=[f"passes of this dump: {listing}"])
     numbers = ", ".join(str(link.dump.number) for link in same)
-    raise UsageError(f"{wanted} ran {len(same)} times", hints=[f"choose one by its number: {numbers}"])
+    raise UsageError(f"{word} ran {len(same)} times", hints=[f"choose one by its number: {numbers}"])

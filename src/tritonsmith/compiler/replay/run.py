@@ -60,7 +60,7 @@ class PreparedReplay:
     """A replay that is ready to run.
 
     Attributes:
-        seen: the kernel's passes.
+        kernel_passes: the kernel's passes.
         tool: the replayer.
         jobs: the jobs, in order.
         debug: additional debug output.
@@ -68,7 +68,7 @@ class PreparedReplay:
         work: folder of the results.
     """
 
-    seen: KernelPasses
+    kernel_passes: KernelPasses
     tool: Replayer
     jobs: tuple[ReplayJob, ...]
     debug: Debug
@@ -118,36 +118,40 @@ def look(
 
 
 def prepare(
-    seen: KernelPasses, groups: Sequence[Sequence[PassLink]], tool: Replayer, space: Workspace, debug: Debug
+    kernel_passes: KernelPasses,
+    groups: Sequence[Sequence[PassLink]],
+    tool: Replayer,
+    space: Workspace,
+    debug: Debug,
 ) -> PreparedReplay:
     """Choose how the job of each group of passes is run, and make the plan.
 
     Raises:
         FactError: the interpreter has no Triton.
     """
-    about = digest(str(seen.index.folder.absolute()), seen.kernel.name, str(tool))
+    about = digest(str(kernel_passes.index.folder.absolute()), kernel_passes.kernel.name, str(tool))
     work = space.root / "passes" / "replay" / about
-    has_options = replay_job.tells_options(seen.links)
-    calls = seen.rehearsal.calls
+    has_options = replay_job.tells_options(kernel_passes.links)
+    calls = kernel_passes.rehearsal.calls
     known = () if tool.opt or tool.python is None else bindings.known_bindings(tool.python, space)
     jobs = []
     for group in groups:
-        job = replay_job.empty(seen.index, group, work)
+        job = replay_job.empty(kernel_passes.index, group, work)
         if job.why:
             jobs.append(job)
         elif tool.opt:
-            passes, notes = replay_job.pipeline_of(group, calls, told=has_options)
-            argv = replay_job.by_opt(job, tool.opt, passes, debug.flags())
+            pipeline, notes = replay_job.pipeline_of(group, calls, has_options=has_options)
+            argv = replay_job.by_opt(job, tool.opt, pipeline, debug.flags())
             jobs.append(replace(job, argv=argv, notes=notes))
         else:
-            job_calls, why, notes = replay_job.by_bindings(group, known, calls, told=has_options)
+            job_calls, why, notes = replay_job.by_bindings(group, known, calls, has_options=has_options)
             jobs.append(replace(job, calls=job_calls, why=why, notes=notes))
     steps = (MakeDir(work, phase="replay"), *_steps(jobs, tool, work, debug))
-    return PreparedReplay(seen, tool, tuple(jobs), debug, Plan("replay", steps), work)
+    return PreparedReplay(kernel_passes, tool, tuple(jobs), debug, Plan("replay", steps), work)
 
 
-def _steps(made: Sequence[ReplayJob], tool: Replayer, work: Path, debug: Debug) -> Iterator[Step]:
-    todo = [job for job in made if not job.why]
+def _steps(planned: Sequence[ReplayJob], tool: Replayer, work: Path, debug: Debug) -> Iterator[Step]:
+    todo = [job for job in planned if not job.why]
     if tool.opt:
         yield from (_opt_step(job, work, debug) for job in todo)
         return
@@ -249,9 +253,9 @@ def _said(lines: Sequence[str]) -> str:
     return errors[0] if errors else ""
 
 
-def keep(made: Path, out: Path) -> Path:
+def keep(result: Path, out: Path) -> Path:
     """Copy the result to the path that the user chose, and return that path."""
-    plan = Plan("keep", (Copy(made, out, phase="keep"),))
+    plan = Plan("keep", (Copy(result, out, phase="keep"),))
     workspace.default().run(plan, "passes.replay", quiet=True)
     return out
 
@@ -263,11 +267,11 @@ ReplayStatus = Literal[
 RAN: tuple[ReplayStatus, ...] = ("exact", "same", "differs", "alone")
 
 
-def compare_with_dump(made: Path, after: Path | None) -> ReplayStatus:
+def compare_with_dump(result: Path, after: Path | None) -> ReplayStatus:
     """Compare the file of a result with that of the next dump, if there is one."""
     if after is None:
         return "alone"
-    mine, theirs = (path.read_text(encoding="utf-8", errors="replace").strip() for path in (made, after))
+    mine, theirs = (path.read_text(encoding="utf-8", errors="replace").strip() for path in (result, after))
     if mine == theirs:
         return "exact"
     return "same" if normalize.text(mine, "mlir") == normalize.text(theirs, "mlir") else "differs"
@@ -290,7 +294,7 @@ def outcome_table(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -
         took = "" if outcome.seconds is None else duration(outcome.seconds)
         name, why = outcome.job.links[0].dump.argument, tables.clipped(outcome.why, _LONGEST)
         rows.append([str(outcome.job.number), name, outcome.verdict, took, why])
-    kernel, by = prepared.seen.kernel, prepared.tool.opt or prepared.tool.python
+    kernel, by = prepared.kernel_passes.kernel, prepared.tool.opt or prepared.tool.python
     title = f"{kernel.name} {kernel.target}, by {by}"
     return tables.plain(title, ["", "pass", "replay", "time", "why"], rows, right=["", "time"], keys=2)
 
@@ -321,12 +325,12 @@ def suspects(prepared: PreparedReplay) -> list[str]:
     if prepared.tool.source:
         edited = "the pass was perhaps edited since the dump was recorded: then this is what the edit changes"
         hints.append(f"{edited}; {command('passes.dump')} records a new one")
-    if not tells_options(prepared.seen.links):
+    if not tells_options(prepared.kernel_passes.links):
         hints.append(
             "this dump does not contain pass options: give those of its compile, --option num_stages=4"
         )
-    if prepared.seen.index.triton:
-        hints.append(f"use the Triton that wrote the dump: {prepared.seen.index.triton}")
+    if prepared.kernel_passes.index.triton:
+        hints.append(f"use the Triton that wrote the dump: {prepared.kernel_passes.index.triton}")
     return hints
 
 
@@ -334,8 +338,8 @@ def as_json(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> dict
     """Return the outcomes as JSON data."""
     return {
         "schema": 1,
-        "kernel": prepared.seen.kernel.name,
-        "target": prepared.seen.kernel.target,
+        "kernel": prepared.kernel_passes.kernel.name,
+        "target": prepared.kernel_passes.kernel.target,
         "by": str(prepared.tool.opt or prepared.tool.python),
         "summary": summary(outcomes),
         "passes": [

@@ -55,17 +55,17 @@ def of_manifest(manifest: Manifest) -> Measured:
     return Measured(tuple(rows), tuple(dict.fromkeys([*notes, *told(rows)])))
 
 
-def of_all(found: Mapping[str, Measured]) -> Measured:
+def of_all(results: Mapping[str, Measured]) -> Measured:
     """Merge kernels into one table; if there are several, points and notes carry the name of their kernel."""
-    if len(found) == 1:
-        return next(iter(found.values()))
+    if len(results) == 1:
+        return next(iter(results.values()))
     rows = [
         replace(row, kernel=name, point=f"{name}/{row.point}")
-        for name, measured in found.items()
+        for name, measured in results.items()
         for row in measured.rows
     ]
     about: dict[str, list[str]] = {}
-    for name, measured in found.items():
+    for name, measured in results.items():
         for text in measured.notes:
             about.setdefault(text, []).append(name)
     return Measured(tuple(rows), tuple(f"{', '.join(names)}: {text}" for text, names in about.items()))
@@ -76,9 +76,9 @@ def told(rows: Sequence[ResourceRow]) -> Iterator[str]:
     return _grouped((row.point, row.notes) for row in rows)
 
 
-def _grouped(said: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
+def _grouped(remarks: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
     about: dict[str, list[str]] = {}
-    for point, texts in said:
+    for point, texts in remarks:
         for text in texts:
             about.setdefault(text, []).append(point)
     for text, points in about.items():

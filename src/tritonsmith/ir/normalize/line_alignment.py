@@ -72,19 +72,19 @@ def _rest(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]
 
 def _counted(items: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
     counts: Counter[Hashable] = Counter()
-    found = []
+    unique_items = []
     for item in items:
         counts[item] += 1
-        found.append((item, counts[item]))
-    return found
+        unique_items.append((item, counts[item]))
+    return unique_items
 
 
-def _rising(found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the longest part whose second places rise too; the first ones do already."""
     ends: list[int] = []  # the smallest last place of a chain of each length
     last: list[int] = []  # and the pair that has it
-    before = [-1] * len(found)
-    for at, (_, place) in enumerate(found):
+    before = [-1] * len(pairs)
+    for at, (_, place) in enumerate(pairs):
         length = bisect_left(ends, place)
         before[at] = last[length - 1] if length else -1
         ends[length : length + 1] = [place]
@@ -92,6 +92,6 @@ def _rising(found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     chain = []
     at = last[-1] if last else -1
     while at >= 0:
-        chain.append(found[at])
+        chain.append(pairs[at])
         at = before[at]
     return chain[::-1]

@@ -327,12 +327,12 @@ def _not_reproduced(
 def way(seen: KernelPasses, links: Sequence[PassLink], tool: Replayer, space: Workspace) -> PassRunner | str:
     """Return the runner of some passes, or the reason why they cannot run."""
     has_options, rehearsed = replay_job.tells_options(seen.links), seen.rehearsal.calls
-    pipeline, _ = replay_job.pipeline_of(links, rehearsed, told=has_options)
+    pipeline, _ = replay_job.pipeline_of(links, rehearsed, has_options=has_options)
     if tool.opt:
         return PassRunner(pipeline, opt=tool.opt)
     assert tool.python is not None  # noqa: S101 - `replayer.choose` found one of the two
     known = bindings.known_bindings(tool.python, space)
-    calls, why, _ = replay_job.by_bindings(links, known, rehearsed, told=has_options)
+    calls, why, _ = replay_job.by_bindings(links, known, rehearsed, has_options=has_options)
     return why or PassRunner(pipeline, python=tool.python, calls=calls)
 
 
