@@ -118,90 +118,97 @@ def _definition(index: Index, text: Definition) -> AtlasAnswer:
     return answer
 
 
-def _pass(index: Index, made: AtlasAnswer, one: Definition) -> None:
-    implementation = native.implementation(index.tree, one.record, one.constructor)
-    made.places["implemented"] = ()
+def _pass(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
+    implementation = native.implementation(index.tree, definition.record, definition.constructor)
+    answer.places["implemented"] = ()
     if implementation:
-        made.places["implemented"] = (Place(implementation.file, implementation.line, "runOnOperation"),)
-        made.facts["found by"] = implementation.found_by
-        made.facts["debug type"] = implementation.debug_type or "none in that file"
+        answer.places["implemented"] = (Place(implementation.file, implementation.line, "runOnOperation"),)
+        answer.facts["found by"] = implementation.found_by
+        answer.facts["debug type"] = implementation.debug_type or "none in that file"
         if patterns := native.patterns_in(index.tree, implementation.file):
-            made.places["patterns"] = patterns
-    made.tables["options"] = [
-        (opt.name, opt.type, _with_default(opt.about, opt.default)) for opt in one.options
+            answer.places["patterns"] = patterns
+    answer.tables["options"] = [
+        (opt.name, opt.type, _with_default(opt.about, opt.default)) for opt in definition.options
     ]
-    made.tables["statistics"] = [(opt.name, "", opt.about) for opt in one.statistics]
-    _calls(index, made, one)
-    made.places["tests"] = mentions.tests_of_pass(index.tree, one.name)
+    answer.tables["statistics"] = [(opt.name, "", opt.about) for opt in definition.statistics]
+    _calls(index, answer, definition)
+    answer.places["tests"] = mentions.tests_of_pass(index.tree, definition.name)
 
 
-def _calls(index: Index, made: AtlasAnswer, one: Definition) -> None:
-    if one.kind != "pass":
+def _calls(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
+    if definition.kind != "pass":
         return
-    bound = native.of_pass(index.bindings, one)
-    made.places["bound"] = tuple(binding.place for binding in bound)
-    made.places["called"] = tuple(
+    bound = native.of_pass(index.bindings, definition)
+    answer.places["bound"] = tuple(binding.place for binding in bound)
+    answer.places["called"] = tuple(
         call.in_words
         for binding in bound
         for call in pipeline.of_binding(index.calls, binding, index.bindings)
     )
-    made.places["called in C++"] = native.callers(index.tree, one)
-    if not index.has_sources and (calls := _called_by_name(index, one)):
-        made.places.pop("called")
-        made.places["called, perhaps"] = calls
-        made.notes.append(
+    answer.places["called in C++"] = native.callers(index.tree, definition)
+    if not index.has_sources and (calls := _called_by_name(index, definition)):
+        answer.places.pop("called")
+        answer.places["called, perhaps"] = calls
+        answer.notes.append(
             "libtriton's sources say which pass a call adds; without them, its name is the only clue"
         )
 
 
-def _class(index: Index, made: AtlasAnswer, one: Definition) -> None:
-    made.places["implemented"] = native.methods(index.tree, one)
-    namesakes = [other.name for other in index.definitions if other.cpp == one.cpp and other.name != one.name]
+def _class(index: Index, answer: AtlasAnswer, definition: Definition) -> None:
+    answer.places["implemented"] = native.methods(index.tree, definition)
+    namesakes = [
+        other.name
+        for other in index.definitions
+        if other.cpp == definition.cpp and other.name != definition.name
+    ]
     if namesakes:
-        made.notes.append(
-            f"{', '.join(namesakes)} {'has' if len(namesakes) == 1 else 'have'} a class {one.cpp}, too: "
+        answer.notes.append(
+            f"{', '.join(namesakes)} {'has' if len(namesakes) == 1 else 'have'} "
+            f"a class {definition.cpp}, too: "
             "the places below were found by name, so check the namespace"
         )
-    if one.kind == "op":
-        made.places["patterns"] = native.patterns_of(index.tree, one)
-        builders = index.builders(one.cpp)
-        made.places["built"] = tuple(binding.place for binding in builders)
+    if definition.kind == "op":
+        answer.places["patterns"] = native.patterns_of(index.tree, definition)
+        builders = index.builders(definition.cpp)
+        answer.places["built"] = tuple(binding.place for binding in builders)
         names = {binding.name for binding in builders}
         from_ = [fn for fn in index.functions.values() if names.intersection(fn.builds)]
-        made.places["language"] = tuple(
+        answer.places["language"] = tuple(
             Place(fn.place.file, fn.place.line, fn.name)
             for fn in sorted(
                 from_, key=lambda fn: min(fn.builds.index(name) for name in names & {*fn.builds})
             )
         )
-        word = one.name
+        word = definition.name
     else:
-        word = one.name[1:]  # a test may give it an alias
-    made.places["tests"] = mentions.tests_of_word(index.tree, word, _LIT)
+        word = definition.name[1:]  # a test may give it an alias
+    answer.places["tests"] = mentions.tests_of_word(index.tree, word, _LIT)
 
 
-def _function(index: Index, one: LanguageFunction) -> AtlasAnswer:
-    first, _, rest = one.about.partition("\n\n")
-    answer = AtlasAnswer("function", one.name, " ".join(first.split()), rest)
-    answer.facts["signature"] = one.signature
-    answer.places["defined"] = (one.place,)
-    answer.places["implemented"] = one.semantic
-    answer.places["built"] = tuple(binding.place for binding in lowered(index, one))
-    answer.facts["ops"] = ", ".join(_ops_of(index, one)) or "none found: it is composed of other functions"
-    if one.calls:
-        answer.facts["calls"] = ", ".join(one.calls)
-    names = [one.name, *(f"triton.language.{one.name.partition('.')[2]}",)]
+def _function(index: Index, function: LanguageFunction) -> AtlasAnswer:
+    first, _, rest = function.about.partition("\n\n")
+    answer = AtlasAnswer("function", function.name, " ".join(first.split()), rest)
+    answer.facts["signature"] = function.signature
+    answer.places["defined"] = (function.place,)
+    answer.places["implemented"] = function.semantic
+    answer.places["built"] = tuple(binding.place for binding in lowered(index, function))
+    answer.facts["ops"] = (
+        ", ".join(_ops_of(index, function)) or "none found: it is composed of other functions"
+    )
+    if function.calls:
+        answer.facts["calls"] = ", ".join(function.calls)
+    names = [function.name, *(f"triton.language.{function.name.partition('.')[2]}",)]
     answer.places["tests"] = tuple(
         place for name in names for place in mentions.tests_of_word(index.tree, name, (".py",))
     )
     return answer
 
 
-def _ops_of(index: Index, one: LanguageFunction) -> list[str]:
+def _ops_of(index: Index, function: LanguageFunction) -> list[str]:
     """Return the ops that a function may build, nearest first."""
     ops = [other for other in index.definitions if other.kind == "op"]
     return list(
-        dict.fromkeys(op.name for binding in lowered(index, one) for op in ops if binding.names(op.cpp))
+        dict.fromkeys(op.name for binding in lowered(index, function) for op in ops if binding.names(op.cpp))
     )
 
 
@@ -328,12 +335,12 @@ def _namesakes(index: Index, short: str) -> list[Definition]:
     ]
 
 
-def _called_by_name(index: Index, one: Definition) -> tuple[Place, ...]:
+def _called_by_name(index: Index, definition: Definition) -> tuple[Place, ...]:
     """Return the calls that, by their name, may add a pass."""
     return tuple(
         call.in_words
         for call in index.calls
-        if any(same.name == one.name for same in _namesakes(index, call.name.rpartition(".")[2]))
+        if any(same.name == definition.name for same in _namesakes(index, call.name.rpartition(".")[2]))
     )
 
 
@@ -403,11 +410,11 @@ def _heading(file: str, text: str) -> str:
     return good[0] if good and len(good) < len(lines) + 1 and " " in good[0] else ""
 
 
-def _changes(index: Index, made: AtlasAnswer) -> tuple[mentions.LastChange, ...]:
+def _changes(index: Index, answer: AtlasAnswer) -> tuple[mentions.LastChange, ...]:
     """Return the last changes of the definition's lines, and of the file that implements it."""
     changes: list[mentions.LastChange] = []
     for section in ("defined", "implemented", "declared", "read", "printed"):
-        for place in made.places.get(section, ())[:1]:
+        for place in answer.places.get(section, ())[:1]:
             end = 0 if section == "implemented" else _end(index, place)
             change = mentions.last_change(index.tree.root, place, end)
             if change and all(change.commit != other.commit for other in changes):

@@ -124,16 +124,16 @@ def listing(index: Index, what: str) -> list[AtlasAnswer]:
     return sorted(rows, key=lambda one: one.name)
 
 
-def _noted(index: Index, made: AtlasAnswer) -> AtlasAnswer:
+def _noted(index: Index, answer: AtlasAnswer) -> AtlasAnswer:
     if not index.has_sources:
-        made.notes.append(
+        answer.notes.append(
             "no sources: this comes from the Python files of an installed Triton; "
             "C++ needs a checkout (--source)"
         )
         for name in ("implemented", "tests", "bound", "built"):
-            if not made.places.get(name):
-                made.places.pop(name, None)
-    return made
+            if not answer.places.get(name):
+                answer.places.pop(name, None)
+    return answer
 
 
 def _removed(index: Index, thing: str, kind: str) -> AtlasAnswer | None:
@@ -160,19 +160,20 @@ def _files(index: Index, thing: str) -> list[str]:
     return [file for file in index.tree.names if file.endswith(f"/{name}")] if "." in name else []
 
 
-def _ambiguous(thing: str, found: tuple[Entry, ...]) -> SmithError:
-    kinds = {entry.kind for entry in found}
+def _ambiguous(thing: str, entries: tuple[Entry, ...]) -> SmithError:
+    kinds = {entry.kind for entry in entries}
     return SmithError(
-        f"{thing} may be one of {len(found)} things",
-        why="\n".join(f"{entry.kind} {entry.name}{_place(entry)}" for entry in found),
+        f"{thing} may be one of {len(entries)} things",
+        why="\n".join(f"{entry.kind} {entry.name}{_place(entry)}" for entry in entries),
         hints=[
-            command("explain", entry.name, kind=entry.kind if len(kinds) > 1 else None) for entry in found[:8]
+            command("explain", entry.name, kind=entry.kind if len(kinds) > 1 else None)
+            for entry in entries[:8]
         ],
     )
 
 
-def _place(one: Entry) -> str:
-    return f" ({one.what.place})" if isinstance(one.what, Definition) else ""
+def _place(entry: Entry) -> str:
+    return f" ({entry.what.place})" if isinstance(entry.what, Definition) else ""
 
 
 def _unknown(index: Index, thing: str, kind: str) -> SmithError:

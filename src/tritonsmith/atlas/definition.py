@@ -88,20 +88,20 @@ HAS = {
 }
 
 
-def cpp_class(kind: str, record: str, given: str) -> str:
+def cpp_class(kind: str, record: str, own_name: str) -> str:
     """Return the class that TableGen makes of a record.
 
     Args:
         kind: the kind of definition.
         record: its name; for an op MLIR drops the part up to the first underscore.
-        given: the name that a type or an attribute gives itself.
+        own_name: the name that a type or an attribute gives itself.
     """
     if kind == "op":
         head, _, tail = record.partition("_")
         return tail if head and tail else record
-    if kind in ("type", "attribute") and given:
-        return given + ("Type" if kind == "type" else "Attr")
-    return given or record
+    if kind in ("type", "attribute") and own_name:
+        return own_name + ("Type" if kind == "type" else "Attr")
+    return own_name or record
 
 
 def full_name(kind: str, name: str, dialect: str) -> str:

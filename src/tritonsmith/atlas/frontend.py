@@ -92,10 +92,10 @@ class FrontEnd:
 
 
 def ops_of(
-    one: LanguageFunction, builders: Mapping[str, tuple[PythonBinding, ...]]
+    function: LanguageFunction, builders: Mapping[str, tuple[PythonBinding, ...]]
 ) -> tuple[PythonBinding, ...]:
     """Return the builder's functions in C++ that a function of the language ends in."""
-    return tuple(binding for name in one.builds for binding in builders.get(name, ()))
+    return tuple(binding for name in function.builds for binding in builders.get(name, ()))
 
 
 def _exports(module: ast.Module) -> Iterator[tuple[str, str]]:

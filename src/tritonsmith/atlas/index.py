@@ -170,22 +170,24 @@ class Index:
         holding = sorted((name for name in names if thing.lower() in name.lower()), key=len)
         return tuple(dict.fromkeys(names[entry] for entry in (*close, *holding)))[:most]
 
-    def exact(self, one: Definition) -> tuple[Definition, str]:
+    def exact(self, definition: Definition) -> tuple[Definition, str]:
         """Return a definition as TableGen gives it, or else as the text does, with the reason."""
         if self.llvm is None or tablegen.program(self.llvm) is None:
-            return one, "read as text: no LLVM with MLIR's files at hand (--llvm-dir)"
+            return definition, "read as text: no LLVM with MLIR's files at hand (--llvm-dir)"
         tree = (
-            self.tree if one in self.definitions else SourceFiles(self.llvm, ("include/mlir", "mlir/include"))
+            self.tree
+            if definition in self.definitions
+            else SourceFiles(self.llvm, ("include/mlir", "mlir/include"))
         )
         try:
-            exact = tablegen.read(tree, one.file, self.llvm)
+            exact = tablegen.read(tree, definition.file, self.llvm)
         except tablegen.TableGenError as error:
-            return one, f"read as text: llvm-tblgen of {self.llvm} refuses {one.file}: {error}"
-        answer = next((same for same in exact if same.record == one.record), None)
+            return definition, f"read as text: llvm-tblgen of {self.llvm} refuses {definition.file}: {error}"
+        answer = next((same for same in exact if same.record == definition.record), None)
         return (
-            (tablegen.agree(answer, one), "")
+            (tablegen.agree(answer, definition), "")
             if answer
-            else (one, "read as text: llvm-tblgen does not list it")
+            else (definition, "read as text: llvm-tblgen does not list it")
         )
 
     def builders(self, cpp: str) -> tuple[PythonBinding, ...]:
@@ -194,8 +196,8 @@ class Index:
             binding for binding in self.bindings if binding.name.startswith("create") and binding.names(cpp)
         )
 
-    def _bound(self, one: Definition) -> tuple[PythonBinding, ...]:
-        return native.of_pass(self.bindings, one) if one.kind == "pass" else ()
+    def _bound(self, definition: Definition) -> tuple[PythonBinding, ...]:
+        return native.of_pass(self.bindings, definition) if definition.kind == "pass" else ()
 
 
 @dataclass(frozen=True)
@@ -238,35 +240,35 @@ def known_variable(name: str) -> variables.TritonVariable | None:
     return variables.find(name)
 
 
-def lowered(index: Index, one: LanguageFunction) -> tuple[PythonBinding, ...]:
+def lowered(index: Index, function: LanguageFunction) -> tuple[PythonBinding, ...]:
     """Return the builder's functions in C++ that a function of the language ends in."""
     by_name: dict[str, tuple[PythonBinding, ...]] = {}
     for binding in index.bindings:
         by_name[binding.name] = (*by_name.get(binding.name, ()), binding)
-    return frontend.ops_of(one, by_name)
+    return frontend.ops_of(function, by_name)
 
 
-def _of_definition(one: Definition, bound: Iterable[PythonBinding]) -> Entry:
-    aliases = {one.record, one.cpp, one.name.lstrip("#!")}
-    if one.kind in ("op", "type", "attribute"):
-        aliases.add(one.name.rpartition(".")[2].lstrip("#!"))
-    if one.kind == "pass":
-        aliases |= {*native.makers(one), one.name.partition("-")[2]}
+def _of_definition(definition: Definition, bound: Iterable[PythonBinding]) -> Entry:
+    aliases = {definition.record, definition.cpp, definition.name.lstrip("#!")}
+    if definition.kind in ("op", "type", "attribute"):
+        aliases.add(definition.name.rpartition(".")[2].lstrip("#!"))
+    if definition.kind == "pass":
+        aliases |= {*native.makers(definition), definition.name.partition("-")[2]}
         for binding in bound:
             aliases |= {binding.name, binding.name.removeprefix("add_")}
-    if one.kind == "dialect":
-        aliases.add(one.name)
-    return Entry(one.kind, one.name, frozenset(aliases - {""}), one)
+    if definition.kind == "dialect":
+        aliases.add(definition.name)
+    return Entry(definition.kind, definition.name, frozenset(aliases - {""}), definition)
 
 
-def _without_doubles(found: tuple[Entry, ...]) -> tuple[Entry, ...]:
+def _without_doubles(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Drop a DEBUG_TYPE with the name of its pass, and the call of a pass with its name: no second meaning.
 
     Where the sources of libtriton are missing, as in a wheel, only the name tells that the call adds the
     pass.
     """
-    others = {entry.name for entry in found if entry.kind != "debug-type"}
-    kept = tuple(entry for entry in found if entry.kind != "debug-type" or entry.name not in others)
+    others = {entry.name for entry in entries if entry.kind != "debug-type"}
+    kept = tuple(entry for entry in entries if entry.kind != "debug-type" or entry.name not in others)
     read = {entry.name for entry in kept if entry.kind == "variable"}  # its answer names CMake's option, too
     kept = tuple(entry for entry in kept if entry.kind != "cmake" or entry.name not in read)
     defined = tuple(entry for entry in kept if isinstance(entry.what, Definition))

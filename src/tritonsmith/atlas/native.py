@@ -110,30 +110,34 @@ def patterns_in(tree: SourceFiles, file: str) -> tuple[Place, ...]:
     return tuple(Place(file, line_of(text, match.start()), match[1]) for match in _ANY_PATTERN.finditer(text))
 
 
-def methods(tree: SourceFiles, one: Definition) -> tuple[Place, ...]:
+def methods(tree: SourceFiles, definition: Definition) -> tuple[Place, ...]:
     """Return functions of an op, type or attribute in C++, in the folder that belongs to its file."""
-    begin = re.compile(rf"^[^\s#/][^\n;=]*?\b{one.cpp}::(~?\w+)\s*\(", re.MULTILINE)
-    lib = one.file.replace("include/triton/", "lib/", 1).replace("/include/", "/lib/", 1).rpartition("/")[0]
-    every = [file for file in tree.having(*_CPP) if f"{one.cpp}::" in tree.text(file)]
+    begin = re.compile(rf"^[^\s#/][^\n;=]*?\b{definition.cpp}::(~?\w+)\s*\(", re.MULTILINE)
+    lib = (
+        definition.file.replace("include/triton/", "lib/", 1)
+        .replace("/include/", "/lib/", 1)
+        .rpartition("/")[0]
+    )
+    every = [file for file in tree.having(*_CPP) if f"{definition.cpp}::" in tree.text(file)]
     near = [file for file in every if file.startswith(f"{lib}/")] or every
     return tuple(
-        Place(file, line_of(tree.text(file), match.start()), f"{one.cpp}::{match[1]}")
+        Place(file, line_of(tree.text(file), match.start()), f"{definition.cpp}::{match[1]}")
         for file in near
         for match in begin.finditer(tree.text(file))
     )
 
 
-def patterns_of(tree: SourceFiles, one: Definition) -> tuple[Place, ...]:
+def patterns_of(tree: SourceFiles, definition: Definition) -> tuple[Place, ...]:
     """Return patterns that match an op: canonicalizations, conversions, lowerings."""
     sign = re.compile(
         rf"\b(?:struct|class)\s+(\w+)\s*(?:final\s*)?:[^;{{()]*?"
-        rf"\b(\w*(?:Pattern|Rewrite)\w*)\s*<\s*(?:\w+::)*{one.cpp}\s*[,>]",
+        rf"\b(\w*(?:Pattern|Rewrite)\w*)\s*<\s*(?:\w+::)*{definition.cpp}\s*[,>]",
         re.DOTALL,
     )
     places = []
     for file in tree.having(*_CPP, ".h", ".hpp"):
         text = tree.text(file)
-        if one.cpp in text:
+        if definition.cpp in text:
             places += [
                 Place(file, line_of(text, match.start()), f"{match[1]} ({match[2]})")
                 for match in sign.finditer(text)
@@ -173,21 +177,27 @@ def _function(text: str, name: str) -> str:
     return match[0] if match else ""
 
 
-def of_pass(known: tuple[PythonBinding, ...], one: Definition) -> tuple[PythonBinding, ...]:
+def of_pass(known: tuple[PythonBinding, ...], definition: Definition) -> tuple[PythonBinding, ...]:
     """Return bindings that add a pass, by the function that makes it."""
-    return tuple(binding for binding in known if any(map(binding.names, makers(one))))
+    return tuple(binding for binding in known if any(map(binding.names, makers(definition))))
 
 
-def makers(one: Definition) -> tuple[str, ...]:
+def makers(definition: Definition) -> tuple[str, ...]:
     """Return functions that make a pass, as TableGen or its definition names them."""
     return tuple(
-        dict.fromkeys(filter(None, (one.constructor, f"create{one.record}", f"create{one.record}Pass")))
+        dict.fromkeys(
+            filter(
+                None, (definition.constructor, f"create{definition.record}", f"create{definition.record}Pass")
+            )
+        )
     )
 
 
-def callers(tree: SourceFiles, one: Definition) -> tuple[Place, ...]:
+def callers(tree: SourceFiles, definition: Definition) -> tuple[Place, ...]:
     """Return the places where C++ adds a pass to a pipeline of its own."""
-    sign = re.compile(rf"\badd(?:Nested)?Pass\w*(?:<[^>]*>)?\(\s*(?:\w+::)*(?:{'|'.join(makers(one))})\b")
+    sign = re.compile(
+        rf"\badd(?:Nested)?Pass\w*(?:<[^>]*>)?\(\s*(?:\w+::)*(?:{'|'.join(makers(definition))})\b"
+    )
     places = []
     for file in tree.having(*_CPP):
         text = tree.text(file)

@@ -57,12 +57,14 @@ def calls_in(text: str, file: str) -> Iterator[PassCall]:
 
 
 def of_binding(
-    known: tuple[PassCall, ...], one: PythonBinding, rivals: tuple[PythonBinding, ...]
+    known: tuple[PassCall, ...], binding: PythonBinding, rivals: tuple[PythonBinding, ...]
 ) -> tuple[PassCall, ...]:
     """Return calls of a binding; where several have its name, those whose path has most of its words."""
-    same = [rival for rival in rivals if rival.name == one.name]
+    same = [rival for rival in rivals if rival.name == binding.name]
     return tuple(
-        call for call in known if call.name.rpartition(".")[2] == one.name and _nearest(call, same) is one
+        call
+        for call in known
+        if call.name.rpartition(".")[2] == binding.name and _nearest(call, same) is binding
     )
 
 

@@ -95,9 +95,13 @@ def of(kind: str, name: str) -> tuple[str, ...]:
     return (*older, *newer)
 
 
-def _source(one: Renaming) -> str:
-    unsure = f", if it is the same: {one.alike:.0%} of its definition stayed" if one.alike < _SURE else ""
-    return f"{one.date} ({one.commit}{unsure})"
+def _source(renaming: Renaming) -> str:
+    unsure = (
+        f", if it is the same: {renaming.alike:.0%} of its definition stayed"
+        if renaming.alike < _SURE
+        else ""
+    )
+    return f"{renaming.date} ({renaming.commit}{unsure})"
 
 
 def names(thing: str) -> tuple[str, ...]:

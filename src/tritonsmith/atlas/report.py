@@ -33,24 +33,24 @@ _ORDER = (
 )  # fmt: skip
 
 
-def blocks(found: AtlasAnswer, *, everything: bool = False) -> Iterator[Text | Grid]:
+def blocks(answer: AtlasAnswer, *, everything: bool = False) -> Iterator[Text | Grid]:
     """Yield the page: summary, places, users."""
-    most = 10_000 if everything or found.kind == "map" else _MOST
-    title = Text(f"{found.kind} ", "dim") + Text(found.name, "bold")
-    yield title + Text(f": {found.summary}" if found.summary else "")
-    if found.description:
-        yield Text("\n".join(_description(found.description, everything=everything)))
-    if found.facts:
-        yield Text("\n".join(line for name, text in found.facts.items() for line in _fact(name, text)))
-    for name in (*_ORDER, *(item for item in found.places if item not in _ORDER)):
-        if name in found.places and (lines := [*_section(name, found.places[name], most)]):
+    most = 10_000 if everything or answer.kind == "map" else _MOST
+    title = Text(f"{answer.kind} ", "dim") + Text(answer.name, "bold")
+    yield title + Text(f": {answer.summary}" if answer.summary else "")
+    if answer.description:
+        yield Text("\n".join(_description(answer.description, everything=everything)))
+    if answer.facts:
+        yield Text("\n".join(line for name, text in answer.facts.items() for line in _fact(name, text)))
+    for name in (*_ORDER, *(item for item in answer.places if item not in _ORDER)):
+        if name in answer.places and (lines := [*_section(name, answer.places[name], most)]):
             yield Text("\n".join(lines))
-    for name, rows in found.tables.items():
+    for name, rows in answer.tables.items():
         if rows:
             heads = {"arguments": "constraint", "results": "constraint", "folders": "size"}.get(name, "type")
             shown = [
                 [item, type_, _one_line(about)]
-                for item, type_, about in (rows if found.kind == "map" else rows[: most * 3])
+                for item, type_, about in (rows if answer.kind == "map" else rows[: most * 3])
             ]
             used = [at for at in range(3) if any(row[at] for row in shown)]
             columns = ["name", heads, "what"]
@@ -59,7 +59,7 @@ def blocks(found: AtlasAnswer, *, everything: bool = False) -> Iterator[Text | G
             )
             if (more := len(rows) - len(shown)) > 0:
                 yield Text(f"  and {more} more: --json")
-    for change in found.changes:
+    for change in answer.changes:
         yield Text(
             "\n".join(
                 _fact(
@@ -69,8 +69,8 @@ def blocks(found: AtlasAnswer, *, everything: bool = False) -> Iterator[Text | G
                 )
             )
         )
-    if found.others:
-        yield Text("\n".join(_fact("elsewhere", "; ".join(found.others))))
+    if answer.others:
+        yield Text("\n".join(_fact("elsewhere", "; ".join(answer.others))))
 
 
 def table(rows: Sequence[AtlasAnswer], what: str, root: object) -> Grid:

@@ -65,14 +65,14 @@ def read(tree: SourceFiles, file: str, llvm: Path) -> tuple[Definition, ...]:
     return tuple(sorted(definitions.values(), key=lambda one: one.line))
 
 
-def agree(one: Definition, by_text: Definition) -> Definition:
+def agree(definition: Definition, by_text: Definition) -> Definition:
     """Merge TableGen's answer with facts of the text: the last line, types and traits as written."""
     written = dict(by_text.arguments) | dict(by_text.results)
     return replace(
-        one,
+        definition,
         end=by_text.end,
-        arguments=tuple((name, written.get(name, type_)) for name, type_ in one.arguments),
-        results=tuple((name, written.get(name, type_)) for name, type_ in one.results),
+        arguments=tuple((name, written.get(name, type_)) for name, type_ in definition.arguments),
+        results=tuple((name, written.get(name, type_)) for name, type_ in definition.results),
         traits=by_text.traits,
         by="tablegen",
     )

@@ -133,39 +133,39 @@ class _RecordReader:
         )
 
     def _climb(
-        self, record: _Record, given: dict[str, str], lets: dict[str, str], seen: set[str]
+        self, record: _Record, bound: dict[str, str], lets: dict[str, str], visited: set[str]
     ) -> tuple[_Root, tuple[str, ...]] | None:
         """Return the class of MLIR at the end of a chain, with its arguments; `lets` is filled on the way."""
         for name, raw in record.lets.items():
             if name not in lets:
-                lets[name] = _value(raw, given)
+                lets[name] = _value(raw, bound)
         reached = None
         for name, raw_arguments in record.parents:
-            arguments = tuple(_value(argument, given, keep=True) for argument in raw_arguments)
+            arguments = tuple(_value(argument, bound, keep=True) for argument in raw_arguments)
             if name in ("Arguments", "Results") and arguments:  # of MLIR, instead of a `let`
                 lets.setdefault(name.lower(), arguments[0])
             elif name in _ROOTS:
                 reached = reached or (_ROOTS[name], tuple(map(_plain, arguments)))
-            elif (known := self._class(name, record.file)) and known.name not in seen:
+            elif (known := self._class(name, record.file)) and known.name not in visited:
                 values = {
-                    parameter: arguments[at] if at < len(arguments) else _value(default, given, keep=True)
+                    parameter: arguments[at] if at < len(arguments) else _value(default, bound, keep=True)
                     for at, (parameter, default) in enumerate(known.parameters)
                 }
-                reached = reached or self._climb(known, values, lets, seen | {known.name})
+                reached = reached or self._climb(known, values, lets, visited | {known.name})
         return reached
 
     def _class(self, name: str, file: str) -> _Record | None:
         """Return the class of that name; of several the one in the nearest file."""
         known = self._classes.get(name, [])
-        return max(known, key=lambda one: _common(one.file, file), default=None)
+        return max(known, key=lambda record: _common(record.file, file), default=None)
 
 
 def _is_enum(record: _Record) -> bool:
     return bool(not record.is_class and record.parents and record.parents[0][1])
 
 
-def _common(one: str, other: str) -> int:
-    pairs = zip(one.split("/"), other.split("/"), strict=False)
+def _common(path: str, other: str) -> int:
+    pairs = zip(path.split("/"), other.split("/"), strict=False)
     return next((at for at, (left, right) in enumerate(pairs) if left != right), 99)
 
 
@@ -226,8 +226,8 @@ def _header(text: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tu
         parameters.append((left.split()[-1] if left.split() else "", default.strip()))
     parents = []
     for parent in brackets.split(rest, ",") if rest.strip() else ():
-        name, _, given = parent.partition("<")
-        arguments = tuple(brackets.split(given.rstrip()[:-1], ",")) if given else ()
+        name, _, rest = parent.partition("<")
+        arguments = tuple(brackets.split(rest.rstrip()[:-1], ",")) if rest else ()
         parents.append((name.strip(), arguments))
     return tuple(parameters), tuple(parents)
 
@@ -248,21 +248,21 @@ def _lets(text: str, hidden: str, begin: int, end: int) -> Iterator[tuple[str, s
         yield match[1], _uncommented(text[match.end() : place]).strip()
 
 
-def _value(raw: str, given: dict[str, str], *, keep: bool = False) -> str:
+def _value(raw: str, bound: dict[str, str], *, keep: bool = False) -> str:
     """Return the text of a string or code block, or a parameter's argument; else the expression as written.
 
     Args:
         raw: the expression.
-        given: parameters and their values.
+        bound: parameters and their values.
         keep: whether strings stay quoted, to be passed on.
     """
-    if _WORD.fullmatch(raw) and raw in given:
-        return given[raw] if keep else _plain(given[raw])
+    if _WORD.fullmatch(raw) and raw in bound:
+        return bound[raw] if keep else _plain(bound[raw])
     if keep:
-        many = sum(len(given.get(word[0], "")) for word in _WORD.finditer(raw))
+        many = sum(len(bound.get(word[0], "")) for word in _WORD.finditer(raw))
         if '"' in raw or many > _LONGEST:  # a parameter may stand twice, in class upon class
             return raw
-        return _WORD.sub(lambda word: given.get(word[0], word[0]), raw)
+        return _WORD.sub(lambda word: bound.get(word[0], word[0]), raw)
     return _plain(raw)
 
 
@@ -291,8 +291,8 @@ def _constructor(text: str) -> str:
 def _options(text: str) -> Iterator[PassOption]:
     """Yield the options in `[Option<"numStages", "num-stages", "int32_t", "3", "about">, Statistic<...>]`."""
     for option in brackets.split(text.strip().removeprefix("[").removesuffix("]"), ","):
-        kind, _, given = option.partition("<")
-        parts = [_plain(part) for part in brackets.split(given.rstrip()[:-1], ",")]
+        kind, _, rest = option.partition("<")
+        parts = [_plain(part) for part in brackets.split(rest.rstrip()[:-1], ",")]
         match kind.strip(), parts:
             case "Option", [_, name, type_, default, *about]:
                 yield PassOption(name, type_, default, "".join(about[:1]))
