@@ -29,7 +29,15 @@ from tritonsmith.doctor.check import (
     warning,
 )
 from tritonsmith.doctor.pins import installed_torch as pairs
-from tritonsmith.facts import installed_tritons, libtriton, llvm_tree, package_owners, pytorch_pins, tools
+from tritonsmith.facts import (
+    elf,
+    installed_tritons,
+    libtriton,
+    llvm_tree,
+    package_owners,
+    pytorch_pins,
+    tools,
+)
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.libtriton import Libtriton
 from tritonsmith.facts.package_owners import Distribution
@@ -289,7 +297,7 @@ def _assembler(path: Path, subject: DoctorContext) -> Finding:
     if not path.is_file():
         return error("TRITON_PTXAS_PATH does not name a file", str(path), affects=affects)
     # Read from the file before it is run: the shell's "Exec format error" would say nothing of the cause.
-    machine = libtriton.elf_machine(path)
+    machine = elf.machine_of(path)
     if machine and machine != host:
         text = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"
         return error(text, str(path), affects=affects)
