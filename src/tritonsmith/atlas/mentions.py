@@ -78,6 +78,7 @@ def _tests(
 def last_change(root: Path, place: Place, end: int = 0) -> LastChange | None:
     """Return the last commit that changed lines, or a whole file; None where git knows none."""
     form = "--format=%h%x09%cs%x09%an%x09%s"
+    # -L prints the whole diff without -s.
     where = (f"-L{place.line},{end}:{place.file}", "-s") if end else ("--", place.file)
     answer = git.look(root, "log", "-1", form, *where)
     if answer is None or answer.code or not answer.out:
@@ -117,6 +118,7 @@ def find_message(tree: SourceFiles, text: str, most: int = 8) -> tuple[Message, 
     best: list[Message] = []
     length = _SHORTEST - 1
     for file in tree.having(".cpp", ".cc", ".h", ".hpp", ".py", ".td", ".c"):
+        # Tests quote messages; they print none.
         if {"test", "unittest", "tutorials"} & {*file.split("/")}:
             continue
         source = tree.text(file)
@@ -143,6 +145,7 @@ def _pieces(source: str, *, python: bool) -> Iterator[tuple[str, int]]:
     if python:
         matches += _PYTHON.finditer(source)
     for match in matches:
+        # Docstrings are printed by no error.
         if len(match[0]) < _SHORTEST or match[0].startswith(("'''", '"""')):
             continue
         whole = re.sub(r'"\s*f?r?"', "", match[0][1:-1]) if match[0][0] == '"' else match[0][1:-1]

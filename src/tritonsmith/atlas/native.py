@@ -74,9 +74,11 @@ def implementation(tree: SourceFiles, record: str, constructor: str = "") -> Imp
     if constructor:
         definition = re.compile(rf"\b{constructor}\([^;{{]*\{{", re.DOTALL)
         signs.append((definition, f"its constructor {constructor}"))
+    # The guard is the surest sign, a constructor of that name the weakest: they are tried in this order.
     for sign, words in signs:
         for file in tree.having(*_CPP):
             text = tree.text(file)
+            # A text search first: the patterns are slow on hundreds of files.
             if record not in text and guard not in text and not (constructor and constructor in text):
                 continue
             if match := sign.search(text):
@@ -119,6 +121,7 @@ def methods(tree: SourceFiles, definition: Definition) -> tuple[Place, ...]:
         .rpartition("/")[0]
     )
     every = [file for file in tree.having(*_CPP) if f"{definition.cpp}::" in tree.text(file)]
+    # Two dialects may have classes of one name, in two namespaces.
     near = [file for file in every if file.startswith(f"{lib}/")] or every
     return tuple(
         Place(file, line_of(tree.text(file), match.start()), f"{definition.cpp}::{match[1]}")
@@ -158,6 +161,7 @@ def _bindings(file: str, text: str) -> Iterator[PythonBinding]:
         around = next((init[1] for init in reversed(inits) if init.start() < match.start()), "")
         words = tuple(word for word in around.split("_") if word and word not in _NO_PASSES)
         body = text[match.start() : _closing(text, match.end())]
+        # Some bindings only call a wrapper of the same file, which makes the pass.
         body += "".join(_function(text, name) for name in _WRAPPER.findall(body))
         yield PythonBinding(match[1], Place(file, line_of(text, match.start()), match[1]), words, body)
 

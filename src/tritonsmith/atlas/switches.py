@@ -51,6 +51,7 @@ def variables(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
     """Return environment variables that code reads by a quoted name, with the places; tests aside."""
     places_of: dict[str, list[Place]] = {}
     for file in tree.having(*_CODE):
+        # A test sets variables of its own, which nobody else reads.
         if not {"test", "tests", "unittest", "tutorials"} & {*file.split("/")}:
             text = tree.text(file)
             for match in _READ.finditer(text) if any(word in text for word in _ENV) else ():
@@ -91,6 +92,7 @@ class _Maker:
         heads = [*_HEAD.finditer(text, 0, match.start())]
         if not heads:
             return None
+        # A text in a method belongs to the class, because that is what others call.
         inner = heads[-1]
         classes = [head for head in heads if head["what"] == "class" and not head["indent"]]
         head = classes[-1] if inner["indent"] and classes else inner

@@ -149,6 +149,7 @@ def _answer(
     change: Mapping[str, str | None] | None,
 ) -> list[str]:
     """Return the lines of an answer, of which there is at least one."""
+    # Under TRITON_INTERPRET, @triton.jit makes functions that cannot be compiled.
     around = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels"), **(change or {})}
     answer = query(_argv(python, request.COMMAND, text_of(request)), change=around, timeout=timeout)
     if answer is None:
@@ -272,6 +273,7 @@ def in_scratch(
         UnansweredError: as `run`.
         CommandFailedError: as `run`.
     """
+    # The folder is removed before, too: a run that was killed has left its rows there.
     work, phase = file.parent, worker_steps[0].phase
     cleanup = Remove((work,), space.root, phase=phase)
     space.claim()

@@ -95,6 +95,8 @@ def failed_run(
     if refusal := call.refusal_in(results):
         return _error(refusal, request, python)
     hints = ["the log contains the full command and its output"]
+    # The worker opens its file first: an empty one means that it died before the first row, as when an
+    # import of the kernel's file crashes.
     if results.is_file() and not results.stat().st_size:
         hints = [f"it ended before compiling anything, perhaps while importing {request.file}", *hints]
     return SmithError(
@@ -168,6 +170,7 @@ def module_file(module: str, python: Path) -> Path:
     Raises:
         FactError: there is none, or it is not written in Python.
     """
+    # Only that interpreter knows: its finders include those of editable installs.
     answer = query((str(python), "-c", _SEARCH, module))
     try:
         location = json.loads(answer.out.splitlines()[-1]) if answer else {}

@@ -72,6 +72,7 @@ def find(entry: str) -> Path:
     if path.is_dir():
         return path.absolute()
     roots = cache_roots.find(os.environ, workspace.default())
+    # An entry's name is a long digest, so its beginning is enough, as with commits of git.
     folders = [folder for root in roots for folder in _beginning(root.real, entry)]
     if len(folders) == 1:
         return folders[0]

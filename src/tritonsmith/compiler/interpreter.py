@@ -152,6 +152,7 @@ def choose_interpreter(
         hints += [f"or use one that is there: --env {name}" for name in installed_tritons.environments(space)]
         raise FactError("no Python interpreter with Triton yet", where=path, hints=hints)
     here = machine.read()
+    # Each job is a process with LLVM in it: on a small machine memory ends before the cores do.
     fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
     programs = locate_programs(space)
     return Interpreter(path, space, folder, jobs or fitting, timeout or table["timeout"], flags, programs)
@@ -195,6 +196,7 @@ def remedy(stage: str) -> str:
 
 def _linker(space: Workspace) -> tuple[tuple[str, str], ...]:
     table = configs.load("kernels")["linker"]
+    # Where the user named a linker, or ROCm is installed, Triton finds one by itself.
     if os.environ.get(table["variable"]) or Path(table["default"]).exists():
         return ()
     linker = next(_on_this_machine(table["program"], space), None)

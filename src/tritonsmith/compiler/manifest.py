@@ -187,6 +187,7 @@ def from_results(
         points: the points, in the order of the manifest.
         flags: words and flags of the command that makes it again.
     """
+    # Rows come in the order in which processes end; the manifest has the order of the request.
     by_id = {row.id: row for row in rows}
     news = [head.news, *(row.news for row in rows)]
     variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head.variables.items())
@@ -267,6 +268,7 @@ def check_output(folder: Path) -> None:
         )
     path = folder / FILE
     try:
+        # A folder without a manifest passes as if it had one of ours.
         content = untrusted.read_json(path, untrusted.OURS) if path.exists() else dict.fromkeys(_OURS)
     except (OSError, ValueError):
         content = None

@@ -51,6 +51,7 @@ def written(cells: Iterable[str], origin: str, folder: Path, stem: str) -> Path:
     left = _PARSED
     for number, cell in enumerate(cells, 1):
         try:
+            # JSON can carry half of a surrogate pair, UTF-8 cannot.
             cell.encode()
         except UnicodeEncodeError as error:
             why = f"cell {number}: half of a surrogate pair: {error.object[error.start]!r}"
@@ -65,6 +66,7 @@ def written(cells: Iterable[str], origin: str, folder: Path, stem: str) -> Path:
         lines += (f"{_CELL}{number}", python)
     text = "\n".join((*lines, ""))
     space = workspace.default()
+    # By its content: an older file stays, since manifests and tracebacks refer to its lines.
     place = space.root / "kernels" / _PLACE / digest(text) / f"{stem}.py"
     if not place.is_file():
         space.claim()

@@ -54,6 +54,7 @@ def not_kept() -> Iterator[None]:
 
 def scratch(out: Path, space: Workspace) -> Path:
     """Return the scratch folder of an output folder; the same for every link to that folder."""
+    # By its digest, because two folders of one name must not share a scratch folder.
     digest = hashlib.sha256(os.fsencode(out.resolve())).hexdigest()[:16]
     return space.root / "kernels" / "work" / digest
 

@@ -92,6 +92,8 @@ class CompileRequest:
         Args:
             more: flags for the output folder and the Triton.
         """
+        # Recorded configs are in the kernels file only, so the command names that file and not the
+        # kernel's.
         named = f"{self.listed}:{self.name}" if self.configs else f"{self.file}:{self.kernel}"
         sweeps = [f"{sweep.name}={','.join(sweep.texts)}" for sweep in self.sweeps]
         return command_line.arguments(
@@ -329,6 +331,7 @@ def expand_points(
         point = _expanded_point(request, kernel, target, config, swept, varying)
         label = surgery.label if surgery and request.variants else ""
         point = replace(point, id=_point_id(point.id, {"surgery": label} if label else {}), surgery=surgery)
+        # Two configs of an autotuner may be equal; one compile serves both.
         points.setdefault(point.id, point)
     return tuple(points.values())
 
@@ -403,4 +406,5 @@ def _point_id(head: Target | str, labels: Mapping[str, str]) -> str:
     name = re.sub(r"[^\w.,=+-]", "_", full)
     if name == full and len(name) <= _LONGEST:
         return name
+    # Long labels may begin alike, and different ones may be equal once odd characters are replaced.
     return f"{name[: _LONGEST - 9]}-{hashlib.sha256(full.encode()).hexdigest()[:8]}"

@@ -121,6 +121,7 @@ def prepare(request: CompileRequest, interpreter: Interpreter, out: Path | None 
     else:
         points = tuple(_points_by_running(request, kernel, interpreter))
     folder = (out or interpreter.output(request, kernel)).absolute()
+    # Before any step, so that a folder with somebody else's manifest is refused and not emptied.
     check_output(folder)
     work = output_folder.scratch(folder, interpreter.space)
     phase = f"compile {kernel}"
@@ -146,6 +147,8 @@ def execute(prepared: PreparedCompile, interpreter: Interpreter, *, silent: bool
     space, request = interpreter.space, prepared.request
     space.claim()
     log = space.log(_TASK)
+    # The lock covers the manifest, too: between the compile and the manifest, a second command would
+    # replace the files that the manifest is about.
     with output_folder.held(prepared.out, space, _TASK):
         try:
             space.run(prepared.plan, _TASK, quiet=silent, log=log)
@@ -157,6 +160,8 @@ def execute(prepared: PreparedCompile, interpreter: Interpreter, *, silent: bool
             head, rows, prepared.out, prepared.kernel, request.file, prepared.points, flags
         )
         written = Write(prepared.out / FILE, manifest.render(), phase="manifest")
+        # After the compile: only a Triton that has compiled here may have its ptxas run for a manifest
+        # later.
         space.run(Plan("manifest", (written, record(manifest, space))), _TASK, quiet=True, log=log)
     return CompileResult(manifest, tuple(report.notes(head, manifest, request)))
 
@@ -355,6 +360,7 @@ class WarmCompiler:
     """
 
     def __init__(self, interpreter: Interpreter, folder: Path) -> None:
+        # The caller runs as many compilers as there are jobs, so each compiles one point at a time.
         self._interpreter, self._folder = replace(interpreter, jobs=1), folder
         self._process: call.Conversation | None = None
 
@@ -385,6 +391,7 @@ class WarmCompiler:
             first, rows = call.headed_results(results, CompileHead, CompiledRow)
         except call.UnansweredError:
             return None
+        # A manifest that lacks a point would pass for a success.
         if len(rows) != len(points):
             return None
         return from_results(first, rows, out, kernel, request.file, points, request.flags())

@@ -55,6 +55,7 @@ class BoundSignature:
         """
         value = parse_value(text)
         constexpr = parameter is not None and parameter.constexpr
+        # A quoted text is a constant even where it spells a type: without the quotes it would be one.
         if not isinstance(value, str) or text[:1] in "'\"":
             self.constexprs[name] = value
             return CONSTEXPR
@@ -98,6 +99,8 @@ def bind(
     """
     entries = assigned(text, kernel) | dict(swept)
     unset = [name for name, entry in entries.items() if entry.removeprefix("tl.") == CONSTEXPR]
+    # `BLOCK=constexpr` is how upstream's articles write it: it says how the value is passed, not what it
+    # is.
     entries = {name: entry for name, entry in entries.items() if name not in unset}
     twice = sorted(set(entries) & set(tuned) - set(swept))
     if twice:
@@ -271,6 +274,7 @@ def parse_value(text: str) -> Any:
         return {DTYPE: text[3:]}
     try:
         value = ast.literal_eval(text)
+    # The last two: a text may be nested more deeply than Python's parser can follow.
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         if _DTYPES.fullmatch(text):
             return tuple(map(parse_value, split_values(text[1:-1].rstrip(","))))

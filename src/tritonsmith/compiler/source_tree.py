@@ -104,6 +104,7 @@ def _reached(
             if imported not in reached:
                 reached.add(imported)
                 waiting.append(imported)
+    # Over the limit: the rest is yielded unread, so that the caller sees that there are too many.
     yield from waiting
 
 
@@ -122,6 +123,7 @@ def _imported(
     root: Path, name: str, main: str, kernel: str, package: str, beside: set[str], files: _Files
 ) -> Iterator[str]:
     """Yield the files of a tree that one of its files imports: see `_reached`."""
+    # IR has no imports.
     if not name.endswith(".py"):
         return
     here = PurePosixPath(name).parent

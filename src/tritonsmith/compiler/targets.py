@@ -47,6 +47,7 @@ class Target:
 
     def asked_again(self) -> str:
         """Return text that parses to this target: a GPU's name only if the bare target means another GPU."""
+        # GPUs of one target differ in what a kernel's file may query: memory, number of SMs.
         first = next((name for name, text in known().items() if text == str(self)), "")
         return self.gpu if self.gpu not in ("", first) else str(self)
 
@@ -65,6 +66,7 @@ def parse(text: str) -> Target:
         word = f"hip:{word}"
     backend, _, rest = names.get(word, word).partition(":")
     arch, _, warp = rest.partition(":")
+    # Triton wants CUDA's architecture as a number and AMD's as a name.
     number = backend == "cuda" and _NUMBER.fullmatch(arch)
     if _NUMBER.fullmatch(warp or "0") and (number or (backend == "hip" and _GFX.fullmatch(arch))):
         family, sizes = ("NVIDIA", (32,)) if number else _waves(arch)

@@ -96,6 +96,7 @@ def notes(data: bytes) -> Iterator[tuple[str, int, bytes]]:
         except struct.error as error:
             raise _wrong(f"truncated note: {error}") from error
         owner_at = at + _NOTE.size
+        # Both are padded to four bytes, in 64-bit files, too.
         content_at = owner_at + _aligned(owner_size)
         at = content_at + _aligned(size)
         if content_at + size > len(data):

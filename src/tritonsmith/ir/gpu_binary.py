@@ -107,6 +107,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield number, data[at : at + size]
             at += size
         else:
+            # A short value is in the last half of the head itself.
             yield number, data[at - 2 : at]
 
 
@@ -209,6 +210,7 @@ def _unpacked(content: bytes) -> Any:
 
 def _code_object(table: Any, elf: Elf) -> CodeObject:
     try:
+        # Anybody may have written the file, so any of these values may have another type.
         (kernel,) = table["amdhsa.kernels"]
         name = str(kernel[".name"])
         numbers = {key: value for key, value in kernel.items() if type(value) is int}

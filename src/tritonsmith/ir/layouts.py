@@ -249,6 +249,7 @@ def types_in(ir: str, definitions: Mapping[str, str]) -> Iterator[WrittenType]:
         layout = respelled(_USE.sub(lambda use: definitions.get(use[0], use[0]), more[0]))
         whole = shaped[1]
         memory = _place_row(layout)["kind"] != "registers"
+        # The last parameter of a memory descriptor is the allocated shape, of which the first is a part.
         if memory and _SHAPE.fullmatch(more[-1]):
             whole = more[-1]
         element = shaped[2] if memory else configs.load("layouts")["element"]

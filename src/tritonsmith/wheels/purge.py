@@ -153,6 +153,7 @@ def survey(python: PythonEnv, *, system: bool = False) -> Survey:
         SmithError: an earlier purge was killed, and `recovery` was not run.
     """
     _check(python, system=system)
+    # A survey on top of half a purge would take moved files for missing ones.
     for site in _own_sites(python):
         if os.path.lexists(site / uninstall.NAME):
             raise SmithError(
@@ -240,7 +241,9 @@ def _step(site_files: _Site, python: PythonEnv) -> Step:
         if distribution.owns and distribution.info.suffix in (".egg-link", ".egg")
     ]
     easy = site_files.site / EASY_INSTALL
+    # An editable install by setuptools is a line of easy-install.pth, beside those of other packages.
     text = package_owners.without_folder(easy, [folder for folder in linked if folder]) if linked else None
+    # Without its stamp, the next `up` installs the wheel again.
     stamp = site_files.root / venv.STAMP
     journal = UninstallJournal(
         files=(*site_files.goes, *([stamp] if stamp.is_file() else [])),
@@ -271,6 +274,7 @@ def _root(site: Path, python: PythonEnv) -> Path:
     """Return the folder that a site folder's distributions may reach: the prefix, as scripts lie in `bin`."""
     site, prefix = site.resolve(), python.prefix.resolve()
     root = prefix if site.is_relative_to(prefix) else site.parents[2]  # ~/.local/lib/python3.11/site-packages
+    # A site folder right below the home folder must not make all of it an environment.
     return site if root in {Path("/"), Path.home().resolve()} else root
 
 

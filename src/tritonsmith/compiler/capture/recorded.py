@@ -194,6 +194,8 @@ def _entry(kernel: SpecializedKernel, path: str, kind: Any, constexpr: bool) -> 
     if path in kernel.constexprs:
         value = kernel.constexprs[path]
         # Triton makes a constant of an argument that is 1; in a signature it is a type with that hint.
+        # Triton makes a constant of each integer argument that is 1; written as `i32:1` it stays an
+        # argument, so that the list fits the launch.
         specialised = type(value) is int and value == 1 and not constexpr
         return f"{'i32' if kind == 'constexpr' else kind}:1" if specialised else spell_constant(value)
     if isinstance(kind, list):

@@ -320,6 +320,7 @@ def _without_colours(line: bytes) -> bytes:
 def _prefix_pattern(data: bytes, begin: int, prefix: bytes) -> re.Pattern[bytes] | None:
     """Return a pattern of the prefix; None if the lines after the banner do not begin with it."""
     solid = prefix.rstrip(b" ") or prefix
+    # Times and counters differ from line to line, in their digits only.
     alike = rb"\d+".join(map(re.escape, _DIGITS.split(solid)))
     alike += rb" {0,%d}" % (len(prefix) - len(solid))  # editors take blanks at the ends of lines away
     following = data[begin:].split(b"\n", _ALIKE + 1)[1 : _ALIKE + 1]

@@ -78,6 +78,7 @@ class IndexWriter:
             whole: False if the stream ended inside it.
         """
         place, latest = self._latest
+        # Most passes change nothing: comparing with the text before is cheaper than a checksum.
         twin = self._rows[place] if body == latest and place >= 0 else None
         digest = twin.sha256 if twin else hashlib.sha256(body).hexdigest()
         text = look(banner, body)
@@ -115,6 +116,7 @@ class IndexWriter:
             return
         if b"{-#" in data:
             data = self._reproducer(run, data)
+        # A terminal or a CI system has put carriage returns in, and the patterns of reports have none.
         data = data.replace(b"\r\n", b"\n")
         if len(run.output) < _SAID:
             run.output += data[: _SAID - len(run.output)]
@@ -156,6 +158,7 @@ class IndexWriter:
         level = text.level if text.module or text.level > LLIR else run.level
         slug = re.sub(UNUSUAL, "-", banner.argument or banner.name).strip("-.")[:80] or "pass"
         path = f"{run.name}/{len(run.places):03d}-{slug}.{banner.kind}"
+        # Noted before the file exists, so that a killed run leaves no file that the next one does not know.
         files.append_if_any(self._out / UNFINISHED, path)
         spelled = raw.decode("utf-8", "surrogateescape")
         place, module = len(run.places), text.module
@@ -279,6 +282,7 @@ class IndexWriter:
         error = ""
         if failed:
             begin = text.rfind(b"\n", 0, mark.start()) + 1 if mark else 0
+            # Python's traceback begins above the line that MLIR marks as the error.
             trace = text.rfind(_TRACE, 0, begin)
             begin = trace if trace >= 0 else begin
             error = _text(text[begin:]).strip()[:_ERROR] or died

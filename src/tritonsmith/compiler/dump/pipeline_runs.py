@@ -129,6 +129,7 @@ class PipelineRuns:
     def _function(self, banner: Banner, body: bytes, text: DumpText) -> str:
         now = self.current
         symbol = banner.symbol or text.symbol
+        # A function that only LLVM's passes name is a helper of the kernel, not a kernel.
         if symbol and (symbol in self._of or (banner.kind == "mlir" and not text.module)):
             return symbol
         if banner.kind not in ("mlir", "ll"):
@@ -154,6 +155,7 @@ class PipelineRuns:
         runs = self._of.get(function, [])
         if not text.module:  # of a part of a module it is not known how far it got
             return runs[-1] if runs else self.current
+        # IR is only lowered: a dump of an earlier stage than a run has reached belongs to another run.
         going = [run for run in runs if run.level <= text.level and not _begins(run, banner, text)]
         fitting = [run for run in going if run.head in (b"", text.head)]
         if self.current in fitting:

@@ -99,6 +99,7 @@ class Splitter:
         while (at := data.find(banners.MARK, at, end)) >= 0:
             first = data.rfind(b"\n", begin, at) + 1 or begin
             last = data.find(b"\n", at, end) + 1 or end
+            # The mark alone also occurs in strings of IR, and in a program's own output.
             if last - first <= banners.LONGEST and (parsed := banners.parse(data[first:last])):
                 start = first + parsed[0]
                 self._text(data[begin:start])
@@ -155,6 +156,7 @@ class Splitter:
         """Return the offset where the IR ends, and True if the IR is complete there."""
         assert self._banner is not None  # noqa: S101 - for the type checker
         kind, known, end = self._same
+        # Finding the end is a look at the whole text.
         if kind != self._banner.kind or data != known:  # most passes change nothing
             stop = banners.end(self._banner.kind, data)
             end = (banners.said(data), False) if stop is None else (stop, True)

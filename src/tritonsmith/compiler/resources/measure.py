@@ -158,6 +158,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     ptx = manifest.path(point, "ptx")
     measured = values(binary, point.arch, point.metadata, ptx)
     notes = []
+    # Only ptxas tells spills and arrays apart, in its -v output, which was not kept: it runs once more.
     if stage == "cubin" and measured["spill_store_bytes"] is None and ptx:
         origin = package(manifest, workspace.default())
         ptxas_report = ptxas.again(ptx, gpu_binary.read_cubin(elf.load(binary)), origin, point.metadata)

@@ -72,6 +72,7 @@ def nvidia(
     row: Mapping[str, Any] | None = table["arch"].get(arch)
     if row is None or not threads:
         return None
+    # From 9.0 on, the cubin's static size includes what the driver reserves; it must not count twice.
     inside = row.get("reserved-in-cubin", False) and static >= row["reserved"]
     own = static + dynamic - (row["reserved"] if inside else 0)
     shared = own + row["reserved"]
