@@ -42,7 +42,6 @@ _KNOWN = {
     "facts/python_env.py": _ANSWER,
     "facts/installed_tritons.py": "/proc",
     "inspect/export_c/c_source.py": _PACKAGE,
-    "compiler/capture/recorded.py": _RESULT,
     "compiler/manifest.py": _RESULT,
     "compiler/describe.py": _ANSWER,
     "compiler/report.py": "what it has just made",
