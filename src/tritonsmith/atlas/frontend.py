@@ -119,6 +119,7 @@ def _function(
     ]
     builds = [f"create_{node.name}"]  # which counts if there is such a function
     builds += [callee for of, callee in called if "builder" in of and callee.startswith("create_")]
+    # Level by level through the functions that are called, so that the nearest builders come first.
     nearest, visited = list(first), set(first)
     while nearest:
         inside = [(of, callee) for parent in nearest for of, callee in _called(semantic[parent])]

@@ -39,12 +39,12 @@ class PassCall:
 
 def calls(tree: SourceFiles) -> tuple[PassCall, ...]:
     """Return every call of a pass in the Python of the backends and the compiler, by file and line."""
-    found_calls: list[PassCall] = []
+    pass_calls: list[PassCall] = []
     for file in tree.having(".py"):
         text = tree.text(file)
         if "add_" in text and ("passes." in text or "pm.add" in text) and "test" not in file.split("/"):
-            found_calls += calls_in(text, file)
-    return tuple(found_calls)
+            pass_calls += calls_in(text, file)
+    return tuple(pass_calls)
 
 
 def calls_in(text: str, file: str) -> Iterator[PassCall]:
@@ -70,7 +70,9 @@ def of_binding(
 
 def _nearest(call: PassCall, candidates: list[PythonBinding]) -> PythonBinding:
     words = {*call.name.split("."), call.backend}
-    return max(candidates, key=lambda one: (len(words & {*one.words}), -len({*one.words} - words)))
+    return max(
+        candidates, key=lambda binding: (len(words & {*binding.words}), -len({*binding.words} - words))
+    )
 
 
 def backend_of(file: str) -> str:
@@ -93,6 +95,7 @@ class _Visitor:
 
     def _visit(self, node: ast.AST, stage: str, when: tuple[str, ...]) -> Iterator[PassCall]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            # Conditions around a nested function hold where it is defined, not where it is called.
             stage, when = node.name, ()
         if isinstance(node, ast.Call) and (call := self._call(node, stage, when)):
             yield call
@@ -121,17 +124,17 @@ class _Visitor:
         if not isinstance(node.func, ast.Attribute):
             return None
         name = ast.unparse(node.func)
-        given = [
+        arguments = [
             *map(ast.unparse, node.args),
             *(f"{keyword.arg}={ast.unparse(keyword.value)}" for keyword in node.keywords),
         ]
         by_manager = name.startswith("pm.")
         ours = node.func.attr.startswith("add_") or "passes" in name
-        if not ours or not (by_manager or given[:1] == ["pm"]):
+        if not ours or not (by_manager or arguments[:1] == ["pm"]):
             return None
         return PassCall(
             name,
-            tuple(given if by_manager else given[1:]),
+            tuple(arguments if by_manager else arguments[1:]),
             backend_of(self._file),
             stage,
             Place(self._file, node.lineno, name, when),

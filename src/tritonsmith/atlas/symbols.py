@@ -65,6 +65,7 @@ def explain(index: Index, name: str, kind: str = "") -> AtlasAnswer | None:
     symbols = tuple(symbol for symbol in find(index.tree, name) if kind in ("", symbol.kind))
     if not symbols:
         return None
+    # The comment is mostly in the header, beside a declaration, and the body elsewhere.
     first = next((symbol for symbol in symbols if symbol.about), symbols[0])
     if first.kind != symbols[0].kind:
         first = symbols[0]
@@ -140,6 +141,7 @@ def _cpp(file: str, text: str, name: str, scope: str) -> Iterator[Symbol]:
             yield _symbol("class", file, text, match.start(), match[0], body=True)
     for match in re.finditer(rf"\b{word}\s*\(", text):
         begin = _statement(text, match.start())
+        # A call looks like a declaration, but for the words before it in its statement.
         before = _BEFORE.fullmatch(text, begin, match.start())
         if before is None or _STATEMENT.match(text, begin):
             continue

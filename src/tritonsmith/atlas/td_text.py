@@ -137,6 +137,7 @@ class _RecordReader:
     ) -> tuple[_Root, tuple[str, ...]] | None:
         """Return the class of MLIR at the end of a chain, with its arguments; `lets` is filled on the way."""
         for name, raw in record.lets.items():
+            # The nearest `let` counts, and the way leads from the definition up to MLIR's classes.
             if name not in lets:
                 lets[name] = _value(raw, bound)
         reached = None
@@ -170,6 +171,7 @@ def _common(path: str, other: str) -> int:
 
 
 def _records(file: str, text: str) -> Iterator[_Record]:
+    # Blanks in place of strings, code and comments: brackets in those do not count, and offsets stay.
     hidden = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     begins, last = [*_BEGIN.finditer(hidden)], 0
     for begin, after in zip_longest(begins, begins[1:]):
@@ -226,8 +228,8 @@ def _header(text: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tu
         parameters.append((left.split()[-1] if left.split() else "", default.strip()))
     parents = []
     for parent in brackets.split(rest, ",") if rest.strip() else ():
-        name, _, rest = parent.partition("<")
-        arguments = tuple(brackets.split(rest.rstrip()[:-1], ",")) if rest else ()
+        name, _, inside = parent.partition("<")
+        arguments = tuple(brackets.split(inside.rstrip()[:-1], ",")) if inside else ()
         parents.append((name.strip(), arguments))
     return tuple(parameters), tuple(parents)
 

@@ -105,6 +105,7 @@ def _llvm(match: re.Match[bytes]) -> Banner:
 
 
 def _text(raw: bytes) -> str:
+    # With surrogates, so that the banner can be written again byte by byte.
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -182,6 +183,7 @@ def _after_aliases(data: bytes, at: int) -> int:
 
 
 def _llvm_end(data: bytes) -> int | None:
+    # LLVM prints a loop as its blocks, without the function around them.
     if data.startswith((b"\n; Preheader:", b"; Preheader:", b"\nPrinting <null>", b"; Loop:", b"\n; Loop:")):
         return _matched(_BLOCKS, data)
     at = 0

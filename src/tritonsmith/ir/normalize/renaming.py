@@ -181,6 +181,8 @@ def by_meaning(
     masks = {name: MARK.join(between) for name, (between, _) in parts.items()}
     keys = {name: crc32(mask.encode("utf-8", "replace")) for name, mask in masks.items()}
     distinct = 0
+    # Attributes refer to each other: each round mixes in the content of those that are referred to, until
+    # no more of them can be told apart.
     for _ in range(_ROUNDS):
         if len(set(keys.values())) == distinct:
             break
@@ -263,6 +265,7 @@ class _Work:
         self, line: IrLine, known: Mapping[str, str], stem: Callable[[str], str]
     ) -> tuple[Sequence[int], Sequence[int]]:
         mask = crc32(line.mask.encode("utf-8", "replace"))
+        # A label has no operands to be named after, so the line below it gives it its name.
         if self._labels and not line.label:
             self._label(mask)
         defined = {define.place: define for define in line.defines}
@@ -293,6 +296,8 @@ class _Work:
         for define in line.defines:
             name = line.names[define.place]
             before = self._here.get(name)
+            # A use may come first, of a value that a block further down defines: the definition completes
+            # it.
             waits = before is not None and not self._resolved[before]
             number = before if before is not None and waits else self._new(self._scope or 1)
             numbers[define.place] = self._here[name] = number

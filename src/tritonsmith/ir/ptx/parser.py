@@ -140,6 +140,7 @@ class _PtxParser:
             elif word in _TO_LINE_END:
                 self.line_rest()
             elif word == ".section":
+                # Debug information: its words are data and no statements.
                 for end in "{}":
                     self.until(end)
                     self.next()
