@@ -12,7 +12,7 @@ from tritonsmith.compiler.tritons import Triton
 from tritonsmith.core.errors import FactError, PreflightError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect import nightlies
-from tritonsmith.lab.bisect.cost import BUILD, LACKS, LLVM, NATIVE_TREE, READY, LlvmState
+from tritonsmith.lab.bisect.cost import BUILD, LACKS, LLVM, NATIVE_TREE, READY, TOOLS, LlvmState
 from tritonsmith.lab.model import Observation, Verdict
 
 # Tests of Tritons that are ready: each Triton with its outcome, as they come.
@@ -192,7 +192,8 @@ def built(commit: TritonCommit, builds: Builds) -> ReadyTriton | Observation:
         why = reason(error)
         if any(word in why for word in _OURS):
             raise
-        lacks = LLVM if isinstance(error, NoLlvmError) else "" if was_built else NATIVE_TREE
+        kind = TOOLS if isinstance(error, PreflightError) else NATIVE_TREE
+        lacks = LLVM if isinstance(error, NoLlvmError) else "" if was_built else kind
         metrics = {LACKS: lacks} if lacks else {}
         return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began, metrics=metrics)
     seconds = time.monotonic() - began

@@ -19,7 +19,7 @@ LlvmState = Literal["ready", "prebuilt", "source"]
 # Metrics of the observation of a commit: seconds until it was ready, those of its build without its LLVM, and
 # what could not be had of it, which its neighbours need as well.
 READY, BUILD, LACKS = "ready_seconds", "build_seconds", "lacks"
-LLVM, NATIVE_TREE = "LLVM", "native tree"
+LLVM, NATIVE_TREE, TOOLS = "LLVM", "native tree", "tools"
 _LIKELY = {"bump": 4.0, "usual": 1.0, "aside": 1e-3}  # how likely a commit is the culprit, against others
 
 
@@ -135,10 +135,11 @@ class CommitCosts:
             self.record_build(index, build)
         if isinstance(ready, int | float) and not lacks:
             self.record_test(observation.seconds - ready)
-        # A network may be back in the next run, which tries a pin once more; a compiler's error is the same.
+        # By the next run a network may be back, or a program installed, so it tries the pin or the tree once
+        # more; an error of the compiler stays the same.
         if lacks == LLVM and not earlier:
             self._missing.add(commit.pin)
-        if lacks == NATIVE_TREE:
+        if lacks == NATIVE_TREE or (lacks == TOOLS and not earlier):
             self._unbuildable.add(commit.native)
 
     def untestable(self) -> Collection[int]:

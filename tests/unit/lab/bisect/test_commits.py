@@ -25,7 +25,7 @@ from tests.unit.lab.bisect.simulated import (
     simulated,
 )
 from tritonsmith.compiler.tritons import Triton
-from tritonsmith.core.errors import LockedError, StepError
+from tritonsmith.core.errors import LockedError, PreflightError, SmithError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.lab.bisect.candidates import (
     Outcomes,
@@ -208,14 +208,16 @@ def test_a_resumed_search_tries_a_missing_pin_again() -> None:
     assert any(commits[index].pin == NEW for index in run.tested)
 
 
-def test_a_resumed_search_builds_no_native_tree_that_could_not_be_built() -> None:
+@pytest.mark.parametrize(("error", "tried"), [(StepError("an error"), 0), (PreflightError("no clang"), 1)])
+def test_a_resumed_search_builds_no_native_tree_that_does_not_compile(error: SmithError, tried: int) -> None:
+    """A compiler that was missing may be there by now, so one more commit is tried."""
     commits = history("common", "common", *["python"] * 8, "common", "common")
     broken = [commit.commit for commit in commits[1:10]]
-    first, _ = ran(commits, 6, Workshop(*broken))
-    workshop = Workshop(*broken)
+    first, _ = ran(commits, 6, Workshop(*broken, error=error))
+    workshop = Workshop(*broken, error=error)
     run = Run(commits, workshop, oracle(commits, 6), journal=again(first.journal))
     assert list(run.end().culprits) == list(range(1, 11))
-    assert workshop.made == []
+    assert len(workshop.made) == tried
 
 
 def test_the_seconds_of_an_llvm_are_not_those_of_a_build() -> None:
