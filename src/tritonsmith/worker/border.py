@@ -137,6 +137,7 @@ def _shaped(kind: type[Shape], table: object, where: str = "") -> Shape:
     name = kind.__name__
     if not isinstance(table, dict):
         raise BorderError(f"{where or name} is a {type(table).__name__}, no object")
+    # Unknown keys are errors as well: a field that one side renamed would otherwise be dropped in silence.
     readers, required = _fields(kind)  # type: ignore[arg-type] # a class
     for key in table:
         if key not in readers:

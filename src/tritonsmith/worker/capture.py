@@ -100,7 +100,8 @@ def _with_triton(
     for module in (triton, triton.compiler, compiler):
         vars(module)["compile"] = replacement
     for module in (compiler, cache, autotuner):
-        if "triton_key" in vars(module):  # the digest of libtriton.so: nobody else sees this run's cache
+        # The digest of libtriton.so takes seconds; nobody else sees this run's cache.
+        if "triton_key" in vars(module):
             vars(module)["triton_key"] = lambda: "tritonsmith"
     for module in (testing, autotuner):
         for name in {"do_bench", "do_bench_cudagraph"} & set(vars(module)):

@@ -44,6 +44,7 @@ def attempt(
     for name in ["log", "metadata.json", *stages]:  # of an earlier run, and perhaps links
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, name))
+    # MLIR and ptxas write to the descriptors, past Python's own streams.
     into = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     os.dup2(into, 1)
     os.dup2(into, 2)

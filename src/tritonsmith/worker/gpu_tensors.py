@@ -151,10 +151,12 @@ class _Tensors:
                     if theirs is not NotImplemented:
                         return theirs
                 with without():
-                    found: Any = func(*args, **kwargs)
-                if type(found) is plain and found.grad_fn is None:  # scratch of C++, which asks for no device
-                    return wrap(found)
-                return found
+                    result: Any = func(*args, **kwargs)
+                if (
+                    type(result) is plain and result.grad_fn is None
+                ):  # scratch of C++, which asks for no device
+                    return wrap(result)
+                return result
 
             @classmethod
             def __torch_dispatch__(
@@ -223,10 +225,10 @@ class _Tensors:
     def _copied(tensor: Tensor, memo: dict[int, Any]) -> Any:
         """Copy a tensor for `copy.deepcopy`, by which modules are copied."""
         if id(tensor) not in memo:
-            made = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+            copied = tensor.detach().clone().requires_grad_(tensor.requires_grad)
             if getattr(tensor, "_is_param", False):
-                made._is_param = True  # noqa: SLF001 - torch's own name
-            memo[id(tensor)] = made
+                copied._is_param = True  # noqa: SLF001 - torch's own name
+            memo[id(tensor)] = copied
         return memo[id(tensor)]
 
     def _reduced(self, tensor: Tensor, protocol: SupportsIndex) -> Any:
@@ -234,9 +236,9 @@ class _Tensors:
         if getattr(tensor, "_is_param", False):
             rebuild = self._torch._utils._rebuild_parameter  # noqa: SLF001 - torch's own name
             return rebuild, (tensor.data, tensor.requires_grad, {})
-        made, (storage, *rest) = self._inner(tensor)._reduce_ex_internal(protocol)  # noqa: SLF001
+        rebuild, (storage, *rest) = self._inner(tensor)._reduce_ex_internal(protocol)  # noqa: SLF001
         storage.untyped().smith_gpu = True
-        return made, (storage, *rest[:3], tensor.requires_grad, *rest[4:])
+        return rebuild, (storage, *rest[:3], tensor.requires_grad, *rest[4:])
 
     def _wrapped(self, tensor: Tensor) -> Any:
         return self._torch.Tensor._make_subclass(  # noqa: SLF001 - torch's own name
@@ -246,8 +248,8 @@ class _Tensors:
     def _inner(self, tensor: Tensor) -> Any:
         """Return a tensor of the CPU with the same memory."""
         with self._torch._C._DisableTorchDispatch():  # noqa: SLF001 - torch's own name
-            made = self._torch.empty(0, dtype=tensor.dtype)
-            return made.set_(
+            empty = self._torch.empty(0, dtype=tensor.dtype)
+            return empty.set_(
                 tensor.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride()
             )
 
@@ -258,11 +260,11 @@ class _Tensors:
         def unwrap(tensor: Tensor) -> Any:
             if not isinstance(tensor, self.type):
                 return tensor
-            made = self._inner(tensor)
-            outer[id(made)] = made, tensor
-            return made
+            inner = self._inner(tensor)
+            outer[id(inner)] = inner, tensor
+            return inner
 
-        given = args, kwargs
+        arguments = args, kwargs
         args, kwargs = self._each(unwrap, args), self._each(unwrap, kwargs)
         there = bool(outer)
         if kwargs.get("device") is not None:
@@ -270,14 +272,14 @@ class _Tensors:
             kwargs["device"] = self._cpu
         if there and (registered := self._registered(func)):
             with self.mode():
-                return registered(*self._numbers(func, given[0]), **given[1])
+                return registered(*self._numbers(func, arguments[0]), **arguments[1])
         name = func.overloadpacket.__name__
         pinned = kwargs.pop("pin_memory", None)
         if outer and name in _READS and self._recorder.launched():
             self._recorder.note(f"{site()} reads values of the GPU ({name}): what kernels write is 0 there")
-        found: Any = func(*args, **kwargs) if name != "record_stream" else None
+        result: Any = func(*args, **kwargs) if name != "record_stream" else None
         if there and name in _EMPTY:  # what no kernel fills
-            found.zero_()
+            result.zero_()
 
         def wrap(tensor: Tensor) -> Any:
             if id(tensor) not in outer:
@@ -287,7 +289,7 @@ class _Tensors:
                 old.data = self._wrapped(inner)  # t_() and the like
             return old
 
-        return self._each(self._pinned if pinned else wrap, found)
+        return self._each(self._pinned if pinned else wrap, result)
 
     def _registered(self, func: Operator) -> Callable[..., Any] | None:
         """Return the function that a package has registered for a GPU, or for every device."""
@@ -295,8 +297,8 @@ class _Tensors:
         keys, has = torch_c.DispatchKey, torch_c._dispatch_has_kernel_for_dispatch_key  # noqa: SLF001
         every = keys.CompositeExplicitAutograd
         if isinstance(func, self._torch._ops.HigherOrderOperator):  # noqa: SLF001 - of torch's own
-            found: Callable[..., Any] | None = func.py_kernels.get(every)
-            return found
+            kernel: Callable[..., Any] | None = func.py_kernels.get(every)
+            return kernel
         name = func.name()
         if name not in self._own and has(name, keys.CUDA):
             return functools.partial(func.redispatch, torch_c.DispatchKeySet(keys.CUDA))
@@ -310,10 +312,10 @@ class _Tensors:
         kinds = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
         if not hasattr(func, "_schema"):
             return list(args)
-        wanted = [str(one.type) == "Tensor" for one in func._schema.arguments]  # noqa: SLF001 - torch's own name
+        are_tensors = [str(argument.type) == "Tensor" for argument in func._schema.arguments]  # noqa: SLF001 - torch's own name
         return [
             torch.tensor(value, dtype=kinds[type(value)]) if tensor and type(value) in kinds else value
-            for value, tensor in zip(args, wanted)
+            for value, tensor in zip(args, are_tensors)
         ]
 
     @staticmethod
@@ -337,15 +339,15 @@ class _Tensors:
         more = dict(kwargs)
         device, dtype = more.pop("device", None), more.pop("dtype", None)
         names = iter(("non_blocking", "copy"))
-        for one in args:
-            if isinstance(one, torch.Tensor):
-                device, dtype = one.device, one.dtype
-            elif isinstance(one, torch.dtype):
-                dtype = one
-            elif isinstance(one, bool):
-                more[next(names)] = one
-            elif one is not None:
-                device = one
+        for argument in args:
+            if isinstance(argument, torch.Tensor):
+                device, dtype = argument.device, argument.dtype
+            elif isinstance(argument, torch.dtype):
+                dtype = argument
+            elif isinstance(argument, bool):
+                more[next(names)] = argument
+            elif argument is not None:
+                device = argument
         if more.pop("other", None) is not None:
             device, dtype = kwargs["other"].device, kwargs["other"].dtype
         if isinstance(device, int):
@@ -405,13 +407,13 @@ def _no_array(*_: Any, **__: Any) -> Any:
 def _comparisons(torch: Torch, tensor_type: type[Any], recorder: Recorder) -> None:
     """Make comparisons with kernel results succeed, so that a test goes on to its next kernel."""
 
-    def holds(real: Callable[..., Any], found: Callable[[Any], Any]) -> Callable[..., Any]:
+    def holds(real: Callable[..., Any], answer: Callable[[Any], Any]) -> Callable[..., Any]:
         def compared(*args: Any, **kwargs: Any) -> Any:
-            both = [one for one in (*args, *kwargs.values()) if isinstance(one, tensor_type)]
+            both = [argument for argument in (*args, *kwargs.values()) if isinstance(argument, tensor_type)]
             if not both or not recorder.launched():
                 return real(*args, **kwargs)
             recorder.note(f"{site()} compares values of the GPU ({real.__name__}): they are said to agree")
-            return found(both[0])
+            return answer(both[0])
 
         return functools.wraps(real)(compared)
 

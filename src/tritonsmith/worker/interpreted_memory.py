@@ -23,7 +23,7 @@ class InterpretedMemory:
     def __init__(self, runs: Iterable[tuple[int, str]]) -> None:
         """Fill the memory from runs of bytes: the first address, and the bytes in hexadecimal."""
         self.outside = 0
-        parts = [(start, np.frombuffer(bytes.fromhex(said), np.uint8)) for start, said in runs]
+        parts = [(start, np.frombuffer(bytes.fromhex(digits), np.uint8)) for start, digits in runs]
         self._at = np.concatenate([[0], *(start + np.arange(part.size) for start, part in parts)]).astype(
             np.int64
         )
@@ -81,9 +81,9 @@ class MemoryModule:
     def load(self, pointers: Array, mask: Array, other: Array, dtype: DType) -> Array:
         """Return elements where the mask is true, others elsewhere."""
         pointers, mask, other = np.broadcast_arrays(pointers, np.asarray(mask, bool), other)
-        found = np.array(other, dtype=dtype)
-        found[mask] = self._memory.load(pointers[mask], dtype)
-        return found
+        elements = np.array(other, dtype=dtype)
+        elements[mask] = self._memory.load(pointers[mask], dtype)
+        return elements
 
     def store(self, pointers: Array, values: Array, mask: Array) -> None:
         """Write elements where the mask is true."""
@@ -97,32 +97,37 @@ class MemoryModule:
         if operation.name == "FADD" and values.dtype.kind != "f":  # bf16 is an integer here
             raise ValueError("the interpreter has no atomic addition of this type")
         shape = np.shape(pointers)
-        at, new, chosen = (np.broadcast_to(one, shape).reshape(-1) for one in (pointers, values, mask))
-        found = np.zeros(at.shape, new.dtype)
+        at, new, chosen = (
+            np.broadcast_to(operand, shape).reshape(-1) for operand in (pointers, values, mask)
+        )
+        before = np.zeros(at.shape, new.dtype)
         for lanes in _lanes(at, np.flatnonzero(chosen)):
-            found[lanes] = self._memory.load(at[lanes], new.dtype)
+            before[lanes] = self._memory.load(at[lanes], new.dtype)
             with np.errstate(all="ignore"):
-                after = _OPERATIONS[operation.name](found[lanes], new[lanes]).astype(new.dtype)
+                after = _OPERATIONS[operation.name](before[lanes], new[lanes]).astype(new.dtype)
             self._memory.store(at[lanes], after)
-        return found.reshape(shape)
+        return before.reshape(shape)
 
     def atomic_cas(self, pointers: Array, expected: Array, values: Array, _order: object) -> Array:
         """Compare and swap one element after another, bit by bit; return the old values."""
         shape = np.shape(pointers)
-        at, old, new = (np.broadcast_to(one, shape).reshape(-1) for one in (pointers, expected, values))
-        found = np.zeros(at.shape, new.dtype)
+        # Floats are compared by their bits: NaN equals itself, and -0.0 is not 0.0.
+        at, old, new = (
+            np.broadcast_to(operand, shape).reshape(-1) for operand in (pointers, expected, values)
+        )
+        before = np.zeros(at.shape, new.dtype)
         for lanes in _lanes(at, np.arange(at.size)):
-            found[lanes] = self._memory.load(at[lanes], new.dtype)
-            swapped = lanes[_bits(found[lanes]) == _bits(old[lanes])]
+            before[lanes] = self._memory.load(at[lanes], new.dtype)
+            swapped = lanes[_bits(before[lanes]) == _bits(old[lanes])]
             self._memory.store(at[swapped], new[swapped])
-        return found.reshape(shape)
+        return before.reshape(shape)
 
 
 def _lanes(at: Array, chosen: Array) -> list[Array]:
     """Return groups of elements that can act at once: all, or single ones if two share an address."""
     if np.unique(at[chosen]).size == chosen.size:
         return [chosen]
-    return [np.asarray([one]) for one in chosen]
+    return [np.asarray([lane]) for lane in chosen]
 
 
 def _bits(values: Array) -> Array:

@@ -75,6 +75,7 @@ class Recorder:
 
     def begin(self) -> None:
         """Open the file of this process."""
+        # The time, too: a program may run for so long that numbers of processes come again.
         name = f"{os.getpid()}-{time.time_ns()}.jsonl"
         self._file = open(  # noqa: SIM115 - until the process ends
             os.path.join(self._folder, name), "x", encoding="utf-8"
@@ -82,6 +83,7 @@ class Recorder:
         self._write(CaptureRow(versions={"python": sys.version.split()[0]}))
 
     def _forked(self) -> None:
+        # Another thread may have held the lock when the process was forked, and will never release it here.
         self._lock = threading.RLock()
         for launches in self._launches.values():
             launches.forget()

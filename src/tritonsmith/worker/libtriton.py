@@ -33,8 +33,10 @@ def library() -> str:
     if spec is None or not spec.origin:
         raise UnusableError("this interpreter has no Triton")
     folder = os.path.join(os.path.dirname(spec.origin), "_C")
-    found = [os.path.join(folder, "libtriton" + ending) for ending in importlib.machinery.EXTENSION_SUFFIXES]
-    for path in found:  # in Python's own order: a library for another Python may lie beside it
+    candidates = [
+        os.path.join(folder, "libtriton" + ending) for ending in importlib.machinery.EXTENSION_SUFFIXES
+    ]
+    for path in candidates:  # in Python's own order: a library for another Python may lie beside it
         if os.path.isfile(path):
             return path
     raise UnusableError(f"{os.path.dirname(spec.origin)} has no libtriton.so for this Python")
@@ -81,10 +83,10 @@ def bindings_of(lib: types.ModuleType) -> Iterator[tuple[Any, str, str]]:
 
 def binding(lib: types.ModuleType, path: str) -> Any:
     """Return the function of a path such as `nvidia.passes.ttgpuir.add_to_llvmir`."""
-    found = lib
+    value = lib
     for name in path.split("."):
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def kinds_of(function: object) -> list[str] | None:
@@ -102,13 +104,16 @@ def value_of(lib: types.ModuleType, kind: str, number: int) -> Any:
         return PROBES[kind][number]
     short = re.split(r"::|\.", kind)[-1]
     for name in sorted(dir(lib)):  # ClusterInfo: a class of a backend, made without arguments
-        made = getattr(getattr(lib, name), short, None)
-        if isinstance(made, type):
-            return made()
+        cls = getattr(getattr(lib, name), short, None)
+        if isinstance(cls, type):
+            return cls()
     raise UnusableError(f"no sample value for the type {kind}")
 
 
 def add(lib: types.ModuleType, manager: PassManager, path: str, arguments: Iterable[Any]) -> None:
     """Call a binding."""
-    values = [value_of(lib, one["class"], 0) if isinstance(one, dict) else one for one in arguments]
+    values = [
+        value_of(lib, argument["class"], 0) if isinstance(argument, dict) else argument
+        for argument in arguments
+    ]
     binding(lib, path)(manager, *values)

@@ -193,20 +193,21 @@ def _inside(function: JitFunction, name: str) -> Any:
             "kernel", f"cannot look for {name!r} in a {type(function).__name__}", names=[]
         )
     called = f"{function.__name__}()"
-    wanted = [
-        one.name
-        for one in inspect.signature(function).parameters.values()
-        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    required = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
-    if wanted:
-        what = f"{called} defines the kernel, but needs arguments: {', '.join(wanted)}"
+    if required:
+        what = f"{called} defines the kernel, but needs arguments: {', '.join(required)}"
         why = f"call it in a file of your own: k = {function.__name__}(...), and compile k"
         raise RequestRefusedError("factory", what, why=why)
-    found: Table = {}
+    names: Table = {}
 
     def at_return(frame: types.FrameType, event: str, _: object) -> None:
         if event == "return" and frame.f_code is function.__code__:
-            found.update(frame.f_locals)
+            names.update(frame.f_locals)
 
     before = sys.getprofile()
     sys.setprofile(at_return)
@@ -214,9 +215,9 @@ def _inside(function: JitFunction, name: str) -> Any:
         function()
     finally:
         sys.setprofile(before)
-    if name not in found:
+    if name not in names:
         raise RequestRefusedError("kernel", f"{called} does not bind {name!r}", names=[])
-    return found[name]
+    return names[name]
 
 
 def _unwrapped(whole: JitFunction, name: str, tree: ast.Module) -> LoadedKernel:
@@ -237,12 +238,12 @@ def _unwrapped(whole: JitFunction, name: str, tree: ast.Module) -> LoadedKernel:
     return LoadedKernel(kernel, configs, heuristics)
 
 
-def _is_kernel(found: object) -> bool:
+def _is_kernel(value: object) -> bool:
     """Report whether an object is a result of `@triton.jit`."""
     # Under TRITON_INTERPRET=1, which needs NumPy, that is an object of another class.
     import triton
 
-    return isinstance(found, triton.runtime.jit.JITFunction) or type(found).__name__ == "InterpretedFunction"
+    return isinstance(value, triton.runtime.jit.JITFunction) or type(value).__name__ == "InterpretedFunction"
 
 
 def check_globals(kernel: JitFunction, ledger: Any) -> None:
@@ -250,14 +251,14 @@ def check_globals(kernel: JitFunction, ledger: Any) -> None:
 
     Decorators that this kernel or a called kernel lacks are noted.
     """
-    waiting, seen = [kernel], set()
+    waiting, visited = [kernel], set()
     while waiting:
         function = getattr(waiting.pop(), "fn", None)
-        if not inspect.isfunction(function) or function in seen:
+        if not inspect.isfunction(function) or function in visited:
             waiting += [function] if hasattr(function, "fn") else []
             continue
         code = function.__code__
-        seen.add(function)
+        visited.add(function)
         ledger.bare(function)
         free = inspect.getclosurevars(function).nonlocals
         for name in (*code.co_names, *code.co_freevars):
@@ -274,13 +275,13 @@ def check_globals(kernel: JitFunction, ledger: Any) -> None:
 def _annotated(variables: Table, name: str) -> bool:
     """Report whether a module's variable has an annotation whose value is known."""
     # Python 3.14 keeps a function that evaluates the annotations on demand (PEP 649).
-    found: Table = variables.get("__annotations__", {})
-    if sys.version_info >= (3, 14) and not found and "__annotate__" in variables:
+    annotations: Table = variables.get("__annotations__", {})
+    if sys.version_info >= (3, 14) and not annotations and "__annotate__" in variables:
         import annotationlib
 
         annotate, names_stay = variables["__annotate__"], annotationlib.Format.FORWARDREF
-        found = annotationlib.call_annotate_function(annotate, names_stay)
-    annotation = found.get(name)
+        annotations = annotationlib.call_annotate_function(annotate, names_stay)
+    annotation = annotations.get(name)
     return annotation is not None and not name_of(annotation)
 
 
@@ -319,8 +320,8 @@ def _run(what: Callable[[], Any], path: str) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
-        said = f"cannot run this file: {type(error).__name__}: {error}"
-        raise RequestRefusedError("file", said, why=_where(error, path)) from None
+        message = f"cannot run this file: {type(error).__name__}: {error}"
+        raise RequestRefusedError("file", message, why=_where(error, path)) from None
 
 
 def _where(error: BaseException, path: str) -> str:

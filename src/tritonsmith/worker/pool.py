@@ -97,6 +97,7 @@ class CompileProcess:
         """Send a point to compile."""
         self.number, self.began = number, time.monotonic()
         self.deadline = self.began + timeout
+        # A child that has died is noticed when its pipe ends, with its exit code.
         with contextlib.suppress(BrokenPipeError):
             os.write(self.into, b"%d\n" % number)
 
@@ -137,6 +138,7 @@ class CompilePool:
             report: called with the result of each point.
         """
         self.request, self.start, self.report = request, start, report
+        # In reverse, since `pop` takes the last: the first point is compiled first.
         self.waiting: dict[CompileGroup, list[int]] = {}
         for number in reversed(range(len(groups))):
             self.waiting.setdefault(groups[number], []).append(number)
@@ -192,6 +194,7 @@ class CompilePool:
         if child.buffer.endswith(b"\n"):
             row, child.buffer = row_of(CompiledRow, child.buffer), b""
             self.report(child.number, row)
+            # A child stays with its group: another one would need another load of the file.
             if self.waiting[child.group]:
                 child.give(self.waiting[child.group].pop(), self.request.timeout)
             else:

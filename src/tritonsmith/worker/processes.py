@@ -38,22 +38,23 @@ def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600
     os.close(writer)
     _lead(pid)
     try:
-        said, late = _hear(reader, pid, timeout)
+        line, late = _hear(reader, pid, timeout)
     finally:
         os.close(reader)
-        _end(pid)  # what it has started may still hold the pipe
+        # The group goes too: what the child has started may still hold the pipe, or the GPU.
+        _end(pid)
         status = os.waitpid(pid, 0)[1]
     seconds = time.monotonic() - began
     if late:
         return {"status": "timeout", "error": f"timed out after {timeout:.0f} s", "seconds": seconds}
-    said = said if said.endswith("\n") else ""
-    if os.WIFSIGNALED(status) and not said:
+    line = line if line.endswith("\n") else ""
+    if os.WIFSIGNALED(status) and not line:
         name = signal.Signals(os.WTERMSIG(status)).name
         return {"status": "crashed", "error": f"the compiler died: {name}", "seconds": seconds}
-    if not said:
+    if not line:
         code = os.WEXITSTATUS(status)
         return {"status": "crashed", "error": f"the process ended: exit code {code}", "seconds": seconds}
-    answer: Table = json.loads(said)
+    answer: Table = json.loads(line)
     answer["seconds"] = seconds
     return answer
 
@@ -61,8 +62,9 @@ def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600
 def _hear(reader: int, pid: int, timeout: float) -> tuple[str, bool]:
     """Return the line that a child writes, and True if it took too long."""
     # The end of the pipe is not the end of the child: processes that it has started may hold the pipe.
-    until, said = time.monotonic() + timeout, b""
-    while not said.endswith(b"\n"):
+    until, line = time.monotonic() + timeout, b""
+    while not line.endswith(b"\n"):
+        # Asked before the pipe is read: what a child writes just before its end is then there.
         over, left = _over(pid), until - time.monotonic()
         if left <= 0:
             return "", True
@@ -70,10 +72,10 @@ def _hear(reader: int, pid: int, timeout: float) -> tuple[str, bool]:
             piece = os.read(reader, 1 << 16)
             if not piece:
                 break
-            said += piece
+            line += piece
         elif over:
             break
-    return said.decode("utf-8"), False
+    return line.decode("utf-8"), False
 
 
 def _over(pid: int) -> bool:
@@ -109,13 +111,13 @@ def end_adopted() -> None:
 
 
 def _children() -> list[int]:
-    found = []
+    pids = []
     for name in os.listdir("/proc") if sys.platform == "linux" else ():
         if name.isdecimal():
             with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
                 if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
-                    found.append(int(name))
-    return found
+                    pids.append(int(name))
+    return pids
 
 
 def limit_memory(bytes_: int) -> None:
@@ -123,9 +125,9 @@ def limit_memory(bytes_: int) -> None:
     import resource
 
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    wanted = bytes_ if most == resource.RLIM_INFINITY else min(bytes_, most)
+    limit = bytes_ if most == resource.RLIM_INFINITY else min(bytes_, most)
     with contextlib.suppress(ValueError, OSError):  # macOS refuses it
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted, wanted))
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def _child(act: Callable[[], Any], log: str, writer: int) -> None:
@@ -136,12 +138,12 @@ def _child(act: Callable[[], Any], log: str, writer: int) -> None:
         os.dup2(into, 1)
         os.dup2(into, 2)
         try:
-            said = json.dumps({"status": "ok", "value": act()})
+            line = json.dumps({"status": "ok", "value": act()})
         except BaseException as error:  # noqa: BLE001 - whatever a binding raises
-            said = json.dumps({"status": "failed", "error": f"{type(error).__name__}: {error}"})
+            line = json.dumps({"status": "failed", "error": f"{type(error).__name__}: {error}"})
         sys.stdout.flush()  # now: the parent ends this process when it has the answer
         with contextlib.suppress(OSError), open(writer, "w", encoding="utf-8") as file:
-            file.write(said + "\n")
+            file.write(line + "\n")
         os._exit(0)
     finally:  # what runs after this is the parent's
         os._exit(1)

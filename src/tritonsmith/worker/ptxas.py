@@ -30,8 +30,8 @@ def listen() -> None:
 
 def remarks() -> list[str] | None:
     """Return the warnings and advisories of ptxas, such as lost performance; None if it printed nothing."""
-    found = (text.strip() for said in ASSEMBLED for text in REMARK.findall(said))
-    return list(dict.fromkeys(found)) if any("ptxas" in said for said in ASSEMBLED) else None
+    lines = (text.strip() for printed in ASSEMBLED for text in REMARK.findall(printed))
+    return list(dict.fromkeys(lines)) if any("ptxas" in printed for printed in ASSEMBLED) else None
 
 
 def ptxas_for(arch: int) -> str:
@@ -42,8 +42,8 @@ def ptxas_for(arch: int) -> str:
         if not hasattr(compiler, "get_ptxas"):  # 3.0 to 3.2
             return str(compiler._path_to_binary("ptxas")[0])  # noqa: SLF001
         takes = inspect.signature(compiler.get_ptxas).parameters  # none in 3.4 and 3.5
-        found = compiler.get_ptxas(arch) if takes else compiler.get_ptxas()
-        return str(found[0] if isinstance(found, tuple) else found.path)  # a pair in 3.3
+        ptxas = compiler.get_ptxas(arch) if takes else compiler.get_ptxas()
+        return str(ptxas[0] if isinstance(ptxas, tuple) else ptxas.path)  # a pair in 3.3
     except Exception:  # noqa: BLE001 - then the compile itself tells what is wrong
         return ""
 

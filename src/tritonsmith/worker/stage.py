@@ -90,4 +90,6 @@ def hear_ptxas(assembled: list[list[str]]) -> None:
         if event == "subprocess.Popen" and "-o" in arguments[1] and "ptxas" in str(arguments[0]):
             assembled.append([str(word) for word in arguments[1]])
 
+    # Backends of all releases start ptxas by `subprocess`, each in a function of its own: the audit event is
+    # the one place that they share.
     sys.addaudithook(heard)

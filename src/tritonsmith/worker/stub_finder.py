@@ -38,9 +38,9 @@ class ImportWatcher(importlib.abc.MetaPathFinder):
         """Return another finder's spec with an extended loader; None for a stand-in."""
         if name not in self.around:
             return None
-        others = (one for one in sys.meta_path if one is not self and hasattr(one, "find_spec"))
-        found = (one.find_spec(name, path, target) for one in others)
-        spec = next((one for one in found if one), None)
+        others = (finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec"))
+        specs = (finder.find_spec(name, path, target) for finder in others)
+        spec = next((spec for spec in specs if spec), None)
         if spec and spec.loader and not isinstance(spec.loader, StubFinder):
             run = spec.loader.exec_module
 
@@ -132,8 +132,8 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self, name: str, _path: Sequence[str] | None = None, _target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return a spec for a module that the user names."""
-        wanted = any(name == known or name.startswith(f"{known}.") for known in self.names)
-        return ModuleSpec(name, self, is_package=True) if wanted else None
+        is_named = any(name == known or name.startswith(f"{known}.") for known in self.names)
+        return ModuleSpec(name, self, is_package=True) if is_named else None
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """Create a module whose attributes are all absent."""
@@ -180,7 +180,7 @@ def guarded(path: str, number: int) -> bool:
     for node in ast.walk(tree):
         if isinstance(node, ast.Try) and _covers(node.body, number):
             caught = [handler.type for handler in node.handlers]
-            if any(one is None or names_in(one) & set(_MISSES) for one in caught):
+            if any(kind is None or names_in(kind) & set(_MISSES) for kind in caught):
                 return True
         if isinstance(node, ast.With) and _covers(node.body, number):
             calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
@@ -213,11 +213,13 @@ def note_identities(body: Iterable[ast.stmt], names: dict[str, Any], path: str, 
     """
     for node in (node for part in body for node in ast.walk(part)):
         looked: list[ast.expr] = []
-        if isinstance(node, ast.Compare) and any(isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops):
+        if isinstance(node, ast.Compare) and any(
+            isinstance(comparison, (ast.Is, ast.IsNot)) for comparison in node.ops
+        ):
             looked, what = [node.left, *node.comparators], "the identity"
         elif isinstance(node, ast.Call) and "isinstance" in names_in(node.func):
             looked, what = node.args[:1], "the class"
-        for name in filter(None, (name_of(_value(one, names, ledger)) for one in looked)):
+        for name in filter(None, (name_of(_value(expression, names, ledger)) for expression in looked)):
             text = f"the code depends on {what} of {name}, a stand-in"
             ledger.doubts[f"{shown(path)}:{node.lineno}: {text}"] = None  # type: ignore[attr-defined]
 

@@ -94,10 +94,10 @@ class CompileOperation:
         self.passes.append({**row, "times": times})
         if "stop" in kinds:
             self._stopping = label
-        found = None
+        result = None
         for _ in range(times):
-            found = real()
-        return found
+            result = real()
+        return result
 
     def _passes(self, kind: str) -> tuple[tuple[str, int], ...]:
         """Return the passes to skip, to stop after, or to repeat."""
@@ -105,13 +105,13 @@ class CompileOperation:
 
     def _is(self, kind: str, mine: set[str]) -> bool:
         bare = {_bare(name): name for name in mine}  # MLIR's errors name the class: TritonGPUCoalesce
-        found = [
+        met = [
             (kind, name, number)
             for name, number in self._passes(kind)
             if _bare(name) in bare and number in (0, self._counts[bare[_bare(name)]])
         ]
-        self._met.update(found)
-        return bool(found)
+        self._met.update(met)
+        return bool(met)
 
     def ran(self, module: MlirModule) -> None:
         """Note that a pass manager ran.
@@ -234,22 +234,22 @@ def names_of(
 
 def _watched_run(real: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: PassManager, module: types.ModuleType, *more: Any, **named: Any) -> Any:
-        found = real(self, module, *more, **named)
+        result = real(self, module, *more, **named)
         operation = current()
         if operation:
             operation.ran(module)
-        return found
+        return result
 
     return run
 
 
 def _watched_stages(real: Callable[..., Any]) -> Callable[..., Any]:
     def add_stages(self: PassManager, stages: Table, *arguments: Any, **named: Any) -> Any:
-        found = real(self, stages, *arguments, **named)
+        result = real(self, stages, *arguments, **named)
         if current():
             for name, make in list(stages.items()):
                 stages[name] = functools.partial(_made, name, make)
-        return found
+        return result
 
     return add_stages
 
@@ -259,9 +259,9 @@ def _made(name: str, make: Callable[..., Any], *arguments: Any, **named: Any) ->
     if operation is None:
         return make(*arguments, **named)
     operation.stage = name
-    found = make(*arguments, **named)
-    operation.stages[name] = found if isinstance(found, bytes) else str(found)
-    return found
+    content = make(*arguments, **named)
+    operation.stages[name] = content if isinstance(content, bytes) else str(content)
+    return content
 
 
 def _watched_ptxas(real: Callable[..., Any]) -> Callable[..., Any]:

@@ -105,48 +105,48 @@ class Variant:
         return tuple(argument for argument in self.arguments if argument.hint != _ONE)
 
 
-def variant(found: Manifest, point: Point, out_name: str) -> Variant:
+def variant(manifest: Manifest, point: Point, out_name: str) -> Variant:
     """Return the C side of a compiled point; an empty `out_name` uses the kernel's name.
 
     Raises:
         SmithError: it did not compile, or a C launcher like upstream's cannot launch it.
     """
     if point.status != "ok":
-        raise SmithError(f"{point.id} did not compile", where=found.folder, why=point.error or None)
+        raise SmithError(f"{point.id} did not compile", where=manifest.folder, why=point.error or None)
     table = configs.load("aot")
     if point.backend not in table["backends"]:
-        raise FactError(f"no C launcher supports {point.target}", where=found.folder)
+        raise FactError(f"no C launcher supports {point.target}", where=manifest.folder)
     vendor = table["backends"][point.backend]
-    binary = found.path(point, vendor["binary"])
+    binary = manifest.path(point, vendor["binary"])
     if binary is None:
         why = f"its stages: {', '.join(point.stages) or 'none'}"
         hints = [f"compile the kernel with all stages, or with --stage {vendor['binary']}"]
-        raise FactError(f"{point.id} has no {vendor['binary']}", where=found.folder, why=why, hints=hints)
-    _refuse(point, found)
-    names = _era(found.triton, table["names"])
+        raise FactError(f"{point.id} has no {vendor['binary']}", where=manifest.folder, why=why, hints=hints)
+    _refuse(point, manifest)
+    names = _era(manifest.triton, table["names"])
     ones = {name: _ONE for name, hint in point.hints.items() if hint == _ONE}
     constants = {name: value for name, value in point.constexprs.items() if "." not in name}
     constants = {name: constants[name] for name in point.signature if name in constants}
     constants |= ones if names["ones"] else {}
-    name = out_name or found.kernel
+    name = out_name or manifest.kernel
     if not _free(name):
         hints = [f"choose another name: --out-name {name}_kernel"]
-        raise UsageError(f"the kernel's name {name} is reserved in C", where=found.folder, hints=hints)
+        raise UsageError(f"the kernel's name {name} is reserved in C", where=manifest.folder, hints=hints)
     known = _DEFAULTS | dict(point.metadata) | dict(point.options)
     warps, stages = (int(known[option]) for option in _DEFAULTS)
     meta = f"warps{warps}xstages{stages}"
     return Variant(
         point=point,
         binary=binary,
-        triton=found.triton,
-        source=found.file,
+        triton=manifest.triton,
+        source=manifest.file,
         out_name=name,
         sighash=_hash(point, meta),
         suffix=_suffix(point, names["suffix"]),
         algo=f"{_word(constants)}_{meta}",
-        arguments=tuple(_arguments(point, _types(found.triton, table), vendor, as_i32=names["ones"])),
+        arguments=tuple(_arguments(point, _types(manifest.triton, table), vendor, as_i32=names["ones"])),
         constants=constants,
-        scratch=_scratch(found.triton, point, table),
+        scratch=_scratch(manifest.triton, point, table),
         asked_warps=warps,
         asked_stages=stages,
     )
@@ -226,7 +226,7 @@ def _no_c_type(name: str, kind: str) -> UsageError:
     return UsageError(f"{name} has the type {kind}, which has no equivalent in C", why=why, hints=hints)
 
 
-def _refuse(point: Point, found: Manifest) -> None:
+def _refuse(point: Point, manifest: Manifest) -> None:
     """Reject kernels that this interface would launch incorrectly.
 
     Raises:
@@ -237,7 +237,7 @@ def _refuse(point: Point, found: Manifest) -> None:
         if size > 0:
             raise UsageError(
                 f"{point.id} needs scratch memory: {name} is {size} bytes per program",
-                where=found.folder,
+                where=manifest.folder,
                 why="nothing allocates that memory: upstream's tools/compile.py rejects such kernels too",
                 hints=["tensor descriptors created in the kernel need it: load and store through pointers"],
             )

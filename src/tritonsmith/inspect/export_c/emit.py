@@ -63,13 +63,13 @@ class PreparedAot:
     groups: tuple[VariantGroup, ...]
 
 
-def compiles(asked: Sequence[CompileRequest], where: Interpreter) -> tuple[run.PreparedCompile, ...]:
+def compiles(requests: Sequence[CompileRequest], where: Interpreter) -> tuple[run.PreparedCompile, ...]:
     """Prepare one compile per signature, each in its own folder; disassembly is not needed.
 
     Raises:
         SmithError: a file, a kernel or a signature is wrong.
     """
-    wanted = [replace(request, stages=(), disassemble=False) for request in asked]
+    wanted = [replace(request, stages=(), disassemble=False) for request in requests]
     first = run.prepare(wanted[0], where)
     more = [
         run.prepare(request, where, first.out.with_name(f"{first.out.name}.{number}"))
@@ -79,7 +79,7 @@ def compiles(asked: Sequence[CompileRequest], where: Interpreter) -> tuple[run.P
 
 
 def prepare(
-    found: Sequence[Manifest],
+    manifests: Sequence[Manifest],
     dimensions: str,
     out: Path | None = None,
     *,
@@ -90,7 +90,7 @@ def prepare(
     """Name the variants, and plan their files.
 
     Args:
-        found: folders of `kernel.compile`, of one kernel.
+        manifests: folders of `kernel.compile`, of one kernel.
         dimensions: the grid: `(n+1023)/1024,1,1`.
         out: folder of the files; None for a folder beside the first compile.
         out_name: name of the functions; the kernel's name if empty.
@@ -103,8 +103,8 @@ def prepare(
     name = c_types.check_name(out_name)
     shape = c_types.parse_grid(dimensions)
     space = workspace.default()
-    folder = (out or found[0].folder.with_name(f"{found[0].folder.name}.aot")).absolute()
-    chosen = list(_chosen(found, points))
+    folder = (out or manifests[0].folder.with_name(f"{manifests[0].folder.name}.aot")).absolute()
+    chosen = list(_chosen(manifests, points))
     groups = []
     targets = list(dict.fromkeys(point.target for _, point in chosen))
     for target in targets:
@@ -121,7 +121,7 @@ def prepare(
         steps += _writes(group, shape)
     if check:
         steps += _checks(groups, _compiler(), space.root / "kernels" / "work" / f"aot-{digest(folder)}")
-    return PreparedAot(Plan(f"C of {found[0].kernel}", tuple(steps)), folder, tuple(groups))
+    return PreparedAot(Plan(f"C of {manifests[0].kernel}", tuple(steps)), folder, tuple(groups))
 
 
 def execute(prepared: PreparedAot) -> None:
@@ -194,15 +194,15 @@ def as_json(prepared: PreparedAot, *, checked: bool) -> dict[str, Any]:
     }
 
 
-def _chosen(found: Sequence[Manifest], points: Sequence[str]) -> Iterator[tuple[Manifest, Point]]:
-    every = [(folder, point) for folder in found for point in folder.points]
+def _chosen(manifests: Sequence[Manifest], points: Sequence[str]) -> Iterator[tuple[Manifest, Point]]:
+    every = [(folder, point) for folder in manifests for point in folder.points]
     names = list(dict.fromkeys(point.id for _, point in every))
     for name in points:
         if name not in names:
-            raise UsageError(f"no point {name!r} in {found[0].folder}", hints=did_you_mean(name, names))
+            raise UsageError(f"no point {name!r} in {manifests[0].folder}", hints=did_you_mean(name, names))
     chosen = [(folder, point) for folder, point in every if not points or point.id in points]
     if not chosen:
-        raise FactError("this folder has no compiled points", where=found[0].folder)
+        raise FactError("this folder has no compiled points", where=manifests[0].folder)
     yield from chosen
 
 

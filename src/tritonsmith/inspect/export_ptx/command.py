@@ -15,13 +15,13 @@ from tritonsmith.inspect.export_ptx import elementwise as triton_elementwise
 from tritonsmith.inspect.export_ptx.compiled_kernel import CompiledKernel
 
 
-def compile_one(asked: CompileRequest, where: Interpreter, point: str | None) -> CompiledKernel:
+def compile_one(request: CompileRequest, where: Interpreter, point: str | None) -> CompiledKernel:
     """Compile a kernel, and select the point.
 
     Raises:
         SmithError: it does not compile, or several points have PTX and none is named.
     """
-    manifest = run.compile_all(replace(asked, stages=()), where)
+    manifest = run.compile_all(replace(request, stages=()), where)
     broken = [
         candidate for candidate in manifest.points if candidate.status != "ok" and candidate.backend == "cuda"
     ]

@@ -83,45 +83,45 @@ def from_ptx(path: Path, metadata: Path | None = None) -> CompiledKernel:
     return _compiled(path, known, None, str(known.get("triton_version", "")), "")
 
 
-def from_folder(found: Manifest, point: Point) -> CompiledKernel:
+def from_folder(manifest: Manifest, point: Point) -> CompiledKernel:
     """Load a point of a folder that `kernel.compile --out` wrote.
 
     Raises:
         FactError: the point has no PTX.
     """
-    path = found.path(point, "ptx")
+    path = manifest.path(point, "ptx")
     if path is None:
         why = point.error or f"its stages: {', '.join(point.stages) or 'none'}"
         hint = "inline assembly needs a CUDA target: invoke kernel.compile --target cuda:90"
-        raise FactError(f"the point {point.id} has no PTX", where=found.folder, why=why, hints=[hint])
+        raise FactError(f"the point {point.id} has no PTX", where=manifest.folder, why=why, hints=[hint])
     left = [
         KernelArgument(name, kind)
         for name, kind in point.signature.items()
         if kind != "constexpr" and name not in point.constexprs and point.hints.get(name) != 1
     ]
-    return _compiled(path, point.metadata, tuple(left), found.triton, found.file)
+    return _compiled(path, point.metadata, tuple(left), manifest.triton, manifest.file)
 
 
-def choose(found: Manifest, wanted: str | None) -> Point:
+def choose(manifest: Manifest, wanted: str | None) -> Point:
     """Select a point by its id, which may be omitted if only one point has PTX.
 
     Raises:
         UsageError: there is no such point, or there are several to choose from.
     """
     if wanted is not None:
-        for point in found.points:
+        for point in manifest.points:
             if point.id == wanted:
                 return point
-        names = [point.id for point in found.points]
-        raise UsageError(f"no point {wanted!r} in {found.folder}", hints=did_you_mean(wanted, names))
-    able = [point for point in found.points if "ptx" in point.stages]
+        names = [point.id for point in manifest.points]
+        raise UsageError(f"no point {wanted!r} in {manifest.folder}", hints=did_you_mean(wanted, names))
+    able = [point for point in manifest.points if "ptx" in point.stages]
     if len(able) == 1:
         return able[0]
     if not able:
         hints = ["invoke kernel.compile FILE:KERNEL --target cuda:90 --out DIR"]
-        raise UsageError(f"no point in {found.folder} has PTX", hints=hints)
+        raise UsageError(f"no point in {manifest.folder} has PTX", hints=hints)
     hints = ["choose one: --point ID", f"points with PTX: {', '.join(point.id for point in able)}"]
-    raise UsageError(f"{len(able)} points in {found.folder} have PTX", hints=hints)
+    raise UsageError(f"{len(able)} points in {manifest.folder} have PTX", hints=hints)
 
 
 def load(source: Path, *, point: str | None = None, metadata: Path | None = None) -> CompiledKernel:

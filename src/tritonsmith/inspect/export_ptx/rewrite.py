@@ -88,9 +88,9 @@ class Block:
     refused: tuple[Refusal, ...]
 
 
-def rewrite(function: Function, given: AsmSurroundings, dialect: Dialect) -> Block:
+def rewrite(function: Function, surroundings: AsmSurroundings, dialect: Dialect) -> Block:
     """Rewrite the body of a function as one block of inline assembly."""
-    writer = _Writer(function, given, dialect)
+    writer = _Writer(function, surroundings, dialect)
     lines = list(writer.lines())
     return Block(("{", *lines, "}"), tuple(writer.refused))
 
@@ -105,11 +105,13 @@ def _is_special(name: str) -> bool:
 
 
 class _Writer:
-    def __init__(self, function: Function, given: AsmSurroundings, dialect: Dialect) -> None:
+    def __init__(self, function: Function, surroundings: AsmSurroundings, dialect: Dialect) -> None:
         self.body = function.body or ()
-        self.given = given
+        self.given = surroundings
         self.dialect = dialect
-        self.operands = {operand.symbol: (number, operand) for number, operand in enumerate(given.operands)}
+        self.operands = {
+            operand.symbol: (number, operand) for number, operand in enumerate(surroundings.operands)
+        }
         self.refused: list[Refusal] = []
         self.numbers = count()
         self.end = f"{_LABEL}{next(self.numbers)}_{dialect.unique}"

@@ -39,24 +39,24 @@ class Refusal:
     hints: tuple[str, ...] = ()
 
 
-def error(name: str, where: object, found: list[Refusal]) -> UnsupportedPtxError:
+def error(name: str, where: object, refusals: list[Refusal]) -> UnsupportedPtxError:
     """Return the error about a kernel, with the first of its reasons and the lines of the next ones.
 
     Args:
         name: of the kernel.
         where: the PTX file.
-        found: the reasons; at least one.
+        refusals: the reasons; at least one.
     """
-    first = found[0]
-    groups = list(dict.fromkeys(refusal.what for refusal in found))
-    lines = [f"line {refusal.line}: {refusal.text}" for refusal in found[:_SHOWN]]
-    if len(found) > _SHOWN:
-        lines.append(f"and {len(found) - _SHOWN} more")
+    first = refusals[0]
+    groups = list(dict.fromkeys(refusal.what for refusal in refusals))
+    lines = [f"line {refusal.line}: {refusal.text}" for refusal in refusals[:_SHOWN]]
+    if len(refusals) > _SHOWN:
+        lines.append(f"and {len(refusals) - _SHOWN} more")
     return UnsupportedPtxError(
         f"{name} cannot be inlined: {', '.join(groups)}",
         where=f"{where}:{first.line}",
         why="\n".join([first.why, *lines]),
-        hints=dict.fromkeys(hint for refusal in found for hint in refusal.hints),
+        hints=dict.fromkeys(hint for refusal in refusals for hint in refusal.hints),
     )
 
 

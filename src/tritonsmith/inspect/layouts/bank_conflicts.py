@@ -69,6 +69,7 @@ def _held(threads: LinearLayout, lane: int, register: int) -> Element:
 
 def _vectors(shared: LinearLayout, threads: LinearLayout, bits: int) -> tuple[list[int], int]:
     """Return the bits of the register's number, those of the vector first; and the elements of a vector."""
+    # A vector is made of registers whose elements are neighbours in shared memory, from the first element on.
     offsets = [shared.offset(tuple(basis)) for basis in threads.bases["register"]]
     chosen: list[int] = []
     widest = configs.load("layouts")["banks"]["widest"] * 8 // bits
@@ -84,10 +85,13 @@ def _access(
     """Count the wavefronts of instructions: lists of lanes, each a list of its vector's elements."""
     banks = configs.load("layouts")["banks"]
     width = max(1, len(instructions[0][0]) * bits // 8)
+    # A request serves so many bytes: lanes with wide vectors take turns, and those in one turn cannot
+    # conflict with those in another.
     together = min(banks["lanes"], banks["request"] // max(width, banks["bytes"]))
     wavefronts = least = 0
     for lanes in instructions:
         for first in range(0, len(lanes), together):
+            # A set: lanes that read the same word share it, which is no conflict.
             words = {
                 shared.offset(element) * bits // 8 // banks["bytes"]
                 for lane in lanes[first : first + together]
@@ -99,6 +103,3 @@ def _access(
             wavefronts += max(hits)
             least += -(-len(words) // banks["count"])
     return BankAccess(what, width, len(instructions), wavefronts, least)
-
-
-# Draw a layout: each element in the colour of its warp, or of its bank.

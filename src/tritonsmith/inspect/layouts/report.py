@@ -115,7 +115,7 @@ def layout_table(written: Iterable[WrittenType], made: Mapping[LayoutType, Conve
 
 
 def access_table(
-    accesses: Sequence[MemoryAccess], made: Mapping[LayoutType, ConvertedLayout]
+    accesses: Sequence[MemoryAccess], converted: Mapping[LayoutType, ConvertedLayout]
 ) -> tuple[Grid | None, tuple[str, ...]]:
     """Count the bank conflicts of a module's loads and stores.
 
@@ -124,10 +124,10 @@ def access_table(
     """
     rows, others = [], Counter[str]()
     for access in accesses:
-        if why := _uncounted(access, made):
+        if why := _uncounted(access, converted):
             others[why] += 1
         else:
-            counts = _by(access, made)
+            counts = _by(access, converted)
             rows.append(
                 [
                     str(access.line),
@@ -146,13 +146,13 @@ def access_table(
     )
 
 
-def access_json(one: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -> dict[str, Any]:
+def access_json(access: MemoryAccess, converted: Mapping[LayoutType, ConvertedLayout]) -> dict[str, Any]:
     """Return a load or store as JSON data; `uncounted` is the reason if there are no figures."""
-    row: dict[str, Any] = {"line": one.line, "operation": one.operation}
-    row |= {"memory": one.memory.type.text, "tensor": one.tensor.type.text}
-    if why := _uncounted(one, made):
+    row: dict[str, Any] = {"line": access.line, "operation": access.operation}
+    row |= {"memory": access.memory.type.text, "tensor": access.tensor.type.text}
+    if why := _uncounted(access, converted):
         return {**row, "uncounted": why}
-    return {**row, **_banks(_by(one, made))}
+    return {**row, **_banks(_by(access, converted))}
 
 
 def _uncounted(access: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -> str:
@@ -170,8 +170,8 @@ def _uncounted(access: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout])
     return ""
 
 
-def _by(access: MemoryAccess, made: Mapping[LayoutType, ConvertedLayout]) -> BankAccess:
-    memory, tensor = made[access.memory.type].linear, made[access.tensor.type].linear
+def _by(access: MemoryAccess, converted: Mapping[LayoutType, ConvertedLayout]) -> BankAccess:
+    memory, tensor = converted[access.memory.type].linear, converted[access.tensor.type].linear
     assert memory is not None  # noqa: S101 - `_uncounted` was asked before
     assert tensor is not None  # noqa: S101
     return bank_conflicts.by(

@@ -66,6 +66,8 @@ class CompiledPoint:
                 raise NotCheckedError(f"there is no {stage}")
             text = show_stage.text(self.manifest, self.point, stage)
             origins = source_lines.of(text, stage)
+            # Without locations a rule could not name a line of Python, and a finding without one helps
+            # nobody.
             if not any(origins):
                 raise NotCheckedError(f"the {stage} does not name lines of Python")
             self._lines[stage] = [

@@ -20,10 +20,10 @@ _WIDTH = 100
 _OF_LINE = 160  # characters of a line of a stage; --json has all of it
 
 
-def blocks(found: LintResult) -> Iterator[Text | Grid]:
+def blocks(result: LintResult) -> Iterator[Text | Grid]:
     """Yield a table; then for each rule its reason, advice and the lines that prove it; then the verdict."""
-    if found.findings:
-        many = len({finding.kernel for finding in found.findings}) > 1
+    if result.findings:
+        many = len({finding.kernel for finding in result.findings}) > 1
         heads = [*(["kernel"] if many else []), "point", "line", "finding", "what"]
         rows = [
             [
@@ -33,38 +33,38 @@ def blocks(found: LintResult) -> Iterator[Text | Grid]:
                 finding.rule.code,
                 finding.what,
             ]
-            for finding in found.findings
+            for finding in result.findings
         ]
         yield tables.plain("findings", heads, rows)
-    for code in dict.fromkeys(finding.rule.code for finding in found.findings):
-        yield Text("\n".join(_details([finding for finding in found.findings if finding.rule.code == code])))
-    yield Text(verdict(found))
+    for code in dict.fromkeys(finding.rule.code for finding in result.findings):
+        yield Text("\n".join(_details([finding for finding in result.findings if finding.rule.code == code])))
+    yield Text(verdict(result))
 
 
-def verdict(found: LintResult) -> str:
+def verdict(result: LintResult) -> str:
     """Return the result in one sentence."""
-    rules = len({finding.rule.code for finding in found.findings})
-    compiles = counted(found.points, "compile")
-    if found.findings:
-        return f"{counted(len(found.findings), 'finding')} of {counted(rules, 'rule')} in {compiles}"
-    return f"nothing found in {compiles}" + (", as far as it was checked" if found.unchecked else "")
+    rules = len({finding.rule.code for finding in result.findings})
+    compiles = counted(result.points, "compile")
+    if result.findings:
+        return f"{counted(len(result.findings), 'finding')} of {counted(rules, 'rule')} in {compiles}"
+    return f"nothing found in {compiles}" + (", as far as it was checked" if result.unchecked else "")
 
 
-def notes(found: LintResult) -> Iterator[str]:
+def notes(result: LintResult) -> Iterator[str]:
     """Yield the rules that were not checked, each reason once."""
     about: dict[tuple[str, str, str], list[str]] = {}
-    for rule in found.unchecked:
+    for rule in result.unchecked:
         about.setdefault((rule.kernel, rule.point, rule.why), []).append(rule.code)
     for (kernel, point, why), codes in about.items():
         yield f"{kernel} {point}: not checked, {why}: {', '.join(codes)}"
 
 
-def as_json(found: LintResult) -> dict[str, Any]:
+def as_json(result: LintResult) -> dict[str, Any]:
     """Return the result as JSON data, with whole lines."""
     return {
         "schema": 1,
-        "verdict": verdict(found),
-        "points": found.points,
+        "verdict": verdict(result),
+        "points": result.points,
         "findings": [
             {
                 "code": finding.rule.code,
@@ -83,26 +83,28 @@ def as_json(found: LintResult) -> dict[str, Any]:
                     for line in finding.evidence
                 ],
             }
-            for finding in found.findings
+            for finding in result.findings
         ],
-        "unchecked": [asdict(rule) for rule in found.unchecked],
-        "failed": dict(found.failed),
+        "unchecked": [asdict(rule) for rule in result.unchecked],
+        "failed": dict(result.failed),
     }
 
 
-def line(one: LintFinding) -> str:
+def line(finding: LintFinding) -> str:
     """Describe a finding in one line."""
-    return " ".join(filter(None, (one.kernel, one.point, _place(one), f"{one.rule.code}: {one.what}")))
+    return " ".join(
+        filter(None, (finding.kernel, finding.point, _place(finding), f"{finding.rule.code}: {finding.what}"))
+    )
 
 
-def _details(found: Sequence[LintFinding]) -> Iterator[str]:
-    rule = found[0].rule
+def _details(findings: Sequence[LintFinding]) -> Iterator[str]:
+    rule = findings[0].rule
     yield f"\n{rule.code}: {rule.title}"
     for lead, text in (("why", rule.why), ("try", rule.advice), ("see", rule.source)):
         yield textwrap.fill(
             text, _WIDTH, initial_indent=f"  {lead}: ", subsequent_indent="       ", break_on_hyphens=False
         )
-    for finding in found:
+    for finding in findings:
         yield f"  {finding.kernel} {finding.point} {_place(finding)}"
         yield from (
             f"    {line.stage}:{line.number}: {tables.clipped(line.text, _OF_LINE)}"

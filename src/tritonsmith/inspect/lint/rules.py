@@ -20,31 +20,31 @@ _WIDEST = 128  # bits of one instruction
 _SECTOR = 256  # bits of memory that are moved together
 
 
-def uncoalesced_access(one: CompiledPoint) -> Iterator[LintFinding]:
+def uncoalesced_access(compiled: CompiledPoint) -> Iterator[LintFinding]:
     """Yield accesses without any dimension that is contiguous in memory."""
-    for operation, tensor, strides, line in _known(one):
+    for operation, tensor, strides, line in _known(compiled):
         sized = [stride for stride, size in zip(strides, tensor.shape, strict=True) if size > 1]
         apart = [
             stride for stride in sized if not isinstance(stride, int) or abs(stride) * tensor.bits >= _SECTOR
         ]
         if len(apart) < len(sized) or not sized or (len(sized) == 1 and not operation.loop):
             continue
-        if (narrow := _scalar(one, operation, tensor)) is None:
+        if (narrow := _scalar(compiled, operation, tensor)) is None:
             continue
         distances = " and ".join(f"{stride} elements" for stride in sized)
         what = f"neighbours of a {_shape(tensor)} {_verb(operation)} lie {distances} apart"
         yield LintFinding(rules()["uncoalesced-access"], what, (line, narrow))
 
 
-def scalar_access(one: CompiledPoint) -> Iterator[LintFinding]:
+def scalar_access(compiled: CompiledPoint) -> Iterator[LintFinding]:
     """Yield accesses that have a contiguous dimension, but move one element at a time."""
-    threads = one.ttgir.threads
-    for operation, tensor, strides, line in _known(one):
+    threads = compiled.ttgir.threads
+    for operation, tensor, strides, line in _known(compiled):
         runs = [size for stride, size in zip(strides, tensor.shape, strict=True) if stride == 1]
         if not runs or not threads:
             continue
         possible = min(_WIDEST // tensor.bits, tensor.size // threads, max(runs))
-        if possible < 2 or (narrow := _scalar(one, operation, tensor)) is None:  # noqa: PLR2004
+        if possible < 2 or (narrow := _scalar(compiled, operation, tensor)) is None:  # noqa: PLR2004
             continue
         what = (
             f"a {_shape(tensor)} {_verb(operation)} moves {tensor.bits} bits at a time; {max(runs)} elements "
@@ -53,24 +53,24 @@ def scalar_access(one: CompiledPoint) -> Iterator[LintFinding]:
         yield LintFinding(rules()["scalar-access"], what, (line, narrow))
 
 
-def _known(one: CompiledPoint) -> Iterator[tuple[MlirOperation, Tensor, Strides, StageLine]]:
+def _known(compiled: CompiledPoint) -> Iterator[tuple[MlirOperation, Tensor, Strides, StageLine]]:
     """Yield accesses whose addresses are understood, one per Python line."""
     origins = set()
-    for operation in one.ttgir.named(*_ACCESSES):
-        tensor = one.ttgir.tensor(operation, 0)
-        line = one.ttgir_line(operation.number)
+    for operation in compiled.ttgir.named(*_ACCESSES):
+        tensor = compiled.ttgir.tensor(operation, 0)
+        line = compiled.ttgir_line(operation.number)
         if tensor is None or "ptr" not in tensor.element or not tensor.bits or line.origin in origins:
             continue
-        strides = one.ttgir.strides(operation.operands[0], operation.number)
+        strides = compiled.ttgir.strides(operation.operands[0], operation.number)
         if strides is None or len(strides) != len(tensor.shape):
             continue
         origins.add(line.origin)
         yield operation, tensor, strides, line
 
 
-def _scalar(one: CompiledPoint, operation: MlirOperation, tensor: Tensor) -> StageLine | None:
+def _scalar(compiled: CompiledPoint, operation: MlirOperation, tensor: Tensor) -> StageLine | None:
     """Return the first instruction of an access if none of them moves more than one element, else None."""
-    accesses = one.accesses_of(operation)
+    accesses = compiled.accesses_of(operation)
     if not accesses or max(bits for _, bits in accesses) > tensor.bits:
         return None
     return accesses[0][0]
@@ -93,24 +93,24 @@ _ON_THE_WAY = ("local_alloc", "local_load", "convert_layout", "trans", "memdesc_
 _OWN_STAGES = "tt.num_stages = "
 
 
-def no_async_copy(one: CompiledPoint) -> Iterator[LintFinding]:
+def no_async_copy(compiled: CompiledPoint) -> Iterator[LintFinding]:
     """Yield plain loads in a loop that feed a dot of that loop, although pipelining was requested."""
-    stages = one.point.metadata.get("num_stages")
-    if not one.nvidia or one.capability < _SINCE or not isinstance(stages, int) or stages < 2:  # noqa: PLR2004
+    stages = compiled.point.metadata.get("num_stages")
+    if not compiled.nvidia or compiled.capability < _SINCE or not isinstance(stages, int) or stages < 2:  # noqa: PLR2004
         return
-    copies = one.ttgir.named("async_copy_global_to_local")
-    copied = {one.ttgir_line(copy.number).origin for copy in copies}
+    copies = compiled.ttgir.named("async_copy_global_to_local")
+    copied = {compiled.ttgir_line(copy.number).origin for copy in copies}
     origins = set()  # an inlined function occurs several times
-    for load in one.ttgir.named("tt.load"):
-        line = one.ttgir_line(load.number)
+    for load in compiled.ttgir.named("tt.load"):
+        line = compiled.ttgir_line(load.number)
         if (
             not load.loop
             or line.origin in origins
-            or not _feeds_dot(one.ttgir, load)
-            or _one_stage(one, line)
+            or not _feeds_dot(compiled.ttgir, load)
+            or _one_stage(compiled, line)
         ):
             continue
-        accesses, tensor = one.accesses_of(load), one.ttgir.tensor(load)
+        accesses, tensor = compiled.accesses_of(load), compiled.ttgir.tensor(load)
         if not accesses or tensor is None or line.origin in copied:
             continue
         origins.add(line.origin)
@@ -119,7 +119,7 @@ def no_async_copy(one: CompiledPoint) -> Iterator[LintFinding]:
         shape = "x".join(map(str, tensor.shape))
         what = f"the {shape}x{_pointee(tensor.element)} operand of a dot goes through registers in a loop"
         what += f" of num_stages={stages}{narrow}"
-        loop = one.ttgir_line(load.loop)
+        loop = compiled.ttgir_line(load.loop)
         yield LintFinding(rules()["no-async-copy"], what, (line, loop, accesses[0][0]))
 
 
@@ -139,9 +139,9 @@ def _feeds_dot(module: Ttgir, load: MlirOperation) -> bool:
     return False
 
 
-def _one_stage(one: CompiledPoint, load: StageLine) -> bool:
+def _one_stage(compiled: CompiledPoint, load: StageLine) -> bool:
     """Report whether the loop sets its own number of stages, `tl.range(num_stages=1)`, as the ttir shows."""
-    lines = one.lines("ttir")
+    lines = compiled.lines("ttir")
     last = max((number for number, line in enumerate(lines) if line.origin == load.origin), default=0)
     return any(_OWN_STAGES in line.text for line in lines[last:])
 
@@ -156,25 +156,29 @@ _FMA = re.compile(r"^(?:fma\.rn|mad\.lo|dp4a|v_(?:pk_|dual_)?(?:fma|fmac|mac|mad
 _BLOCKED = re.compile(r"#(?:ttg|triton_gpu)\.blocked<")
 
 
-def dot_without_tensor_core(one: CompiledPoint) -> Iterator[LintFinding]:
+def dot_without_tensor_core(compiled: CompiledPoint) -> Iterator[LintFinding]:
     """Yield each `tt.dot` with a blocked result layout: it is computed by scalar multiplications."""
-    if not one.point.arch.startswith(tuple(configs.load("lint")["matrix-units"][one.point.backend])):
+    if not compiled.point.arch.startswith(
+        tuple(configs.load("lint")["matrix-units"][compiled.point.backend])
+    ):
         return
     origins = set()
-    for dot in one.ttgir.named("tt.dot"):
-        line = one.ttgir_line(dot.number)
-        result = one.ttgir.tensor(dot)
-        if result is None or not _BLOCKED.match(one.ttgir.layout(result)) or line.origin in origins:
+    for dot in compiled.ttgir.named("tt.dot"):
+        line = compiled.ttgir_line(dot.number)
+        result = compiled.ttgir.tensor(dot)
+        if result is None or not _BLOCKED.match(compiled.ttgir.layout(result)) or line.origin in origins:
             continue
-        lines = (text for text in one.lines(one.assembly) if line.origin and text.origin == line.origin)
+        lines = (
+            text for text in compiled.lines(compiled.assembly) if line.origin and text.origin == line.origin
+        )
         products = [text for text in lines if _FMA.match(text.text)]
         if not products:
             continue
         origins.add(line.origin)
-        taken = one.ttgir.tensor(dot, 0)
+        taken = compiled.ttgir.tensor(dot, 0)
         kind = taken.element if taken else "?"
         shape = "x".join(map(str, result.shape))
-        layout = one.ttgir_line(one.ttgir.alias_lines[result.layout])
+        layout = compiled.ttgir_line(compiled.ttgir.alias_lines[result.layout])
         what = f"a dot of {kind} to {shape}x{result.element} runs on {len(products)} scalar multiply-adds"
         yield LintFinding(rules()["dot-without-tensor-core"], what, (line, layout, products[0]))
 
@@ -185,15 +189,15 @@ _REGISTER = re.compile(r"\bR(\d+)\b")
 _THREADS = (".reqntid", ".maxntid")
 
 
-def registers_near_block(one: CompiledPoint) -> Iterator[LintFinding]:
+def registers_near_block(compiled: CompiledPoint) -> Iterator[LintFinding]:
     """Yield a finding if one allocation step fewer registers would fit one more block."""
-    values = one.row.values
-    name = "registers_per_thread" if one.nvidia else "vgprs_per_lane"
+    values = compiled.row.values
+    name = "registers_per_thread" if compiled.nvidia else "vgprs_per_lane"
     table = configs.load("lint")["occupancy"]
     registers, step = values.get(name), table["step"]
     if not isinstance(registers, int) or registers <= step:
         return
-    now, then = _fits(one, registers), _fits(one, registers - step)
+    now, then = _fits(compiled, registers), _fits(compiled, registers - step)
     if (
         now is None
         or then is None
@@ -202,35 +206,35 @@ def registers_near_block(one: CompiledPoint) -> Iterator[LintFinding]:
         or (now.percent >= table["enough"])
     ):
         return
-    least = next(less for less in range(1, step + 1) if _blocks(one, registers - less) > now.blocks)
-    of = "registers of a thread" if one.nvidia else "VGPRs of a lane"
+    least = next(less for less in range(1, step + 1) if _blocks(compiled, registers - less) > now.blocks)
+    of = "registers of a thread" if compiled.nvidia else "VGPRs of a lane"
     what = (
         f"{registers} {of}, {least} too many for {then.blocks} blocks instead of {now.blocks}: occupancy "
         f"{now.percent:.0f} % instead of {then.percent:.0f} %"
     )
-    yield LintFinding(rules()["registers-near-block"], what, tuple(_evidence(one)))
+    yield LintFinding(rules()["registers-near-block"], what, tuple(_evidence(compiled)))
 
 
-def _blocks(one: CompiledPoint, registers: int) -> int:
-    fits = _fits(one, registers)
+def _blocks(compiled: CompiledPoint, registers: int) -> int:
+    fits = _fits(compiled, registers)
     return fits.blocks if fits else 0
 
 
-def _fits(one: CompiledPoint, registers: int) -> Occupancy | None:
-    values = {key: value for key, value in one.row.values.items() if isinstance(value, int)}
+def _fits(compiled: CompiledPoint, registers: int) -> Occupancy | None:
+    values = {key: value for key, value in compiled.row.values.items() if isinstance(value, int)}
     threads = values.get("threads_per_block", 0)
-    if one.nvidia:
+    if compiled.nvidia:
         return occupancy.nvidia(
-            one.point.arch,
+            compiled.point.arch,
             registers=registers,
             threads=threads,
             static=values.get("shared_static_bytes", 0),
             dynamic=values.get("shared_dynamic_bytes", 0),
             barriers=values.get("barriers", 0),
-            tensor_columns=one.point.metadata.get("tmem_size") or 0,
+            tensor_columns=compiled.point.metadata.get("tmem_size") or 0,
         )
     return occupancy.amd(
-        one.point.arch,
+        compiled.point.arch,
         wave=values.get("wave_size", 0),
         vgprs=registers,
         sgprs=values.get("sgprs_per_wave", 0),
@@ -239,38 +243,40 @@ def _fits(one: CompiledPoint, registers: int) -> Occupancy | None:
     )
 
 
-def _evidence(one: CompiledPoint) -> Iterator[StageLine]:
-    if not one.nvidia:
-        yield next(line for line in one.lines("amdgcn") if line.text.startswith(".vgpr_count:"))
+def _evidence(compiled: CompiledPoint) -> Iterator[StageLine]:
+    if not compiled.nvidia:
+        yield next(line for line in compiled.lines("amdgcn") if line.text.startswith(".vgpr_count:"))
         return
-    yield max(one.lines("sass"), key=lambda line: max(map(int, _REGISTER.findall(line.text)), default=-1))
-    yield from (line for line in one.lines("ptx") if line.text.startswith(_THREADS))
+    yield max(
+        compiled.lines("sass"), key=lambda line: max(map(int, _REGISTER.findall(line.text)), default=-1)
+    )
+    yield from (line for line in compiled.lines("ptx") if line.text.startswith(_THREADS))
 
 
 # Report ptxas's own remarks about lost performance.
 
 
-def wgmma_serialized(one: CompiledPoint) -> Iterator[LintFinding]:
+def wgmma_serialized(compiled: CompiledPoint) -> Iterator[LintFinding]:
     """Yield Hopper's matrix products that ptxas serialized."""
     yield from _said(
-        one, "wgmma-serialized", "wgmma.mma_async instructions are serialized", "wgmma.mma_async"
+        compiled, "wgmma-serialized", "wgmma.mma_async instructions are serialized", "wgmma.mma_async"
     )
 
 
-def setmaxnreg_ignored(one: CompiledPoint) -> Iterator[LintFinding]:
+def setmaxnreg_ignored(compiled: CompiledPoint) -> Iterator[LintFinding]:
     """Yield ignored `setmaxnreg` instructions, by which warps pass registers to each other."""
-    yield from _said(one, "setmaxnreg-ignored", "'setmaxnreg' ignored", "setmaxnreg")
+    yield from _said(compiled, "setmaxnreg-ignored", "'setmaxnreg' ignored", "setmaxnreg")
 
 
-def _said(one: CompiledPoint, code: str, words: str, instruction: str) -> Iterator[LintFinding]:
-    if not one.nvidia:
+def _said(compiled: CompiledPoint, code: str, words: str, instruction: str) -> Iterator[LintFinding]:
+    if not compiled.nvidia:
         return
-    if one.point.remarks is None:
+    if compiled.point.remarks is None:
         raise NotCheckedError("the remarks of ptxas were not recorded")
-    for remark in one.point.remarks:
+    for remark in compiled.point.remarks:
         if words in remark:
             evidence = StageLine("ptxas", 1, remark, None)
-            used = [line for line in one.lines("ptx") if line.text.startswith(instruction)]
+            used = [line for line in compiled.lines("ptx") if line.text.startswith(instruction)]
             if not used:
                 raise NotCheckedError(f"ptxas says {remark!r}, and the ptx has no {instruction}")
             yield LintFinding(rules()[code], remark, (*first_of_each(used), evidence))
@@ -283,9 +289,9 @@ _AMD = re.compile(r"; (\d+)-byte Folded (Spill|Reload)")
 _SHOWN = 4  # lines of evidence
 
 
-def spill_in_loop(one: CompiledPoint) -> Iterator[LintFinding]:
+def spill_in_loop(compiled: CompiledPoint) -> Iterator[LintFinding]:
     """Yield spills to local memory (NVIDIA) or scratch (AMD) in a loop."""
-    spills = list(_sass(one) if one.nvidia else _amd(one))
+    spills = list(_sass(compiled) if compiled.nvidia else _amd(compiled))
     if not spills:
         return
     kinds = Counter("store" if stores else "load" for _, _, stores in spills)
@@ -297,24 +303,24 @@ def spill_in_loop(one: CompiledPoint) -> Iterator[LintFinding]:
     yield LintFinding(rules()["spill-in-loop"], what, tuple(shown))
 
 
-def _sass(one: CompiledPoint) -> Iterator[tuple[StageLine, int, bool]]:
-    if not (one.row.values.get("stack_bytes") or 0):
+def _sass(compiled: CompiledPoint) -> Iterator[tuple[StageLine, int, bool]]:
+    if not (compiled.row.values.get("stack_bytes") or 0):
         return
-    if any(ptxas.has_arrays(line) for line in one.raw("ptx")):
+    if any(ptxas.has_arrays(line) for line in compiled.raw("ptx")):
         raise NotCheckedError("the PTX has arrays in local memory, which code cannot tell from spills")
-    lines = one.raw("sass")
+    lines = compiled.raw("sass")
     inside = loops.of_sass(lines)
     if inside is None:
         raise NotCheckedError("the sass has branches to places that it does not name")
-    for index, line in enumerate(one.lines("sass")):
+    for index, line in enumerate(compiled.lines("sass")):
         if index in inside and (match := _SASS.match(line.text)):
             bits = int(instructions.class_of(match[1], "sass").rpartition(" ")[2])
             yield line, bits // 8, match[1].startswith("STL")
 
 
-def _amd(one: CompiledPoint) -> Iterator[tuple[StageLine, int, bool]]:
-    inside = loops.of_amd(one.raw("amdgcn"))
-    for index, line in enumerate(one.lines("amdgcn")):
+def _amd(compiled: CompiledPoint) -> Iterator[tuple[StageLine, int, bool]]:
+    inside = loops.of_amd(compiled.raw("amdgcn"))
+    for index, line in enumerate(compiled.lines("amdgcn")):
         if index in inside and (match := _AMD.search(line.text)):
             yield line, int(match[1]), match[2] == "Spill"
 

@@ -60,6 +60,7 @@ def lint(manifests: Sequence[Manifest]) -> LintResult:
     unchecked: list[Unchecked] = []
     failed, points = {}, 0
     for manifest in manifests:
+        # Resources are measured once per folder: rules ask for them again and again.
         rows = measure.of_manifest(manifest).rows
         for point, row in zip(manifest.points, rows, strict=True):
             if row.error:

@@ -144,21 +144,25 @@ def _steps(one: ComparedRun, other: ComparedRun, *, lasting: bool) -> Iterator[t
         at, there = here + 1, over + 1
 
 
-def said(found: Divergence) -> str:
+def said(difference: Divergence) -> str:
     """Describe a divergence in words."""
-    if found.already:
+    if difference.already:
         return "the two differ before their first common pass"
-    if found.one is None and found.other is None:
-        return f"no difference: {found.same} passes have equal results in both"
-    after = f"{found.same} passes have equal results in both"
-    if found.one and found.other and found.one.label == found.other.label:
-        at = f"{found.one.label} ({found.one.number} here, {found.other.number} there)"
-        ended = [where for dump, where in ((found.one, "here"), (found.other, "there")) if not shows(dump)]
+    if difference.one is None and difference.other is None:
+        return f"no difference: {difference.same} passes have equal results in both"
+    after = f"{difference.same} passes have equal results in both"
+    if difference.one and difference.other and difference.one.label == difference.other.label:
+        at = f"{difference.one.label} ({difference.one.number} here, {difference.other.number} there)"
+        ended = [
+            where
+            for dump, where in ((difference.one, "here"), (difference.other, "there"))
+            if not shows(dump)
+        ]
         end = f": its output was not printed {ended[0]}" if ended else ":"
         return f"{after}; the first difference is at {at}{end}"
     alone = [
         f"{dump.label} ({dump.number}) changes the IR only {where}"
-        for dump, where in ((found.one, "here"), (found.other, "there"))
+        for dump, where in ((difference.one, "here"), (difference.other, "there"))
         if dump
     ]
     return f"{after}; then {' and '.join(alone)}"

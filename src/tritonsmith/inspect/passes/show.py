@@ -122,18 +122,18 @@ def _events(index: DumpIndex, dumps: tuple[Dump, ...], counts: dict[str, int]) -
         last = dump
 
 
-def events_table(found: TextHistory, text: str) -> Grid:
+def events_table(history: TextHistory, text: str) -> Grid:
     """Return a table with one row per event."""
     lines = []
-    for event in found.events:
+    for event in history.events:
         dump, counts = event.dump, (str(event.before), str(event.after))
         lines.append([str(dump.number), dump.stage, dump.label, *counts, event.what])
-    title = f"{text}: {found.first} in the first dump, present in {found.dumps} of {found.of} dumps"
+    title = f"{text}: {history.first} in the first dump, present in {history.dumps} of {history.of} dumps"
     heads = ["pass", "stage", "name", "before", "after", ""]
     return tables.plain(title, heads, lines, right=["pass", "before", "after"], cut={"name": _NAME})
 
 
-def events_as_json(found: TextHistory) -> dict[str, Any]:
+def events_as_json(history: TextHistory) -> dict[str, Any]:
     """Return the history as JSON data."""
     events = [
         {
@@ -145,6 +145,6 @@ def events_as_json(found: TextHistory) -> dict[str, Any]:
             "after": event.after,
             "what": event.what,
         }
-        for event in found.events
+        for event in history.events
     ]
-    return {"schema": 1, **vars(found), "events": events}
+    return {"schema": 1, **vars(history), "events": events}

@@ -167,9 +167,9 @@ def _kernels(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from _kernels(child)
 
 
-def _add(found: dict[str, ProfiledKernel], node: Mapping[str, Any]) -> None:
+def _add(kernels: dict[str, ProfiledKernel], node: Mapping[str, Any]) -> None:
     name, metrics = node["frame"]["name"], node["metrics"]
-    kernel = found.setdefault(name, ProfiledKernel(name))
+    kernel = kernels.setdefault(name, ProfiledKernel(name))
     kernel.calls += int(metrics["count"])
     kernel.nanoseconds += float(metrics.get("time (ns)", 0))
     kernel.samples += int(metrics.get("num_samples", 0))  # of a kernel without lines

@@ -22,10 +22,10 @@ _SOURCE = 30  # characters of a line of Python, at least
 _STALLS = 2  # reasons that a row shows
 
 
-def blocks(found: KernelProfile) -> Iterator[Grid | Text]:
+def blocks(profile: KernelProfile) -> Iterator[Grid | Text]:
     """Yield the kernels by time, their sampled lines, an explanation of the stall reasons, and findings."""
     shown = configs.load("profilers")["shown"]
-    whole = sum(kernel.nanoseconds for kernel in found.kernels)
+    whole = sum(kernel.nanoseconds for kernel in profile.kernels)
     yield tables.plain(
         "kernels, by time on the GPU",
         ["kernel", "calls", "ms", "%", "samples"],
@@ -37,31 +37,31 @@ def blocks(found: KernelProfile) -> Iterator[Grid | Text]:
                 _percent(kernel.nanoseconds, whole),
                 str(kernel.samples or ""),
             ]
-            for kernel in found.kernels[: shown["kernels"]]
+            for kernel in profile.kernels[: shown["kernels"]]
         ],
         right=["calls", "ms", "%", "samples"],
     )
-    if (left := len(found.kernels) - shown["kernels"]) > 0:
+    if (left := len(profile.kernels) - shown["kernels"]) > 0:
         yield Text(f"and {left} more")
     shown_reasons: Counter[str] = Counter()
-    for kernel in found.kernels[: shown["kernels"]]:
+    for kernel in profile.kernels[: shown["kernels"]]:
         if kernel.lines:
-            yield _lines(kernel, _codes(found), shown["lines"], shown_reasons)
+            yield _lines(kernel, _codes(profile), shown["lines"], shown_reasons)
     about = {row["name"]: row["about"] for row in configs.load("profilers")["stall"]}
     if shown_reasons:
         yield Text("\n".join(f"  {name}: {about[name]}" for name in about if name in shown_reasons))
-    if found.findings.findings:
-        yield from lint_report.blocks(found.findings)
+    if profile.findings.findings:
+        yield from lint_report.blocks(profile.findings)
 
 
-def as_json(found: KernelProfile, profiler: str) -> dict[str, Any]:
+def as_json(profile: KernelProfile, profiler: str) -> dict[str, Any]:
     """Return the profile as JSON data."""
-    codes = _codes(found)
+    codes = _codes(profile)
     return {
         "schema": 1,
         "profiler": profiler,
-        "session": dict(found.session),
-        "exit_code": found.code,
+        "session": dict(profile.session),
+        "exit_code": profile.code,
         "kernels": [
             {
                 "kernel": kernel.name,
@@ -79,27 +79,33 @@ def as_json(found: KernelProfile, profiler: str) -> dict[str, Any]:
                     for line, samples in kernel.lines.most_common()
                 ],
             }
-            for kernel in found.kernels
+            for kernel in profile.kernels
         ],
-        "findings": lint_report.as_json(found.findings),
-        "notes": list(found.notes),
+        "findings": lint_report.as_json(profile.findings),
+        "notes": list(profile.notes),
     }
 
 
-def _lines(one: ProfiledKernel, codes: Mapping[Any, list[str]], most: int, seen: Counter[str]) -> Grid:
+def _lines(kernel: ProfiledKernel, codes: Mapping[Any, list[str]], most: int, seen: Counter[str]) -> Grid:
     """Return a table of a kernel's lines with the most samples; add the shown reasons to `seen`."""
-    total, rows = one.samples, []
-    for line, samples in one.lines.most_common(most):
-        stalls = one.stalls[line].most_common(_STALLS)
-        known = sum(one.stalls[line].values())
+    total, rows = kernel.samples, []
+    for line, samples in kernel.lines.most_common(most):
+        stalls = kernel.stalls[line].most_common(_STALLS)
+        known = sum(kernel.stalls[line].values())
         stalled = ", ".join(f"{name} {_percent(number, known)}" for name, number in stalls if number)
         seen.update(name for name, number in stalls if number)
         place = f"{Path(line.file).name}:{line.number}"
         rows.append(
-            [place, _percent(samples, total), stalled, " ".join(codes.get((one.name, line), [])), _text(line)]
+            [
+                place,
+                _percent(samples, total),
+                stalled,
+                " ".join(codes.get((kernel.name, line), [])),
+                _text(line),
+            ]
         )
     return tables.plain(
-        f"lines of {one.name}: {total} samples",
+        f"lines of {kernel.name}: {total} samples",
         ["line", "%", "stalled, % of its stalls", "finding", "source"],
         rows,
         right=["%"],
@@ -108,10 +114,10 @@ def _lines(one: ProfiledKernel, codes: Mapping[Any, list[str]], most: int, seen:
     )
 
 
-def _codes(found: KernelProfile) -> dict[tuple[str, SourceLine], list[str]]:
+def _codes(profile: KernelProfile) -> dict[tuple[str, SourceLine], list[str]]:
     """Return the codes of findings, by kernel and line."""
     codes: dict[tuple[str, SourceLine], list[str]] = {}
-    for finding in found.findings.findings:
+    for finding in profile.findings.findings:
         if finding.origin and finding.rule.code not in codes.setdefault((finding.kernel, finding.origin), []):
             codes[finding.kernel, finding.origin].append(finding.rule.code)
     return codes

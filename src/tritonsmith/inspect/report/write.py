@@ -165,16 +165,16 @@ def _title(sides: Sequence[DumpIndex]) -> str:
 
 
 def _row(
-    one: PassRun, texts: Mapping[int, int], lines: Sequence[pipeline_table.PipelineRow | None]
+    pass_run: PassRun, texts: Mapping[int, int], lines: Sequence[pipeline_table.PipelineRow | None]
 ) -> dict[str, Any]:
-    dump, counted = one.dump, lines[one.dump.number]
+    dump, counted = pass_run.dump, lines[pass_run.dump.number]
     return {
         **{name: value for name, value in vars(dump).items() if name not in _OMITTED},
-        "counts": one.counts,
+        "counts": pass_run.counts,
         "lines": counted and [counted.added, counted.removed],
         "file": dump.path,
-        "before": _packed(one.before, texts),
-        "after": _packed(one.after, texts),
+        "before": _packed(pass_run.before, texts),
+        "after": _packed(pass_run.after, texts),
     }
 
 

@@ -42,10 +42,10 @@ def left_out(rows: Sequence[ResourceRow]) -> int:
     return sum(max(0, count - _MOST) for count in counts)
 
 
-def as_json(found: Measured) -> dict[str, Any]:
+def as_json(measured: Measured) -> dict[str, Any]:
     """Return every row as JSON data, with units in the names of its values."""
-    rows = [asdict(row) for row in found.rows]
-    return {"schema": 1, "rows": rows, "notes": list(found.notes), "warnings": list(found.warnings)}
+    rows = [asdict(row) for row in measured.rows]
+    return {"schema": 1, "rows": rows, "notes": list(measured.notes), "warnings": list(measured.warnings)}
 
 
 def as_csv(rows: Sequence[ResourceRow]) -> str:
