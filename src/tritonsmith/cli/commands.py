@@ -289,7 +289,7 @@ MODES = {
         "test-triton --ci integration-tests-nvidia.yml:Integration-Tests --dry-run",
     ),
     "worktree.add": Command(
-        "worktree:add", "Add a git worktree with an environment of its own.", "worktree add release/3.6.x"
+        "worktree:add", "Add a git worktree with its own environment.", "worktree add release/3.6.x"
     ),
     "worktree.remove": Command(
         "worktree:remove",

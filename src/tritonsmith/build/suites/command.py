@@ -325,7 +325,7 @@ def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path
     # The packages come before the environment's on the path.
     if (folder / "triton").exists():
         why = "tests would import its Triton"
-        raise UsageError("--packages: this Python has a Triton of its own", where=folder / "triton", why=why)
+        raise UsageError("--packages: this Python has its own Triton", where=folder / "triton", why=why)
     if missing := [name for name in needed if not _has(tested, (folder,), name)]:
         raise UsageError(
             f"--packages: the Python of {tested.env.name} cannot import {', '.join(missing)} from there",

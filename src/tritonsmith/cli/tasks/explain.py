@@ -147,7 +147,7 @@ def pipeline(
     context: Context,
     options: BackendOptions,
     target: CommaLists = TARGET,
-    backend: str = flag("nvidia or amd: a usual target of its own, where --target is not given", ""),
+    backend: str = flag("nvidia or amd: its usual target, where --target is not given", ""),
     triton: CommaLists = flag("Tritons side by side: versions, environments, interpreters (repeatable)", ()),
     env: str = again(ANY_ENV, "wheel"),
     python: Path | None = PYTHON,

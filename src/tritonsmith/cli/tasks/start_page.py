@@ -65,7 +65,7 @@ def help_of(task: OptionTask) -> Iterator[str]:
     yield f"  {console.typed(f'invoke {example}')}"
     for title, options in (("Arguments", words), ("Options", flags)):
         yield from _section(title, [(option.usage, option.help) for option in options])
-    yield from _section("Modes, each with options of its own", list(_modes(task.typed)))
+    yield from _section("Modes, each with its own options", list(_modes(task.typed)))
 
 
 def usage(task: OptionTask) -> str:

@@ -85,7 +85,7 @@ def _like(path: Path, env: str) -> tuple[Settings, Plan]:
     taken = next((file for known, file, _ in settings.available() if known == name), None)
     if not re.fullmatch(r"\w[\w.+-]*", name) or (taken and taken.parent != folder):
         raise UsageError(
-            f"--like makes an environment of its own, and {name!r} is another one, or not a name",
+            f"--like makes a new environment, and {name!r} is another one, or not a name",
             where=taken,
             hints=[command("up", like=path), command("up", like=path, env=found.name)],
         )

@@ -42,7 +42,7 @@ def add(
     branch: str = flag("new branch to create in the worktree", ""),
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Add a git worktree with an environment of its own."""
+    """Add a git worktree with its own environment."""
     chosen = settings.load(env, {"triton.source": source or None})
     space, request = workspace.default(), WorktreeRequest(ref, name, path, branch, env)
     clone = worktrees_add.clone_of(chosen, space, Path.cwd())
