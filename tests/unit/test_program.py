@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,32 +52,41 @@ def test_words_that_no_file_can_have_as_a_name(elsewhere: Path) -> None:
     assert "tritongpu-coalesce" in done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("kernel.comp", {"kernel.compile"}),
-        ("doctor --d", {"--deep", "--dry-run"}),
-        ("kernel.compile --resources --tar", {"--target"}),
-        ("doctor --env de", {"dev", "debug"}),
-        ("kernel.compile k.py --target h", {"h100", "h200"}),
-        ("kernel.compile k.py --target=a10", {"a10", "a100"}),
-        ("explain --pipeline --target h100,b", {"h100,b200", "h100,b300"}),
-        ("doctor --only tools.cmake-", {"tools.cmake-on-path"}),
-        ("passes.diff no-dump tritongpu-coal", {"tritongpu-coalesce", "tritongpu-coalesce-async-copy"}),
-        ("kernel.compile k", set()),
-    ],
-)
-def test_the_shell_completes_tasks_and_flags(elsewhere: Path, typed: str, offered: set[str]) -> None:
+_OFFERED = {
+    "kernel.comp": {"kernel.compile"},
+    "doctor --d": {"--deep", "--dry-run"},
+    "kernel.compile --resources --tar": {"--target"},
+    "doctor --env de": {"dev", "debug"},
+    "kernel.compile k.py --target h": {"h100", "h200"},
+    "kernel.compile k.py --target=a10": {"a10", "a100"},
+    "explain --pipeline --target h100,b": {"h100,b200", "h100,b300"},
+    "doctor --only tools.cmake-": {"tools.cmake-on-path"},
+    "passes.diff no-dump tritongpu-coal": {"tritongpu-coalesce", "tritongpu-coalesce-async-copy"},
+    "kernel.compile k": set(),
+}
+
+
+@cache
+def _completed(cwd: Path) -> dict[str, set[str]]:
+    """What one shell offers for each of these lines; each Tab starts the tool."""
     script = (
         'eval "$(tritonsmith --print-completion-script=bash)"\n'
-        'COMP_LINE="tritonsmith $*"; COMP_POINT=${#COMP_LINE}; _complete_tritonsmith; echo "${COMPREPLY[@]}"'
+        'for line in "$@"; do COMP_LINE="tritonsmith $line"; COMP_POINT=${#COMP_LINE}; COMPREPLY=()\n'
+        '_complete_tritonsmith; echo "${COMPREPLY[@]}"; done'
     )
-    assert "_complete_tritonsmith" in completion.BASH
     assert script.splitlines()[0] in " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
     env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
-    argv = ("bash", "-c", script, "bash", *typed.split())
-    done = subprocess.run(argv, cwd=elsewhere, env=env, capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == offered
+    argv = ("bash", "-c", script, "bash", *_OFFERED)
+    done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, check=True)
+    return {typed: set(line.split()) for typed, line in zip(_OFFERED, done.stdout.splitlines(), strict=True)}
+
+
+@pytest.mark.parametrize(("typed", "offered"), _OFFERED.items())
+def test_the_shell_completes_tasks_and_flags(
+    typed: str, offered: set[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert "_complete_tritonsmith" in completion.BASH
+    assert _completed(tmp_path_factory.getbasetemp())[typed] == offered
 
 
 def test_a_tab_runs_nothing_of_what_a_dump_says(elsewhere: Path) -> None:

@@ -6,9 +6,11 @@ import base64
 import struct
 import zlib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from tritonsmith.inspect.report import pack_texts
 from tritonsmith.inspect.report.pack_texts import Packer
 
 
@@ -59,11 +61,13 @@ def test_a_text_that_is_nearly_the_last_one_costs_next_to_nothing() -> None:
     assert len(all_) < 1.2 * len(single)
 
 
-def test_a_chunk_ends_when_it_is_full_of_new_lines() -> None:
+def test_a_chunk_ends_when_it_is_full_of_new_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pack_texts._FULL == 4 << 20
+    monkeypatch.setattr(pack_texts, "_FULL", 1 << 16)  # 4 MiB take a second
     packer = Packer()
     packer.add(b"short")
     assert packer.chunk() is None
-    packer.add(b"".join(b"%d\n" % number for number in range(900_000)))
+    packer.add(b"".join(b"%d\n" % number for number in range(15_000)))
     assert packer.chunk() is not None
     assert packer.add(b"next") == 2
     assert packer.starts == [0, 2]
