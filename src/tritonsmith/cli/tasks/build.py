@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from tritonsmith.build.explain.command import Explanation
     from tritonsmith.build.prepared_build import PreparedBuild
     from tritonsmith.build.triton.check_includes import IncludeCheck
+    from tritonsmith.core.envs.schema import Settings
+    from tritonsmith.core.envs.workspace import Workspace
 
 
 @task(tables=True, name="setup-mlir")
@@ -135,19 +137,7 @@ def build_triton(
         "triton.cmake-args": cmake_arg or None,
         "triton.precompiled-headers": precompiled_headers or None,
     }
-    if base and not check_includes:
-        raise UsageError("--base requires --check-includes")
-    if check_includes and (for_ or target):
-        raise UsageError(
-            "--check-includes links nothing, so --for and --target have no meaning with it",
-            hints=["it compiles the files that differ from a branch: --base BRANCH"],
-        )
-    if wheel and (for_ or target or check_includes):
-        raise UsageError(
-            "--wheel builds everything that setup.py does",
-            why="--for, --target and --check-includes build less",
-            hints=["omit them"],
-        )
+    _refuse_contradictions(base, check_includes=check_includes, wheel=wheel, part=bool(for_ or target))
     # The check is of the build that is there: other settings would configure it anew.
     chosen = settings.load(env, flags, commands.last_build(env) if check_includes else None)
     space, located = commands.find_triton(chosen)
@@ -168,6 +158,30 @@ def build_triton(
     prepared = commands.prepare_build(chosen, space, located, force=force, again=reconfigure)
     if chosen.llvm.debug_libraries:
         prepared = debug_libraries.with_listed(prepared)
+    _build(
+        prepared, chosen, space, following=command("install-triton", env=output.unusual(env)), dry_run=dry_run
+    )
+
+
+def _refuse_contradictions(base: str, *, check_includes: bool, wheel: bool, part: bool) -> None:
+    if base and not check_includes:
+        raise UsageError("--base requires --check-includes")
+    if check_includes and part:
+        raise UsageError(
+            "--check-includes links nothing, so --for and --target have no meaning with it",
+            hints=["it compiles the files that differ from a branch: --base BRANCH"],
+        )
+    if wheel and (part or check_includes):
+        raise UsageError(
+            "--wheel builds everything that setup.py does",
+            why="--for, --target and --check-includes build less",
+            hints=["omit them"],
+        )
+
+
+def _build(
+    prepared: PreparedBuild, chosen: Settings, space: Workspace, *, following: str, dry_run: bool
+) -> None:
     output.warnings(prepared.warnings)
     if dry_run:
         receipt = space.env(chosen.name).receipt("build-triton")
@@ -178,7 +192,6 @@ def build_triton(
     output.notes(prepared.plan.notes)
     with session.opened("build-triton", chosen.name) as running:
         commands.execute(prepared, running)
-    following = command("install-triton", env=output.unusual(env))
     output.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, following)
     output.debuggers(running.env.build)
 
