@@ -83,8 +83,8 @@ def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> 
     """
     if timeout:
         return Failure("timeout", "")
-    if found := _aborted(log):
-        return found
+    if failed := _aborted(log):
+        return failed
     if crashed:
         frames = ", ".join(top_frames(log))
         return Failure("signal", f"{crashed}: {frames}" if frames else crashed)
@@ -93,9 +93,9 @@ def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> 
 
 def _refused(log: str) -> Failure | None:
     """Return the message of a pass that failed in an orderly way."""
-    said = [match["text"] for match in _ERROR.finditer(log)]
-    if told := next((text for text in said if not text.startswith(_GENERAL)), ""):
-        return Failure("error", _plain(_OPERATION.sub("", told)))
+    messages = [match["text"] for match in _ERROR.finditer(log)]
+    if message := next((text for text in messages if not text.startswith(_GENERAL)), ""):
+        return Failure("error", _plain(_OPERATION.sub("", message)))
     raised = [match for match in _RAISED.finditer(log) if match["text"] != _PLAIN]
     if raised:
         return Failure("exception", _plain(raised[-1]["text"]))
@@ -149,12 +149,12 @@ def _base(path: str) -> str:
 
 def top_frames(log: str) -> list[str]:
     """List the topmost functions, the handler's aside; a place in the page stands for one without a name."""
-    found = [_frame(match["text"], _PLACE.search(match["text"])) for match in _FRAME.finditer(log)]
-    found = found or [_frame(match["text"], match) for match in _BARE.finditer(log)]
-    first = next((number for number, (library, name) in enumerate(found) if _handles(library, name)), None)
-    while first is not None and first < len(found) and _handles(*found[first]):
+    frames = [_frame(match["text"], _PLACE.search(match["text"])) for match in _FRAME.finditer(log)]
+    frames = frames or [_frame(match["text"], match) for match in _BARE.finditer(log)]
+    first = next((number for number, (library, name) in enumerate(frames) if _handles(library, name)), None)
+    while first is not None and first < len(frames) and _handles(*frames[first]):
         first += 1
-    return [name for _, name in found[first or 0 :]][:FRAMES]
+    return [name for _, name in frames[first or 0 :]][:FRAMES]
 
 
 def _frame(text: str, place: re.Match[str] | None) -> tuple[str, str]:

@@ -273,12 +273,15 @@ def _one_ptx(
         for at, version in enumerate(versions):
             if version != oldest:
                 notes.append(f"{specs[at].label} produces PTX {version}; the mixtures use PTX {oldest}")
-                asked = replace(
+                request_with_ptx = replace(
                     request.kernel.asked, options=options, targets=targets.parse_all([pair.a.point.target])
                 )
                 out = request.out / f"{'ab'[at]}-ptx-{oldest}-{pair.a.point.id}"
                 [compiled] = run.run(
-                    [CompileJob(asked, specs[at], out)], count=count, timeout=timeout, silent=silent
+                    [CompileJob(request_with_ptx, specs[at], out)],
+                    count=count,
+                    timeout=timeout,
+                    silent=silent,
                 )
                 point = compiled.points[0]
                 if point.status != "ok":

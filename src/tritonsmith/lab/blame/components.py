@@ -46,19 +46,19 @@ class ComponentGroup:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its components."""
-        return tuple(one.name for one in self.parts)
+        return tuple(part.name for part in self.parts)
 
     @property
     def axes(self) -> tuple[str, ...]:
         """The axes of its components, each once."""
-        return tuple(dict.fromkeys(one.axis for one in self.parts))
+        return tuple(dict.fromkeys(part.axis for part in self.parts))
 
     @property
     def title(self) -> str:
         """In words: the axis, and what of it."""
         if len(self.parts) == 1:
-            one = self.parts[0]
-            return one.what if one.axis.partition(" ")[0] in one.what else f"{one.axis} ({one.what})"
+            part = self.parts[0]
+            return part.what if part.axis.partition(" ")[0] in part.what else f"{part.axis} ({part.what})"
         return " and ".join(self.axes)
 
 
@@ -72,17 +72,17 @@ def of(backend: str, texts: Iterable[str]) -> tuple[BlameComponent, ...]:
 
 def groups(components: Sequence[BlameComponent]) -> tuple[ComponentGroup, ...]:
     """Return the groups to exchange: each component, each axis, and all before the last axis, each once."""
-    single = [(one,) for one in components]
-    axes = list(dict.fromkeys(one.axis for one in components))
-    whole = [tuple(one for one in components if one.axis == axis) for axis in axes]
-    front = tuple(one for one in components if one.axis != axes[-1])
+    single = [(part,) for part in components]
+    axes = list(dict.fromkeys(part.axis for part in components))
+    whole = [tuple(part for part in components if part.axis == axis) for axis in axes]
+    front = tuple(part for part in components if part.axis != axes[-1])
     return tuple(ComponentGroup(parts) for parts in dict.fromkeys([*single, *whole, front]))
 
 
 def partitions(components: Sequence[BlameComponent]) -> tuple[tuple[ComponentGroup, ...], ...]:
     """Ways to cut the pipeline into parts, the finest first: steps, axes, all before the last axis."""
     every = groups(components)
-    axes = list(dict.fromkeys(one.axis for one in components))
+    axes = list(dict.fromkeys(part.axis for part in components))
     single = every[: len(components)]
     whole = tuple(group for axis in axes for group in every if group.parts == _of_axis(axis, components))
     front = every[-1]
@@ -90,4 +90,4 @@ def partitions(components: Sequence[BlameComponent]) -> tuple[tuple[ComponentGro
 
 
 def _of_axis(axis: str, components: Sequence[BlameComponent]) -> tuple[BlameComponent, ...]:
-    return tuple(one for one in components if one.axis == axis)
+    return tuple(part for part in components if part.axis == axis)

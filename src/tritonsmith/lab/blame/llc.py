@@ -72,23 +72,23 @@ def at_hand(more: Sequence[Path] = (), trees: Iterable[Path] = ()) -> tuple[Llc,
     Raises:
         FactError: one of the programs is no llc.
     """
-    found = [of(one) for one in dict.fromkeys(more)]
+    llcs = [of(program) for program in dict.fromkeys(more)]
     for tree in trees:
         program = tree / "bin" / "llc"
         if version := _version(program) if program.is_file() else "":
             commit = llvm_tree.read(tree).commit[:_SHORT] if llvm_tree.is_tree(tree) else ""
-            found += (
-                [] if commit and commit in {one.which for one in found} else [Llc(program, version, commit)]
+            llcs += (
+                [] if commit and commit in {llc.which for llc in llcs} else [Llc(program, version, commit)]
             )
-    there = {one.version for one in found}
+    there = {llc.version for llc in llcs}
     for program in _on_path():
         if (version := _version(program)) and version not in there:
             there.add(version)
-            found.append(Llc(program, version))
-    same = Counter(one.label for one in found)
-    named = (replace(one, which=str(one.program)) if same[one.label] > 1 else one for one in found)
+            llcs.append(Llc(program, version))
+    same = Counter(llc.label for llc in llcs)
+    named = (replace(llc, which=str(llc.program)) if same[llc.label] > 1 else llc for llc in llcs)
     return tuple(
-        sorted(named, key=lambda one: ([int(part) for part in re.findall(r"\d+", one.version)], one.which))
+        sorted(named, key=lambda llc: ([int(part) for part in re.findall(r"\d+", llc.version)], llc.which))
     )
 
 
@@ -99,11 +99,13 @@ def trees(envs: Sequence[str]) -> Iterator[Path]:
         SmithError: an env file is wrong, or the store is.
     """
     space = workspace.default()
-    every = [settings.load(one) for one in envs] or [settings.load("wheel")]
-    for folder in dict.fromkeys(one.llvm.store for one in every):
-        entries = [one for one in store.open_store(space, folder).entries() if one.status == "ready"]
-        entries.sort(key=lambda one: one.manifest is not None and one.manifest.build_type == "Debug")  # slow
-        yield from (one.path for one in entries)
+    every = [settings.load(env) for env in envs] or [settings.load("wheel")]
+    for folder in dict.fromkeys(env.llvm.store for env in every):
+        entries = [entry for entry in store.open_store(space, folder).entries() if entry.status == "ready"]
+        entries.sort(
+            key=lambda entry: entry.manifest is not None and entry.manifest.build_type == "Debug"
+        )  # slow
+        yield from (entry.path for entry in entries)
     for env in every:
         prefix = (receipts.read(space.env(env.name).receipt("setup-mlir")) or {}).get("prefix")
         yield from [Path(prefix)] if prefix else []
@@ -140,7 +142,7 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
     """
     table = configs.load("blame")["llc"]
     cuda, triple = point.backend == "cuda", table["triples"][point.backend]
-    wanted = [
+    arguments = [
         *table["arguments"],
         *([table["fusion"]] if point.metadata.get("enable_fp_fusion", True) else []),
     ]
@@ -148,12 +150,12 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
     if cuda:
         cpu, version = ptx_target(own)
         rows = [row for row in table["flags"] if covers(triton, row["since"], row.get("until", ""))]
-        wanted += [flag for row in rows for flag in row["flags"]]
+        arguments += [flag for row in rows for flag in row["flags"]]
         attribute = f"+ptx{_ptx(llc, cpu, version, triple)}"
     else:
         cpu, row = point.arch, table["attributes"]
         attribute = row["value"] if cpu.startswith(row["arch"]) and covers(triton, row["since"]) else ""
-    flags = [flag for flag in wanted if flag == "-O3" or llc.has(flag)]
+    flags = [flag for flag in arguments if flag == "-O3" or llc.has(flag)]
     argv = [str(llc.program), f"-mtriple={triple}", f"-mcpu={cpu}", *flags]
     argv += [f"-mattr={attribute}"] if attribute else []
     answer = query([*argv, str(llir), "-o", str(out)], timeout=table["timeout"])
@@ -163,9 +165,9 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
         raise FactError(
             f"{llc.label} does not accept this llir", where=llc.program, why=refusal(answer, llir)
         )
-    made = untrusted.read_text(out, untrusted.OURS)
-    files.write(out, _as_triton_ptx(made, (cpu, version)) if cuda else _as_triton_amdgcn(made, own))
-    return [flag for flag in wanted if flag not in flags]
+    assembled = untrusted.read_text(out, untrusted.OURS)
+    files.write(out, _as_triton_ptx(assembled, (cpu, version)) if cuda else _as_triton_amdgcn(assembled, own))
+    return [flag for flag in arguments if flag not in flags]
 
 
 def opt_of(llc: Llc) -> Path:
@@ -212,8 +214,8 @@ def optimized(llc: Llc, llir: Path, out: Path, point: Point, triton: str) -> Pat
 def refusal(answer: CommandOutput | None, llir: Path) -> str:
     """Why an llc or opt does not take an llir; None as the answer if it does not run."""
     lines = [line.rpartition(f"{llir}:")[2] for line in (answer.err if answer else "").splitlines()]
-    said = next((line for line in lines if "error" in line), "\n".join(lines[:_LINES]))
-    return said or "it does not run, or did not finish in time"
+    message = next((line for line in lines if "error" in line), "\n".join(lines[:_LINES]))
+    return message or "it does not run, or did not finish in time"
 
 
 def ptx_target(ptx: str) -> tuple[str, str]:
@@ -233,14 +235,14 @@ def _ptx(llc: Llc, target: str, version: str, triple: str) -> int:
     """The wanted version of PTX, or the newest that this LLVM knows, as Triton takes it."""
     answer = query((str(llc.program), f"-mtriple={triple}", f"-mcpu={target}", "-mattr=help", os.devnull))
     known = [int(number) for number in _PTX.findall(f"{answer.out}\n{answer.err}" if answer else "")]
-    wanted = int(version.replace(".", ""))
-    return max((number for number in known if number <= wanted), default=wanted)
+    newest = int(version.replace(".", ""))
+    return max((number for number in known if number <= newest), default=newest)
 
 
 def _as_triton_amdgcn(text: str, like: str) -> str:
     """The target in the spelling of the LLVM that assembles it: `amdgcn-amd-amdhsa--gfx942`."""
-    own, wanted = _TARGET.search(text), _TARGET.search(like)
-    return text.replace(own[1], wanted[1]) if own and wanted else text
+    own, spelled = _TARGET.search(text), _TARGET.search(like)
+    return text.replace(own[1], spelled[1]) if own and spelled else text
 
 
 def _as_triton_ptx(ptx: str, target: tuple[str, str]) -> str:
@@ -253,13 +255,13 @@ def _as_triton_ptx(ptx: str, target: tuple[str, str]) -> str:
 def _on_path() -> Iterator[Path]:
     for folder in os.get_exec_path():
         try:
-            found = sorted(Path(folder).iterdir())
+            programs = sorted(Path(folder).iterdir())
         except OSError:
             continue
-        yield from (path for path in found if _NAME.fullmatch(path.name))
+        yield from (path for path in programs if _NAME.fullmatch(path.name))
 
 
 def _version(program: Path) -> str:
     answer = query((str(program), "--version"))
-    found = _VERSION.search(answer.out) if answer and answer.code == 0 else None
-    return found[1] if found else ""
+    version = _VERSION.search(answer.out) if answer and answer.code == 0 else None
+    return version[1] if version else ""

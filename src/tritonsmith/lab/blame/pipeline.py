@@ -56,10 +56,10 @@ class BlameSide:
         Raises:
             FactError: the compile has no such stage.
         """
-        found = self.manifest.path(self.point, stage)
-        if found is None:
+        path = self.manifest.path(self.point, stage)
+        if path is None:
             raise FactError(f"{self.label} produces no {stage}", where=self.manifest.folder)
-        return found
+        return path
 
 
 @dataclass
@@ -93,7 +93,7 @@ class MixedPipeline:
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages that are texts."""
-        return tuple(one.name for one in self.components if one.name in TEXTS[self.backend])
+        return tuple(part.name for part in self.components if part.name in TEXTS[self.backend])
 
     def text(self, choice: Choice, stage: str) -> Path:
         """The file of a stage.
@@ -111,9 +111,9 @@ class MixedPipeline:
         like = self.sides[choice["llir"]].file(stage)
 
         def by_triton(llir: Path) -> Path:
-            made = self.step(choice[stage], "llir", llir, stage)[0]
-            _check(made, like)
-            return made
+            text = self.step(choice[stage], "llir", llir, stage)[0]
+            _check(text, like)
+            return text
 
         return self._read_by(source, by_triton)
 
@@ -239,12 +239,12 @@ class MixedPipeline:
             file = self.work / f"{digest(text)[:12]}.llir"
             files.write(file, text)
             try:
-                made = reader(file)
+                result = reader(file)
             except FactError as error:
                 last = error
                 continue
             self.notes[f"{first.what}; in the spelling before LLVM {since} it can"] = None
-            return made
+            return result
         raise last
 
     def _step(
@@ -265,7 +265,7 @@ class MixedPipeline:
             log=str(log),
             stand_ins=tuple(table["stand-ins"]["modules"]),
         )
-        unset = ((one, None) for one in table["variables"]["unset"])
+        unset = ((name, None) for name in table["variables"]["unset"])
         linker = interpreter.locate_programs(self.space).linker  # AMD's backend up to 3.4 runs one
         phase = f"{of} to {stage} by {side.label}"
         env = (*unset, *linker, *side.variables.items())
@@ -290,25 +290,27 @@ class MixedPipeline:
                 self._made[key] = make()
             except FactError as error:
                 self._made[key] = error
-        found = self._made[key]
-        if isinstance(found, FactError):
-            raise found
-        return cast("Made", found)
+        result = self._made[key]
+        if isinstance(result, FactError):
+            raise result
+        return cast("Made", result)
 
 
-def _check(made: Path, like: Path) -> None:
+def _check(compiled: Path, like: Path) -> None:
     """Check that an LLVM knows all of an llir: it ignores unknown attributes, and calls unknown intrinsics.
 
     Raises:
         FactError: it does not.
     """
-    text, own = (untrusted.read_text(path, untrusted.OURS) for path in (made, like))
+    text, expected = (untrusted.read_text(path, untrusted.OURS) for path in (compiled, like))
     if unknown := sorted(set(map("".join, _UNKNOWN.findall(text)))):
-        raise FactError(f"this LLVM has no {', '.join(unknown)}", where=made)
-    found, wanted = (sorted(map(_plain, _LAUNCH.findall(one))) for one in (text, own))
-    if found != wanted:
-        why = f"{' '.join(wanted) or 'none'} became {' '.join(found) or 'none'}"
-        raise FactError("this LLVM does not read the launch bounds of the llir", where=made, why=why)
+        raise FactError(f"this LLVM has no {', '.join(unknown)}", where=compiled)
+    bounds, expected_bounds = (
+        sorted(map(_plain, _LAUNCH.findall(assembly))) for assembly in (text, expected)
+    )
+    if bounds != expected_bounds:
+        why = f"{' '.join(expected_bounds) or 'none'} became {' '.join(bounds) or 'none'}"
+        raise FactError("this LLVM does not read the launch bounds of the llir", where=compiled, why=why)
 
 
 def _plain(bound: str) -> str:

@@ -21,50 +21,50 @@ NOTHING = "no change in registers, spills and code: nothing to blame"
 _OF_MESSAGE = 160  # characters of a compiler's message
 
 
-def blocks(request: BlameRequest, one: Blamed) -> Iterator[Text | Grid]:
-    """The tables of one target, and a sentence for each metric."""
+def blocks(request: BlameRequest, answer: Blamed) -> Iterator[Text | Grid]:
+    """Yield the tables of one target, and a sentence for each metric."""
     names = metrics.summary()
     a, b = request.a.label, request.b.label
-    yield Text(f"{request.kernel.name} {one.point}: {a} -> {b}")
-    rows = [[flip.group.title, *_cells(flip.in_a, names), *_cells(flip.in_b, names)] for flip in one.flips]
-    ends = ["(nothing)", *_cells(one.replayed[0], names), *_cells(one.replayed[1], names)]
+    yield Text(f"{request.kernel.name} {answer.point}: {a} -> {b}")
+    rows = [[flip.group.title, *_cells(flip.in_a, names), *_cells(flip.in_b, names)] for flip in answer.flips]
+    ends = ["(nothing)", *_cells(answer.replayed[0], names), *_cells(answer.replayed[1], names)]
     heads = ["changed alone", *(f"{name}\nin {a}" for name in names), *(f"{name}\nin {b}" for name in names)]
     yield tables.plain("each component alone, in both directions", heads, [ends, *rows])
-    for axis in dict.fromkeys(row.axis for row in one.rows):
-        own = [row for row in one.rows if row.axis == axis]
+    for axis in dict.fromkeys(row.axis for row in answer.rows):
+        own = [row for row in answer.rows if row.axis == axis]
         yield tables.plain(
             f"axis {axis}",
             ["text", "by", *names],
             [[row.text, row.by, *_cells(row.figures, names)] for row in own],
         )
-    if not one.verdicts:
+    if not answer.verdicts:
         yield Text(NOTHING)
-    for verdict in one.verdicts:
-        yield Text(sentence(one, verdict))
+    for verdict in answer.verdicts:
+        yield Text(sentence(answer, verdict))
 
 
-def sentence(one: Blamed, verdict: BlameVerdict) -> str:
+def sentence(answer: Blamed, verdict: BlameVerdict) -> str:
     """The answer for a metric: `spills 980 -> 4472: ptxas 12.9.86 -> 13.0.88`."""
     words = verdict.words
     if [group.names for group in verdict.culprits] == [("ptxas",)]:
-        words = _step(one.rows, verdict) or next(
-            (note for note in one.notes if note.startswith("ptxas ")), words
+        words = _step(answer.rows, verdict) or next(
+            (note for note in answer.notes if note.startswith("ptxas ")), words
         )
     return f"{verdict.metric} {verdict.a} -> {verdict.b}: {words}"
 
 
-def failures(one: Blamed) -> Iterator[str]:
+def failures(answer: Blamed) -> Iterator[str]:
     """Yield a line for everything that could not be read or run."""
-    for flip in one.flips:
+    for flip in answer.flips:
         yield from (_line(text) for text in (flip.in_a, flip.in_b) if isinstance(text, str))
-    for row in one.rows:
+    for row in answer.rows:
         if isinstance(row.figures, str):
             yield _line(row.figures)
         if row.note:
             yield f"{row.by}: {row.note}"
 
 
-def as_json(request: BlameRequest, found: Sequence[Blamed]) -> dict[str, Any]:
+def as_json(request: BlameRequest, answers: Sequence[Blamed]) -> dict[str, Any]:
     """Everything but the texts."""
     return {
         "schema": 1,
@@ -72,20 +72,20 @@ def as_json(request: BlameRequest, found: Sequence[Blamed]) -> dict[str, Any]:
         "from": request.a.label,
         "to": request.b.label,
         "folder": str(request.out),
-        "points": [_point(one) for one in found],
+        "points": [_point(answer) for answer in answers],
     }
 
 
-def _point(one: Blamed) -> dict[str, Any]:
+def _point(answer: Blamed) -> dict[str, Any]:
     return {
-        "point": one.point,
-        "target": one.target,
-        "ends": [dict(figures) for figures in one.ends],
-        "replayed": [dict(figures) for figures in one.replayed],
-        "changed": [_flip(flip) for flip in one.flips],
+        "point": answer.point,
+        "target": answer.target,
+        "ends": [dict(figures) for figures in answer.ends],
+        "replayed": [dict(figures) for figures in answer.replayed],
+        "changed": [_flip(flip) for flip in answer.flips],
         "axes": [
             {"axis": row.axis, "text": row.text, "by": row.by, "note": row.note, **_told(row.figures)}
-            for row in one.rows
+            for row in answer.rows
         ],
         "verdicts": [
             {
@@ -94,15 +94,15 @@ def _point(one: Blamed) -> dict[str, Any]:
                 "b": verdict.b,
                 "decided": verdict.decided,
                 "culprits": [list(group.names) for group in verdict.culprits],
-                "words": sentence(one, verdict),
+                "words": sentence(answer, verdict),
                 "shares": [
                     {"components": list(share.group.names), "from_a": share.from_a, "from_b": share.from_b}
                     for share in verdict.shares
                 ],
             }
-            for verdict in one.verdicts
+            for verdict in answer.verdicts
         ],
-        "notes": list(one.notes),
+        "notes": list(answer.notes),
     }
 
 

@@ -96,20 +96,23 @@ def _value(kind: str, bits: int) -> float:
 def _old_bounds(llir: str) -> str:
     """Launch bounds as metadata, beside the attributes, which older LLVMs pass over."""
     groups = dict(_GROUP.findall(llir))
-    wanted = [
+    annotations = [
         f'!{{ptr {kernel}, !"{name}{suffix}", i32 {number}}}'
         for kernel, group in _KERNEL.findall(llir)
         for name, numbers in _BOUND.findall(groups.get(group, ""))
         for suffix, number in zip(_SUFFIXES.get(name, ("",)), numbers.split(","), strict=False)
     ]
-    if not wanted:
+    if not annotations:
         return llir
     first = max(map(int, _NUMBER.findall(llir)), default=-1) + 1
     there = _ANNOTATIONS.search(llir)
-    nodes = [*filter(None, [there[1] if there else ""]), *(f"!{first + at}" for at in range(len(wanted)))]
+    nodes = [
+        *filter(None, [there[1] if there else ""]),
+        *(f"!{first + at}" for at in range(len(annotations))),
+    ]
     text = _ANNOTATIONS.sub("", llir)
     lines = [f"!nvvm.annotations = !{{{', '.join(nodes)}}}"]
-    lines += [f"!{first + at} = {node}" for at, node in enumerate(wanted)]
+    lines += [f"!{first + at} = {node}" for at, node in enumerate(annotations)]
     return "\n".join([text, *lines, ""])
 
 

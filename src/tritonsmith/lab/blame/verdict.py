@@ -52,7 +52,7 @@ class Share:
     @property
     def words(self) -> str:
         """`38 %`, or `13 to 38 %`."""
-        known = sorted(round(100 * one) for one in (self.from_a, self.from_b) if one is not None)
+        known = sorted(round(100 * share) for share in (self.from_a, self.from_b) if share is not None)
         if not known:
             return "unknown"
         return f"{known[0]} %" if known[0] == known[-1] else f"{known[0]} to {known[-1]} %"
@@ -95,7 +95,7 @@ def decide(
         replayed: by A and by B, step by step as the mixtures of both are made.
         flips: of all groups.
     """
-    a, b = (one.get(metric) for one in ends)
+    a, b = (figures.get(metric) for figures in ends)
     if a == b and a is not None:
         return None
     if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
@@ -108,14 +108,14 @@ def decide(
             if _explains(share, table) and len(share.group.axes) == 1:
                 return BlameVerdict(metric, a, b, (share.group,), share.group.title, shares)
         if shared := _shared(shares, flips, table):
-            words = ", ".join(f"{one.group.title} {one.words}" for one in shared)
-            return BlameVerdict(metric, a, b, tuple(one.group for one in shared), words, shares)
+            words = ", ".join(f"{share.group.title} {share.words}" for share in shared)
+            return BlameVerdict(metric, a, b, tuple(share.group for share in shared), words, shares)
     return BlameVerdict(metric, a, b, (), f"not decided: {'; '.join(_doubts(shares, rest, table))}", shares)
 
 
 def _share(metric: str, replayed: tuple[Figures, Figures], change: float, flip: Flip) -> Share:
-    first, last = (one.get(metric) for one in replayed)
-    changed = (_value(one, metric) for one in (flip.in_a, flip.in_b))
+    first, last = (figures.get(metric) for figures in replayed)
+    changed = (_value(figures, metric) for figures in (flip.in_a, flip.in_b))
     in_a, in_b = changed
     known_a = isinstance(first, (int, float)) and in_a is not None
     known_b = isinstance(last, (int, float)) and in_b is not None
@@ -128,7 +128,7 @@ def _share(metric: str, replayed: tuple[Figures, Figures], change: float, flip: 
 
 def _rest(metric: str, ends: tuple[float, float], replayed: tuple[Figures, Figures]) -> float | None:
     """The share that single steps do not repeat: that of the version of PTX, for one."""
-    known = [_value(one, metric) for one in replayed]
+    known = [_value(figures, metric) for figures in replayed]
     if known[0] is None or known[1] is None:
         return None
     return 1 - (known[1] - known[0]) / (ends[1] - ends[0])
@@ -141,19 +141,19 @@ def _value(figures: Figures | str, metric: str) -> float | None:
 
 def _explains(share: Share, table: Mapping[str, float]) -> bool:
     both = (share.from_a, share.from_b)
-    return all(one is not None and table["low"] <= one <= table["high"] for one in both)
+    return all(explained is not None and table["low"] <= explained <= table["high"] for explained in both)
 
 
 def _shared(shares: Sequence[Share], flips: Sequence[Flip], table: Mapping[str, float]) -> list[Share]:
     """The finest parts that add up, each with the same share in both directions."""
     for parts in partitions(_components(flips)):
-        found = [share for group in parts for share in shares if share.group == group]
-        if len(found) != len(parts) or not all(_agrees(share, table) for share in found):
+        members = [share for group in parts for share in shares if share.group == group]
+        if len(members) != len(parts) or not all(_agrees(share, table) for share in members):
             continue
-        sums = (sum(one.from_a or 0 for one in found), sum(one.from_b or 0 for one in found))
-        culprits = [one for one in found if abs(one.from_a or 0) > table["agree"]]
-        if all(abs(one - 1) <= table["agree"] for one in sums) and all(
-            len(one.group.axes) == 1 for one in culprits
+        sums = (sum(share.from_a or 0 for share in members), sum(share.from_b or 0 for share in members))
+        culprits = [share for share in members if abs(share.from_a or 0) > table["agree"]]
+        if all(abs(total - 1) <= table["agree"] for total in sums) and all(
+            len(share.group.axes) == 1 for share in culprits
         ):
             return culprits
     return []
@@ -168,8 +168,8 @@ def _agrees(share: Share, table: Mapping[str, float]) -> bool:
 def _doubts(shares: Sequence[Share], rest: float | None, table: Mapping[str, float]) -> Iterator[str]:
     """Describe what is known without a culprit: the finest parts that both directions measured."""
     if rest is None or abs(rest) > 1 - table["low"]:
-        told = "an unknown share" if rest is None else f"{round(100 * rest)} %"
-        yield f"{told} of the change is not reproduced step by step"
+        missing = "an unknown share" if rest is None else f"{round(100 * rest)} %"
+        yield f"{missing} of the change is not reproduced step by step"
     by_group = {share.group: share for share in shares}
     together = next(
         (share for share in shares if len(share.group.axes) > 1 and _explains(share, table)), None
@@ -179,10 +179,12 @@ def _doubts(shares: Sequence[Share], rest: float | None, table: Mapping[str, flo
         return
     components = [share.group.parts[0] for share in shares if len(share.group.parts) == 1]
     for parts in partitions(components):
-        found = [by_group[group] for group in parts if group in by_group]
-        if found and all(share.known for share in found):
-            told = ", ".join(f"{one.group.title} {one.words}" for one in found if one.words != "0 %")
-            yield f"{told or 'none of them has an effect alone'}: they depend on each other"
+        members = [by_group[group] for group in parts if group in by_group]
+        if members and all(share.known for share in members):
+            effects = ", ".join(
+                f"{share.group.title} {share.words}" for share in members if share.words != "0 %"
+            )
+            yield f"{effects or 'none of them has an effect alone'}: they depend on each other"
             break
     else:
         yield "not every step can be changed alone"

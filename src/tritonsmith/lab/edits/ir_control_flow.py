@@ -55,8 +55,8 @@ def straighter(source: IrText) -> Iterator[str]:
             for op in region.ops if region.labels else ():
                 for text in _ways(op, region, function.name.partition(".")[0]):
                     line = f"{op.head[: len(op.head) - len(op.head.lstrip())]}{text}\n"
-                    made = apply(source.text, [Edit(op.begin, op.end, line)])
-                    yield reached(made)
+                    shorter = apply(source.text, [Edit(op.begin, op.end, line)])
+                    yield reached(shorter)
 
 
 def merged(source: IrText) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _ways(op: Op, region: Region, dialect: str) -> Iterator[str]:
     targets = list(_targets(op.head))
     if not op.terminator or not targets:
         return
-    returns = (one.head.strip() for one in region.ops if one.name.endswith("return"))
+    returns = (op_before.head.strip() for op_before in region.ops if op_before.name.endswith("return"))
     yield next((text for text in returns if "%" not in text), f"{dialect}.return")
     if len(targets) > 1:
         name = op.name.replace("cond_br", "br")
@@ -92,14 +92,14 @@ def reached(text: str) -> str:
     for function in source.functions():
         for region in function.regions:
             blocks = _blocks(text, region)
-            found, left = {""}, [""]
+            names_reached, left = {""}, [""]
             while left:
                 begin, end = blocks[left.pop()]
                 inside = [op for op in region.ops if begin <= op.begin < end]
                 names = {name for op in inside for name in _TARGET.findall(op.head)}
-                left += sorted(names & set(blocks) - found)
-                found |= names
-            changed += [Edit(*span) for name, span in blocks.items() if name not in found]
+                left += sorted(names & set(blocks) - names_reached)
+                names_reached |= names
+            changed += [Edit(*span) for name, span in blocks.items() if name not in names_reached]
     return apply(text, changed)
 
 
@@ -115,7 +115,7 @@ def _blocks(text: str, region: Region) -> dict[str, tuple[int, int]]:
 
 def parameters(source: IrText) -> tuple[BlockParameter, ...]:
     """Parameters of all blocks of functions."""
-    found = []
+    parameters_found = []
     for function in source.functions():
         for region in function.regions:
             for begin, end in region.labels:
@@ -124,31 +124,33 @@ def parameters(source: IrText) -> tuple[BlockParameter, ...]:
                 place = bracketed(line, label.end()) if label else None
                 if not label or not place:
                     continue
-                for number, one in enumerate(brackets.split(line[place[0] : place[1]], ",")):
-                    name, kind = (part.strip() for part in one.partition(":")[::2])
-                    found.append(BlockParameter(function, label[1], begin, number, name, kind))
-    return tuple(found)
+                for number, parameter in enumerate(brackets.split(line[place[0] : place[1]], ",")):
+                    name, kind = (part.strip() for part in parameter.partition(":")[::2])
+                    parameters_found.append(BlockParameter(function, label[1], begin, number, name, kind))
+    return tuple(parameters_found)
 
 
 def without_parameters(source: IrText, gone: Sequence[BlockParameter]) -> str | None:
     """The text without some parameters: who used one uses a new argument of the function."""
     text, changed = source.text, []
     added: dict[Op, list[str]] = defaultdict(list)
-    for number, one in enumerate(gone):
+    for number, parameter in enumerate(gone):
         fresh = f"%given{number}"
         while uses(fresh).search(text):
             fresh += "_"
-        (region,) = one.function.regions
-        used = list(uses(one.name).finditer(text, text.index("\n", one.begin), region.end))
+        (region,) = parameter.function.regions
+        used = list(uses(parameter.name).finditer(text, text.index("\n", parameter.begin), region.end))
         changed += [Edit(match.start(), match.end(), fresh) for match in used]
         if used:
-            added[one.function].append(f"{fresh}: {one.type}")
+            added[parameter.function].append(f"{fresh}: {parameter.type}")
     every = parameters(source)
-    blocks = dict.fromkeys((one.function, one.label, one.begin) for one in gone)
+    blocks = dict.fromkeys((parameter.function, parameter.label, parameter.begin) for parameter in gone)
     for function, label, begin in blocks:
-        numbers = {one.number for one in gone if one.begin == begin}
-        mine = [one for one in every if one.begin == begin]
-        kept = [f"{one.name}: {one.type}" for one in mine if one.number not in numbers]
+        numbers = {parameter.number for parameter in gone if parameter.begin == begin}
+        mine = [parameter for parameter in every if parameter.begin == begin]
+        kept = [
+            f"{parameter.name}: {parameter.type}" for parameter in mine if parameter.number not in numbers
+        ]
         line = text[begin : text.index("\n", begin)]
         head = f"{label}({', '.join(kept)}):" if kept else f"{label}:"
         changed.append(Edit(begin, begin + len(line), head))
@@ -169,9 +171,9 @@ def _in_branches(function: Op, label: str, numbers: set[int], changed: list[Edit
             if not re.match(re.escape(label) + r"(?![\w$.\-])", op.head[first:last]):
                 continue
             begin, end = op.begin + first, op.begin + last
-            mine = [one for one in left if begin <= one.begin < end]
-            left = [one for one in left if one not in mine]
-            moved = [Edit(one.begin - begin, one.end - begin, one.text) for one in mine]
+            mine = [edit for edit in left if begin <= edit.begin < end]
+            left = [edit for edit in left if edit not in mine]
+            moved = [Edit(edit.begin - begin, edit.end - begin, edit.text) for edit in mine]
             yield Edit(begin, end, _fewer(apply(op.head[first:last], moved), numbers))
     yield from left
 
@@ -183,7 +185,7 @@ def _fewer(target: str, numbers: set[int]) -> str:
         return target
     values, _, kinds = target[place[0] : place[1]].partition(" : ")
     left = [
-        [one for number, one in enumerate(brackets.split(part, ",")) if number not in numbers]
+        [operand for number, operand in enumerate(brackets.split(part, ",")) if number not in numbers]
         for part in (values, kinds)
     ]
     head = target[: place[0] - 1]
@@ -221,7 +223,7 @@ def loop(op: Op) -> Loop | None:
     match = _FOR.fullmatch(op.head.rstrip())
     if match is None:
         return None
-    pairs = [one.partition("=") for one in brackets.split(match["pairs"], ",")] if match["carried"] else []
+    pairs = [pair.partition("=") for pair in brackets.split(match["pairs"], ",")] if match["carried"] else []
     kinds = brackets.split(match["types"], ",") if match["carried"] else []
     if len(pairs) != len(kinds):
         return None
@@ -232,14 +234,14 @@ def loop(op: Op) -> Loop | None:
 def unwrapped(source: IrText) -> Iterator[str]:
     """For each loop and each side of a choice: the text with the body alone, run once."""
     for op in source.ops():
-        if found := loop(op):
-            values = {found.match["iv"]: found.match["lb"], **dict(found.pairs)}
-            if made := _inlined(source, op, op.regions[0], values):
-                yield made
+        if for_loop := loop(op):
+            values = {for_loop.match["iv"]: for_loop.match["lb"], **dict(for_loop.pairs)}
+            if text := _inlined(source, op, op.regions[0], values):
+                yield text
         elif op.name == "scf.if":
             for region in op.regions:
-                if made := _inlined(source, op, region, {}):
-                    yield made
+                if text := _inlined(source, op, region, {}):
+                    yield text
 
 
 def _inlined(source: IrText, op: Op, region: Region, values: dict[str, str]) -> str | None:
@@ -248,25 +250,25 @@ def _inlined(source: IrText, op: Op, region: Region, values: dict[str, str]) -> 
         return None
     text = source.text
     last = region.ops[-1] if region.ops and region.ops[-1].name == "scf.yield" else None
-    given = _operands(last) if last else []
-    if len(given) != sum(count for _, count in op.results):
+    yielded = _operands(last) if last else []
+    if len(yielded) != sum(count for _, count in op.results):
         return None
     body = text[region.begin : last.begin if last else region.end]
     around = text[: op.begin] + text[op.end :]
-    number = max((int(one) for one in _FRESH.findall(text)), default=-1) + 1
+    number = max((int(digits) for digits in _FRESH.findall(text)), default=-1) + 1
     names = dict(values)
     for inner in region.ops:
         for name, _ in inner.results:
             if uses(name).search(around):
                 names[name] = f"%in{number}"
                 number += 1
-    body, given = _renamed(body, names), [_renamed(one, names) for one in given]
+    body, yielded = _renamed(body, names), [_renamed(value, names) for value in yielded]
     begin, end = scope(op)
     changed = [Edit(op.begin, op.end, body)]
     first = 0
     for name, count in op.results:
         changed += [
-            Edit(match.start(), match.end(), given[first + int(match[1] or 0)])
+            Edit(match.start(), match.end(), yielded[first + int(match[1] or 0)])
             for match in uses(name).finditer(text, begin, end)
             if not op.begin <= match.start() < op.end
         ]
@@ -277,29 +279,29 @@ def _inlined(source: IrText, op: Op, region: Region, values: dict[str, str]) -> 
 def lighter(source: IrText) -> Iterator[str]:
     """For each value that a loop carries along: the text in which it keeps what it begins with."""
     for op in source.ops():
-        if found := loop(op):
-            for number in reversed(range(len(found.pairs))):
-                if made := _without(source, found, number):
-                    yield made
+        if for_loop := loop(op):
+            for number in reversed(range(len(for_loop.pairs))):
+                if text := _without(source, for_loop, number):
+                    yield text
 
 
-def _without(source: IrText, found: Loop, number: int) -> str | None:
-    op, text = found.op, source.text
+def _without(source: IrText, for_loop: Loop, number: int) -> str | None:
+    op, text = for_loop.op, source.text
     region = op.regions[0]
     last = region.ops[-1] if region.ops else None
     if last is None or last.name != "scf.yield" or len(op.results) != 1:
         return None
-    given = _operands(last)
-    (result, count), (name, start) = op.results[0], found.pairs[number]
-    if not len(given) == count == len(found.pairs):
+    yielded = _operands(last)
+    (result, count), (name, start) = op.results[0], for_loop.pairs[number]
+    if not len(yielded) == count == len(for_loop.pairs):
         return None
-    rest = [one for at, one in enumerate(found.pairs) if at != number]
-    kinds = [one for at, one in enumerate(found.types) if at != number]
-    kept = [one for at, one in enumerate(given) if at != number]
+    rest = [pair for at, pair in enumerate(for_loop.pairs) if at != number]
+    kinds = [kind for at, kind in enumerate(for_loop.types) if at != number]
+    kept = [value for at, value in enumerate(yielded) if at != number]
     left = f"{result}{f':{count - 1}' if count > 2 else ''} = " if rest else ""  # noqa: PLR2004 - two: one is left
-    match = found.match
+    match = for_loop.match
     core = op.head[match.end("results") : match.start("carried")]
-    pairs = ", ".join(f"{one} = {other}" for one, other in rest)
+    pairs = ", ".join(f"{name_inside} = {other}" for name_inside, other in rest)
     carried = f" iter_args({pairs}) -> ({', '.join(kinds)})" if rest else ""
     head = f"{_indent(op.head)}{left}{core}{carried}{match['rest']} "
     body = text[region.begin : last.begin]
@@ -323,7 +325,7 @@ def _operands(op: Op) -> list[str]:
     """Return the operands of an `scf.yield`."""
     text = op.head.strip().removeprefix("scf.yield").strip()
     text = brackets.split(text, " : ")[0]
-    return [one for one in brackets.split(text, ",") if one]
+    return [operand for operand in brackets.split(text, ",") if operand]
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:

@@ -62,7 +62,7 @@ class Cutter:
         added = [argument(self._source.text, function, texts) for function, texts in arguments.items()]
         if None in added:
             return None
-        return apply(self._source.text, [*spans, *renamed, *(one for one in added if one)])
+        return apply(self._source.text, [*spans, *renamed, *(edit for edit in added if edit)])
 
     def _patch(self, gone: set[Op]) -> tuple[set[Op] | None, dict[Op, list[str]], list[Edit]]:
         """Operations that have to go too, or None; new arguments of functions; uses that change."""
@@ -100,10 +100,10 @@ class Cutter:
 
     def _covered(self, op: Op, gone: set[Op]) -> bool:
         """Report whether an operation is inside one of these."""
-        one = self._parents.get(op)
-        while one is not None and one not in gone:
-            one = self._parents.get(one)
-        return one is not None
+        around = self._parents.get(op)
+        while around is not None and around not in gone:
+            around = self._parents.get(around)
+        return around is not None
 
     def _uses(self, op: Op) -> Iterable[tuple[int, _Use]]:
         """Yield the uses of an operation's results: the result's number, and the place."""
@@ -121,18 +121,18 @@ class Cutter:
         return self._types[op]
 
     def _function(self, op: Op) -> Op | None:
-        one: Op | None = op
-        while one is not None and not one.function:
-            one = self._parents.get(one)
-        return one
+        around: Op | None = op
+        while around is not None and not around.function:
+            around = self._parents.get(around)
+        return around
 
     def _at(self, offset: int) -> Op | None:
         """The innermost operation that has this place in its own text."""
         at = bisect_right(self._begins, offset) - 1
-        one: Op | None = self._ops[at] if at >= 0 else None
-        while one is not None and offset >= one.end:
-            one = self._parents.get(one)
-        return one
+        around: Op | None = self._ops[at] if at >= 0 else None
+        while around is not None and offset >= around.end:
+            around = self._parents.get(around)
+        return around
 
 
 def arguments(text: str, function: Op) -> tuple[int, int] | None:
@@ -143,11 +143,11 @@ def arguments(text: str, function: Op) -> tuple[int, int] | None:
 
 def argument(text: str, function: Op, added: Sequence[str]) -> Edit | None:
     """The change that gives a function more arguments; None if it has no list of them."""
-    found = arguments(text, function)
-    if found is None:
+    place = arguments(text, function)
+    if place is None:
         return None
-    comma = ", " if text[found[0] : found[1]].strip() else ""
-    return Edit(found[1], found[1], comma + ", ".join(added))
+    comma = ", " if text[place[0] : place[1]].strip() else ""
+    return Edit(place[1], place[1], comma + ", ".join(added))
 
 
 def _within(offset: int, begins: Sequence[int], spans: Sequence[tuple[int, int]]) -> bool:
@@ -167,7 +167,7 @@ class Edit:
 def apply(text: str, edits: Iterable[Edit]) -> str:
     """The text with all edits made; one that lies in another goes with it."""
     parts, at = [], 0
-    for edit in sorted(set(edits), key=lambda one: (one.begin, -one.end)):
+    for edit in sorted(set(edits), key=lambda edit: (edit.begin, -edit.end)):
         if edit.begin < at:
             continue
         parts += [text[at : edit.begin], edit.text]
@@ -178,8 +178,8 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
 def result_types(op: Op, text: str) -> tuple[str, ...] | None:
     """Types of all results of an operation, in order; None if the text of the source does not tell."""
     count = sum(number for _, number in op.results)
-    found = list(_results(op, text))
-    return tuple(found) if len(found) == count and all(found) else None
+    types = list(_results(op, text))
+    return tuple(types) if len(types) == count and all(types) else None
 
 
 def _results(op: Op, text: str) -> Iterator[str]:
@@ -189,17 +189,17 @@ def _results(op: Op, text: str) -> Iterator[str]:
         yield f"!{op.name.partition('.')[0]}.async.token"
         return
     tail = text[op.regions[-1].end : op.end].lstrip(" })") if op.regions else op.head
-    said = _said(tail) or (_said(op.head.rstrip().removesuffix("(")) if op.regions else "")
-    if not said:
+    stated = _said(tail) or (_said(op.head.rstrip().removesuffix("(")) if op.regions else "")
+    if not stated:
         if op.name == "arith.constant":  # true, false
             yield "i1"
         return
-    *_, last = brackets.split(said, "->")
+    *_, last = brackets.split(stated, "->")
     *_, last = brackets.split(last, " to ")
     if last.startswith("(") and last.endswith(")"):
         last = last[1:-1]
-    types = [_spelled(one, op) for one in brackets.split(last, ",")]
-    if "->" in said and brackets.split(said, "->")[-1] != said:
+    types = [_spelled(spelling, op) for spelling in brackets.split(last, ",")]
+    if "->" in stated and brackets.split(stated, "->")[-1] != stated:
         yield from types[:count]
     elif kind in _COMPARES:
         yield _boolean(types[0])
@@ -260,10 +260,10 @@ def without_aliases(source: IrText) -> str:
     """The text without the aliases that nobody names."""
     text = source.text
     while True:
-        found = parse_aliases(text)
+        aliases = parse_aliases(text)
         unused = [
             Edit(begin, end)
-            for begin, end, name in found
+            for begin, end, name in aliases
             if not re.search(re.escape(name) + r"(?![\w$.\-])", text[:begin] + text[end:])
         ]
         if not unused:
@@ -280,7 +280,7 @@ def parse_aliases(text: str) -> Iterator[tuple[int, int, str]]:
 
 def unused_arguments(source: IrText) -> tuple[Piece, ...]:
     """Arguments of functions that nothing in them uses."""
-    found = []
+    unused = []
     for function in source.functions():
         place = arguments(source.text, function)
         if place is None or not function.regions:
@@ -289,8 +289,8 @@ def unused_arguments(source: IrText) -> tuple[Piece, ...]:
         for piece in _pieces(source.text, *place):
             name = re.match(r"\s*(%[\w$.\-]+)", source.text[piece.begin : piece.end])
             if name and not uses(name[1]).search(body):
-                found.append(piece)
-    return tuple(found)
+                unused.append(piece)
+    return tuple(unused)
 
 
 def attributes(source: IrText) -> tuple[Piece, ...]:
@@ -324,10 +324,10 @@ def _pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
 
 def without_pieces(source: IrText, gone: Sequence[Piece]) -> str:
     """The text without some pieces."""
-    changed, cut = [], {one.begin for one in gone}
-    for group, outer in dict.fromkeys((one.group, one.outer) for one in gone):
+    changed, cut = [], {piece.begin for piece in gone}
+    for group, outer in dict.fromkeys((piece.group, piece.outer) for piece in gone):
         every = list(_pieces(source.text, *group))
-        kept = [source.text[one.begin : one.end] for one in every if one.begin not in cut]
+        kept = [source.text[piece.begin : piece.end] for piece in every if piece.begin not in cut]
         if outer and not kept:
             changed.append(Edit(outer[0] - (source.text[outer[0] - 1] == " "), outer[1]))
         else:

@@ -18,11 +18,11 @@ def keywords(text: str) -> list[int]:
     """Numbers of the keyword arguments of calls, and of decorators other than the one that makes a kernel."""
     _, nodes = python_statements.parsed(text)
     own = {
-        id(one)
+        id(decorator)
         for node in nodes
         if isinstance(node, ast.FunctionDef)
-        for one in node.decorator_list
-        if _word(one) != _JIT
+        for decorator in node.decorator_list
+        if _word(decorator) != _JIT
     }
     return [number for number, node in enumerate(nodes) if isinstance(node, ast.keyword) or id(node) in own][
         ::-1
@@ -46,8 +46,8 @@ def simpler(text: str, begin: int) -> Iterator[Place]:
     }
     for number, node in enumerate(nodes):
         if number >= begin and isinstance(node, ast.expr) and id(node) not in kept:
-            for one in _simpler(node, modules):
-                yield number, python_statements.replaced(text, {number: one})
+            for expression in _simpler(node, modules):
+                yield number, python_statements.replaced(text, {number: expression})
 
 
 def constants(text: str, begin: int) -> Iterator[Place]:
@@ -65,8 +65,8 @@ def smaller(value: object) -> tuple[int | float, ...]:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ()
     if isinstance(value, float):
-        return tuple(one for one in (0.0, 1.0) if value not in (one, 0))
-    return tuple(one for one in dict.fromkeys((0, 1, value // 2)) if one < value)
+        return tuple(number for number in (0.0, 1.0) if value not in (number, 0))
+    return tuple(number for number in dict.fromkeys((0, 1, value // 2)) if number < value)
 
 
 def _kept(module: ast.Module) -> set[int]:
@@ -80,7 +80,7 @@ def _kept(module: ast.Module) -> set[int]:
             whole += [node.annotation]
         elif isinstance(node, ast.JoinedStr):
             whole += node.values
-        kept |= {id(part) for one in whole if one for part in ast.walk(one)}
+        kept |= {id(part) for root in whole if root for part in ast.walk(root)}
         if isinstance(node, ast.Call):
             kept |= {id(node.func)}
         elif isinstance(node, ast.Attribute):
@@ -134,11 +134,11 @@ def _word(decorator: ast.expr) -> str:
 
 def unused_parameters(text: str, function: str) -> list[str]:
     """Parameters that a function does not use."""
-    found = python_statements.kernel_of(ast.parse(text), function)
-    if not found:
+    head = python_statements.kernel_of(ast.parse(text), function)
+    if not head:
         return []
-    used = {node.id for part in found.body for node in ast.walk(part) if isinstance(node, ast.Name)}
-    return [one.arg for one in _plain(found.args) if one.arg not in used]
+    used = {node.id for part in head.body for node in ast.walk(part) if isinstance(node, ast.Name)}
+    return [parameter.arg for parameter in _plain(head.args) if parameter.arg not in used]
 
 
 def without_parameters(text: str, function: str, names: Sequence[str]) -> str | None:
@@ -153,24 +153,26 @@ def with_values(text: str, function: str, values: Mapping[str, ast.expr]) -> str
 
 def _changed(text: str, function: str, names: Sequence[str], values: Mapping[str, ast.expr]) -> str | None:
     module = ast.parse(text)
-    found = python_statements.kernel_of(module, function)
-    if not found:
+    head = python_statements.kernel_of(module, function)
+    if not head:
         return None
-    for node in [one for part in found.body for one in ast.walk(part)]:
+    for node in [inner for part in head.body for inner in ast.walk(part)]:
         if isinstance(node, ast.Name) and node.id in values and not isinstance(node.ctx, ast.Load):
             return None
-    order = [one.arg for one in _plain(found.args)]
-    positional = order[: len(order) - len(found.args.kwonlyargs)]
-    found.body = [python_statements.named(part, values) for part in found.body]
-    _drop(found.args, names)
+    order = [parameter.arg for parameter in _plain(head.args)]
+    positional = order[: len(order) - len(head.args.kwonlyargs)]
+    head.body = [python_statements.named(part, values) for part in head.body]
+    _drop(head.args, names)
     for call in ast.walk(module):
         if isinstance(call, ast.Call) and _called(call) == function:
-            if any(isinstance(one, ast.Starred) for one in call.args) or not all(
-                one.arg for one in call.keywords
+            if any(isinstance(argument, ast.Starred) for argument in call.args) or not all(
+                keyword.arg for keyword in call.keywords
             ):
                 return None
-            call.args = [one for name, one in zip(positional, call.args, strict=False) if name not in names]
-            call.keywords = [one for one in call.keywords if one.arg not in names]
+            call.args = [
+                argument for name, argument in zip(positional, call.args, strict=False) if name not in names
+            ]
+            call.keywords = [keyword for keyword in call.keywords if keyword.arg not in names]
     return python_statements.text_of(module, text)
 
 
@@ -178,13 +180,16 @@ def _drop(arguments: ast.arguments, names: Container[str]) -> None:
     plain = [*arguments.posonlyargs, *arguments.args]
     lacking: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
     paired = zip(plain, [*lacking, *arguments.defaults], strict=True)
-    left = [(one, default) for one, default in paired if one.arg not in names]
-    arguments.posonlyargs = [one for one in arguments.posonlyargs if one.arg not in names]
-    arguments.args = [one for one in arguments.args if one.arg not in names]
+    left = [(parameter, default) for parameter, default in paired if parameter.arg not in names]
+    arguments.posonlyargs = [parameter for parameter in arguments.posonlyargs if parameter.arg not in names]
+    arguments.args = [parameter for parameter in arguments.args if parameter.arg not in names]
     arguments.defaults = [default for _, default in left if default]
     keyword = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    stay = [(one, default) for one, default in keyword if one.arg not in names]
-    arguments.kwonlyargs, arguments.kw_defaults = [one for one, _ in stay], [default for _, default in stay]
+    stay = [(parameter, default) for parameter, default in keyword if parameter.arg not in names]
+    arguments.kwonlyargs, arguments.kw_defaults = (
+        [parameter for parameter, _ in stay],
+        [default for _, default in stay],
+    )
 
 
 def _plain(arguments: ast.arguments) -> list[ast.arg]:

@@ -50,7 +50,7 @@ def removable(text: str, kernel: str, *, top: bool = False) -> list[int]:
     module, nodes = parsed(text)
     kept = kernel_of(module, kernel)
     here = set(map(id, module.body))
-    found = [
+    numbers = [
         number
         for number, node in enumerate(nodes)
         if isinstance(node, ast.stmt)
@@ -58,7 +58,7 @@ def removable(text: str, kernel: str, *, top: bool = False) -> list[int]:
         and node is not kept
         and (id(node) in here or not top)
     ]
-    return found[::-1]
+    return numbers[::-1]
 
 
 def unwrapped(text: str, begin: int) -> Iterator[Place]:
@@ -116,9 +116,9 @@ def copies(text: str) -> Iterator[str | None]:
     module, nodes = parsed(text)
     for function in functions(module):
         inside = set(ast.walk(function))
-        names = [one for one in nodes if one in inside and isinstance(one, ast.Name)]
-        bound = [one.id for one in names if not isinstance(one.ctx, ast.Load)]
-        bound += [one.arg for one in inside if isinstance(one, ast.arg)]
+        names = [inner for inner in nodes if inner in inside and isinstance(inner, ast.Name)]
+        bound = [inner.id for inner in names if not isinstance(inner.ctx, ast.Load)]
+        bound += [inner.arg for inner in inside if isinstance(inner, ast.arg)]
         first: dict[str, ast.expr] = {}
         for number, node in enumerate(nodes):
             target, value = _assignment(node) if node in inside else ("", None)
@@ -128,11 +128,11 @@ def copies(text: str) -> Iterator[str | None]:
                 same = first.setdefault(ast.dump(value), ast.Name(target, ast.Load()))
                 stands = value if isinstance(value, (ast.Name, ast.Constant)) else same
                 if not (isinstance(stands, ast.Name) and stands.id == target):
-                    uses = [one for one in names if one.id == target and isinstance(one.ctx, ast.Load)]
-                    yield replaced(text, {number: None, **{nodes.index(one): stands for one in uses}})
+                    uses = [name for name in names if name.id == target and isinstance(name.ctx, ast.Load)]
+                    yield replaced(text, {number: None, **{nodes.index(name): stands for name in uses}})
             elif isinstance(value, ast.Name) and value.id in bound and value.id != target:
-                uses = [one for one in names if one.id == target]
-                renamed = {nodes.index(one): ast.Name(value.id, one.ctx) for one in uses}
+                uses = [name for name in names if name.id == target]
+                renamed = {nodes.index(name): ast.Name(value.id, name.ctx) for name in uses}
                 yield replaced(text, {**renamed, number: None})
 
 
@@ -153,26 +153,33 @@ def parsed(text: str) -> tuple[ast.Module, list[ast.AST]]:
     while waiting:
         node = waiting.pop()
         nodes.append(node)
-        children = [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr_context)]
+        children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
         waiting += children[::-1]
     return tree, nodes
 
 
 def kernel_of(tree: ast.Module, name: str) -> ast.FunctionDef | None:
     """A function of the module; None if there is none."""
-    return next((one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name), None)
+    return next(
+        (
+            statement
+            for statement in tree.body
+            if isinstance(statement, ast.FunctionDef) and statement.name == name
+        ),
+        None,
+    )
 
 
 def functions(tree: ast.Module) -> list[ast.FunctionDef]:
     """The functions of the module, in order."""
-    return [one for one in tree.body if isinstance(one, ast.FunctionDef)]
+    return [statement for statement in tree.body if isinstance(statement, ast.FunctionDef)]
 
 
 def replaced(text: str, new: Mapping[int, Replacement]) -> str | None:
     """The text with other nodes at some numbers; None if that is no Python, or names what it lacks."""
     tree, nodes = parsed(text)
-    made = _Replacer({id(nodes[number]): one for number, one in new.items()}).visit(tree)
-    return text_of(made, text)
+    edited = _Replacer({id(nodes[number]): node for number, node in new.items()}).visit(tree)
+    return text_of(edited, text)
 
 
 def without(text: str, numbers: Sequence[int]) -> str | None:
@@ -206,17 +213,19 @@ def unbound(text: str) -> frozenset[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = symtable.symtable(text, "candidate", "exec")
-    bound = {one.get_name() for one in module.get_symbols() if one.is_assigned() or one.is_imported()}
+    bound = {
+        symbol.get_name() for symbol in module.get_symbols() if symbol.is_assigned() or symbol.is_imported()
+    }
     waiting, read = [module], set[str]()
     while waiting:
         scope = waiting.pop()
         waiting += scope.get_children()
         read |= {
-            one.get_name()
-            for one in scope.get_symbols()
-            if one.is_referenced() and (one.is_global() or scope is module)
+            symbol.get_name()
+            for symbol in scope.get_symbols()
+            if symbol.is_referenced() and (symbol.is_global() or scope is module)
         }
-        bound |= {one.get_name() for one in scope.get_symbols() if one.is_declared_global()}
+        bound |= {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_declared_global()}
     if _STAR.search(text):
         return frozenset()  # it may bind anything
     return frozenset(read - bound - _BUILTINS - _MODULE)
@@ -232,8 +241,8 @@ class _Replacer(ast.NodeTransformer):
 
 def named(node: ast.stmt, values: Mapping[str, ast.expr]) -> ast.stmt:
     """A statement with expressions in the place of names that it reads, and names of those that it binds."""
-    made: ast.stmt = _Renamer(values).visit(node)
-    return made
+    renamed: ast.stmt = _Renamer(values).visit(node)
+    return renamed
 
 
 class _Renamer(ast.NodeTransformer):
@@ -253,20 +262,20 @@ def inlined(text: str) -> Iterator[str | None]:
     Only of a function that returns at its end: then its statements do in the place of the call.
     """
     module, nodes = parsed(text)
-    known = {one.name: one for one in functions(module) if _simple(one)}
+    known = {function.name: function for function in functions(module) if _simple(function)}
     for number, node in enumerate(nodes):
         call = getattr(node, "value", None)
         if not isinstance(node, (ast.Expr, ast.Assign, ast.Return)) or not isinstance(call, ast.Call):
             continue
         helper = known.get(call.func.id) if isinstance(call.func, ast.Name) else None
-        caller = next((one for one in functions(module) if node in set(ast.walk(one))), None)
+        caller = next((function for function in functions(module) if node in set(ast.walk(function))), None)
         if not helper or not caller or caller is helper:
             continue
         body = _body(helper, call, node, _names(caller))
         if body is None:
             continue
         new: dict[int, Replacement] = {number: body}
-        uses = [one for one in nodes if isinstance(one, ast.Name) and one.id == helper.name]
+        uses = [name for name in nodes if isinstance(name, ast.Name) and name.id == helper.name]
         if len(uses) == 1:
             new[nodes.index(helper)] = None
         yield replaced(text, new)
@@ -285,28 +294,28 @@ def _body(
     helper: ast.FunctionDef, call: ast.Call, node: ast.Expr | ast.Assign | ast.Return, taken: set[str]
 ) -> list[ast.stmt] | None:
     """The statements that do what a call does."""
-    given = _given(helper, call)
-    if given is None:
+    arguments = _given(helper, call)
+    if arguments is None:
         return None
-    body = [copy.deepcopy(one) for one in helper.body]
+    body = [copy.deepcopy(statement) for statement in helper.body]
     stored = {
-        one.id
+        inner.id
         for part in body
-        for one in ast.walk(part)
-        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+        for inner in ast.walk(part)
+        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load)
     }
     values: dict[str, ast.expr] = {}
     before: list[ast.stmt] = []
-    for name, (value, constant) in given.items():
+    for name, (value, constant) in arguments.items():
         if name not in stored and (constant or isinstance(value, (ast.Name, ast.Constant, ast.Attribute))):
             values[name] = value
         else:
             fresh = _fresh(name, taken)
             values[name] = ast.Name(fresh, ast.Load())
             before.append(ast.Assign([ast.Name(fresh, ast.Store())], value))
-    for name in sorted(stored - set(given)):
+    for name in sorted(stored - set(arguments)):
         values[name] = ast.Name(_fresh(name, taken), ast.Load())
-    body = [*before, *(named(one, values) for one in body)]
+    body = [*before, *(named(statement, values) for statement in body)]
     last = body[-1]
     result = last.value if isinstance(last, ast.Return) else None
     if isinstance(last, ast.Return):
@@ -318,27 +327,31 @@ def _body(
 
 def _given(helper: ast.FunctionDef, call: ast.Call) -> dict[str, tuple[ast.expr, bool]] | None:
     """Each parameter's argument, and whether it is a constant of the compile; None if one cannot be told."""
-    if any(isinstance(one, ast.Starred) for one in call.args) or not all(one.arg for one in call.keywords):
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or not all(
+        argument.arg for argument in call.keywords
+    ):
         return None
     heads = [*helper.args.posonlyargs, *helper.args.args]
     lacking: list[ast.expr | None] = [None] * (len(heads) - len(helper.args.defaults))
     known: dict[str, ast.expr | None] = {
-        one.arg: default for one, default in zip(heads, [*lacking, *helper.args.defaults], strict=True)
+        parameter.arg: default
+        for parameter, default in zip(heads, [*lacking, *helper.args.defaults], strict=True)
     }
     known |= {
-        one.arg: default for one, default in zip(helper.args.kwonlyargs, helper.args.kw_defaults, strict=True)
+        parameter.arg: default
+        for parameter, default in zip(helper.args.kwonlyargs, helper.args.kw_defaults, strict=True)
     }
     if len(call.args) > len(heads):
         return None
-    known |= {one.arg: value for one, value in zip(heads, call.args, strict=False)}
-    known |= {one.arg: one.value for one in call.keywords if one.arg}
+    known |= {parameter.arg: value for parameter, value in zip(heads, call.args, strict=False)}
+    known |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     constants = {
-        one.arg
-        for one in [*heads, *helper.args.kwonlyargs]
-        if one.annotation and "constexpr" in ast.unparse(one.annotation)
+        parameter.arg
+        for parameter in [*heads, *helper.args.kwonlyargs]
+        if parameter.annotation and "constexpr" in ast.unparse(parameter.annotation)
     }
-    found = {name: (value, name in constants) for name, value in known.items() if value is not None}
-    return found if len(found) == len(heads) + len(helper.args.kwonlyargs) else None
+    bound = {name: (value, name in constants) for name, value in known.items() if value is not None}
+    return bound if len(bound) == len(heads) + len(helper.args.kwonlyargs) else None
 
 
 def _fresh(name: str, taken: set[str]) -> str:

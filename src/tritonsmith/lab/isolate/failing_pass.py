@@ -247,15 +247,15 @@ def isolate(
             f"list all passes: {command('passes.list', index.folder)}",
         ]
         raise SmithError(f"no pass of {kernel.name} failed in this dump", where=index.folder, hints=hints)
-    seen = run.look(index, kernel, tool, space, options)
-    links = _until(seen)
+    passes = run.look(index, kernel, tool, space, options)
+    links = _until(passes)
     recorded = recorded_failure(kernel)
     ways: dict[int, PassRunner | str] = {}
 
     def runnable(first: PassLink) -> bool:
         number = first.dump.number
         if number not in ways:
-            ways[number] = way(seen, links[links.index(first) :], tool, space)
+            ways[number] = way(passes, links[links.index(first) :], tool, space)
         return not isinstance(ways[number], str)
 
     space.claim()
@@ -266,7 +266,7 @@ def isolate(
     baseline = Observation(Verdict.BAD, str(recorded), failure=recorded)
     with (
         experiment.kept(folder, key, space, "passes.isolate", baseline, rules, silent=silent) as notes,
-        closing(PipelineEndTests(seen, ways, recorded, folder)) as tests,
+        closing(PipelineEndTests(passes, ways, recorded, folder)) as tests,
     ):
         answer = experiment.run(search(links, runnable), tests, notes, lambda _name, _observation: None)
         if answer is None:
@@ -276,7 +276,7 @@ def isolate(
         assert isinstance(chosen, PassRunner)  # noqa: S101 - it was run
         assert test.failure is not None  # noqa: S101 - it failed
         isolated = Isolated(
-            seen,
+            passes,
             end.links,
             chosen,
             tests.text(end),
@@ -284,7 +284,7 @@ def isolate(
             test.failure,
             recorded,
             end.stripped,
-            seen.notes if len(end.links) == 1 else (*seen.notes, _TOGETHER),
+            passes.notes if len(end.links) == 1 else (*passes.notes, _TOGETHER),
         )
         notes.end(str(test.failure))
     return isolated, notes

@@ -49,8 +49,8 @@ class About:
 
 def about(isolated: Isolated, tool: Replayer) -> About:
     """Collect the facts about a failure."""
-    found = installed_tritons.of_python(tool.python) if tool.python else None
-    version = (found.version if found else "") or isolated.seen.index.triton
+    installed = installed_tritons.of_python(tool.python) if tool.python else None
+    version = (installed.version if installed else "") or isolated.seen.index.triton
     checkout, commit, python = _checkout(tool), "", ""
     if checkout:
         version = checkout.version if tool.opt else version
@@ -88,10 +88,10 @@ def _editable(tool: Replayer) -> Path | None:
 
 def _llvm(tool: Replayer) -> str:
     if tool.opt:
-        said = re.search(r"LLVM version (\S+)", capture((str(tool.opt), "--version")) or "")
-        found = _checkout(tool)
-        pin = f"pinned at {found.pins[0].commit}" if found and found.pins else ""
-        return ", ".join(filter(None, (said[1] if said else "", pin)))
+        version = re.search(r"LLVM version (\S+)", capture((str(tool.opt), "--version")) or "")
+        checkout = _checkout(tool)
+        pin = f"pinned at {checkout.pins[0].commit}" if checkout and checkout.pins else ""
+        return ", ".join(filter(None, (version[1] if version else "", pin)))
     code = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('triton').origin))"
     package = capture((str(tool.python.absolute()), "-c", code), cwd=_NOWHERE) if tool.python else ""
     for path in libtriton.find(Path(package)) if package else ():

@@ -145,12 +145,12 @@ def execute(
         for target, point, row in zip(
             asked.targets, base.points, measure.of_manifest(base).rows, strict=True
         ):
-            names = [f"{one['pass']}#{one['number']}" for one in point.passes or ()]
+            names = [f"{pass_run['pass']}#{pass_run['number']}" for pass_run in point.passes or ()]
             if not names:
                 raise FactError("no pass of this Triton could be counted", where=where.python)
             cuts = [PassCut(f"{point.id} without {name}", Surgery(skip=(name,))) for name in names]
-            wanted = replace(counting(asked), targets=(target,))
-            observations = cut(wanted, where, folder / folder_name(point.id), cuts, notes, silent=silent)
+            for_target = replace(counting(asked), targets=(target,))
+            observations = cut(for_target, where, folder / folder_name(point.id), cuts, notes, silent=silent)
             passes = tuple(_results(point, row, code_of(base, point), observations))
             kernel = asked.name or base.kernel
             knockouts.append(Knockout(kernel, str(target), base.triton, row, point.seconds, passes, folder))
@@ -210,10 +210,10 @@ def cut(
             request = replace(asked, variants=tuple(change.surgery for change in portion))
             # By the place among all, so that a run that goes on leaves what the one before has made.
             place = folder / str(cuts.index(portion[0]))
-            made = run.compile_all(request, where, place, silent=True)
-            if len(made.points) != len(portion):
-                raise SmithError("the compiler gave no result for some of the passes", where=made.folder)
-            yield from _observations(made)
+            compiles = run.compile_all(request, where, place, silent=True)
+            if len(compiles.points) != len(portion):
+                raise SmithError("the compiler gave no result for some of the passes", where=compiles.folder)
+            yield from _observations(compiles)
             done += len(portion)
             if not silent:
                 console.note(f"{done} of {len(cuts)} compiles for {asked.targets[0]}")
@@ -225,10 +225,10 @@ def cut(
     return experiment.run(search(), tests, notes, lambda _name, _observation: None)
 
 
-def _observations(made: Manifest) -> Iterator[Observation]:
-    for point, row in zip(made.points, measure.of_manifest(made).rows, strict=True):
+def _observations(compiled: Manifest) -> Iterator[Observation]:
+    for point, row in zip(compiled.points, measure.of_manifest(compiled).rows, strict=True):
         if point.status == "ok":
-            code = digest(code_of(made, point))
+            code = digest(code_of(compiled, point))
             yield Observation(Verdict.GOOD, seconds=point.seconds, code=code, metrics=dict(row.values))
         else:  # what took too long may be the machine's fault, so a journal does not keep it
             verdict = Verdict.SKIP if point.status == "timeout" else Verdict.BAD
@@ -287,11 +287,11 @@ def folder_of(asked: CompileRequest, where: Interpreter, out: Path | None) -> Pa
     return (out or where.space.root / "passes" / "knockout").absolute() / name
 
 
-def removable(found: Sequence[Knockout]) -> dict[tuple[str, str], dict[str, list[Effect]]]:
+def removable(knockouts: Sequence[Knockout]) -> dict[tuple[str, str], dict[str, list[Effect]]]:
     """Collect the effects of each pass on several kernels: target and pass to effects, by kernel."""
     table: dict[tuple[str, str], dict[str, list[Effect]]] = {}
-    for one in found:
-        for knocked in one.passes:
-            kernels = table.setdefault((one.target, knocked.name), {})
-            kernels.setdefault(one.kernel, []).append(knocked.verdict)
+    for knockout in knockouts:
+        for knocked in knockout.passes:
+            kernels = table.setdefault((knockout.target, knocked.name), {})
+            kernels.setdefault(knockout.kernel, []).append(knocked.verdict)
     return table

@@ -105,8 +105,8 @@ def execute(
             named = [("no pass", ""), *_runs(point)]
             cuts = [PassCut(f"{point.id} to {number}", _limit(number)) for number in range(len(named))]
             place = folder / folder_name(f"llvm {point.id}")
-            wanted = replace(_limited(asked, _ALL), targets=(target,))
-            observations = knockout.cut(wanted, where, place, cuts, notes, silent=silent)
+            for_target = replace(_limited(asked, _ALL), targets=(target,))
+            observations = knockout.cut(for_target, where, place, cuts, notes, silent=silent)
             runs = tuple(_judged(named, row, observations))
             kernel = asked.name or base.kernel
             knockouts.append(LlvmKnockout(kernel, str(target), base.triton, row, runs, folder))
@@ -131,11 +131,11 @@ def _judged(
 
 def _runs(point: Point) -> list[tuple[str, str]]:
     """Name and unit of each run, as LLVM numbers them."""
-    found = list(_RUN.finditer(point.log))
-    if not found or [int(one["number"]) for one in found] != list(range(1, len(found) + 1)):
-        why = "its log has no list of them" if not found else "they are not numbered from 1 on"
+    runs = list(_RUN.finditer(point.log))
+    if not runs or [int(run_of_pass["number"]) for run_of_pass in runs] != list(range(1, len(runs) + 1)):
+        why = "its log has no list of them" if not runs else "they are not numbered from 1 on"
         raise FactError("LLVM's passes cannot be counted", why=why, hints=["LLVM of Triton 3.0 or later"])
-    return [(one["name"], one["unit"]) for one in found]
+    return [(run_of_pass["name"], run_of_pass["unit"]) for run_of_pass in runs]
 
 
 def _limit(number: int) -> Surgery:

@@ -15,30 +15,37 @@ from tritonsmith.lab.study.report import METRICS
 _LONGEST = 60  # characters of an error
 
 
-def tables_of(found: Sequence[Knockout]) -> Iterator[Grid]:
+def tables_of(knockouts: Sequence[Knockout]) -> Iterator[Grid]:
     """A line for each run of a pass; numbers stand where they differ from those with all passes."""
-    for one in found:
-        metrics = METRICS[one.row.backend]
-        whole = [_number(one, keys) for keys in (metric.keys for metric in metrics)]
+    for knockout in knockouts:
+        metrics = METRICS[knockout.row.backend]
+        whole = [_number(knockout, keys) for keys in (metric.keys for metric in metrics)]
         heads = ["pass", "stage", "without it", *(metric.title for metric in metrics), "time", "error"]
-        lines = [["all passes", "", "", *map(_spelled, whole), f"{one.seconds:.2f} s", ""]]
-        for knocked in one.passes:
+        lines = [["all passes", "", "", *map(_spelled, whole), f"{knockout.seconds:.2f} s", ""]]
+        for knocked in knockout.passes:
             values = [_sum(knocked.row.values, metric.keys) for metric in metrics]
             cells = [
                 "" if value == base else _spelled(value) for value, base in zip(values, whole, strict=True)
             ]
-            said = tables.clipped(knocked.row.error.rpartition("error: ")[2], _LONGEST)
-            line = [knocked.named, knocked.stage, knocked.verdict, *cells, f"{knocked.seconds:.2f} s", said]
+            message = tables.clipped(knocked.row.error.rpartition("error: ")[2], _LONGEST)
+            line = [
+                knocked.named,
+                knocked.stage,
+                knocked.verdict,
+                *cells,
+                f"{knocked.seconds:.2f} s",
+                message,
+            ]
             lines.append(line)
-        title = f"{one.kernel} for {one.target} by Triton {one.triton}, without each pass"
+        title = f"{knockout.kernel} for {knockout.target} by Triton {knockout.triton}, without each pass"
         right = [*(metric.title for metric in metrics), "time"]
         yield tables.plain(title, heads, lines, right=right, spare=["time", "stage"], keys=1)
 
 
-def summary(found: Sequence[Knockout]) -> Grid:
+def summary(knockouts: Sequence[Knockout]) -> Grid:
     """A line for each pass and target: for how many kernels it is needed, or does anything."""
     lines = []
-    for (target, name), kernels in removable(found).items():
+    for (target, name), kernels in removable(knockouts).items():
         needed = sum("needed" in verdicts for verdicts in kernels.values())
         idle = sum(set(verdicts) == {"no effect"} for verdicts in kernels.values())
         untested = sum(set(verdicts) <= {"no effect", "not tested"} for verdicts in kernels.values()) - idle
@@ -48,63 +55,64 @@ def summary(found: Sequence[Knockout]) -> Grid:
     return tables.plain("each pass over all kernels", heads, lines, right=heads[2:], keys=2)
 
 
-def tables_of_llvm(found: Sequence[LlvmKnockout]) -> Iterator[Grid]:
+def tables_of_llvm(knockouts: Sequence[LlvmKnockout]) -> Iterator[Grid]:
     """A line for each run that changes the code; numbers stand where they differ from those before it."""
-    for one in found:
-        metrics = METRICS[one.row.backend]
+    for knockout in knockouts:
+        metrics = METRICS[knockout.row.backend]
         heads = ["", "pass", "on", *(metric.title for metric in metrics), "error"]
         lines, last = [], [""] * len(metrics)
-        for run in one.runs:
+        for run in knockout.runs:
             if run.number and run.effect == "no effect":
                 continue
             figures = [_spelled(_sum(run.row.values, metric.keys)) for metric in metrics]
             cells = ["" if figure == before else figure for figure, before in zip(figures, last, strict=True)]
-            said = tables.clipped(run.row.error.rpartition("error: ")[2], _LONGEST)
-            lines.append([str(run.number or ""), run.name, run.unit, *cells, said])
+            message = tables.clipped(run.row.error.rpartition("error: ")[2], _LONGEST)
+            lines.append([str(run.number or ""), run.name, run.unit, *cells, message])
             last = figures
-        whole = [_spelled(_sum(one.row.values, metric.keys)) for metric in metrics]
+        whole = [_spelled(_sum(knockout.row.values, metric.keys)) for metric in metrics]
         lines.append(["", "all passes", "", *whole, ""])
-        title = f"{one.kernel} for {one.target} by Triton {one.triton}: LLVM's {len(one.runs) - 1} passes"
+        about = f"{knockout.kernel} for {knockout.target} by Triton {knockout.triton}"
+        title = f"{about}: LLVM's {len(knockout.runs) - 1} passes"
         yield tables.plain(title, heads, lines, right=["", *heads[3:-1]], keys=2)
 
 
-def llvm_as_json(found: Sequence[LlvmKnockout]) -> dict[str, Any]:
+def llvm_as_json(knockouts: Sequence[LlvmKnockout]) -> dict[str, Any]:
     """All runs, those without effect, too."""
     return {
         "schema": 1,
         "kernels": [
             {
-                "kernel": one.kernel,
-                "target": one.target,
-                "triton": one.triton,
-                "values": dict(one.row.values),
-                "folder": str(one.folder),
+                "kernel": knockout.kernel,
+                "target": knockout.target,
+                "triton": knockout.triton,
+                "values": dict(knockout.row.values),
+                "folder": str(knockout.folder),
                 "llvm_passes": [
                     {
                         **{name: value for name, value in asdict(run).items() if name != "row"},
                         "error": run.row.error,
                         "values": dict(run.row.values),
                     }
-                    for run in one.runs
+                    for run in knockout.runs
                 ],
             }
-            for one in found
+            for knockout in knockouts
         ],
     }
 
 
-def as_json(found: Sequence[Knockout]) -> dict[str, Any]:
+def as_json(knockouts: Sequence[Knockout]) -> dict[str, Any]:
     """All of it as JSON data."""
     return {
         "schema": 1,
         "kernels": [
             {
-                "kernel": one.kernel,
-                "target": one.target,
-                "triton": one.triton,
-                "seconds": one.seconds,
-                "values": dict(one.row.values),
-                "folder": str(one.folder),
+                "kernel": knockout.kernel,
+                "target": knockout.target,
+                "triton": knockout.triton,
+                "seconds": knockout.seconds,
+                "values": dict(knockout.row.values),
+                "folder": str(knockout.folder),
                 "passes": [
                     {
                         **{name: value for name, value in asdict(knocked).items() if name != "row"},
@@ -112,16 +120,16 @@ def as_json(found: Sequence[Knockout]) -> dict[str, Any]:
                         "error": knocked.row.error,
                         "values": dict(knocked.row.values),
                     }
-                    for knocked in one.passes
+                    for knocked in knockout.passes
                 ],
             }
-            for one in found
+            for knockout in knockouts
         ],
     }
 
 
-def _number(one: Knockout, keys: Sequence[str]) -> int | None:
-    return _sum(one.row.values, keys)
+def _number(knockout: Knockout, keys: Sequence[str]) -> int | None:
+    return _sum(knockout.row.values, keys)
 
 
 def _sum(values: Any, keys: Sequence[str]) -> int | None:

@@ -100,14 +100,14 @@ class BindingsOracle(Oracle):
             return OracleAnswer(None, bool(mark), rest or before or answer.error)
         died = re.search(r"the compiler died: (\w+)", answer.error)
         code = re.search(r"exit code (\d+)", answer.error)
-        said = f"{rest.rstrip()}\n{answer.error}\n".lstrip()
-        found = failure.of(
-            said,
+        printed = f"{rest.rstrip()}\n{answer.error}\n".lstrip()
+        failed = failure.of(
+            printed,
             crashed=died[1] if died else "",
             timeout=answer.status == "timeout",
             code=int(code[1]) if code else 1,
         )
-        return OracleAnswer(found, True, said)
+        return OracleAnswer(failed, True, printed)
 
     def printed(self, text: str) -> str | None:
         """The text as the compiler prints it, without locations."""
@@ -156,13 +156,17 @@ class OptOracle(Oracle):
         if answer.code == 0:
             return OracleAnswer(None, True, answer.err)
         number = -answer.code if answer.code < 0 else max(answer.code - _SIGNALLED, 0)
-        crashed = signal.Signals(number).name if number in {one.value for one in signal.Signals} else ""
-        found = failure.of(answer.err, crashed=crashed, code=answer.code)
-        if found.kind in ("error", "failure"):  # the parser's own, perhaps
+        crashed = (
+            signal.Signals(number).name
+            if number in {number_of_signal.value for number_of_signal in signal.Signals}
+            else ""
+        )
+        failed = failure.of(answer.err, crashed=crashed, code=answer.code)
+        if failed.kind in ("error", "failure"):  # the parser's own, perhaps
             parsed = self._run(text)
             if parsed is None or parsed.code:
                 return OracleAnswer(None, False, answer.err)
-        return OracleAnswer(found, True, f"{answer.err}\n")
+        return OracleAnswer(failed, True, f"{answer.err}\n")
 
     def printed(self, text: str) -> str | None:
         """The text as the compiler prints it, without locations."""
@@ -193,15 +197,15 @@ class CommandOracle(Oracle):
         if answer is None:
             why = f"the command did not end within {self.limit:.0f} s, or does not exist"
             return OracleAnswer(None, True, why)
-        said = f"{answer.out}\n{answer.err}\nexit code {answer.code}\n".lstrip()
-        return OracleAnswer(Failure("command", "") if answer.code == 0 else None, True, said)
+        printed = f"{answer.out}\n{answer.err}\nexit code {answer.code}\n".lstrip()
+        return OracleAnswer(Failure("command", "") if answer.code == 0 else None, True, printed)
 
 
 class OraclePool:
     """Several oracles of one kind, one for each thread that asks for a failure."""
 
-    def __init__(self, members: Sequence[Oracle], wanted: Failure) -> None:
-        self._free, self._wanted = list(members), wanted
+    def __init__(self, members: Sequence[Oracle], sought: Failure) -> None:
+        self._free, self._wanted = list(members), sought
         self._members, self._lock = tuple(members), threading.Semaphore(len(members))
 
     def test(self, text: str) -> Observation:
@@ -218,8 +222,8 @@ class OraclePool:
 
     def close(self) -> None:
         """Stop them all."""
-        for one in self._members:
-            one.close()
+        for member in self._members:
+            member.close()
 
 
 def _without(text: str) -> str:
@@ -279,12 +283,12 @@ def forms(text: str) -> tuple[PipelineForm, ...]:
     inner = text.strip()
     while inner.startswith((f"{pipeline.MODULE}(", "any(")) and len(pipeline.split(inner, ",")) == 1:
         inner = inner.partition("(")[2].removesuffix(")").strip()
-    found = tuple(pipeline.parse(part) for part in pipeline.split(inner, ","))
-    if not found or not all(one.argument for one in found):
+    parsed = tuple(pipeline.parse(part) for part in pipeline.split(inner, ","))
+    if not parsed or not all(form.argument for form in parsed):
         raise UsageError(
             f"--pass cannot be {text!r}", hints=[f"give one or more passes: --pass '{_NAME},cse'"]
         )
-    return found
+    return parsed
 
 
 def spelled(text: str) -> str:
@@ -292,7 +296,9 @@ def spelled(text: str) -> str:
     parts = []
     for form in forms(text):
         inside = form.render()
-        for operation in reversed([one for one in form.nest if one != pipeline.MODULE]):
+        for operation in reversed(
+            [operation_name for operation_name in form.nest if operation_name != pipeline.MODULE]
+        ):
             inside = f"{operation}({inside})"
         parts.append(inside)
     return f"{pipeline.MODULE}({','.join(parts)})"
@@ -309,9 +315,9 @@ def calls(text: str, known: Sequence[Binding], python: Path) -> tuple[Call, ...]
 
 
 def _call(form: PipelineForm, known: Sequence[Binding], python: Path) -> Call:
-    same = [one for one in known if one.argument == form.argument]
+    same = [binding for binding in known if binding.argument == form.argument]
     if not same:
-        names = {one.argument for one in known if one.argument}
+        names = {binding.argument for binding in known if binding.argument}
         raise FactError(
             f"no binding of this Triton adds {form.argument}",
             where=python,
@@ -321,12 +327,12 @@ def _call(form: PipelineForm, known: Sequence[Binding], python: Path) -> Call:
             ],
         )
     reasons = []
-    for one in same:
-        made = one.call(_completed(form, one))
-        if isinstance(made, Call):
-            return made
-        reasons.append(made)
-    shown = sorted({name for one in same for name in one.shown().values()})
+    for binding in same:
+        pass_call = binding.call(_completed(form, binding))
+        if isinstance(pass_call, Call):
+            return pass_call
+        reasons.append(pass_call)
+    shown = sorted({name for binding in same for name in binding.shown().values()})
     words = " ".join(f"{name}=..." for name in shown)
     raise UsageError(
         f"{form.argument} cannot be run with these options",

@@ -126,13 +126,13 @@ def reduce(
         folder = stack.enter_context(files.scratch("reduce-"))
         limit = float(configs.load("passes-replay")["limits"]["pass"])
         first = stack.enter_context(_oracle(way, folder / "first", limit, options.name))
-        asked = time.monotonic()
+        began_first = time.monotonic()
         answer = first.ask(text)
-        seconds = time.monotonic() - asked
-        wanted = check(answer, way)
-        start = _plain(text, first, wanted)
+        seconds = time.monotonic() - began_first
+        sought = check(answer, way)
+        start = _plain(text, first, sought)
         limit = min(limit, _SECONDS + _SLOWER * max(seconds, 0.1))
-        if wanted.kind == "timeout":
+        if sought.kind == "timeout":
             raise SmithError(
                 "the passes do not terminate: such a failure cannot be reduced",
                 why=f"stopped after {limit:.0f} s",
@@ -141,7 +141,7 @@ def reduce(
             stack.enter_context(_oracle(way, folder / str(number), limit, options.name))
             for number in range(options.jobs)
         ]
-        team = OraclePool(members, wanted)
+        team = OraclePool(members, sought)
         search = IrSearch(
             start,
             jobs=options.jobs,
@@ -153,7 +153,7 @@ def reduce(
                 _inputs(text, way, options),
                 space,
                 "passes.reduce",
-                Observation(Verdict.BAD, str(wanted), failure=wanted),
+                Observation(Verdict.BAD, str(sought), failure=sought),
                 options.rules,
                 silent=options.silent,
             )
@@ -162,24 +162,24 @@ def reduce(
         # The oracles end before the threads that ask them: so nobody waits for a candidate.
         try:
             with shrink.asking(team.test, options.jobs, began + options.timeout) as test, closing(team):
-                found = experiment.run(search.search(), test, notes, _untold)
-                steps.append(("tritonsmith", size_of(found).ops))
+                smallest = experiment.run(search.search(), test, notes, _untold)
+                steps.append(("tritonsmith", size_of(smallest).ops))
                 if options.reducer and way.opt:
-                    made = _by_tool(options.reducer, way, wanted, search.best, folder / "tool", space)
-                    if made and experiment.run(search.accept(made), test, notes, _untold):
+                    by_tool = _by_tool(options.reducer, way, sought, search.best, folder / "tool", space)
+                    if by_tool and experiment.run(search.accept(by_tool), test, notes, _untold):
                         experiment.run(search.search(), test, notes, _untold)
                     steps.append((options.reducer.name, size_of(search.best).ops))
         except OutOfTimeError:
             why = f"timed out: --timeout {options.timeout:.0f}"
         except (KeyboardInterrupt, InterruptedRunError):
             why = INTERRUPTED
-        best = _pretty(search, first, wanted)
-        final = _again(best, way, wanted, folder, options)
+        best = _pretty(search, first, sought)
+        final = _again(best, way, sought, folder, options)
         if not why:  # the same command goes on otherwise
             notes.end(f"{size_of(best).ops} operations are left")
     sizes = (size_of(text), size_of(best))
     seconds = time.monotonic() - began
-    return Reduced(best, wanted, final.log, *sizes, search.tried, seconds, why, tuple(steps), notes)
+    return Reduced(best, sought, final.log, *sizes, search.tried, seconds, why, tuple(steps), notes)
 
 
 def check(answer: OracleAnswer, way: PassRunner) -> Failure:
@@ -188,12 +188,12 @@ def check(answer: OracleAnswer, way: PassRunner) -> Failure:
     Raises:
         SmithError: there is none, or the file does not parse.
     """
-    said = answer.log.strip()[-_SAID:]
+    printed = answer.log.strip()[-_SAID:]
     if not answer.began:
         raise SmithError(
             "no pass ran on this file: it cannot be parsed, or a pass cannot be added",
             where=way.who,
-            why=said,
+            why=printed,
             hints=[
                 "use IR of exactly this Triton",
                 "if the parser itself fails, use a command: -- command {}",
@@ -204,18 +204,18 @@ def check(answer: OracleAnswer, way: PassRunner) -> Failure:
         if way.command:
             what = "the command does not report the file as interesting"
             hints = ["exit code 0 means interesting", "{} in the command is replaced by the file"]
-        raise SmithError(what, where=way.who, why=said or "nothing was printed", hints=hints)
+        raise SmithError(what, where=way.who, why=printed or "nothing was printed", hints=hints)
     return answer.failure
 
 
 @contextmanager
 def _oracle(way: PassRunner, folder: Path, limit: float, name: str) -> Iterator[Oracle]:
     files.make_folder(folder)
-    made = way.oracle(folder, limit, name)
+    oracle = way.oracle(folder, limit, name)
     try:
-        yield made
+        yield oracle
     finally:
-        made.close()
+        oracle.close()
 
 
 def _inputs(text: str, way: PassRunner, options: ReduceOptions) -> object:
@@ -232,30 +232,30 @@ def _untold(_name: str, _observation: Observation) -> None:
     """Say nothing of a candidate: the smaller ones are told by the search."""
 
 
-def _plain(text: str, oracle: Oracle, wanted: Failure) -> str:
+def _plain(text: str, oracle: Oracle, sought: Failure) -> str:
     """Return the text to begin with: as the compiler prints it, one operation per line, if it still fails."""
     stripped = strip_locations.without("mlir", text.encode()).decode()
-    for one in (oracle.printed(text), stripped):
-        if one and oracle.ask(one).failure == wanted:
-            return one
+    for candidate in (oracle.printed(text), stripped):
+        if candidate and oracle.ask(candidate).failure == sought:
+            return candidate
     return text
 
 
-def _pretty(search: IrSearch, oracle: Oracle, wanted: Failure) -> str:
+def _pretty(search: IrSearch, oracle: Oracle, sought: Failure) -> str:
     """The best as the compiler prints it: numbers of values in order, no blank lines."""
     best = search.best
-    made = oracle.printed(best)
-    if made and size_of(made).ops <= size_of(best).ops and oracle.ask(made).failure == wanted:
-        return made
+    printed = oracle.printed(best)
+    if printed and size_of(printed).ops <= size_of(best).ops and oracle.ask(printed).failure == sought:
+        return printed
     return best
 
 
-def _again(text: str, way: PassRunner, wanted: Failure, folder: Path, options: ReduceOptions) -> OracleAnswer:
+def _again(text: str, way: PassRunner, sought: Failure, folder: Path, options: ReduceOptions) -> OracleAnswer:
     """Check the result once more in a new process, without the shortened time limit."""
     limit = float(configs.load("passes-replay")["limits"]["pass"])
     with _oracle(way, folder / "last", limit, options.name) as oracle:
         answer = oracle.ask(text)
-    if answer.failure != wanted:
+    if answer.failure != sought:
         raise SmithError(
             "the reduced IR does not fail in a new process",
             why=answer.log[-_SAID:] or "nothing was printed",
@@ -265,16 +265,16 @@ def _again(text: str, way: PassRunner, wanted: Failure, folder: Path, options: R
 
 
 def _by_tool(
-    reducer: Path, way: PassRunner, wanted: Failure, text: str, folder: Path, space: Workspace
+    reducer: Path, way: PassRunner, sought: Failure, text: str, folder: Path, space: Workspace
 ) -> str:
     """Return the output of MLIR's reducer; empty if it fails or takes too long."""
-    plan = mlir_reduce.plan(reducer, way, wanted, text, folder, _TOOL)
+    plan = mlir_reduce.plan(reducer, way, sought, text, folder, _TOOL)
     try:
         space.run(plan, "passes.reduce", quiet=True)
     except CommandFailedError:
         return ""
-    made = folder / "reduced.mlir"
-    return made.read_text(encoding="utf-8") if made.is_file() else ""
+    result = folder / "reduced.mlir"
+    return result.read_text(encoding="utf-8") if result.is_file() else ""
 
 
 @dataclass(frozen=True, order=True)

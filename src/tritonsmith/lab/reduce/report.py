@@ -22,36 +22,36 @@ def progress() -> Callable[[Size, int], None]:
     return show
 
 
-def sizes(found: Reduced) -> Grid:
+def sizes(reduced: Reduced) -> Grid:
     """Before and after."""
     rows = [
-        [name, str(getattr(found.before, key)), str(getattr(found.after, key))]
+        [name, str(getattr(reduced.before, key)), str(getattr(reduced.after, key))]
         for name, key in (("operations", "ops"), ("lines", "lines"), ("bytes", "size"))
     ]
-    return tables.plain(str(found.failure), ["", "before", "after"], rows, right=["before", "after"])
+    return tables.plain(str(reduced.failure), ["", "before", "after"], rows, right=["before", "after"])
 
 
-def summary(found: Reduced) -> str:
+def summary(reduced: Reduced) -> str:
     """Candidates, time, and why the search stopped early."""
-    text = f"{found.tried} candidates in {duration(found.seconds)}"
-    if len(found.steps) > 1:
-        text += "; " + ", ".join(f"{left} operations after {name}" for name, left in found.steps)
-    if found.why:
-        text += f"; {found.why}: this is the best result so far"
+    text = f"{reduced.tried} candidates in {duration(reduced.seconds)}"
+    if len(reduced.steps) > 1:
+        text += "; " + ", ".join(f"{left} operations after {name}" for name, left in reduced.steps)
+    if reduced.why:
+        text += f"; {reduced.why}: this is the best result so far"
     return f"{text}; fails in the same way in a new process"
 
 
-def as_json(found: Reduced) -> dict[str, Any]:
+def as_json(reduced: Reduced) -> dict[str, Any]:
     """The result as JSON data."""
     return {
         "schema": 1,
-        "kind": found.failure.kind,
-        "failure": found.failure.text,
-        "before": vars(found.before),
-        "after": vars(found.after),
-        "candidates": found.tried,
-        "seconds": found.seconds,
-        "done": not found.why,
-        "why": found.why,
-        "steps": [{"by": name, "ops": left} for name, left in found.steps],
+        "kind": reduced.failure.kind,
+        "failure": reduced.failure.text,
+        "before": vars(reduced.before),
+        "after": vars(reduced.after),
+        "candidates": reduced.tried,
+        "seconds": reduced.seconds,
+        "done": not reduced.why,
+        "why": reduced.why,
+        "steps": [{"by": name, "ops": left} for name, left in reduced.steps],
     }

@@ -158,7 +158,7 @@ class DeltaSearch(Generic[C]):
 
 def _others(items: Sequence[T], gone: Sequence[T]) -> list[T]:
     cut = set(gone)
-    return [one for one in items if one not in cut]
+    return [item for item in items if item not in cut]
 
 
 @contextmanager

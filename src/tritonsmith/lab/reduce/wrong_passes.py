@@ -35,8 +35,8 @@ class WrongPassOracle(BindingsOracle):
         after, log = self._generic(text, passes=True)
         if after is None:
             return OracleAnswer(None, began=True, log=log)
-        change, said = self._checks.changed(before, after)
-        return OracleAnswer(Failure("wrong", change) if change else None, began=True, log=said)
+        change, log = self._checks.changed(before, after)
+        return OracleAnswer(Failure("wrong", change) if change else None, began=True, log=log)
 
     def close(self) -> None:
         """Stop both workers."""

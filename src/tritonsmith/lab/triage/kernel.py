@@ -32,7 +32,8 @@ from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.questions import compiles as questions
 from tritonsmith.lab.terms import Limit, Term
-from tritonsmith.lab.triage import observation, other_ptxas, where_time_goes, witness_build
+from tritonsmith.lab.triage import other_ptxas, where_time_goes, witness_build
+from tritonsmith.lab.triage.observation import not_tested
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageChange, variant_rows
 
@@ -67,7 +68,7 @@ class KernelSubject:
     _folders: dict[str, Path] = field(default_factory=dict, init=False)  # of the last test of each change
 
     def __post_init__(self) -> None:
-        if signed := next((one for one in self.terms if one.change), None):
+        if signed := next((term for term in self.terms if term.change), None):
             hints = ["give a limit without a sign: spills>0", "bisect compares with a good Triton"]
             raise UsageError(f"--when {signed}: triage has nothing to compare with", hints=hints)
 
@@ -84,7 +85,7 @@ class KernelSubject:
     @property
     def _timed(self) -> bool:
         """Report whether the symptom is a slow compile."""
-        return any(isinstance(one, Limit) and one.metric == metrics.TIME for one in self.terms)
+        return any(isinstance(term, Limit) and term.metric == metrics.TIME for term in self.terms)
 
     @property
     def kind(self) -> str:
@@ -123,11 +124,13 @@ class KernelSubject:
         variables = self.where.variables
         where = replace(self.where, variables={**variables, **_TIMED}) if self._timed else self.where
         self._baseline = run.compile_all(self.asked, where, self._fresh(name), silent=True)
-        seen = replace(self.look(self._baseline), cpu_seconds=where_time_goes.total(self._baseline))
-        self._least = seen.cpu_seconds if name == BASELINE else min(self._least, seen.cpu_seconds)
-        if self._timed and seen.verdict is Verdict.BAD:
-            seen = replace(seen, notes=tuple(where_time_goes.sentences(self._baseline.points)))
-        return replace(seen, seconds=time.monotonic() - began)
+        observation = replace(self.look(self._baseline), cpu_seconds=where_time_goes.total(self._baseline))
+        self._least = (
+            observation.cpu_seconds if name == BASELINE else min(self._least, observation.cpu_seconds)
+        )
+        if self._timed and observation.verdict is Verdict.BAD:
+            observation = replace(observation, notes=tuple(where_time_goes.sentences(self._baseline.points)))
+        return replace(observation, seconds=time.monotonic() - began)
 
     def test(self, change: TriageChange) -> Observation:
         """Compile it with a change's options and variables, or by its release."""
@@ -142,27 +145,28 @@ class KernelSubject:
         began, space = time.monotonic(), self.where.space
         try:
             build = witness_build.find(change.build, self.where.python, self.triton, space)
-            seen = witness_build.test(change, build, space, self._observed, self._log)
+            observation = witness_build.test(change, build, space, self._observed, self._log)
         except InterruptedRunError:
             raise
         except SmithError as error:
-            return observation.refused(error)
-        return replace(seen, seconds=time.monotonic() - began)
+            return not_tested(error)
+        return replace(observation, seconds=time.monotonic() - began)
 
     def _assembled(self, change: TriageChange) -> Observation:
         """By another ptxas, where its own is reached at all."""
         began, points = time.monotonic(), self._baseline.points if self._baseline else ()
-        if self.kind == "failure" and not any(_PTXAS in f"{one.log}{one.error}" for one in points):
+        if self.kind == "failure" and not any(_PTXAS in f"{point.log}{point.error}" for point in points):
             return Observation(Verdict.SKIP, why="it fails before ptxas")
         arches = {target.arch for target in self.asked.targets if target.backend == change.backend}
         capabilities = frozenset(f"{int(arch) // 10}.{int(arch) % 10}" for arch in arches)
         package = Path(self._baseline.origin if self._baseline else "")
         level = next(
-            (one.options[other_ptxas.OPTION] for one in points if other_ptxas.OPTION in one.options), None
+            (point.options[other_ptxas.OPTION] for point in points if other_ptxas.OPTION in point.options),
+            None,
         )
         own = OwnPtxas(self.where.python, package, capabilities, level, self.out)
-        seen = other_ptxas.test(change, self.triton, own, self._observed, self._log)
-        return replace(seen, seconds=time.monotonic() - began)
+        observation = other_ptxas.test(change, self.triton, own, self._observed, self._log)
+        return replace(observation, seconds=time.monotonic() - began)
 
     def _fresh(self, name: str) -> Path:
         """Return a folder for a test of a change, which `_log` reads afterwards."""
@@ -177,34 +181,38 @@ class KernelSubject:
 
     def _observed(self, change: TriageChange, python: Path | None = None) -> Observation:
         began = time.monotonic()
-        asked = replace(self.asked, options={**self.asked.options, **change.options})
+        request = replace(self.asked, options={**self.asked.options, **change.options})
         if change.skip or change.ptxas:
-            known = asked.surgery or Surgery()
+            known = request.surgery or Surgery()
             skip, ptxas = filter(None, (change.skip,)), filter(None, (change.ptxas,))
             surgery = replace(known, skip=(*known.skip, *skip), ptxas=(*known.ptxas, *ptxas))
-            asked = replace(asked, surgery=surgery)
+            request = replace(request, surgery=surgery)
         try:
             where = self.place(change)
             where = replace(where, python=python) if python else where
-            made = run.compile_all(asked, where, self._fresh(change.name), silent=True)
+            compiled = run.compile_all(request, where, self._fresh(change.name), silent=True)
         except InterruptedRunError:
             raise
         except SmithError as error:
             why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
             return Observation(Verdict.SKIP, why=why, seconds=time.monotonic() - began)
-        seen = replace(self.look(made), cpu_seconds=where_time_goes.total(made))
-        same = bool(seen.code) and self._baseline is not None and seen.code == _code(self._baseline)
-        self._least = min(self._least, seen.cpu_seconds) if same else self._least
-        figures = f"{seen.figures}, the same machine code" if same else seen.figures
-        return replace(seen, figures=figures, seconds=time.monotonic() - began)
+        observation = replace(self.look(compiled), cpu_seconds=where_time_goes.total(compiled))
+        same = (
+            bool(observation.code)
+            and self._baseline is not None
+            and observation.code == _code(self._baseline)
+        )
+        self._least = min(self._least, observation.cpu_seconds) if same else self._least
+        figures = f"{observation.figures}, the same machine code" if same else observation.figures
+        return replace(observation, figures=figures, seconds=time.monotonic() - began)
 
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
         """Return FILE:LINE in a stage of the baseline."""
-        found: list[str] = []
+        places: list[str] = []
         for point in self._baseline.points if self._baseline else ():
             if self._baseline and line["stage"] in point.stages:
-                found += lines_of(show_stage.text(self._baseline, point, line["stage"]), line)
-        return tuple(dict.fromkeys(found))
+                places += lines_of(show_stage.text(self._baseline, point, line["stage"]), line)
+        return tuple(dict.fromkeys(places))
 
     def bisect(self, other: str) -> str:
         """Return the command that bisects between two releases; empty where this Triton is none."""
@@ -223,32 +231,32 @@ class KernelSubject:
             where = tritons.place_of(side, where.jobs, where.timeout)
         return replace(where, variables={**where.variables, **change.variables})
 
-    def look(self, made: Manifest) -> Observation:
+    def look(self, compiled: Manifest) -> Observation:
         """Report whether a compile shows the symptom of the baseline."""
-        code = _code(made)
+        code = _code(compiled)
         if self.terms:
             if self._timed:
-                made = where_time_goes.by_cpu(made)
-            found = questions.limit(self.terms, (made,), (made,))
-            changed = self._baseline is not None and self._baseline.folder != made.folder
-            near = self._timed and changed and where_time_goes.near(self._least, made)
-            if near and found.verdict is Verdict.GOOD:
+                compiled = where_time_goes.by_cpu(compiled)
+            observation = questions.limit(self.terms, (compiled,), (compiled,))
+            changed = self._baseline is not None and self._baseline.folder != compiled.folder
+            near = self._timed and changed and where_time_goes.near(self._least, compiled)
+            if near and observation.verdict is Verdict.GOOD:
                 why = "below the limit, but close to the unchanged compile"
-                return Observation(Verdict.SKIP, found.figures, why)
-            return replace(found, code=code)
-        if self._baseline and len(made.points) != len(self._baseline.points):
-            why = f"{len(made.points)} compiles, not {len(self._baseline.points)}"
+                return Observation(Verdict.SKIP, observation.figures, why)
+            return replace(observation, code=code)
+        if self._baseline and len(compiled.points) != len(self._baseline.points):
+            why = f"{len(compiled.points)} compiles, not {len(self._baseline.points)}"
             return Observation(Verdict.SKIP, why=why)
-        before, now = _failed(self._baseline), _failed(made)
-        every = [(target, one) for target, mine in now.items() if target in before for one in mine]
+        before, now = _failed(self._baseline), _failed(compiled)
+        every = [(target, failed) for target, mine in now.items() if target in before for failed in mine]
         if not every:
             return Observation(Verdict.GOOD, "it compiles", code=code)
-        same = [one for target, one in every if one in before[target]]
-        shown = (same or [one for _, one in every])[0]
+        same = [failed for target, failed in every if failed in before[target]]
+        shown = (same or [failed for _, failed in every])[0]
         symptom = Verdict.BAD if same else Verdict.OTHER
-        refused = _refused_launches(made).values()
+        refused = _refused_launches(compiled).values()
         figures = next((text for kind, text in refused if kind == shown), str(shown))
-        failing, notes = _failed_in(made), _place(made)
+        failing, notes = _failed_in(compiled), _place(compiled)
         if shown.kind == _NO_LAUNCH:
             notes = ("it compiles, and this GPU cannot launch it: see `invoke kernel.compile --resources`",)
         return Observation(symptom, figures, failure=shown, code=code, notes=notes, failed_in=failing)
@@ -257,32 +265,32 @@ class KernelSubject:
 def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
     """Return FILE:LINE of each line of a stage that has a text, once each."""
     origins = source_lines.of(text, line["stage"])
-    found = [
+    places = [
         f"{Path(origin.file).name}:{origin.number}"
         for content, origin in zip(text.splitlines(), origins, strict=True)
         if origin and line["text"] in content
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(places))
 
 
-def _failed(made: Manifest | None) -> dict[str, list[Failure]]:
+def _failed(compiled: Manifest | None) -> dict[str, list[Failure]]:
     """Return the failures of each target's points, whose names depend on what was changed."""
-    targets = {point.id: point.target for point in made.points} if made else {}
-    found: dict[str, list[Failure]] = {}
-    for (_, point), one in questions.failures((made,) if made else ()):
-        found.setdefault(targets[point], []).append(one)
-    for point, (refusal, _) in (_refused_launches(made) if made else {}).items():
-        found.setdefault(targets[point], []).append(refusal)
-    return found
+    targets = {point.id: point.target for point in compiled.points} if compiled else {}
+    by_target: dict[str, list[Failure]] = {}
+    for (_, point), failed in questions.failures((compiled,) if compiled else ()):
+        by_target.setdefault(targets[point], []).append(failed)
+    for point, (refusal, _) in (_refused_launches(compiled) if compiled else {}).items():
+        by_target.setdefault(targets[point], []).append(refusal)
+    return by_target
 
 
-def _refused_launches(made: Manifest) -> dict[str, tuple[Failure, str]]:
+def _refused_launches(compiled: Manifest) -> dict[str, tuple[Failure, str]]:
     """Map each point that compiles and cannot be launched to its failure and to that in figures.
 
     The failure names the resource alone: 196608 B of shared memory and 180000 B, both too much, are the same.
     """
     refused = {}
-    for row in measure.of_manifest(made).rows:
+    for row in measure.of_manifest(compiled).rows:
         launch = str(row.values.get(LAUNCH) or CAN_LAUNCH)
         if launch != CAN_LAUNCH:
             why = launch.removeprefix("no: ")
@@ -291,27 +299,27 @@ def _refused_launches(made: Manifest) -> dict[str, tuple[Failure, str]]:
     return refused
 
 
-def _failed_in(made: Manifest) -> str:
+def _failed_in(compiled: Manifest) -> str:
     """Name the pass in which the compiles failed, if all failed in one; empty otherwise."""
-    failed = [point for point in made.points if point.status != "ok"]
+    failed = [point for point in compiled.points if point.status != "ok"]
     names = {failure.pass_of(f"{point.log}\n{point.error}") for point in failed}
     return names.pop() if len(names) == 1 else ""
 
 
-def _place(made: Manifest) -> tuple[str, ...]:
+def _place(compiled: Manifest) -> tuple[str, ...]:
     """Say in which pass the compiles failed, if all failed in one."""
-    name = _failed_in(made)
+    name = _failed_in(compiled)
     return (f"it fails in the pass {name}",) if name else ()
 
 
-def _code(made: Manifest) -> str:
+def _code(compiled: Manifest) -> str:
     """Return a digest of all machine code; empty if one compile has none."""
     files = [
-        made.folder / point.stages[name].path
-        for point in made.points
+        compiled.folder / point.stages[name].path
+        for point in compiled.points
         for name in _BINARIES
         if name in point.stages
     ]
-    if not files or len(files) < len(made.points):
+    if not files or len(files) < len(compiled.points):
         return ""
     return digest(*(untrusted.read_bytes(path, untrusted.OURS).hex() for path in files))

@@ -73,42 +73,47 @@ def _search(subject: CommandSubject) -> Search[TriageChange, ProgramKnockout]:
     return ProgramKnockout(subject.triton, baseline, dict(zip(names, observations, strict=True)))
 
 
-def table(found: ProgramKnockout, *, check: bool) -> Grid:
+def table(result: ProgramKnockout, *, check: bool) -> Grid:
     """A line for each pass.
 
     Args:
-        found: what was seen.
+        result: what was seen.
         check: whether values of the program were checked, not its exit code.
     """
     rows = [
-        [name, _word(one, check=check), tables.clipped(one.figures, _LONGEST), f"{one.seconds:.1f} s"]
-        for name, one in {"all passes": found.baseline, **found.passes}.items()
+        [
+            name,
+            _word(observation, check=check),
+            tables.clipped(observation.figures, _LONGEST),
+            f"{observation.seconds:.1f} s",
+        ]
+        for name, observation in {"all passes": result.baseline, **result.passes}.items()
     ]
-    title = f"the program with Triton {found.triton}, without each pass in turn"
+    title = f"the program with Triton {result.triton}, without each pass in turn"
     return tables.plain(title, ["pass", "without it", "", "time"], rows, right=["time"])
 
 
-def as_json(found: ProgramKnockout, *, check: bool) -> dict[str, Any]:
+def as_json(result: ProgramKnockout, *, check: bool) -> dict[str, Any]:
     """All of it."""
     return {
         "schema": 1,
-        "triton": found.triton,
+        "triton": result.triton,
         "passes": [
             {
                 "pass": name,
-                "without": _word(one, check=check),
-                "said": one.figures,
-                "why": one.why,
-                "seconds": one.seconds,
+                "without": _word(observation, check=check),
+                "said": observation.figures,
+                "why": observation.why,
+                "seconds": observation.seconds,
             }
-            for name, one in {"": found.baseline, **found.passes}.items()
+            for name, observation in {"": result.baseline, **result.passes}.items()
         ],
     }
 
 
-def _word(one: Observation, *, check: bool) -> str:
+def _word(observation: Observation, *, check: bool) -> str:
     return {
         Verdict.GOOD: "right" if check else "succeeds",
         Verdict.BAD: "wrong" if check else "fails",
         Verdict.OTHER: "fails",
-    }.get(one.verdict, f"not tested: {one.why}")
+    }.get(observation.verdict, f"not tested: {observation.why}")

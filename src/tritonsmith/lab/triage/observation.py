@@ -18,7 +18,7 @@ SYMPTOM = {  # in tables, triage.json and configs/triage.toml
 }
 
 
-def refused(error: SmithError) -> Observation:
+def not_tested(error: SmithError) -> Observation:
     """Return a skip that says why something was not tested, and what to do."""
     why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
     return Observation(Verdict.SKIP, why="; ".join((why, *error.hints)))

@@ -14,7 +14,7 @@ from tritonsmith.core.errors import FactError, InterruptedRunError, SmithError
 from tritonsmith.core.versions import version_key
 from tritonsmith.facts import machine
 from tritonsmith.lab.model import Observation, Verdict
-from tritonsmith.lab.triage import observation
+from tritonsmith.lab.triage.observation import not_tested
 from tritonsmith.lab.triage.variant import TriageChange
 from tritonsmith.wheels import ptxas
 from tritonsmith.wheels.ptxas import RegistryPtxas
@@ -73,24 +73,29 @@ def test(
     except InterruptedRunError:
         raise
     except SmithError as error:
-        return observation.refused(error)
+        return not_tested(error)
     options, variables = {OPTION: level}, ptxas.variables(other.path, triton)
-    seen = look(replace(change, options=options, variables=variables))
+    observation = look(replace(change, options=options, variables=variables))
     by = f"PTX {level // 10}.{level % 10} by ptxas {other.version} instead of {version}"
-    told = replace(
-        seen, figures=", ".join(filter(None, (seen.figures, by))), swapped=(version, other.version)
+    swapped_observation = replace(
+        observation,
+        figures=", ".join(filter(None, (observation.figures, by))),
+        swapped=(version, other.version),
     )
-    if seen.verdict is not Verdict.GOOD:  # a refusal may look like the failure that is tested
+    if observation.verdict is not Verdict.GOOD:  # a refusal may look like the failure that is tested
         if refused := _TOO_OLD.search(log(change.name)):
             return replace(
-                told, verdict=Verdict.SKIP, figures="", why=f"ptxas {other.version}: {refused[0].strip()}"
+                swapped_observation,
+                verdict=Verdict.SKIP,
+                figures="",
+                why=f"ptxas {other.version}: {refused[0].strip()}",
             )
     else:
         control = look(replace(change, name=f"{change.name}, the PTX", options=options))
         if control.verdict is not Verdict.BAD:
             why = "with its own ptxas, this version of PTX does not show it either"
-            return replace(told, verdict=Verdict.SKIP, why=why)
-    return told
+            return replace(swapped_observation, verdict=Verdict.SKIP, why=why)
+    return swapped_observation
 
 
 def _program(triton: str, own: OwnPtxas) -> Path:
@@ -99,15 +104,15 @@ def _program(triton: str, own: OwnPtxas) -> Path:
     Raises:
         FactError: there is none, or more than one.
     """
-    found = set()
+    programs = set()
     for capability in own.capabilities:
         row = ptxas.row_for(triton, capability)
         named = os.environ.get(row["variable"], "")
-        found.add(Path(named) if named else own.package / "backends" / "nvidia" / "bin" / row["name"])
-    if len(found) != 1:
-        what = "its GPUs have several ptxas" if found else "nothing was compiled to PTX"
-        raise FactError(what, hints=["--target with one GPU"] if found else [])
-    [program] = found
+        programs.add(Path(named) if named else own.package / "backends" / "nvidia" / "bin" / row["name"])
+    if len(programs) != 1:
+        what = "its GPUs have several ptxas" if programs else "nothing was compiled to PTX"
+        raise FactError(what, hints=["--target with one GPU"] if programs else [])
+    [program] = programs
     if not program.is_file():
         raise FactError(f"its own ptxas is not at {program}")
     return program
@@ -122,20 +127,20 @@ def _other(change: TriageChange, triton: str, own: OwnPtxas, version: str) -> Re
     if not version:
         raise FactError("its own ptxas does not report its version")
     if change.assembler == "newer":
-        wanted = ptxas.newest_accepted(triton)
+        newest = ptxas.newest_accepted(triton)
     else:
-        wanted = ptxas.shipped_before(triton, max(own.capabilities, key=version_key), version)
-    if not wanted or (change.assembler == "newer" and version_key(wanted) <= version_key(version)):
+        newest = ptxas.shipped_before(triton, max(own.capabilities, key=version_key), version)
+    if not newest or (change.assembler == "newer" and version_key(newest) <= version_key(version)):
         raise FactError(f"no {change.assembler} ptxas than {version} is known for this Triton")
-    found = ptxas.prepare(wanted, workspace.default(), machine.read(), ptxas.pip_python(own.python))
+    prepared = ptxas.prepare(newest, workspace.default(), machine.read(), ptxas.pip_python(own.python))
     try:
-        ptxas.install(found, workspace.default(), silent=True)
+        ptxas.install(prepared, workspace.default(), silent=True)
     except InterruptedRunError:
         raise
     except SmithError as error:
-        hints = [f"{command('up --ptxas', wanted)} gets it"]
-        raise FactError(f"no ptxas {wanted} is available", why=error.what, hints=hints) from error
-    return found
+        hints = [f"{command('up --ptxas', newest)} gets it"]
+        raise FactError(f"no ptxas {newest} is available", why=error.what, hints=hints) from error
+    return prepared
 
 
 def _level(mine: Path, other: Path, own: OwnPtxas) -> int:

@@ -25,9 +25,10 @@ from tritonsmith.lab.experiment import BASELINE
 from tritonsmith.lab.failure import Failure
 from tritonsmith.lab.model import Observation, Verdict
 from tritonsmith.lab.questions import exit_code
-from tritonsmith.lab.triage import check, observation, other_ptxas, witness_build
+from tritonsmith.lab.triage import check, other_ptxas, witness_build
 from tritonsmith.lab.triage.check import ResultCheck
 from tritonsmith.lab.triage.kernel import lines_of
+from tritonsmith.lab.triage.observation import not_tested
 from tritonsmith.lab.triage.other_ptxas import OwnPtxas
 from tritonsmith.lab.triage.variant import TriageChange, variant_rows
 from tritonsmith.worker.border import text_of
@@ -74,8 +75,10 @@ class CommandSubject:
     def triton(self) -> str:
         """The version that PYTHONPATH leads to, or the one beside the interpreter; from its files."""
         first = map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
-        found = next((version for folder in first if (version := version_of(folder / "triton"))), "")
-        return found or tritons.installed(self._python)
+        version_on_path = next(
+            (version for folder in first if (version := version_of(folder / "triton"))), ""
+        )
+        return version_on_path or tritons.installed(self._python)
 
     @property
     def _python(self) -> Path:
@@ -115,13 +118,13 @@ class CommandSubject:
         """Run it as it is, in an empty cache."""
         if name == BASELINE:
             self.first = None  # it may be tested once more, before a journal is taken up
-        seen = self._run(self._fresh(name), {})
-        if self.check and seen.verdict in (Verdict.BAD, Verdict.GOOD) and not self._compiled():
-            why = f"{seen.figures}, but no kernel was compiled for a GPU"
-            seen = replace(seen, verdict=Verdict.SKIP, why=why)
+        observation = self._run(self._fresh(name), {})
+        if self.check and observation.verdict in (Verdict.BAD, Verdict.GOOD) and not self._compiled():
+            why = f"{observation.figures}, but no kernel was compiled for a GPU"
+            observation = replace(observation, verdict=Verdict.SKIP, why=why)
         if self.first is None:
-            self.first = seen
-        return seen
+            self.first = observation
+        return observation
 
     def test(self, change: TriageChange) -> Observation:
         """Run it with a change; twice where the symptom is gone, for it may come and go."""
@@ -147,7 +150,7 @@ class CommandSubject:
         except InterruptedRunError:
             raise
         except SmithError as error:
-            return observation.refused(error)
+            return not_tested(error)
 
     def _log(self, name: str) -> str:
         """Return the output of a change's last run."""
@@ -156,18 +159,20 @@ class CommandSubject:
     def _assembled(self, change: TriageChange) -> Observation:
         """By another ptxas: its own is that of the GPUs of the PTX in the baseline's cache."""
         texts = map(untrusted.read_text, sorted((self._folder(BASELINE) / "cache").rglob("*.ptx")))
-        capabilities = frozenset(f"{one[1]}.{one[2]}" for text in texts for one in _TARGET.finditer(text))
+        capabilities = frozenset(
+            f"{target[1]}.{target[2]}" for text in texts for target in _TARGET.finditer(text)
+        )
         own = OwnPtxas(self._python, tritons.package(self._python), capabilities, None, self.out)
         return other_ptxas.test(change, self.triton, own, self._steady, self._log)
 
     def _steady(self, change: TriageChange) -> Observation:
-        seen = self.observe(change)
-        if seen.verdict is Verdict.GOOD:
+        observation = self.observe(change)
+        if observation.verdict is Verdict.GOOD:
             again = self.observe(change)
             if again.verdict is not Verdict.GOOD:
-                why = f"it is flaky: {seen.figures}, then {again.figures}"
+                why = f"it is flaky: {observation.figures}, then {again.figures}"
                 return replace(again, verdict=Verdict.SKIP, why=why)
-        return seen
+        return observation
 
     def observe(self, change: TriageChange) -> Observation:
         """Run it with a change, once."""
@@ -180,21 +185,21 @@ class CommandSubject:
         if change.options or change.skip or change.allocator:
             variables |= self._operated(change, results)
         try:
-            seen = self._run(folder, variables, launcher=change.launcher)
+            observation = self._run(folder, variables, launcher=change.launcher)
         except UsageError as error:
-            return observation.refused(error)
-        said = re.search(change.says, self._log(change.name)) if change.says else None
-        if said and seen.verdict is not Verdict.GOOD:
-            return replace(seen, verdict=Verdict.OTHER, figures=said[1])
-        why = self._unmet(change, seen, results)
-        return replace(seen, verdict=Verdict.SKIP, why=why) if why else seen
+            return not_tested(error)
+        finding = re.search(change.says, self._log(change.name)) if change.says else None
+        if finding and observation.verdict is not Verdict.GOOD:
+            return replace(observation, verdict=Verdict.OTHER, figures=finding[1])
+        why = self._unmet(change, observation, results)
+        return replace(observation, verdict=Verdict.SKIP, why=why) if why else observation
 
-    def _unmet(self, change: TriageChange, seen: Observation, results: Path) -> str:
+    def _unmet(self, change: TriageChange, observation: Observation, results: Path) -> str:
         """Return the reason why a run tells nothing of a change; empty if it does."""
         if _INTERPRETED in change.variables and self._compiled(change.name):
             return "kernels are compiled all the same: Gluon's, say, are not interpreted"
-        if change.says and seen.verdict is Verdict.OTHER:
-            return f"{change.name} does not report it: {seen.figures}"
+        if change.says and observation.verdict is Verdict.OTHER:
+            return f"{change.name} does not report it: {observation.figures}"
         pinned = change.assembler and change.options  # not only variables of it tell
         if (change.variables and not pinned) or not (change.options or change.skip):
             return ""
@@ -208,14 +213,14 @@ class CommandSubject:
     def passes(self, change: TriageChange) -> Observation:
         """Name each run of a pass in the compiles of its kernels, in their order: `NAME#2`, as notes."""
         folder = self._fresh(change.name)
-        seen = self._run(folder, self._operated(change, folder / "results"))
+        observation = self._run(folder, self._operated(change, folder / "results"))
         rows = call.noted(folder / "results", OperatedRow)
         names = dict.fromkeys(f"{run['pass']}#{run['number']}" for row in rows for run in row.passes)
         if not names:
             return replace(
-                seen, verdict=Verdict.SKIP, why="it compiles no kernel whose passes can be counted"
+                observation, verdict=Verdict.SKIP, why="it compiles no kernel whose passes can be counted"
             )
-        return replace(seen, verdict=Verdict.GOOD, notes=tuple(names))
+        return replace(observation, verdict=Verdict.GOOD, notes=tuple(names))
 
     def _watched(self, change: TriageChange) -> Observation:
         """Under a tool of compute-sanitizer: what it says is another failure than the symptom."""
@@ -225,17 +230,17 @@ class CommandSubject:
             return Observation(Verdict.SKIP, why=error.what)
         folder = self._fresh(change.name)
         log = folder / "report"
-        seen = self._run(folder, {}, compute_sanitizer.argv(program, change.tool, log))
+        observation = self._run(folder, {}, compute_sanitizer.argv(program, change.tool, log))
         text = untrusted.text_if_any(log)
         head, lines = compute_sanitizer.first_error(text)
-        said = " ".join(filter(None, (head, compute_sanitizer.place(lines))))
+        finding = " ".join(filter(None, (head, compute_sanitizer.place(lines))))
         if head:
-            return replace(seen, verdict=Verdict.OTHER, figures=said)
+            return replace(observation, verdict=Verdict.OTHER, figures=finding)
         if not compute_sanitizer.finished(text):
-            return replace(seen, verdict=Verdict.SKIP, why=f"{change.tool} did not finish")
-        if seen.verdict is Verdict.OTHER:
-            return replace(seen, verdict=Verdict.BAD, figures="it found nothing")
-        return seen
+            return replace(observation, verdict=Verdict.SKIP, why=f"{change.tool} did not finish")
+        if observation.verdict is Verdict.OTHER:
+            return replace(observation, verdict=Verdict.BAD, figures="it found nothing")
+        return observation
 
     def _fresh(self, name: str) -> Path:
         """Make a folder for one run of a change: another run's cache and results tell nothing of it."""
@@ -250,10 +255,10 @@ class CommandSubject:
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
         """Return FILE:LINE in what the baseline compiled."""
         cache = self._folder(BASELINE) / "cache"
-        found: list[str] = []
+        places: list[str] = []
         for path in sorted(cache.rglob(f"*.{line['stage']}")):
-            found += lines_of(untrusted.read_text(path), line)
-        return tuple(dict.fromkeys(found))
+            places += lines_of(untrusted.read_text(path), line)
+        return tuple(dict.fromkeys(places))
 
     def bisect(self, _other: str) -> str:
         """Return no command: it is unknown which kernels a command needs."""
@@ -315,8 +320,8 @@ class CommandSubject:
             if status:
                 return replace(_CHECKED[status], figures=text, seconds=seconds)
             figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
-            seen = Verdict.OTHER if self.first else Verdict.SKIP
-            return Observation(seen, figures, "it ends before the check", seconds)
+            verdict = Verdict.OTHER if self.first else Verdict.SKIP
+            return Observation(verdict, figures, "it ends before the check", seconds)
         if code in (0, exit_code.SKIP):
             return exit_code.succeeds(code, f"exit code {code}", seconds)
         died = signal.Signals(-code).name if code < 0 and not late else ""

@@ -15,57 +15,57 @@ _LONGEST = 72  # characters of what was seen
 _SAME = "the same"  # as in the first row
 
 
-def table(found: TriageVerdict) -> Grid:
+def table(answer: TriageVerdict) -> Grid:
     """Return the table of changes and observations."""
     columns = ["changed", "symptom", "seen", "s"]
-    return tables.plain("one change at a time", columns, rows(found), right=["s"])
+    return tables.plain("one change at a time", columns, rows(answer), right=["s"])
 
 
-def rows(found: TriageVerdict) -> list[list[str]]:
+def rows(answer: TriageVerdict) -> list[list[str]]:
     """Give each test a line of text; a message that repeats the first row's is not shown again."""
-    first = _text(found.baseline)
-    shown = [_row("nothing changed", found.baseline)]
-    shown += [_row(one.variant.name, one.observation, first) for one in found.tried]
+    first = _text(answer.baseline)
+    shown = [_row("nothing changed", answer.baseline)]
+    shown += [_row(row.variant.name, row.observation, first) for row in answer.tried]
     return shown
 
 
-def lines(found: TriageVerdict) -> Iterator[str]:
+def lines(answer: TriageVerdict) -> Iterator[str]:
     """The verdict, what it rests on, and what to do."""
-    yield f"verdict: {found.text}"
-    yield from (f"  {one}" for one in found.reasons)
-    yield from (f"  next: {one}" for one in found.next)
+    yield f"verdict: {answer.text}"
+    yield from (f"  {line}" for line in answer.reasons)
+    yield from (f"  next: {line}" for line in answer.next)
 
 
-def as_json(found: TriageVerdict, about: dict[str, Any]) -> dict[str, Any]:
+def as_json(answer: TriageVerdict, about: dict[str, Any]) -> dict[str, Any]:
     """Everything.
 
     Args:
-        found: the verdict.
+        answer: the verdict.
         about: what was tested, by what.
     """
     return {
         "schema": 1,
         **about,
-        "answer": found.answer.name.lower(),
-        "decided": found.decided,
-        "verdict": found.text,
-        "reasons": list(found.reasons),
-        "next": list(found.next),
-        "baseline": _seen(found.baseline),
+        "answer": answer.answer.name.lower(),
+        "decided": answer.decided,
+        "verdict": answer.text,
+        "reasons": list(answer.reasons),
+        "next": list(answer.next),
+        "baseline": _seen(answer.baseline),
         "tried": [
-            {"variant": one.variant.name, "family": one.variant.meaning.family, **_seen(one.observation)}
-            for one in found.tried
+            {"variant": row.variant.name, "family": row.variant.meaning.family, **_seen(row.observation)}
+            for row in answer.tried
         ],
     }
 
 
-def _seen(one: Observation) -> dict[str, Any]:
+def _seen(observation: Observation) -> dict[str, Any]:
     return {
-        "symptom": SYMPTOM[one.verdict],
-        "figures": one.figures,
-        "why": one.why,
-        "notes": list(one.notes),
-        "seconds": round(one.seconds, 3),
+        "symptom": SYMPTOM[observation.verdict],
+        "figures": observation.figures,
+        "why": observation.why,
+        "notes": list(observation.notes),
+        "seconds": round(observation.seconds, 3),
     }
 
 
@@ -79,6 +79,6 @@ def _text(observation: Observation) -> str:
     return " ".join(", ".join(filter(None, (observation.figures, observation.why))).split())
 
 
-def _row(name: str, one: Observation, first: str = "") -> list[str]:
-    text = _SAME if first and _text(one) == first else in_short(one)
-    return [name, SYMPTOM[one.verdict], text, f"{one.seconds:.1f}"]
+def _row(name: str, observation: Observation, first: str = "") -> list[str]:
+    text = _SAME if first and _text(observation) == first else in_short(observation)
+    return [name, SYMPTOM[observation.verdict], text, f"{observation.seconds:.1f}"]

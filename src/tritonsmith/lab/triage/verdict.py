@@ -98,9 +98,11 @@ def search(subject: Subject) -> Search[TriageVariant, TriageVerdict]:
         return (yield from _untested(subject, first))
     unsteady = subject.is_command or (subject.kind == "slow" and first.verdict is Verdict.BAD)
     again = (yield [UNCHANGED_AGAIN] * (variants.baselines() - 1)) if unsteady else []
-    if {one.verdict for one in again} - {first.verdict} or {one.failure for one in again} - {first.failure}:
-        said = "; ".join(dict.fromkeys(one.figures for one in (first, *again)))
-        reasons = (f"with nothing changed, the tests disagree: {said}",)
+    if {test.verdict for test in again} - {first.verdict} or {test.failure for test in again} - {
+        first.failure
+    }:
+        figures = "; ".join(dict.fromkeys(test.figures for test in (first, *again)))
+        reasons = (f"with nothing changed, the tests disagree: {figures}",)
         return TriageVerdict(Answer.FLAKY, str(Answer.FLAKY), reasons, (), first)
     if first.verdict is Verdict.GOOD:
         text = f"nothing found: {first.figures}"
@@ -108,13 +110,13 @@ def search(subject: Subject) -> Search[TriageVariant, TriageVerdict]:
     tried: list[Tried] = []
     for row in variants.ordered(first.failed_in):
         fits = row.fits(subject.triton, subject.backends, command=subject.is_command, symptom=subject.kind)
-        gone = {one.variant.name for one in tried if one.verdict is Verdict.GOOD}
+        gone = {row.variant.name for row in tried if row.verdict is Verdict.GOOD}
         causes = any(
-            one.variant.meaning.role == "cause" and not one.variant.meaning.last and one.variant.name in gone
-            for one in tried
+            row.variant.meaning.role == "cause" and not row.variant.meaning.last and row.variant.name in gone
+            for row in tried
         )
         # The interpreter compiles nothing: what it shows is not the work of a pass.
-        stays = any(one.variant.meaning.stays and one.verdict is Verdict.BAD for one in tried)
+        stays = any(row.variant.meaning.stays and row.verdict is Verdict.BAD for row in tried)
         if (
             fits
             and (not row.meaning.after or row.meaning.after in gone)
@@ -136,10 +138,13 @@ def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, 
             (observation,) = yield [row]
             tried.append(Tried(row, observation))
     reasons = []
-    for one in tried:
-        seen = one.observation
-        meaning = one.variant.meaning.alone.get(SYMPTOM[seen.verdict]) or f"{seen.why}, {seen.figures}"
-        reasons.append(f"{one.variant.name}: {meaning}")
+    for entry in tried:
+        observation = entry.observation
+        meaning = (
+            entry.variant.meaning.alone.get(SYMPTOM[observation.verdict])
+            or f"{observation.why}, {observation.figures}"
+        )
+        reasons.append(f"{entry.variant.name}: {meaning}")
     hints = ["run it on a machine that has its GPU"] if tried else []
     return TriageVerdict(Answer.NONE, text, tuple(reasons), tuple(hints), baseline, tuple(tried))
 
@@ -192,7 +197,7 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
             if row.variant.meaning.line
             for place in subject.lines(row.variant.meaning.line)
         )
-        details = [*places, *(said for row in narrow if (said := _swap(row)))]
+        details = [*places, *(swap for row in narrow if (swap := _swap(row)))]
         text = ", ".join((families[0], *details))
         return TriageVerdict(Answer.DECIDED, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
     if families:

@@ -15,10 +15,10 @@ _SUMS = re.compile(r"Total|Rest|.* Pipeline|\(A\) .*")
 _MADE = {"cubin": "cubin (ptxas)"}  # whose stage says little
 
 
-def by_cpu(made: Manifest) -> Manifest:
+def by_cpu(compiled: Manifest) -> Manifest:
     """With CPU seconds in the place of wall time, which other load changes."""
-    points = [replace(one, seconds=cpu(one)) for one in made.points]
-    return replace(made, points=tuple(points))
+    points = [replace(point, seconds=cpu(point)) for point in compiled.points]
+    return replace(compiled, points=tuple(points))
 
 
 def cpu(point: Point) -> float:
@@ -26,14 +26,14 @@ def cpu(point: Point) -> float:
     return sum(point.cpu_seconds.values()) or point.seconds
 
 
-def total(made: Manifest) -> float:
+def total(compiled: Manifest) -> float:
     """CPU seconds of all compiles."""
-    return sum(map(cpu, made.points))
+    return sum(map(cpu, compiled.points))
 
 
-def near(least: float, made: Manifest) -> bool:
+def near(least: float, compiled: Manifest) -> bool:
     """Report whether a compile takes too much of the others' time to be called quicker."""
-    return total(made) > variant.times("quicker") * least
+    return total(compiled) > variant.times("quicker") * least
 
 
 def sentences(points: Sequence[Point]) -> Iterator[str]:
@@ -42,9 +42,11 @@ def sentences(points: Sequence[Point]) -> Iterator[str]:
     for point in points:
         total = cpu(point)
         stages = sorted(point.cpu_seconds.items(), key=lambda row: -row[1])
-        told = [f"{_MADE.get(name, name)} {took:.1f}" for name, took in stages if took >= least * total]
-        if told:
-            yield f"of {total:.1f} CPU s: {', '.join(told)}"
+        slow_stages = [
+            f"{_MADE.get(name, name)} {took:.1f}" for name, took in stages if took >= least * total
+        ]
+        if slow_stages:
+            yield f"of {total:.1f} CPU s: {', '.join(slow_stages)}"
         slow = [(took, name) for took, name in passes(point.log) if took >= least * point.seconds]
         if slow:
             rows = ", ".join(f"{name} {took:.1f} s" for took, name in sorted(slow, reverse=True))

@@ -63,7 +63,13 @@ def find(kind: BuildKind, python: Path, triton: str, space: Workspace) -> Witnes
         name = "asan" if kind == _ASAN else "dev"
         tasks = ("setup-mlir", "build-triton", "install-triton")
         raise FactError(f"needs {_title(kind)}", hints=["; ".join(command(task, env=name) for task in tasks)])
-    env = max(fitting, key=lambda one: (every[one].get("commit") == mine != "", str(every[one]["finished"])))
+    env = max(
+        fitting,
+        key=lambda candidate: (
+            every[candidate].get("commit") == mine != "",
+            str(every[candidate]["finished"]),
+        ),
+    )
     return WitnessBuild(env, _about(env, every[env], mine, triton))
 
 
@@ -86,22 +92,22 @@ def test(
     Raises:
         SmithError: its sanitizer's runtime is missing.
     """
-    folder, said = build.env.path / "triage", ""
+    folder, fault = build.env.path / "triage", ""
     if change.build == _ASAN:
         before, variables = sanitized_run.environment(_ASAN, build.env, folder, space)
         space.run(before, "triage", quiet=True)
         change = replace(change, variables={**change.variables, **variables})
-    seen = look(replace(change, says=""), build.env.python)
+    observation = look(replace(change, says=""), build.env.python)
     if change.build == _ASAN:
-        said = short(*sanitized_run.first_error(folder, _ASAN))
-    elif found := re.search(change.says, log(change.name)):
-        said = found[1]
-    if said:
-        return replace(seen, verdict=Verdict.OTHER, figures=f"{said}, {build.about}", why="")
-    if seen.verdict in (Verdict.OTHER, Verdict.SKIP):
-        why = f"{change.name} does not report it: {seen.why or seen.figures}"
-        return replace(seen, verdict=Verdict.SKIP, figures=build.about, why=why)
-    return replace(seen, figures=f"it reports nothing, {build.about}")
+        fault = short(*sanitized_run.first_error(folder, _ASAN))
+    elif message := re.search(change.says, log(change.name)):
+        fault = message[1]
+    if fault:
+        return replace(observation, verdict=Verdict.OTHER, figures=f"{fault}, {build.about}", why="")
+    if observation.verdict in (Verdict.OTHER, Verdict.SKIP):
+        why = f"{change.name} does not report it: {observation.why or observation.figures}"
+        return replace(observation, verdict=Verdict.SKIP, figures=build.about, why=why)
+    return replace(observation, figures=f"it reports nothing, {build.about}")
 
 
 def short(head: str, lines: Sequence[str]) -> str:
@@ -113,8 +119,8 @@ def short(head: str, lines: Sequence[str]) -> str:
     if not kind:
         return head
     access = next((line.strip().partition(" at ")[0] for line in lines if " of size " in line), "")
-    frames = (found for line in lines if (found := _FRAME.search(line)))
-    mine = next((found for found in frames if "sanitizer" not in found["place"]), None)
+    frames = (frame for line in lines if (frame := _FRAME.search(line)))
+    mine = next((frame for frame in frames if "sanitizer" not in frame["place"]), None)
     place = f"in {_name(mine['name'])} {Path(mine['place']).name}" if mine else ""
     return f"{kind[1]}: {' '.join(filter(None, (access, place)))}".removesuffix(": ")
 
@@ -129,9 +135,13 @@ def _builds(space: Workspace) -> Iterator[tuple[EnvDir, Mapping[str, Any]]]:
     for path in sorted((space.root / "envs").glob("*/receipts/build-triton.json")):
         env = space.env(path.parent.parent.name)
         built, installed = receipts.read(path), receipts.read(env.receipt("install-triton"))
-        every = [one for one in (installed, built) if one and (one is installed or not one.get("targets"))]
+        every = [
+            receipt
+            for receipt in (installed, built)
+            if receipt and (receipt is installed or not receipt.get("targets"))
+        ]
         if every:
-            yield env, max(every, key=lambda one: str(one["finished"]))
+            yield env, max(every, key=lambda receipt: str(receipt["finished"]))
 
 
 def _is(kind: BuildKind, receipt: Mapping[str, Any] | None, python: Path) -> bool:
@@ -144,9 +154,9 @@ def _is(kind: BuildKind, receipt: Mapping[str, Any] | None, python: Path) -> boo
     except OSError:
         return False
     if kind == _ASAN:
-        return any(one.asan for one in libraries)
+        return any(library.asan for library in libraries)
     known = configs.load("triage")["builds"]["assertions"]
-    return any(one.asserts and not one.asan for one in libraries) and (
+    return any(library.asserts and not library.asan for library in libraries) and (
         not receipt or receipt.get("build_type") in known
     )
 

@@ -35,9 +35,9 @@ class WrongKernelSubject(KernelSubject):
 
     def baseline(self, name: str = BASELINE) -> Observation:
         """Check it as it is."""
-        seen = self._checked(self.where, name)
-        self._cause = seen.cause
-        return seen
+        observation = self._checked(self.where, name)
+        self._cause = observation.cause
+        return observation
 
     def test(self, change: TriageChange) -> Observation:
         """By another release: no other change tells more than the pass does."""
@@ -52,10 +52,10 @@ class WrongKernelSubject(KernelSubject):
         self, asked: CompileRequest, folder: Path, stop: Callable[[], bool] = lambda: False
     ) -> Observation:
         """Another kernel: whether the same pass changes its result in the same way; not if it has to stop."""
-        seen = wrong(asked, self.where, folder, silent=self.silent, stop=stop)
-        if seen.verdict is Verdict.BAD and seen.cause != self._cause:
-            return replace(seen, verdict=Verdict.OTHER)
-        return seen
+        observation = wrong(asked, self.where, folder, silent=self.silent, stop=stop)
+        if observation.verdict is Verdict.BAD and observation.cause != self._cause:
+            return replace(observation, verdict=Verdict.OTHER)
+        return observation
 
     def _checked(self, where: Interpreter, name: str) -> Observation:
         return wrong(self.asked, where, self._fresh(name), silent=self.silent)

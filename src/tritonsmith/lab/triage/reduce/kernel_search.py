@@ -95,7 +95,7 @@ def counts(text: str, kernel: str) -> SourceCounts:
     return SourceCounts(
         sum(bool(line) and not line.startswith("#") for line in lines),
         sum(isinstance(node, ast.stmt) for node in ast.walk(tree)),
-        sum(len(one.posonlyargs) + len(one.args) + len(one.kwonlyargs) for one in heads[:1]),
+        sum(len(head.posonlyargs) + len(head.args) + len(head.kwonlyargs) for head in heads[:1]),
     )
 
 
@@ -182,7 +182,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
     def _options(self) -> _Move:
         """Options of the backend."""
         return self._repeat(
-            lambda best: [replace(best, options=_others(best.options, one)) for one in best.options]
+            lambda best: [replace(best, options=_others(best.options, option)) for option in best.options]
         )
 
     def _unused(self) -> _Move:
@@ -198,7 +198,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
     def _without_parameters(
         self, best: KernelCandidate, function: str, gone: Sequence[str]
     ) -> KernelCandidate | None:
-        entries = [one for one in best.entries if function != self._kernel or one[0] not in gone]
+        entries = [entry for entry in best.entries if function != self._kernel or entry[0] not in gone]
         return _made(best, python_expressions.without_parameters(best.text, function, gone), entries)
 
     def _merged(self) -> _Move:
@@ -225,7 +225,7 @@ class KernelSearch(DeltaSearch[KernelCandidate]):
 
     def _in_place(self, best: KernelCandidate, name: str, value: ast.expr) -> KernelCandidate | None:
         text = python_expressions.with_values(best.text, self._kernel, {name: value})
-        return _made(best, text, [one for one in best.entries if one[0] != name])
+        return _made(best, text, [entry for entry in best.entries if entry[0] != name])
 
     # ------------------------------------------------------------ how they are tried
 
@@ -273,4 +273,4 @@ def _half(entry: str) -> str:
 
 
 def _others(options: tuple[tuple[str, str], ...], gone: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(one for one in options if one != gone)
+    return tuple(option for option in options if option != gone)

@@ -143,8 +143,8 @@ def by_compile(
     subject.asked = replace(subject.asked, disassemble=reads)
     key = (subject.key, subject.triton)
     with _emptied(subject.out):
-        seen = _shown(subject.baseline(), subject.asked.file)
-        start = _of_compile(subject, seen, key)
+        observation = _shown(subject.baseline(), subject.asked.file)
+        start = _of_compile(subject, observation, key)
         return _reduce(start, file, began, on_better, rules, silent=silent)
 
 
@@ -185,11 +185,13 @@ def by_command(
     read = inputs.command(argv, Path.cwd(), path, (file,))
     with files.scratch("reduce-") as folder:
         first = CommandTester(argv, python, folder / "first", source_file.name, timeout)
-        seen = _shown(first.test(KernelCandidate(text)), source_file)
+        observation = _shown(first.test(KernelCandidate(text)), source_file)
         limit = min(timeout, _SECONDS + _SLOWER * (time.monotonic() - began))
         lines = counts(text, kernel).lines
-        asked = with_file(argv, file.name)
-        symptom = Symptom("", seen.figures, lines, source_file.name, argv=asked, variables=_variables())
+        command = with_file(argv, file.name)
+        symptom = Symptom(
+            "", observation.figures, lines, source_file.name, argv=command, variables=_variables()
+        )
         start = _Start(
             KernelCandidate(text),
             "",
@@ -198,86 +200,88 @@ def by_command(
             None,
             lambda number: CommandTester(argv, python, folder / str(number), source_file.name, limit),
             jobs,
-            lambda _, one: replace(first, folder=folder / "last").test(one),
-            seen,
+            lambda _, candidate: replace(first, folder=folder / "last").test(candidate),
+            observation,
             (text, kernel, timeout, read),
         )
         return _reduce(start, file, began, on_better, rules, silent=silent)
 
 
-def _of_compile(subject: KernelSubject, seen: Observation, key: object) -> _Start:
-    asked, where = subject.asked, subject.where
-    text = source.read(asked.file)
-    name = source.choose(text, asked.kernel, asked.file)
-    head = source.find(text, name, asked.file)
+def _of_compile(subject: KernelSubject, observation: Observation, key: object) -> _Start:
+    request_of_kernel, where = subject.asked, subject.where
+    text = source.read(request_of_kernel.file)
+    name = source.choose(text, request_of_kernel.kernel, request_of_kernel.file)
+    head = source.find(text, name, request_of_kernel.file)
     if head is None:
         what = f"the signature line of {name} cannot be read in this file"
         hints = ["a function of the module with plain parameters can be reduced", "or use: -- command {}"]
-        raise UsageError(what, where=asked.file, hints=hints)
-    entries = signature.assigned(asked.signature, head)
+        raise UsageError(what, where=request_of_kernel.file, hints=hints)
+    entries = signature.assigned(request_of_kernel.signature, head)
     computed = {
-        one: signature.spell_value(subject.constants[one])
-        for one in head.heuristics
-        if one in subject.constants
+        parameter: signature.spell_value(subject.constants[parameter])
+        for parameter in head.heuristics
+        if parameter in subject.constants
     }
     candidate = KernelCandidate(
         text,
         tuple((computed | entries).items()),
-        tuple((one, signature.spell_value(value)) for one, value in asked.options.items()),
+        tuple((option, signature.spell_value(value)) for option, value in request_of_kernel.options.items()),
     )
-    asked = replace(asked, kernel=name, name="", listed=None, configs=())
-    subject.asked = asked
+    request_of_kernel = replace(request_of_kernel, kernel=name, name="", listed=None, configs=())
+    subject.asked = request_of_kernel
     before = counts(text, name).lines
-    expected = " or ".join(term.text for term in subject.terms) or seen.figures  # figures change on the way
-    about = (subject.triton, expected, before, asked.file.name, subject.terms)
+    expected = (
+        " or ".join(term.text for term in subject.terms) or observation.figures
+    )  # figures change on the way
+    about = (subject.triton, expected, before, request_of_kernel.file.name, subject.terms)
     unset = configs.load("kernels")["variables"]["unset"]
     checked = subject if isinstance(subject, WrongKernelSubject) else None
     symptom = Symptom(*about, variables=_variables(without=unset), wrong=checked is not None)
-    quick = math.ceil(_SECONDS + _SLOWER * seen.seconds)
+    quick = math.ceil(_SECONDS + _SLOWER * observation.seconds)
     limit = where.timeout if subject.kind == "hang" else min(where.timeout, quick)
     warm = replace(where, timeout=limit)
 
     def tester(number: int) -> Tester:
         folder = subject.out / str(number)
         if checked:
-            return CheckTester(checked, folder, asked.file.name, limit)
-        return CompileTester(subject, warm, folder, asked.file.name)
+            return CheckTester(checked, folder, request_of_kernel.file.name, limit)
+        return CompileTester(subject, warm, folder, request_of_kernel.file.name)
 
-    def again(file: Path, one: KernelCandidate) -> Observation:
-        wanted, last = request(asked, one, file), subject.out / "last"
-        return checked.check(wanted, last) if checked else _compiled(subject, wanted, last)
+    def again(file: Path, reduced: KernelCandidate) -> Observation:
+        reduced_request, last = request(request_of_kernel, reduced, file), subject.out / "last"
+        return checked.check(reduced_request, last) if checked else _compiled(subject, reduced_request, last)
 
     return _Start(
         candidate,
         name,
         name,
         symptom,
-        asked,
+        request_of_kernel,
         tester,
         where.jobs,
         again,
-        seen,
+        observation,
         key,
         partial(_alone, where, subject.out / "alone", limit),
     )
 
 
-def _compiled(subject: KernelSubject, asked: CompileRequest, folder: Path) -> Observation:
-    return subject.look(run.compile_all(asked, subject.where, folder, silent=True))
+def _compiled(subject: KernelSubject, request_of_kernel: CompileRequest, folder: Path) -> Observation:
+    return subject.look(run.compile_all(request_of_kernel, subject.where, folder, silent=True))
 
 
-def _alone(where: Interpreter, folder: Path, limit: float, file: Path, seen: Observation) -> bool:
+def _alone(where: Interpreter, folder: Path, limit: float, file: Path, observation: Observation) -> bool:
     """Report whether `python FILE` fails in the same way; or compiles, where the symptom is no failure."""
     files.make_folder(folder)
     change = {**dict(worker_variables(where)), "TRITON_CACHE_DIR": str(folder)}
     answer = process.query((str(where.python), str(file)), cwd=folder, change=change, timeout=limit)
-    if answer is None or not seen.failure:
+    if answer is None or not observation.failure:
         return bool(answer and answer.code == 0)
     died = signal.Signals(-answer.code).name if answer.code < 0 else ""
-    said = f"{answer.out}\n{answer.err}"
-    text = seen.failure.text
-    same = failure.of(said, crashed=died, code=answer.code) == seen.failure
-    return same or bool(text and text in said) or bool(died and text.startswith(died))
+    printed = f"{answer.out}\n{answer.err}"
+    text = observation.failure.text
+    same = failure.of(printed, crashed=died, code=answer.code) == observation.failure
+    return same or bool(text and text in printed) or bool(died and text.startswith(died))
 
 
 def _reduce(
@@ -321,50 +325,56 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
             interrupted = True
     best = search.best
     _write(start, best, file)
-    seen = start.again(file, best)
-    if seen.verdict is not Verdict.BAD:
+    observation = start.again(file, best)
+    if observation.verdict is not Verdict.BAD:
         raise SmithError(
             "the reduced kernel does not show it in a new process",
             where=file,
-            why=": ".join(filter(None, (SYMPTOM[seen.verdict], seen.figures, seen.why))),
+            why=": ".join(filter(None, (SYMPTOM[observation.verdict], observation.figures, observation.why))),
             hints=["a flaky symptom cannot be reduced", "--jobs 1 may help, if it is about time"],
         )
-    start = replace(start, symptom=replace(start.symptom, expected=seen.figures))
+    start = replace(start, symptom=replace(start.symptom, expected=observation.figures))
     main = reproducer.main_program(best.text, start.symptom, start.asked and request(start.asked, best, file))
     _write(start, best, file, main)
-    alone = bool(main) and start.alone(file, seen)
+    alone = bool(main) and start.alone(file, observation)
     if main and not alone:
         _write(start, best, file)
     after = counts(best.text, start.counted)
     seconds = time.monotonic() - began
     compiles = alone and start.symptom.wrong
     return KernelReduced(
-        file, seen.figures, before, after, search.tried, seconds, alone, compiles, interrupted, notes
+        file, observation.figures, before, after, search.tried, seconds, alone, compiles, interrupted, notes
     )
 
 
 def _write(start: _Start, candidate: KernelCandidate, file: Path, main: str = "") -> None:
-    asked = start.asked and request(start.asked, candidate, file)
-    files.write_atomically(file, reproducer.render(candidate.text, start.symptom, asked, main))
+    compile_request = start.asked and request(start.asked, candidate, file)
+    files.write_atomically(file, reproducer.render(candidate.text, start.symptom, compile_request, main))
 
 
 def _variables(*, without: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
     """Return Triton's variables that are set, except folders."""
-    ours = (one for one in sorted(os.environ.items()) if one[0].startswith(variables.prefixes()))
+    ours = (
+        variable for variable in sorted(os.environ.items()) if variable[0].startswith(variables.prefixes())
+    )
     return tuple(
-        one for one in ours if variables.find(one[0]) and one[0] not in without and os.sep not in one[1]
+        variable
+        for variable in ours
+        if variables.find(variable[0]) and variable[0] not in without and os.sep not in variable[1]
     )
 
 
-def _shown(seen: Observation, file: Path) -> Observation:
-    if seen.verdict is Verdict.BAD:
-        return seen
-    if seen.verdict is Verdict.SKIP:
-        raise UndecidedError("it could not be decided whether the symptom is there", where=file, why=seen.why)
+def _shown(observation: Observation, file: Path) -> Observation:
+    if observation.verdict is Verdict.BAD:
+        return observation
+    if observation.verdict is Verdict.SKIP:
+        raise UndecidedError(
+            "it could not be decided whether the symptom is there", where=file, why=observation.why
+        )
     raise SmithError(
         "the symptom is not there",
         where=file,
-        why="\n".join(filter(None, (SYMPTOM[seen.verdict], seen.figures, seen.why))),
+        why="\n".join(filter(None, (SYMPTOM[observation.verdict], observation.figures, observation.why))),
         hints=[
             'without --when, a compile that fails; --when "spills>0" for a limit',
             "for a command, exit code 0 means that the symptom is there",

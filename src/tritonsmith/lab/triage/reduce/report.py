@@ -24,37 +24,37 @@ def progress() -> Callable[[SourceCounts, int], None]:
     return show
 
 
-def sizes(found: KernelReduced) -> Grid:
+def sizes(reduced: KernelReduced) -> Grid:
     """Before and after."""
     rows = [
-        [name, str(getattr(found.before, name)), str(getattr(found.after, name))]
+        [name, str(getattr(reduced.before, name)), str(getattr(reduced.after, name))]
         for name in ("lines", "statements", "arguments")
     ]
-    return tables.plain(found.expected, ["", "before", "after"], rows, right=["before", "after"])
+    return tables.plain(reduced.expected, ["", "before", "after"], rows, right=["before", "after"])
 
 
-def summary(found: KernelReduced) -> str:
+def summary(reduced: KernelReduced) -> str:
     """Tries, time, and whether the search stopped early."""
-    text = f"{found.tried} tries in {duration(found.seconds)}"
-    if found.interrupted:
+    text = f"{reduced.tried} tries in {duration(reduced.seconds)}"
+    if reduced.interrupted:
         text += "; interrupted: this is the best result so far"
     text += "; shows the same in a new process"
-    if not found.alone:
+    if not reduced.alone:
         return text
-    about = "; `python {}` compiles it" if found.compiles else ", and by `python {}`"
-    return text + about.format(found.file.name)
+    about = "; `python {}` compiles it" if reduced.compiles else ", and by `python {}`"
+    return text + about.format(reduced.file.name)
 
 
-def as_json(found: KernelReduced) -> dict[str, Any]:
+def as_json(reduced: KernelReduced) -> dict[str, Any]:
     """The result as JSON data."""
     return {
         "schema": 1,
-        "path": str(found.file),
-        "expected": found.expected,
-        "before": vars(found.before),
-        "after": vars(found.after),
-        "tries": found.tried,
-        "seconds": found.seconds,
-        "alone": found.alone,
-        "done": not found.interrupted,
+        "path": str(reduced.file),
+        "expected": reduced.expected,
+        "before": vars(reduced.before),
+        "after": vars(reduced.after),
+        "tries": reduced.tried,
+        "seconds": reduced.seconds,
+        "alone": reduced.alone,
+        "done": not reduced.interrupted,
     }

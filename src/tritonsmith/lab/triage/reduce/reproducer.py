@@ -45,10 +45,10 @@ class Symptom:
     variables: tuple[tuple[str, str], ...] = ()
     wrong: bool = False
 
-    def shell(self, said: str) -> str:
+    def shell(self, text: str) -> str:
         """A command under these variables."""
         before = "".join(f"{name}={shlex.quote(value)} " for name, value in self.variables)
-        return f"  {before}{said}"
+        return f"  {before}{text}"
 
 
 def render(text: str, symptom: Symptom, asked: CompileRequest | None, main: str = "") -> str:
@@ -60,8 +60,8 @@ def render(text: str, symptom: Symptom, asked: CompileRequest | None, main: str 
         asked: its compile, with the name that the file has; None where a command decides.
         main: of `main_program`; empty if `python FILE` is not to compile it.
     """
-    said = "\n".join(_head(symptom, asked, alone=bool(main)))  # messages have several lines
-    head = "\n".join(f"# {line}".rstrip() for line in said.splitlines())
+    comment = "\n".join(_head(symptom, asked, alone=bool(main)))  # messages have several lines
+    head = "\n".join(f"# {line}".rstrip() for line in comment.splitlines())
     return f"{head}\n{text.rstrip()}\n" + (f"\n\n{main}" if main else "")
 
 
@@ -73,8 +73,8 @@ def _head(symptom: Symptom, asked: CompileRequest | None, *, alone: bool) -> Ite
         yield f"Triton {symptom.triton}, {targets}{options}; no GPU is needed."
         yield f"Expected: {symptom.expected}"
         yield ""
-        for told in _commands(symptom, asked):
-            yield symptom.shell(told)
+        for text in _commands(symptom, asked):
+            yield symptom.shell(text)
         if alone:
             yield symptom.shell(f"python {shlex.quote(asked.file.name)}{_after(symptom)}")
     else:
@@ -85,25 +85,25 @@ def _head(symptom: Symptom, asked: CompileRequest | None, *, alone: bool) -> Ite
 
 def _stages() -> list[str]:
     """Return the stages of Triton's own compiler."""
-    found: list[str] = configs.load("kernels")["stages"]["compiler"]
-    return found
+    stages: list[str] = configs.load("kernels")["stages"]["compiler"]
+    return stages
 
 
 def _after(symptom: Symptom) -> str:
-    silent = symptom.wrong or any(isinstance(one, Limit) for one in symptom.terms)
+    silent = symptom.wrong or any(isinstance(term, Limit) for term in symptom.terms)
     return "  # compiles it, and prints nothing" if silent else ""
 
 
 def _commands(symptom: Symptom, asked: CompileRequest) -> Iterator[str]:
     """Yield the commands that show it: limits in a table, texts in a stage, failures in a compile."""
     words = shlex.split(replace(asked, file=Path(asked.file.name)).flags())
-    texts = [one for one in symptom.terms if isinstance(one, TextTerm)]
+    texts = [term for term in symptom.terms if isinstance(term, TextTerm)]
     if symptom.wrong:
         yield command("passes.check", *words)
         return
     if len(texts) < len(symptom.terms):
         yield command("kernel.compile --resources", *words)
-    for stage in dict.fromkeys(one.stage for one in texts):
+    for stage in dict.fromkeys(term.stage for term in texts):
         yield command("kernel.show", *words, "--stage", stage)
     if not symptom.terms:
         yield command("kernel.compile", *words)
@@ -114,13 +114,13 @@ def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> s
     if not asked or not symptom.triton or version_key(symptom.triton) < version_key(_SINCE):
         return ""
     kernel = source.find(text, asked.kernel, asked.file)
-    texts = [one for one in symptom.terms if isinstance(one, TextTerm) and one.stage in _stages()]
-    said = [
-        f"    print({one.needle!r} {'not in' if one.lacks else 'in'} compiled.asm[{one.stage!r}])"
-        for one in texts
+    texts = [term for term in symptom.terms if isinstance(term, TextTerm) and term.stage in _stages()]
+    prints = [
+        f"    print({term.needle!r} {'not in' if term.lacks else 'in'} compiled.asm[{term.stage!r}])"
+        for term in texts
     ]
-    made = [_call(asked.kernel, one) for one in request.expand_points(asked, kernel)] if kernel else []
-    if not made or not all(made):
+    calls = [_call(asked.kernel, point) for point in request.expand_points(asked, kernel)] if kernel else []
+    if not calls or not all(calls):
         return ""
     taken = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     head = [] if {"triton"} & taken else ["    import triton"]
@@ -130,7 +130,7 @@ def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> s
         "    from triton.backends.compiler import GPUTarget",
         "    from triton.compiler import ASTSource",
         "",
-        *(line for call in made for line in (*call, *said)),
+        *(line for call in calls for line in (*call, *prints)),
     ]
     return "\n".join(lines) + "\n"
 

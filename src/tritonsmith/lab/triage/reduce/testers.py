@@ -61,9 +61,9 @@ class CompileTester:
     def test(self, candidate: KernelCandidate) -> Observation:
         """Compile it, and look for the symptom."""
         files.write(self._file, candidate.text)
-        asked = request(self._subject.asked, candidate, self._file)
-        made = self._compiler.compile(asked, self._folder / "out")
-        return self._subject.look(made) if made else _NOTHING
+        compile_request = request(self._subject.asked, candidate, self._file)
+        compiled = self._compiler.compile(compile_request, self._folder / "out")
+        return self._subject.look(compiled) if compiled else _NOTHING
 
     def close(self) -> None:
         """Stop the interpreter."""
@@ -138,9 +138,9 @@ class CommandTester:
         answer = process.query((program, *argv[1:]), change=change, timeout=self.timeout)
         if answer is None:
             return Observation(Verdict.OTHER, f"no end after {self.timeout:.0f} s, or no such program")
-        said = "\n".join(filter(None, (answer.out, answer.err)))[-_SAID:]
-        seen = Verdict.BAD if answer.code == 0 else Verdict.GOOD
-        return Observation(seen, f"exit code {answer.code}", said)
+        printed = "\n".join(filter(None, (answer.out, answer.err)))[-_SAID:]
+        verdict = Verdict.BAD if answer.code == 0 else Verdict.GOOD
+        return Observation(verdict, f"exit code {answer.code}", printed)
 
     def close(self) -> None:
         """Nothing runs between two tests."""
@@ -164,8 +164,8 @@ class TesterPool:
     def __init__(self, make: Callable[[int], Tester], count: int) -> None:
         self._free: SimpleQueue[Tester] = SimpleQueue()
         self._all = [make(number) for number in range(count)]
-        for one in self._all:
-            self._free.put(one)
+        for tester in self._all:
+            self._free.put(tester)
 
     def test(self, candidate: KernelCandidate) -> Observation:
         """Test a candidate by one of them; what a command prints would fill the journal."""
@@ -177,6 +177,6 @@ class TesterPool:
 
     def close(self) -> None:
         """Stop them all."""
-        for one in self._all:
+        for tester in self._all:
             with suppress(OSError):
-                one.close()
+                tester.close()
