@@ -81,6 +81,7 @@ def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> 
         timeout: it did not end.
         code: exit code.
     """
+    # In this order: a process that aborts prints its message first, and dies by a signal then.
     if timeout:
         return Failure("timeout", "")
     if failed := _aborted(log):
@@ -118,19 +119,20 @@ def _aborted(log: str) -> Failure | None:
 
 
 def pass_of(log: str) -> str:
-    """The pass in which it failed, as MLIR names its class; empty where MLIR does not say."""
+    """Return the pass in which it failed, as MLIR names its class; empty where MLIR does not say."""
     match = _PIPELINE.search(log)
     return re.sub(r"^`(\w+)`.*", r"\1", match["text"]) if match else ""
 
 
 def anonymous(text: str) -> str:
-    """A text with no folders in it: a path keeps its last name."""
+    """Return a text with no folders in it: a path keeps its last name."""
     text = _QUOTED.sub(lambda match: f"{match['quote']}{match['name']}{match['quote']}", text)
     return _PATH.sub("", _LEADING.sub("", text))
 
 
 def _plain(text: str) -> str:
-    """Without values, numbers of aliases, locations and addresses."""
+    """Return a text without values, numbers of aliases, locations and addresses."""
+    # A reduction renumbers values and aliases, and the system moves addresses: the failure stays the same.
     text = strip_locations.without("mlir", text.encode()).decode()
     text = _ALIAS.sub(r"\1", _VALUE.sub("%", text))
     return " ".join(anonymous(_ADDRESS.sub("0x", text)).split())
@@ -158,7 +160,7 @@ def top_frames(log: str) -> list[str]:
 
 
 def _frame(text: str, place: re.Match[str] | None) -> tuple[str, str]:
-    """Library and name of a frame."""
+    """Return library and name of a frame."""
     library = _base(place["library"]) if place else ""
     name = re.split(r"\(| \+ ", text.strip().replace("(anonymous namespace)::", ""))[0].strip()
     return library, name or (f"{library} ...{int(place['at'], 16) & _PAGE:03x}" if place else "?")

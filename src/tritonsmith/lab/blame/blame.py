@@ -68,7 +68,7 @@ class BlameRequest:
 
     @property
     def jobs(self) -> tuple[CompileJob, CompileJob]:
-        """The compiles of both, as they are."""
+        """Return the compiles of both, as they are."""
         first, second = (
             CompileJob(self.kernel.asked, side, self.out / name)
             for side, name in ((self.a, "a"), (self.b, "b"))
@@ -127,7 +127,7 @@ def prepare(
 
 
 def plan(request: BlameRequest) -> Plan:
-    """The compiles of both, and every ptxas that was named; the steps between follow from what comes out."""
+    """Plan the compiles of both, and every ptxas that was named; the steps between follow from these."""
     whole = run.plan(request.jobs)
     python = registry.pip_python(tritons.python_of(request.a))
     for version in request.ptxas_versions or ():
@@ -258,7 +258,7 @@ def _blamed(
 def _one_ptx(
     request: BlameRequest, pair: Pair, count: int | None, timeout: int | None, *, silent: bool
 ) -> tuple[tuple[BlameSide, BlameSide], dict[str, object], list[str]]:
-    """Both sides with one version of PTX, which both ptxas take: the older of the two."""
+    """Return both sides with one version of PTX, which both ptxas take: the older of the two."""
     specs = (request.a, request.b)
     members = [pair.a, pair.b]
     options = dict(request.kernel.asked.options)
@@ -268,6 +268,7 @@ def _one_ptx(
         versions = [
             programs.ptx_target(untrusted.read_text(text, untrusted.OURS))[1] for text in texts if text
         ]
+        # A ptxas refuses PTX that is newer than itself, and any mixture may meet either of the two.
         oldest = min(versions, key=version_key)
         options["ptx_version"] = int(oldest.replace(".", ""))
         for at, version in enumerate(versions):

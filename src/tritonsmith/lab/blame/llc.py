@@ -80,6 +80,7 @@ def at_hand(more: Sequence[Path] = (), trees: Iterable[Path] = ()) -> tuple[Llc,
             llcs += (
                 [] if commit and commit in {llc.which for llc in llcs} else [Llc(program, version, commit)]
             )
+    # Of installed ones, one for each version is enough; a tree of a commit may have the same version.
     there = {llc.version for llc in llcs}
     for program in _on_path():
         if (version := _version(program)) and version not in there:
@@ -93,7 +94,7 @@ def at_hand(more: Sequence[Path] = (), trees: Iterable[Path] = ()) -> tuple[Llc,
 
 
 def trees(envs: Sequence[str]) -> Iterator[Path]:
-    """The LLVMs of the store, and those of environments.
+    """Yield the LLVMs of the store, and those of environments.
 
     Raises:
         SmithError: an env file is wrong, or the store is.
@@ -102,9 +103,8 @@ def trees(envs: Sequence[str]) -> Iterator[Path]:
     every = [settings.load(env) for env in envs] or [settings.load("wheel")]
     for folder in dict.fromkeys(env.llvm.store for env in every):
         entries = [entry for entry in store.open_store(space, folder).entries() if entry.status == "ready"]
-        entries.sort(
-            key=lambda entry: entry.manifest is not None and entry.manifest.build_type == "Debug"
-        )  # slow
+        # Of a commit the first is taken, and the llc of a debug build is slow.
+        entries.sort(key=lambda entry: entry.manifest is not None and entry.manifest.build_type == "Debug")
         yield from (entry.path for entry in entries)
     for env in every:
         prefix = (receipts.read(space.env(env.name).receipt("setup-mlir")) or {}).get("prefix")
@@ -112,7 +112,7 @@ def trees(envs: Sequence[str]) -> Iterator[Path]:
 
 
 def of(program: Path) -> Llc:
-    """A program that is an llc.
+    """Return a program as an llc.
 
     Raises:
         FactError: it is none.
@@ -147,6 +147,7 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
         *([table["fusion"]] if point.metadata.get("enable_fp_fusion", True) else []),
     ]
     own = untrusted.read_text(like, untrusted.OURS)
+    # The llir names no GPU and no version of PTX: both are taken from what Triton made.
     if cuda:
         cpu, version = ptx_target(own)
         rows = [row for row in table["flags"] if covers(triton, row["since"], row.get("until", ""))]
@@ -155,6 +156,7 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
     else:
         cpu, row = point.arch, table["attributes"]
         attribute = row["value"] if cpu.startswith(row["arch"]) and covers(triton, row["since"]) else ""
+    # An llc ends at a flag that it does not know, so the caller says what is left out.
     flags = [flag for flag in arguments if flag == "-O3" or llc.has(flag)]
     argv = [str(llc.program), f"-mtriple={triple}", f"-mcpu={cpu}", *flags]
     argv += [f"-mattr={attribute}"] if attribute else []
@@ -212,14 +214,14 @@ def optimized(llc: Llc, llir: Path, out: Path, point: Point, triton: str) -> Pat
 
 
 def refusal(answer: CommandOutput | None, llir: Path) -> str:
-    """Why an llc or opt does not take an llir; None as the answer if it does not run."""
+    """Return why an llc or opt does not take an llir; the answer is None if it does not run."""
     lines = [line.rpartition(f"{llir}:")[2] for line in (answer.err if answer else "").splitlines()]
     message = next((line for line in lines if "error" in line), "\n".join(lines[:_LINES]))
     return message or "it does not run, or did not finish in time"
 
 
 def ptx_target(ptx: str) -> tuple[str, str]:
-    """`sm_90a` and `8.7` of a PTX.
+    """Return target and version of a PTX: `sm_90a` and `8.7`.
 
     Raises:
         FactError: it does not say so.
@@ -232,7 +234,8 @@ def ptx_target(ptx: str) -> tuple[str, str]:
 
 
 def _ptx(llc: Llc, target: str, version: str, triple: str) -> int:
-    """The wanted version of PTX, or the newest that this LLVM knows, as Triton takes it."""
+    """Return the wanted version of PTX, or the newest that this LLVM knows, as Triton takes it."""
+    # Without an input llc would read standard input.
     answer = query((str(llc.program), f"-mtriple={triple}", f"-mcpu={target}", "-mattr=help", os.devnull))
     known = [int(number) for number in _PTX.findall(f"{answer.out}\n{answer.err}" if answer else "")]
     newest = int(version.replace(".", ""))
@@ -240,7 +243,7 @@ def _ptx(llc: Llc, target: str, version: str, triple: str) -> int:
 
 
 def _as_triton_amdgcn(text: str, like: str) -> str:
-    """The target in the spelling of the LLVM that assembles it: `amdgcn-amd-amdhsa--gfx942`."""
+    """Return amdgcn with the target as the LLVM spells it that assembles it: `amdgcn-amd-amdhsa--gfx942`."""
     own, spelled = _TARGET.search(text), _TARGET.search(like)
     return text.replace(own[1], spelled[1]) if own and spelled else text
 

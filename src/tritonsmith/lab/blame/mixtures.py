@@ -113,7 +113,7 @@ class MixtureTests:
         """
         for mixture in mixtures:
             mixed = self._of_round(len(self.journal.seen[mixture.name]))
-            mixed.notes.clear()
+            mixed.notes.clear()  # a journal has the notes of each mixture, so a resumed run shows the same
             began = time.monotonic()
             try:
                 figures, note = mixture.measure(mixed)
@@ -151,6 +151,7 @@ def search(
     Raises:
         FactError: all of one side was not tested.
     """
+    # Whatever is mixed is compared with these, as some Tritons are not repeated by single steps.
     ends = yield [_by_choice(f"{point}: all of {side}", mixed.pure(side), pure=True) for side in SIDES]
     if missing := [end for end in ends if end.verdict is not Verdict.GOOD]:
         raise FactError("there is nothing to compare the mixtures with", why=missing[0].why)

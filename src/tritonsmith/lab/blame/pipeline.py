@@ -92,20 +92,22 @@ class MixedPipeline:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages that are texts."""
+        """Return the stages that are texts."""
         return tuple(part.name for part in self.components if part.name in TEXTS[self.backend])
 
     def text(self, choice: Choice, stage: str) -> Path:
-        """The file of a stage.
+        """Return the file of a stage of a mixture.
 
         Raises:
             FactError: a step cannot take the text of the step before.
         """
         before = self.stages[: self.stages.index(stage) + 1]
         whose = {choice[name] for name in before}
+        # A text that one side alone has made was compiled already, before anything was mixed.
         if len(whose) == 1:
             return self.sides[whose.pop()].file(stage)
         source = self.text(choice, before[-2])
+        # Only LLVM IR has older spellings that are known to mean the same.
         if before[-2] != "llir":
             return self.step(choice[stage], before[-2], source, stage)[0]
         like = self.sides[choice["llir"]].file(stage)
@@ -145,7 +147,7 @@ class MixedPipeline:
         return self._read_by(unoptimized or side.file("llir"), compiled)
 
     def unoptimized(self, whose: Side) -> Path:
-        """The llir of a side as it is given to LLVM's O3.
+        """Return the llir of a side as it is given to LLVM's O3.
 
         Raises:
             FactError: this Triton does not make it.
@@ -155,14 +157,14 @@ class MixedPipeline:
         return self.step(whose, "ttgir", side.file("ttgir"), "llir", off)[0]
 
     def figures(self, choice: Choice) -> Figures:
-        """Registers, spills and code of a mixture.
+        """Return registers, spills and code of a mixture.
 
         Raises:
             FactError: a step cannot take the text of the step before.
         """
         last = self.stages[-1]
         text = self.text(choice, last)
-        side = self.sides[choice[last]]
+        side = self.sides[choice[last]]  # whose metadata a launch would use
         if self.backend == "cuda":
             flags, program = self.assembler(choice["flags"])[1], self.assembler(choice["ptxas"])[0]
             return self.assembled(text, program, flags, side.point)
@@ -171,7 +173,7 @@ class MixedPipeline:
         return summary(measure.values(path, point.arch, point.metadata, None), "hip")
 
     def assembler(self, whose: Side) -> tuple[Path, tuple[str, ...]]:
-        """The ptxas that a side runs for its own PTX, and its flags.
+        """Return the ptxas that a side runs for its own PTX, and its flags.
 
         Raises:
             FactError: it fails.
@@ -180,15 +182,17 @@ class MixedPipeline:
         argv = self.step(whose, "ptx", side.file("ptx"), "cubin")[1]
         if not argv:
             raise FactError(f"{side.label} runs no ptxas", where=side.manifest.origin)
+        # Flags come before the PTX, and the output after it.
         end = next(at for at, word in enumerate(argv) if word.endswith(".ptx"))
         return Path(argv[0]), argv[1:end]
 
     def assembled(self, ptx: Path, program: Path, flags: Sequence[str], point: Point) -> Figures:
-        """The figures of a PTX by a ptxas.
+        """Return the figures of a PTX by a ptxas.
 
         Raises:
             FactError: ptxas refuses it.
         """
+        # By content: several mixtures end in the same PTX, and ptxas takes seconds for it.
         key = digest("ptxas", _content(ptx), str(program), list(flags))
         out = self.work / f"{key[:12]}.cubin"
         return self._once(key, lambda: _figures_of_ptx(ptx, program, flags, out, point))
@@ -218,7 +222,7 @@ class MixedPipeline:
         return self._once(key, lambda: self._step(side, of, source, stage, key[:12]))
 
     def pure(self, whose: Side) -> Choice:
-        """Everything by one side."""
+        """Return the mixture in which everything is by one side."""
         return {part.name: whose for part in self.components}
 
     def afresh(self, work: Path) -> MixedPipeline:
@@ -288,7 +292,7 @@ class MixedPipeline:
         if key not in self._made:
             try:
                 self._made[key] = make()
-            except FactError as error:
+            except FactError as error:  # kept, too: a refusal takes as long to find out as a result
                 self._made[key] = error
         result = self._made[key]
         if isinstance(result, FactError):

@@ -30,12 +30,13 @@ _ANNOTATIONS = re.compile(r"^!nvvm\.annotations = !\{(.*)\}$", re.MULTILINE)
 
 
 def older(llir: str) -> Iterator[tuple[int, str]]:
-    """The same IR, each time for older LLVMs: those before the one that is named; the newest first.
+    """Yield the same IR for older and older LLVMs: those before the one that is named, the newest first.
 
     What has no older spelling stays, and is refused again.
     """
     rows = configs.load("blame")["respell"]
     text = llir
+    # Each step adds to those before: LLVM 19 needs all undone that 20 to 23 brought.
     for since in sorted({_FLOATS, _BOUNDS, *(row["since"] for row in rows)}, reverse=True):
         before = text
         if since == _FLOATS:
@@ -50,7 +51,7 @@ def older(llir: str) -> Iterator[tuple[int, str]]:
 
 
 def _old_floats(llir: str) -> str:
-    """Constants by their bits: hexadecimal ones, infinities, and decimals that older LLVMs do not round."""
+    """Spell constants by their bits: hexadecimal ones, infinities, decimals that older LLVMs do not round."""
     kind = ""  # the last one of the line: an instruction names its type once
 
     def spelled(match: re.Match[str]) -> str:
@@ -94,7 +95,7 @@ def _value(kind: str, bits: int) -> float:
 
 
 def _old_bounds(llir: str) -> str:
-    """Launch bounds as metadata, beside the attributes, which older LLVMs pass over."""
+    """Add launch bounds as metadata, beside the attributes, which older LLVMs pass over in silence."""
     groups = dict(_GROUP.findall(llir))
     annotations = [
         f'!{{ptr {kernel}, !"{name}{suffix}", i32 {number}}}'
@@ -117,7 +118,7 @@ def _old_bounds(llir: str) -> str:
 
 
 def _as_double(bits: int) -> str:
-    """A float as older LLVMs write it: by the bits of the double of the same value."""
+    """Spell a float as older LLVMs do: by the bits of the double of the same value."""
     exponent, mantissa = 0xFF << 23, (1 << 23) - 1
     if bits & exponent == exponent and bits & mantissa:  # a NaN: conversions may change its payload
         wide = (bits >> 31) << 63 | 0x7FF << 52 | (bits & mantissa) << 29

@@ -87,7 +87,7 @@ class BlameVerdict:
 def decide(
     metric: str, ends: tuple[Figures, Figures], replayed: tuple[Figures, Figures], flips: Sequence[Flip]
 ) -> BlameVerdict | None:
-    """The verdict on a metric; None if it did not change.
+    """Decide who changed a metric; None if it did not change.
 
     Args:
         metric: of the figures.
@@ -103,6 +103,7 @@ def decide(
     shares = tuple(_share(metric, replayed, b - a, flip) for flip in flips)
     rest = _rest(metric, (a, b), replayed)
     table = configs.load("blame")["share"]
+    # What single steps do not repeat belongs to no component: too much of it, and nobody can be blamed.
     if rest is not None and abs(rest) <= 1 - table["low"]:
         for share in shares:  # single ones come first
             if _explains(share, table) and len(share.group.axes) == 1:
@@ -127,7 +128,7 @@ def _share(metric: str, replayed: tuple[Figures, Figures], change: float, flip: 
 
 
 def _rest(metric: str, ends: tuple[float, float], replayed: tuple[Figures, Figures]) -> float | None:
-    """The share that single steps do not repeat: that of the version of PTX, for one."""
+    """Return the share that single steps do not repeat, such as that of the version of PTX."""
     known = [_value(figures, metric) for figures in replayed]
     if known[0] is None or known[1] is None:
         return None
@@ -145,7 +146,8 @@ def _explains(share: Share, table: Mapping[str, float]) -> bool:
 
 
 def _shared(shares: Sequence[Share], flips: Sequence[Flip], table: Mapping[str, float]) -> list[Share]:
-    """The finest parts that add up, each with the same share in both directions."""
+    """Return the finest parts that add up, each with the same share in both directions."""
+    # Components that depend on each other have one share in A and another in B: coarser parts may not.
     for parts in partitions(_components(flips)):
         members = [share for group in parts for share in shares if share.group == group]
         if len(members) != len(parts) or not all(_agrees(share, table) for share in members):

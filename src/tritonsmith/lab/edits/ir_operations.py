@@ -49,7 +49,7 @@ class Cutter:
         return [op for op in ops if op not in cut and not self._covered(op, cut)]
 
     def cut(self, ops: Iterable[Op]) -> str | None:
-        """The text without these operations; None if it cannot be without them."""
+        """Return the text without these operations; None if it cannot be without them."""
         gone = set(ops)
         while True:
             more, arguments, renamed = self._patch(gone)
@@ -57,7 +57,7 @@ class Cutter:
                 return None
             if not more:
                 break
-            gone |= more
+            gone |= more  # whose own results may have users
         spans = [Edit(op.begin, op.end) for op in gone]
         added = [argument(self._source.text, function, texts) for function, texts in arguments.items()]
         if None in added:
@@ -69,6 +69,7 @@ class Cutter:
         arguments: dict[Op, list[str]] = defaultdict(list)
         renamed: list[Edit] = []
         more: set[Op] = set()
+        # An operation inside another one goes with it, and its text must not be cut twice.
         outer = sorted((op for op in gone if not self._covered(op, gone)), key=lambda op: op.begin)
         spans = [(op.begin, op.end) for op in outer]
         begins = [begin for begin, _ in spans]
@@ -79,6 +80,7 @@ class Cutter:
                 continue
             function = self._function(op)
             known = self._known(op)
+            # No type, no argument: then the users have to go, too, but a block keeps its terminator.
             if known is None or function is None:
                 users = {self._at(use[0]) for _, use in left}
                 if any(user is None or user.terminator for user in users):
@@ -127,7 +129,7 @@ class Cutter:
         return around
 
     def _at(self, offset: int) -> Op | None:
-        """The innermost operation that has this place in its own text."""
+        """Return the innermost operation that has this place in its own text."""
         at = bisect_right(self._begins, offset) - 1
         around: Op | None = self._ops[at] if at >= 0 else None
         while around is not None and offset >= around.end:

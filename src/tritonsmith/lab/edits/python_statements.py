@@ -154,12 +154,12 @@ def parsed(text: str) -> tuple[ast.Module, list[ast.AST]]:
         node = waiting.pop()
         nodes.append(node)
         children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
-        waiting += children[::-1]
+        waiting += children[::-1]  # a stack: so nodes come in the order of the text
     return tree, nodes
 
 
 def kernel_of(tree: ast.Module, name: str) -> ast.FunctionDef | None:
-    """A function of the module; None if there is none."""
+    """Return a function of the module; None if there is none."""
     return next(
         (
             statement
@@ -171,24 +171,24 @@ def kernel_of(tree: ast.Module, name: str) -> ast.FunctionDef | None:
 
 
 def functions(tree: ast.Module) -> list[ast.FunctionDef]:
-    """The functions of the module, in order."""
+    """Return the functions of the module, in order."""
     return [statement for statement in tree.body if isinstance(statement, ast.FunctionDef)]
 
 
 def replaced(text: str, new: Mapping[int, Replacement]) -> str | None:
-    """The text with other nodes at some numbers; None if that is no Python, or names what it lacks."""
+    """Return the text with other nodes at some numbers; None if that is no Python, or names what it lacks."""
     tree, nodes = parsed(text)
     edited = _Replacer({id(nodes[number]): node for number, node in new.items()}).visit(tree)
     return text_of(edited, text)
 
 
 def without(text: str, numbers: Sequence[int]) -> str | None:
-    """The text without the nodes of some numbers, which stand in lists."""
+    """Return the text without the nodes of some numbers, which stand in lists."""
     return replaced(text, dict.fromkeys(numbers))
 
 
 def text_of(tree: ast.Module, before: str) -> str | None:
-    """The text of a tree; None if it is no Python, or names what it does not bind, and `before` did.
+    """Return the text of a tree; None if it is no Python, or names what it does not bind, and `before` did.
 
     Args:
         tree: with bodies that may have become empty.
@@ -204,12 +204,13 @@ def text_of(tree: ast.Module, before: str) -> str | None:
             compile(text, "candidate", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, AttributeError, RecursionError):
         return None
+    # A test takes a second, and this takes a millisecond: most candidates that are none end here.
     return text if unbound(text) <= unbound(before) else None
 
 
 @lru_cache(maxsize=64)
 def unbound(text: str) -> frozenset[str]:
-    """Names that are read somewhere and bound nowhere: such a text need not be tried."""
+    """Return names that are read somewhere and bound nowhere: such a text need not be tried."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = symtable.symtable(text, "candidate", "exec")
@@ -276,7 +277,7 @@ def inlined(text: str) -> Iterator[str | None]:
             continue
         new: dict[int, Replacement] = {number: body}
         uses = [name for name in nodes if isinstance(name, ast.Name) and name.id == helper.name]
-        if len(uses) == 1:
+        if len(uses) == 1:  # this call: the function itself is not needed any more
             new[nodes.index(helper)] = None
         yield replaced(text, new)
 
@@ -293,7 +294,7 @@ def _simple(function: ast.FunctionDef) -> bool:
 def _body(
     helper: ast.FunctionDef, call: ast.Call, node: ast.Expr | ast.Assign | ast.Return, taken: set[str]
 ) -> list[ast.stmt] | None:
-    """The statements that do what a call does."""
+    """Return the statements that do what a call does."""
     arguments = _given(helper, call)
     if arguments is None:
         return None
@@ -306,6 +307,7 @@ def _body(
     }
     values: dict[str, ast.expr] = {}
     before: list[ast.stmt] = []
+    # An expression is evaluated once by a call: only a name or a constant may be put in several places.
     for name, (value, constant) in arguments.items():
         if name not in stored and (constant or isinstance(value, (ast.Name, ast.Constant, ast.Attribute))):
             values[name] = value

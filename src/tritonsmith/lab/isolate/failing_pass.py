@@ -165,6 +165,7 @@ class PipelineEndTests:
 
     def _oracle_of(self, end: PipelineEnd) -> Oracle:
         begin = end.links[0].dump.number
+        # An interpreter takes seconds to import Triton, and both texts of an end go to the same one.
         if self._oracle is None or begin != self._begin:
             self._stack.close()
             way = self.ways[begin]
@@ -202,7 +203,8 @@ def search(
     for begin in reversed(range(len(links))):
         if not runnable(links[begin]):
             continue
-        for stripped in (True, False):  # some failures are about locations
+        # Without locations a file is short and has no private paths; but some failures are about locations.
+        for stripped in (True, False):
             end = PipelineEnd(tuple(links[begin:]), stripped)
             (test,) = yield [end]
             if test.verdict is Verdict.BAD:
@@ -337,14 +339,15 @@ def way(seen: KernelPasses, links: Sequence[PassLink], tool: Replayer, space: Wo
 
 
 def recorded_failure(kernel: DumpedKernel) -> Failure:
-    """The failure recorded in the dump."""
+    """Return the failure that the dump recorded."""
     died = _DIED.search(kernel.error)
     python = next((name for text, name in _PYTHON.items() if text in kernel.error), "")
     return failure.of(kernel.error, crashed=died[1] if died else python)
 
 
 def _until(seen: KernelPasses) -> tuple[PassLink, ...]:
-    """The pipeline's own passes up to the one that failed."""
+    """Return the pipeline's own passes up to the one that failed."""
+    # A pass that another one runs inside itself is run by that one.
     own = [link for link in seen.links if not link.inside]
     failed = seen.kernel.failed
     same = [link for link in seen.links if failed in (link.dump.name, link.dump.argument)]
@@ -355,7 +358,7 @@ def _until(seen: KernelPasses) -> tuple[PassLink, ...]:
             why=seen.kernel.error[:2000] or None,
             hints=["invoke reduce FILE -- command {} reduces with any command that checks for the failure"],
         )
-    last = same[-1].dump.number
+    last = same[-1].dump.number  # the pass may have run before, and succeeded
     links = tuple(link for link in own if link.dump.number <= last)
     if not links:
         raise FactError(f"the pass that runs {failed} is not in this dump", where=seen.index.folder)
@@ -363,16 +366,18 @@ def _until(seen: KernelPasses) -> tuple[PassLink, ...]:
 
 
 def without_folders(text: str) -> str:
-    """IR whose locations name files without their folders."""
+    """Return IR whose locations name files without their folders."""
     return _FILE.sub(r'"\1"', text)
 
 
 def _same(recorded: Failure, seen: Failure) -> bool:
     """Compare with the dump's failure, which knows less of a signal, and may lack a message."""
+    # A dump may lack the message: then it says only that something failed.
     if recorded == seen or recorded == Failure("failure", ""):
         return True
     if recorded.text.startswith(f"{failure.UNREACHABLE} in ") and seen.text.startswith(failure.UNREACHABLE):
         return seen.text.endswith(recorded.text.removeprefix(failure.UNREACHABLE))
+    # Frames of a crash are in the log of this run, not in that of every dump.
     if recorded.kind == seen.kind == "signal":
         return recorded.text.partition(":")[0] == seen.text.partition(":")[0]
     return recorded.kind == "failure" == seen.kind

@@ -145,7 +145,9 @@ def run(
     texts = [(dump.number, dump.sha256, inputs.file(index.path(dump))) for dump in index.of(kernel)]
     key = (pattern.pattern, texts, index.command, inputs.environment())
     baseline = Observation(Verdict.GOOD, code=digest(texts))
-    after = cache(lambda: dict(stages_of(compiled())))
+    after = cache(
+        lambda: dict(stages_of(compiled()))
+    )  # compiling takes seconds, and most texts are in a pass
     stages = {name: partial(_stage, after, name) for name in _AFTER}
     folder = folder_of(index, kernel, pattern, space)
     with experiment.kept(folder, key, space, "passes.isolate", baseline, rules, silent=silent) as notes:
@@ -180,6 +182,7 @@ def _found(index: DumpIndex, dump: Dump, previous: Dump | None, counts: dict[str
     after = counts[dump.sha256]
     if dump.stage in ("ptx", "amdgcn"):
         return FirstOccurrence(None, STEPS[dump.stage], 0, after)
+    # What is printed before a pass is the result of the one before it.
     if dump.when != "before":
         before = counts.get(index.dumps[dump.against].sha256, 0) if dump.against is not None else 0
         return FirstOccurrence(dump, "", before, after)
@@ -206,7 +209,7 @@ def compiled_pattern(text: str, *, regex: bool) -> re.Pattern[str]:
 
 
 def stages_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:
-    """Name and text of the stages after the passes of the only compile.
+    """Return name and text of the stages after the passes of the only compile.
 
     Raises:
         SmithError: it failed.
@@ -245,7 +248,7 @@ def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
 
 
 def binary_step(manifest: Manifest) -> str:
-    """The step that determines the registers and spills of a kernel."""
+    """Return the step that determines the registers and spills of a kernel."""
     return STEPS["sass"] if _point(manifest).backend == "cuda" else STEPS["amdgcn"]
 
 
@@ -257,7 +260,7 @@ def _point(manifest: Manifest) -> Point:
 
 
 def sentence(held: FirstOccurrence | None, pattern: str) -> str:
-    """The answer in words."""
+    """Return the answer in words."""
     if held is None:
         return f"{pattern} does not occur in any dump, nor in any stage after the passes"
     if held.first:
@@ -272,7 +275,7 @@ def sentence(held: FirstOccurrence | None, pattern: str) -> str:
 
 
 def as_json(held: FirstOccurrence | None, pattern: str) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the answer as JSON data."""
     if held is None:
         return {"schema": 1, "pattern": pattern, "found": False}
     dump = held.dump

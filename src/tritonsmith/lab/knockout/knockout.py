@@ -242,6 +242,7 @@ def with_all(asked: CompileRequest, where: Interpreter, out: Path, *, silent: bo
         SmithError: it fails.
     """
     base = run.compile_all(asked, where, out, silent=silent)
+    # Without this compile there is no list of the passes, and nothing to compare with.
     if bad := [point for point in base.points if point.status != "ok"]:
         raise SmithError(
             f"{base.kernel} does not compile with all its passes",

@@ -120,6 +120,7 @@ def _judged(
     before = ""
     for number, ((name, unit), observation) in enumerate(zip(named, observations, strict=True)):
         code = observation.code
+        # A limit that was not tested leaves `before` as it is: the next one then shows both runs' effect.
         row = replace(base, values=observation.metrics, error=observation.why)
         if experiment.ruled_out(observation):
             yield LlvmPassRun(number, name, unit, "not tested", row)

@@ -67,7 +67,7 @@ class Oracle(Protocol):
         """Test a text, and return how it fails."""
 
     def printed(self, text: str) -> str | None:  # noqa: ARG002 - not all can print
-        """The text as the compiler prints it, without locations; None if it cannot."""
+        """Return the text as the compiler prints it, without locations; None if it cannot."""
         return None
 
     def close(self) -> None:
@@ -95,6 +95,7 @@ class BindingsOracle(Oracle):
     def ask(self, text: str) -> OracleAnswer:
         """Test a text, and return how it fails."""
         answer, log = self._run(text, passes=True)
+        # The worker prints the mark when the file is parsed and the passes begin.
         before, mark, rest = log.partition(MARK)
         if answer.status == "ok" or not mark:
             return OracleAnswer(None, bool(mark), rest or before or answer.error)
@@ -156,13 +157,11 @@ class OptOracle(Oracle):
         if answer.code == 0:
             return OracleAnswer(None, True, answer.err)
         number = -answer.code if answer.code < 0 else max(answer.code - _SIGNALLED, 0)
-        crashed = (
-            signal.Signals(number).name
-            if number in {number_of_signal.value for number_of_signal in signal.Signals}
-            else ""
-        )
+        known = {each.value: each.name for each in signal.Signals}
+        crashed = known.get(number, "")
         failed = failure.of(answer.err, crashed=crashed, code=answer.code)
-        if failed.kind in ("error", "failure"):  # the parser's own, perhaps
+        # `triton-opt` says with the same exit code that a pass failed and that the file does not parse.
+        if failed.kind in ("error", "failure"):
             parsed = self._run(text)
             if parsed is None or parsed.code:
                 return OracleAnswer(None, False, answer.err)
@@ -210,7 +209,7 @@ class OraclePool:
 
     def test(self, text: str) -> Observation:
         """Ask one of them whether a text fails in that way."""
-        with self._lock:
+        with self._lock:  # as many threads as members: so one is free, but which is not known before
             member = self._free.pop()
             try:
                 failed = member.ask(text).failure
@@ -256,7 +255,7 @@ class PassRunner:
     command: tuple[str, ...] = ()
 
     def oracle(self, folder: Path, limit: float, name: str = "in.mlir") -> Oracle:
-        """One that runs these passes; a command is given a file of this name.
+        """Return an oracle that runs these passes; a command is given a file of this name.
 
         Raises:
             FactError: the interpreter has no Triton.
@@ -270,7 +269,7 @@ class PassRunner:
 
     @property
     def who(self) -> str:
-        """The program that runs them."""
+        """Return the program that runs them."""
         return self.command[0] if self.command else str(self.opt or self.python)
 
 

@@ -131,6 +131,7 @@ def reduce(
         seconds = time.monotonic() - began_first
         sought = check(answer, way)
         start = _plain(text, first, sought)
+        # A candidate may loop for ever, and thousands are tested; but a slow machine is not to decide.
         limit = min(limit, _SECONDS + _SLOWER * max(seconds, 0.1))
         if sought.kind == "timeout":
             raise SmithError(
@@ -159,7 +160,7 @@ def reduce(
             )
         )
         steps, why = [], ""
-        # The oracles end before the threads that ask them: so nobody waits for a candidate.
+        # The oracles end before the threads that ask them: so ^C does not wait for a candidate.
         try:
             with shrink.asking(team.test, options.jobs, began + options.timeout) as test, closing(team):
                 smallest = experiment.run(search.search(), test, notes, _untold)
@@ -174,6 +175,7 @@ def reduce(
         except (KeyboardInterrupt, InterruptedRunError):
             why = INTERRUPTED
         best = _pretty(search, first, sought)
+        # A worker that has run thousands of candidates may fail for a reason of its own.
         final = _again(best, way, sought, folder, options)
         if not why:  # the same command goes on otherwise
             notes.end(f"{size_of(best).ops} operations are left")
@@ -183,7 +185,7 @@ def reduce(
 
 
 def check(answer: OracleAnswer, way: PassRunner) -> Failure:
-    """The failure of a first answer.
+    """Return the failure of a first answer.
 
     Raises:
         SmithError: there is none, or the file does not parse.
@@ -242,7 +244,7 @@ def _plain(text: str, oracle: Oracle, sought: Failure) -> str:
 
 
 def _pretty(search: IrSearch, oracle: Oracle, sought: Failure) -> str:
-    """The best as the compiler prints it: numbers of values in order, no blank lines."""
+    """Return the best as the compiler prints it: numbers of values in order, no blank lines."""
     best = search.best
     printed = oracle.printed(best)
     if printed and size_of(printed).ops <= size_of(best).ops and oracle.ask(printed).failure == sought:

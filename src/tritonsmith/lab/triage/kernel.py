@@ -122,6 +122,7 @@ class KernelSubject:
         """Compile it as it is."""
         began = time.monotonic()
         variables = self.where.variables
+        # The log then has the time of each pass, which the sentences below name.
         where = replace(self.where, variables={**variables, **_TIMED}) if self._timed else self.where
         self._baseline = run.compile_all(self.asked, where, self._fresh(name), silent=True)
         observation = replace(self.look(self._baseline), cpu_seconds=where_time_goes.total(self._baseline))
@@ -239,11 +240,13 @@ class KernelSubject:
                 compiled = where_time_goes.by_cpu(compiled)
             observation = questions.limit(self.terms, (compiled,), (compiled,))
             changed = self._baseline is not None and self._baseline.folder != compiled.folder
+            # Times differ from run to run: it has to be quicker than all compiles to the same code.
             near = self._timed and changed and where_time_goes.near(self._least, compiled)
             if near and observation.verdict is Verdict.GOOD:
                 why = "below the limit, but close to the unchanged compile"
                 return Observation(Verdict.SKIP, observation.figures, why)
             return replace(observation, code=code)
+        # A change of options may leave out configurations: that would be another question.
         if self._baseline and len(compiled.points) != len(self._baseline.points):
             why = f"{len(compiled.points)} compiles, not {len(self._baseline.points)}"
             return Observation(Verdict.SKIP, why=why)

@@ -91,6 +91,7 @@ def test(
                 why=f"ptxas {other.version}: {refused[0].strip()}",
             )
     else:
+        # The lower version of PTX alone may make the symptom go.
         control = look(replace(change, name=f"{change.name}, the PTX", options=options))
         if control.verdict is not Verdict.BAD:
             why = "with its own ptxas, this version of PTX does not show it either"

@@ -73,7 +73,8 @@ class CommandSubject:
 
     @property
     def triton(self) -> str:
-        """The version that PYTHONPATH leads to, or the one beside the interpreter; from its files."""
+        """Return the version that PYTHONPATH leads to, or the one beside the interpreter."""
+        # From its files: importing Triton takes seconds, and may be what fails.
         first = map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
         version_on_path = next(
             (version for folder in first if (version := version_of(folder / "triton"))), ""
@@ -117,7 +118,8 @@ class CommandSubject:
     def baseline(self, name: str = BASELINE) -> Observation:
         """Run it as it is, in an empty cache."""
         if name == BASELINE:
-            self.first = None  # it may be tested once more, before a journal is taken up
+            # It is tested once more before a journal is taken up, and must not be compared with itself.
+            self.first = None
         observation = self._run(self._fresh(name), {})
         if self.check and observation.verdict in (Verdict.BAD, Verdict.GOOD) and not self._compiled():
             why = f"{observation.figures}, but no kernel was compiled for a GPU"
@@ -157,8 +159,9 @@ class CommandSubject:
         return untrusted.text_if_any(self._folder(name) / "log")
 
     def _assembled(self, change: TriageChange) -> Observation:
-        """By another ptxas: its own is that of the GPUs of the PTX in the baseline's cache."""
+        """Run it by another ptxas; its own is that of the GPUs that the baseline compiled for."""
         texts = map(untrusted.read_text, sorted((self._folder(BASELINE) / "cache").rglob("*.ptx")))
+        # The command names no GPU: what it compiled for is in the cache of the baseline.
         capabilities = frozenset(
             f"{target[1]}.{target[2]}" for text in texts for target in _TARGET.finditer(text)
         )
@@ -200,10 +203,12 @@ class CommandSubject:
             return "kernels are compiled all the same: Gluon's, say, are not interpreted"
         if change.says and observation.verdict is Verdict.OTHER:
             return f"{change.name} does not report it: {observation.figures}"
-        pinned = change.assembler and change.options  # not only variables of it tell
+        # Another ptxas comes with an option, the version of PTX, and that has to arrive as well.
+        pinned = change.assembler and change.options
         if (change.variables and not pinned) or not (change.options or change.skip):
             return ""
         rows = call.noted(results, OperatedRow)
+        # What was not applied changes nothing, and would look like a change that does not help.
         if change.skip and not any(run["times"] != 1 for row in rows for run in row.passes):
             return "none of its kernels is compiled with this pass"
         if change.options and not any(row.changed for row in rows):
@@ -223,7 +228,7 @@ class CommandSubject:
         return replace(observation, verdict=Verdict.GOOD, notes=tuple(names))
 
     def _watched(self, change: TriageChange) -> Observation:
-        """Under a tool of compute-sanitizer: what it says is another failure than the symptom."""
+        """Run it under a tool of compute-sanitizer; what that says is another failure than the symptom."""
         try:
             program = compute_sanitizer.locate()
         except FactError as error:
@@ -286,6 +291,7 @@ class CommandSubject:
     ) -> Observation:
         log = folder / "log"
         environ = {**os.environ, "PYTHONFAULTHANDLER": "1", "PATH": self._path, **variables}
+        # A cache of its own: what another change compiled would be found, and nothing compiled with this one.
         environ |= {"TRITON_CACHE_DIR": str(folder / "cache")}
         argv, result = tuple(self.argv), folder / "no check"
         if self.check:

@@ -128,7 +128,7 @@ def search(subject: Subject) -> Search[TriageVariant, TriageVerdict]:
 
 
 def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, TriageVerdict]:
-    """Why it cannot be tested, and what the interpreter says of a check, which needs no GPU."""
+    """Say why it cannot be tested, and what the interpreter says of a check, which needs no GPU."""
     text = f"not decided: it cannot be tested: {baseline.why}"
     tried: list[Tried] = []
     for row in variants.every() if subject.has_check else ():
@@ -150,7 +150,7 @@ def _untested(subject: Subject, baseline: Observation) -> Search[TriageVariant, 
 
 
 def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> TriageVerdict:
-    """The verdict of what was seen.
+    """Judge what was seen.
 
     One cause: if the variants that make the symptom go are of one family. A variant that changes no machine
     code and yet makes it go shows that the symptom comes and goes by itself.
@@ -179,6 +179,7 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     ]
     untested = [row.variant.name for row in tried if row.verdict is Verdict.SKIP]
     notes = [f"not tested: {', '.join(untested)}"] if untested else []
+    # The same machine code cannot be the cause of another result: so the symptom comes and goes by itself.
     same = [row for row in narrow if baseline.code and row.observation.code == baseline.code]
     if same:
         reasons = [f"{same[0].variant.name}: the machine code is the same as with nothing changed"]

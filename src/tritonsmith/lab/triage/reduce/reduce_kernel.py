@@ -139,6 +139,7 @@ def by_compile(
     """
     began = time.monotonic()
     texts = (*configs.load("kernels")["stages"]["disassembled"], "instructions")
+    # Disassembling takes time: it is done only if a limit reads machine code.
     reads = any(text in term.text for term in subject.terms for text in texts)
     subject.asked = replace(subject.asked, disassemble=reads)
     key = (subject.key, subject.triton)
@@ -306,6 +307,7 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
             plain = replace(whole, text=ast.unparse(untrusted.python_tree(whole.text)) + "\n")
         except (SyntaxError, ValueError, RecursionError) as error:
             raise FactError("cannot parse this file as Python", where=file, why=str(error)) from error
+        # Candidates are written by `ast`, without comments; so has the start of the search to be.
         if pool.test(plain).verdict is not Verdict.BAD:
             raise SmithError(
                 "the symptom is gone when the file stands alone, without its comments",
@@ -313,12 +315,12 @@ def _reduced(start: _Start, file: Path, began: float, on_better: OnBetter, notes
             )
 
         def better(candidate: KernelCandidate, tried: int) -> None:
-            _write(start, candidate, file)
+            _write(start, candidate, file)  # so that ^C, or a kill, leaves the best one
             on_better(counts(candidate.text, start.counted), tried)
 
         search = KernelSearch(plain, start.kernel, jobs=start.jobs, on_better=better)
         try:
-            # The testers end before the threads that ask them: so nobody waits for a candidate.
+            # The testers end before the threads that ask them: so ^C does not wait for a candidate.
             with shrink.asking(pool.test, start.jobs) as test, closing(pool):
                 experiment.run(search.search(), test, notes, lambda _name, _observation: None)
         except (KeyboardInterrupt, InterruptedRunError):

@@ -130,7 +130,7 @@ class CommandTester:
         path = os.environ.get("PATH", "")
         change = {
             "PATH": os.pathsep.join((str(self.python.parent), path)) if self.python else path,
-            "TRITON_CACHE_DIR": str(self.folder / "cache"),
+            "TRITON_CACHE_DIR": str(self.folder / "cache"),  # testers run at once
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         argv = with_file(self.argv, file)
