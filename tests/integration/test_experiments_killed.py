@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import SMITH, Smith
+from tests.unit.lab.compare import compiler
 from tritonsmith.compiler.output_folder import folder_name
 
 # A test that comes for the first time kills the tool, with all that it has started, before it ends: what it
@@ -228,3 +231,37 @@ def test_a_reduction_that_is_killed_again_and_again_asks_for_nothing_twice(
     assert sum(sorted(again.values())[:-3]) <= runs, again
     assert not list((killed.smith.home / "passes" / "reduce").glob("*"))
     assert not list((killed.smith.home / "reduce").glob("*"))
+
+
+def test_a_study_that_is_killed_compiles_nothing_twice(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    names = [f"k{number}" for number in range(6)]
+    for name in names:
+        compiler.kernel(tmp_path, name)
+    entries = (f'[[kernel]]\nfile = "{name}.py"\nsignature = "*fp32,64"\n' for name in names)
+    (tmp_path / "kernels.toml").write_text("".join(entries))
+    smith = Smith(tmp_path / "home", cwd=tmp_path)
+    (tmp_path / "home").mkdir()
+    flags = ("--triton", str(python), "--target", "a100", "--out", "study", "--jobs", "1")
+    command = ("compare", "kernels.toml", *flags)
+    process = subprocess.Popen(
+        (SMITH, *command),
+        cwd=tmp_path,
+        env=smith.environ,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while len(list((tmp_path / "study").rglob("manifest.json"))) < 2 and process.poll() is None:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    complete = {path.parent.name for path in (tmp_path / "study").rglob("manifest.json")}
+    status = json.loads(smith(*command, "--status", "--json").out)
+    assert {row["change"].split()[0] for row in status["tests"]} <= complete
+    assert not status["ended"]
+    result = json.loads(smith(*command, "--json", code=1).out)  # the interpreter of the test makes no binary
+    assert [row["kernel"] for row in result["rows"]] == names
+    times = Counter(line.split()[0] for line in compiler.compiled(python))
+    assert set(times) == set(names)
+    assert {name for name, number in times.items() if number > 1} <= set(names) - complete
